@@ -228,6 +228,29 @@ static void test_gx5_u3_children_are_updated_and_compared(void **state) {
   test_words_free(t, word);
 }
 
+/* A child without nodes runs nothing, and is in no graph's place: with the second update the graph is known. */
+static void test_gx5_u3_empty_children_are_no_hindrance(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 1);
+  rondo_graph *child = test_graph(t), *graphs[2];
+  for (uint32_t g = 0; g < 2; g++) {
+    rondo_node node = {0};
+    graphs[g] = test_graph(t);
+    assert_ok(rondo_graph_add_child(graphs[g], NULL, 0, child, &node));
+    test_add_affine(t, graphs[g], &node, 1, words, 0, 10 + g);
+  }
+  rondo_exec *exec = test_instantiate(graphs[0]);
+  for (uint32_t i = 0; i < 4; i++) {
+    assert_ok(rondo_exec_update(exec, graphs[i % 2], NULL));
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_int_equal(test_word(t, words), 10 + i % 2);
+  }
+  rondo_exec_destroy(exec);
+  for (int g = 0; g < 2; g++) test_graph_destroy(graphs[g]);
+  test_graph_destroy(child);
+  test_words_free(t, words);
+}
+
 /* Updates and queued launches ------------------------------------------------------------------------------------- */
 
 /* U1: each launch keeps the parameters it was queued with. Every launch but the last stands behind a gate while the
@@ -533,6 +556,7 @@ int main(void) {
       test_case(test_gx5_u1_kernels_may_change),
       test_case(test_gx5_graphs_that_cannot_run_are_refused),
       test_case(test_gx5_u3_children_are_updated_and_compared),
+      test_case(test_gx5_u3_empty_children_are_no_hindrance),
       test_case_workers(test_gx5_u1_a_whole_update_leaves_queued_launches),
       test_case_workers(test_gx5_u1_setting_a_node_leaves_queued_launches),
       test_case_workers(test_gx5_u2_enabling_leaves_queued_launches),
