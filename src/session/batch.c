@@ -4,70 +4,24 @@
  * under the session's lock.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
+#include "session/ripe.h"
 #include "session/session_internal.h"
 
 #define CHEAP_ENOUGH 1.1 /* of what a row costs at least, among requests that wait */
-#define FULL_ENOUGH 1.5  /* of what a row costs at least, in any graph */
-enum { ENOUGH_LANES = 3, MOST_LOOKS = 64 };
+enum { MOST_LOOKS = 64 };
 
 /* Forming --------------------------------------------------------------------------------------------------------- */
 
-/* By graphs alone, whatever un-recorded runs cost. */
-static bool wants_graphs(const rondo_slot *request) {
-  return request->way == RONDO_WAY_RECORDED || request->session->options.strict;
-}
-
 static const rondo_table *table_for(const rondo_slot *request, bool is_loaded) {
-  const rondo_session_tables *tables = is_loaded ? &request->model->loaded : &request->model->idle;
-  if (request->way == RONDO_WAY_UNRECORDED) return NULL;
-  return wants_graphs(request) ? tables->recorded : tables->any;
-}
-
-static size_t count_running(const rondo_session *session) {
-  size_t count = 0;
-  for (uint32_t i = 0; i < session->options.streams; i++) count += session->lanes[i].is_running;
-  return count;
-}
-
-/* For others to come: the session's delay, unless those that wait fill a graph already. */
-static uint64_t delay_of(const rondo_slot *request) {
-  const rondo_session *session = request->session;
-  const rondo_table *table = table_for(request, false);
-  if (session->is_draining || table == NULL || request->model->waiting_rows >= table->largest_rows) return 0;
-  return (uint64_t)session->options.max_delay_us * 1000;
-}
-
-/* Beside lanes that run already, one more takes from them what it gains. With three of them the device has something to
- * do while one hands over, so that a few rows wait until one is done, to run together with those that come meanwhile;
- * but no longer than they would run. */
-static uint64_t hold_of(const rondo_slot *request) {
-  const rondo_table *idle = table_for(request, false), *loaded = table_for(request, true);
-  if (loaded == NULL || request->rows > loaded->largest_rows) return 0;
-  if (count_running(request->session) < ENOUGH_LANES) return 0;
-  const size_t waiting = request->model->waiting_rows;
-  const size_t rows = waiting < loaded->largest_rows ? waiting : loaded->largest_rows;
-  if (loaded->entries[rows].way == RONDO_WAY_UNRECORDED) return 0;
-  if (rondo_table_row_us(loaded, rows) <= loaded->least_row_us * FULL_ENOUGH) return 0;
-  return (uint64_t)((double)idle->entries[request->rows].us * 1e3);
-}
-
-/* How long a request still waits, for whichever reason is the longer one: not where it runs by itself, and no longer
- * than half the way to its deadline, by which it is to run. */
-static uint64_t wait_for(const rondo_slot *request, uint64_t now) {
-  const uint64_t half = (request->deadline_ns - request->taken_ns) / 2, waited = now - request->taken_ns;
-  if (request->session->options.max_batch == 1) return 0;
-  const uint64_t delay = delay_of(request), hold = hold_of(request), wanted = delay > hold ? delay : hold;
-  const uint64_t most = wanted < half ? wanted : half;
-  return waited >= most ? 0 : most - waited;
+  return rondo_model_table(request->model, request->way, is_loaded);
 }
 
 /* Something runs that several graphs at once would take from, or there is no lane for them. */
 static bool is_loaded(const rondo_lane *lane) {
   const rondo_session *session = lane->session;
-  if (count_running(session) > 0) return true;
+  if (rondo_session_count_running(session) > 0) return true;
   for (uint32_t i = 0; i < session->options.streams; i++)
     if (i != lane->number && !session->lanes[i].is_claimed) return false;
   return true;
@@ -94,7 +48,7 @@ static bool fits(const company *c, const rondo_slot *leader, const rondo_slot *r
  * stays short. */
 static void list_company(size_t most_requests, rondo_slot *leader, company *c) {
   size_t passed = 0;
-  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->links[RONDO_QUEUE_OF_MODEL].next) {
+  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next) {
     if (!fits(c, leader, at)) {
       if (++passed == MOST_LOOKS) return;
       continue;
@@ -146,7 +100,7 @@ static void take_along(rondo_session *session, rondo_batch *batch, const rondo_t
   const float us = table->entries[batch->rows].us;
   rondo_slot *at = batch->model->waiting.head;
   for (size_t looks = 0; at != NULL && looks < MOST_LOOKS; looks++) {
-    rondo_slot *const next = at->links[RONDO_QUEUE_OF_MODEL].next;
+    rondo_slot *const next = at->next;
     if (batch->count == session->options.max_batch || !has_room(table, batch, 1, us)) return;
     if (at->way == leader->way && has_room(table, batch, at->rows, us)) take_request(session, batch, at);
     at = next;
@@ -199,15 +153,10 @@ static void begin(rondo_batch *batch, rondo_session_model *model, bool is_loaded
 
 bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wait_ns) {
   *out_wait_ns = UINT64_MAX;
-  if (session->waiting.head == NULL) return false;
+  if (session->waiting == 0) return false;
   const uint64_t now = rondo_clock_ns();
   rondo_queue_expire(session, now);
-  rondo_slot *leader = session->waiting.head;
-  for (; leader != NULL; leader = leader->links[RONDO_QUEUE_OF_ALL].next) {
-    const uint64_t wait = wait_for(leader, now);
-    if (wait == 0) break;
-    if (wait < *out_wait_ns) *out_wait_ns = wait;
-  }
+  rondo_slot *leader = rondo_ripe_find(session, now, out_wait_ns);
   if (leader == NULL) return false;
   begin(&lane->batch, leader->model, is_loaded(lane));
   gather(session, lane, leader);

@@ -9,6 +9,7 @@
 #include "base/versioned.h"
 #include "exec/front.h"
 #include "memory/device_memory.h"
+#include "session/ripe.h"
 #include "session/session_internal.h"
 
 /* What a request's futex says. */
@@ -16,38 +17,25 @@ enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
 
 /* The queue ------------------------------------------------------------------------------------------------------- */
 
-static void append(rondo_slot_list *list, rondo_slot_queue queue, rondo_slot *slot) {
-  slot->links[queue] = (rondo_slot_links){.before = list->tail};
-  if (list->tail == NULL)
-    list->head = slot;
-  else
-    list->tail->links[queue].next = slot;
-  list->tail = slot;
-}
-
-static void take_out(rondo_slot_list *list, rondo_slot_queue queue, const rondo_slot *slot) {
-  const rondo_slot_links *links = &slot->links[queue];
-  if (links->before == NULL)
-    list->head = links->next;
-  else
-    links->before->links[queue].next = links->next;
-  if (links->next == NULL)
-    list->tail = links->before;
-  else
-    links->next->links[queue].before = links->before;
-}
-
 void rondo_queue_append(rondo_session *session, rondo_slot *slot) {
-  append(&session->waiting, RONDO_QUEUE_OF_ALL, slot);
-  append(&slot->model->waiting, RONDO_QUEUE_OF_MODEL, slot);
-  slot->model->waiting_rows += slot->rows;
+  rondo_session_model *model = slot->model;
+  slot->next = NULL;
+  slot->before = model->waiting.tail;
+  *(slot->before == NULL ? &model->waiting.head : &slot->before->next) = slot;
+  model->waiting.tail = slot;
+  model->waiting_rows += slot->rows;
+  session->waiting++;
+  rondo_ripe_append(slot);
   if (slot->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = slot->deadline_ns;
 }
 
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
-  take_out(&session->waiting, RONDO_QUEUE_OF_ALL, slot);
-  take_out(&slot->model->waiting, RONDO_QUEUE_OF_MODEL, slot);
-  slot->model->waiting_rows -= slot->rows;
+  rondo_session_model *model = slot->model;
+  *(slot->before == NULL ? &model->waiting.head : &slot->before->next) = slot->next;
+  *(slot->next == NULL ? &model->waiting.tail : &slot->next->before) = slot->before;
+  model->waiting_rows -= slot->rows;
+  session->waiting--;
+  rondo_ripe_remove(slot);
 }
 
 static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_status status) {
@@ -85,16 +73,10 @@ static void expire(rondo_session *session, rondo_slot *slot) {
 }
 
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
-  uint64_t deadline = UINT64_MAX;
   if (now < session->next_deadline_ns) return;
-  for (rondo_slot *at = session->waiting.head, *next; at != NULL; at = next) {
-    next = at->links[RONDO_QUEUE_OF_ALL].next;
-    if (at->deadline_ns <= now)
-      expire(session, at);
-    else if (at->deadline_ns < deadline)
-      deadline = at->deadline_ns;
-  }
-  session->next_deadline_ns = deadline;
+  for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
+    for (rondo_slot *late; (late = rondo_ripe_find_late(m, now)) != NULL;) expire(session, late);
+  session->next_deadline_ns = rondo_ripe_next_deadline(session);
 }
 
 /* Taking ---------------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@
 #include "exec/copy_list.h"
 #include "session/busy.h"
 #include "session/table.h"
+#include "session/waiting.h"
 
 #define RONDO_STAGING_ALIGNMENT 256
 /* By which several graphs, or none, must be cheaper than one: times are measured. */
@@ -129,11 +130,7 @@ typedef struct rondo_session_tables {
   rondo_table *recorded; /* without un-recorded runs */
 } rondo_session_tables;
 
-/* A request that waits stands in two lists: all that wait, and those of its model. */
-typedef enum rondo_slot_queue { RONDO_QUEUE_OF_ALL, RONDO_QUEUE_OF_MODEL, RONDO_SLOT_QUEUES } rondo_slot_queue;
-typedef struct rondo_slot_links {
-  struct rondo_slot *next, *before;
-} rondo_slot_links;
+/* Requests of a model that wait, the oldest first. */
 typedef struct rondo_slot_list {
   struct rondo_slot *head, *tail;
 } rondo_slot_list;
@@ -159,12 +156,13 @@ struct rondo_session_model {
   double unrecorded_extra_us; /* that an un-recorded run costs beside its time, as programs are compiled for some */
   bool is_building;           /* in `build`, which is called by one at a time */
   bool is_changing;
-  bool is_recording;       /* in capture mode: a run records just now */
-  uint32_t taken;          /* by requests that wait or run, and writes of states, */
-  uint32_t writes;         /* ... which are so many of them */
-  uint32_t runs;           /* rondo_model_run of it */
-  size_t waiting_rows;     /* of requests in the queue, */
-  rondo_slot_list waiting; /* ... which are these, in its order */
+  bool is_recording;                        /* in capture mode: a run records just now */
+  uint32_t taken;                           /* by requests that wait or run, and writes of states, */
+  uint32_t writes;                          /* ... which are so many of them */
+  uint32_t runs;                            /* rondo_model_run of it */
+  size_t waiting_rows;                      /* of requests in the queue, */
+  rondo_slot_list waiting;                  /* ... which are these, */
+  rondo_waiting by_way[RONDO_WAY_CAPTURED]; /* ... and by what they ask for */
   rondo_model_info info;
 };
 
@@ -183,7 +181,8 @@ typedef enum rondo_slot_state {
 typedef struct rondo_slot {
   _Atomic uint64_t number;
   rondo_session *session;
-  rondo_slot_links links[RONDO_SLOT_QUEUES]; /* while it waits */
+  struct rondo_slot *next, *before; /* while it waits, as is the next; session/ripe.h */
+  rondo_waiting_node waiting;
   struct rondo_slot *next_free;
   rondo_session_model *model;
   rondo_slot_state state;
@@ -281,7 +280,8 @@ struct rondo_session {
   rondo_session_model *capturing; /* in capture mode */
   rondo_lane lanes[RONDO_SESSION_MAX_STREAMS];
   rondo_slot *slots, *free_slots;
-  rondo_slot_list waiting;    /* requests, the oldest first */
+  uint32_t waiting;           /* requests */
+  uint64_t appended;          /* that ever waited */
   uint64_t next_deadline_ns;  /* no request in the queue has one before it */
   uint64_t turns_taken, turn; /* of calls that claim lanes: whose it is */
   rondo_batch *open;          /* batches with parts that nobody has taken */
@@ -459,7 +459,7 @@ void rondo_queue_expire(rondo_session *session, uint64_t now);
 void rondo_lanes_call(rondo_session *session, size_t count);
 /* One, if there is something to do: for who has put something there, has let a lane go, or does a part of it all. */
 static inline void rondo_lanes_call_for_rest(rondo_session *session) {
-  if (session->waiting.head != NULL || session->open != NULL) rondo_lanes_call(session, 1);
+  if (session->waiting > 0 || session->open != NULL) rondo_lanes_call(session, 1);
 }
 
 /* The main function of a lane's thread. */

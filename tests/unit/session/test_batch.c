@@ -39,6 +39,8 @@ static int set_up(void **state) {
   q.session.next_deadline_ns = UINT64_MAX;
   q.session.lanes[0].session = &q.session;
   q.model.session = q.other.session = &q.session;
+  q.model.next = &q.other;
+  q.session.models = &q.model;
   q.model.idle = q.model.loaded = (rondo_session_tables){q.table, q.table};
   q.other.idle = q.other.loaded = q.model.idle;
   q.now = rondo_clock_ns();
@@ -54,16 +56,22 @@ static int tear_down(void **state) {
 
 #define batch_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
-static rondo_slot *append_to(rondo_session_model *model, size_t rows) {
+static rondo_slot *append_as(rondo_slot request) {
   rondo_slot *slot = &q.slots[q.count++];
-  *slot = (rondo_slot){.session = &q.session,
-                       .model = model,
-                       .state = RONDO_SLOT_QUEUED,
-                       .rows = rows,
-                       .taken_ns = q.now,
-                       .deadline_ns = UINT64_MAX};
+  *slot = request;
+  slot->session = &q.session;
+  slot->state = RONDO_SLOT_QUEUED;
   rondo_queue_append(&q.session, slot);
   return slot;
+}
+
+static rondo_slot *append_to(rondo_session_model *model, size_t rows) {
+  return append_as((rondo_slot){.model = model, .rows = rows, .taken_ns = q.now, .deadline_ns = UINT64_MAX});
+}
+
+static rondo_slot *append_recorded(size_t rows) {
+  return append_as((rondo_slot){
+      .model = &q.model, .way = RONDO_WAY_RECORDED, .rows = rows, .taken_ns = q.now, .deadline_ns = UINT64_MAX});
 }
 
 static rondo_slot *append(size_t rows) { return append_to(&q.model, rows); }
@@ -91,7 +99,7 @@ static void test_se8_one_behind_what_is_too_large_goes_along(void **state) {
   rondo_slot *first = append(62), *large = append(66), *last = append(2), *next = append(62);
   assert_batch(first, last);
   assert_batch(large, next); /* the oldest leads */
-  assert_null(q.session.waiting.head);
+  assert_int_equal(q.session.waiting, 0);
   assert_int_equal(q.model.waiting_rows, 0);
 }
 
@@ -99,7 +107,7 @@ static void test_se8_what_has_no_room_stays(void **state) {
   (void)state;
   rondo_slot *first = append(62), *large = append(66), *three = append(3);
   assert_batch(first);
-  assert_ptr_equal(q.session.waiting.head, large);
+  assert_ptr_equal(q.model.waiting.head, large);
   assert_batch(large, three);
 }
 
@@ -107,17 +115,16 @@ static void test_se8_what_has_no_room_stays(void **state) {
 static void test_se8_an_older_one_goes_along(void **state) {
   (void)state;
   q.session.options.max_delay_us = 60 * 1000000;
-  rondo_slot *older = append(2), *urgent = append(62);
-  urgent->taken_ns = q.now - 20 * SECOND;
-  urgent->deadline_ns = q.now + 10 * SECOND;
+  rondo_slot *older = append(2);
+  rondo_slot *urgent = append_as(
+      (rondo_slot){.model = &q.model, .rows = 62, .taken_ns = q.now - 20 * SECOND, .deadline_ns = q.now + 10 * SECOND});
   assert_batch(urgent, older);
-  assert_null(q.session.waiting.head);
+  assert_int_equal(q.session.waiting, 0);
 }
 
 static void test_se8_others_and_what_asks_for_another_way_stay(void **state) {
   (void)state;
-  rondo_slot *first = append(62), *large = append(66), *foreign = append_to(&q.other, 1), *asking = append(1);
-  asking->way = RONDO_WAY_RECORDED;
+  rondo_slot *first = append(62), *large = append(66), *foreign = append_to(&q.other, 1), *asking = append_recorded(1);
   assert_batch(first);
   assert_batch(large);
   assert_batch(foreign);
@@ -136,10 +143,10 @@ static void test_se8_a_batch_has_no_more_requests_than_were_asked_for(void **sta
 static void test_se8_a_decision_looks_at_so_many(void **state) {
   (void)state;
   rondo_slot *first = append(62);
-  for (size_t i = 0; i < 80; i++) append(SMALL)->way = RONDO_WAY_RECORDED;
+  for (size_t i = 0; i < 80; i++) (void)append_recorded(SMALL);
   rondo_slot *far = append(1);
   assert_batch(first);
-  assert_ptr_equal(q.session.waiting.tail, far);
+  assert_ptr_equal(q.model.waiting.tail, far);
   assert_int_equal(q.model.waiting_rows, 80 * SMALL + 1);
 }
 
@@ -152,7 +159,6 @@ static void test_se8_a_decision_looks_at_its_model_alone(void **state) {
   assert_batch(first, far);
   assert_null(q.model.waiting.head);
   assert_null(q.model.waiting.tail);
-  assert_ptr_equal(q.session.waiting.head, foreign);
   assert_ptr_equal(q.other.waiting.head, foreign);
 }
 
@@ -164,10 +170,9 @@ static void test_se8_a_model_s_requests_keep_their_order(void **state) {
   rondo_queue_remove(&q.session, second);
   rondo_queue_remove(&q.session, last);
   assert_ptr_equal(q.model.waiting.tail, third);
-  assert_ptr_equal(q.session.waiting.tail, third);
   rondo_queue_remove(&q.session, first);
   assert_ptr_equal(q.model.waiting.head, third);
-  assert_ptr_equal(q.session.waiting.head, foreign);
+  assert_ptr_equal(q.other.waiting.head, foreign);
   assert_int_equal(q.model.waiting_rows, SMALL);
   assert_batch(foreign);
   assert_batch(third);
