@@ -215,9 +215,12 @@ typedef struct rondo_device_ops {
 
   /* Likewise the kernel that copies ranges in front of work (rondo_queued_ranges), also of page-locked memory that
    * host_allocate gave, where one launch costs less than copies; NULL where it cannot read such memory at the address
-   * that the host has it at, or could not be loaded. *out_blocks are for each range, where
-   * all ranges together have `bytes` and the largest `largest`. May be NULL: there is none. any */
-  rondo_kernel *(*queued_copy_kernel)(const rondo_device *device, size_t bytes, size_t largest, uint32_t *out_blocks);
+   * that the host has it at, or could not be loaded. May be NULL: there is none. any */
+  rondo_kernel *(*queued_copy_kernel)(const rondo_device *device);
+
+  /* The blocks of it for each range, where all ranges together have `bytes` and the largest `largest`. NULL where
+   * queued_copy_kernel is. any */
+  uint32_t (*queued_copy_blocks)(const rondo_device *device, size_t bytes, size_t largest);
 
   /* OK when the kernel has code for this device; INVALID_GRAPH/NO_FUNCTION naming the kernel and what to give. The
    * front asks before each use: submit, executable_create and set_params get only kernels that passed. any */

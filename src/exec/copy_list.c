@@ -13,18 +13,18 @@ enum { MOST_BYTES_BY_KERNEL = 2 << 20, MOST_BYTES_ONE_BY_ONE = 16 << 10, WORD = 
 
 void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t bytes) {
   const rondo_device *device = stream->device;
-  uint32_t blocks;
   list->stream = stream;
   list->kernel = NULL;
   list->bytes = list->largest = list->ranges.count = 0;
   if (bytes <= MOST_BYTES_BY_KERNEL && device->ops->queued_copy_kernel != NULL)
-    list->kernel = device->ops->queued_copy_kernel(device, bytes, bytes, &blocks);
+    list->kernel = device->ops->queued_copy_kernel(device);
 }
 
 static rondo_status launch(rondo_copy_list *list) {
   const rondo_device *device = list->stream->device;
-  rondo_grid grid = {.y = (uint32_t)list->ranges.count, .z = 1};
-  (void)device->ops->queued_copy_kernel(device, list->bytes, list->largest, &grid.x);
+  const rondo_grid grid = {.x = device->ops->queued_copy_blocks(device, list->bytes, list->largest),
+                           .y = (uint32_t)list->ranges.count,
+                           .z = 1};
   const rondo_status status = rondo_launch(list->stream, list->kernel, grid, RONDO_ARGS(&list->ranges));
   list->bytes = list->largest = list->ranges.count = 0;
   return status;

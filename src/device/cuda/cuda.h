@@ -365,7 +365,8 @@ void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fi
 RONDO_MUST_USE rondo_status cuda_copies_load(cuda_device *device);
 void cuda_copies_unload(cuda_device *device);
 rondo_kernel *cuda_copy_kernel(const rondo_device *device, size_t bytes, uint32_t *out_blocks);
-rondo_kernel *cuda_queued_copy_kernel(const rondo_device *device, size_t bytes, size_t largest, uint32_t *out_blocks);
+rondo_kernel *cuda_queued_copy_kernel(const rondo_device *device);
+uint32_t cuda_queued_copy_blocks(const rondo_device *device, size_t bytes, size_t largest);
 
 static inline cu_address cuda_address(const void *address) { return (cu_address)(uintptr_t)address; }
 static inline cuda_device *cuda_device_of(rondo_device *device) { return (cuda_device *)device; }

@@ -210,10 +210,11 @@ rondo_kernel *cuda_copy_kernel(const rondo_device *base, size_t bytes, uint32_t 
   return device->copies;
 }
 
+rondo_kernel *cuda_queued_copy_kernel(const rondo_device *base) { return ((const cuda_device *)base)->queued_copies; }
+
 /* All ranges get as many as the largest, of which those of a small one end at once: the largest has its share. */
-rondo_kernel *cuda_queued_copy_kernel(const rondo_device *base, size_t bytes, size_t largest, uint32_t *out_blocks) {
-  const cuda_device *device = (const cuda_device *)base;
+uint32_t cuda_queued_copy_blocks(const rondo_device *device, size_t bytes, size_t largest) {
+  (void)device;
   const uint64_t share = bytes == 0 ? 0 : (uint64_t)MOST_QUEUED_BLOCKS * largest / bytes;
-  *out_blocks = blocks_for(largest, share + 1);
-  return device->queued_copies;
+  return blocks_for(largest, share + 1);
 }

@@ -105,6 +105,7 @@ static const rondo_device_ops device_ops = {
     .kernel_prepare = cuda_kernel_prepare,
     .copy_kernel = cuda_copy_kernel,
     .queued_copy_kernel = cuda_queued_copy_kernel,
+    .queued_copy_blocks = cuda_queued_copy_blocks,
     .kernel_check = cuda_kernel_check,
     .peers = device_peers,
     .admit = cuda_admit,
