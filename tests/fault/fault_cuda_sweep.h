@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Failing each call of the CUDA driver in turn, with each kind of code, and each allocation of host memory, while a
  * piece of work is done from its beginning to its end: the same six tests for each such work. What the work must do
- * about it, its `check` asserts.
+ * about it, its `check` asserts where that is more than to leave nothing and to give no wrong answer.
  */
 #ifndef RONDO_TESTS_FAULT_FAULT_CUDA_SWEEP_H
 #define RONDO_TESTS_FAULT_FAULT_CUDA_SWEEP_H
@@ -20,7 +20,8 @@ typedef struct fault_failure {
 typedef struct fault_work {
   rondo_status (*run)(const char *device); /* from the beginning, with what a run before left of its state forgotten */
   void (*take_down)(void);                 /* however far it came */
-  void (*check)(const fault_failure *of, rondo_status status);
+  void (*check)(const fault_failure *of, rondo_status status); /* NULL: nothing is left, which is all */
+  const bool *is_wrong;   /* an answer that was given: none is, whatever failed; or NULL */
   size_t least;           /* failures of each kind */
   size_t stride;          /* of the points at which a failure comes in this build (test_failure_step), one in so many */
   const char *other;      /* a device beside cuda:0 on which allocations fail too; or NULL */
@@ -66,7 +67,11 @@ static inline bool fault_work_try(const fault_work *work, const fault_failure *o
   const bool came =
       of->driver_at > 0 ? work->fake->failed() != NULL : atomic_load(&work->memory->calls) >= of->allocation_at;
   work->take_down();
-  work->check(of, status);
+  if (work->check == NULL)
+    fault_work_assert_clean(work, of, NULL, 0);
+  else
+    work->check(of, status);
+  assert_false(work->is_wrong != NULL && *work->is_wrong);
   return came;
 }
 
