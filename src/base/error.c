@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The error detail: one fixed buffer a thread, so that reporting an error needs no memory and no lock. A new detail is
- * built beside the old one and then copied over it, because messages quote the thread's last error.
- * The lists of names stand in switches without a default: the compiler names a status or reason that is missing here.
+ * The error detail of each thread: its numbers, and a buffer for its texts, which is had with the thread's first
+ * failure and freed with the thread. Where there is no memory for the buffer the numbers stand alone, so that reporting
+ * an error never fails. (Thread-local memory is for small things: to a library that is loaded while the process runs
+ * the system gives next to none that is found without a call. scripts/check-symbols holds it to that.) A new detail is
+ * built beside the old one and then copied over it, because messages quote the thread's last error. The lists of names
+ * stand in switches without a default: the compiler names a status or reason that is missing here.
  */
 #define _GNU_SOURCE
 #include "base/error.h"
@@ -9,11 +12,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/allocation.h"
 #include "base/text.h"
 
 /* clang-format off */
@@ -46,18 +52,50 @@
   case RONDO_REASON_##name: \
     return #name;
 
-static _Thread_local rondo_saved_error last = {.node = RONDO_NO_NODE};
-static _Thread_local rondo_error view; /* `last` as the public header shows it */
+/* As the public header shows it; its texts are in `texts`, or constant. */
+static _Thread_local rondo_error last = {.node = RONDO_NO_NODE, .driver_name = "", .message = ""};
 
-const rondo_error *rondo_last_error(void) {
-  view = (rondo_error){.status = last.status,
-                       .reason = last.reason,
-                       .node = last.node,
-                       .driver_code = last.driver_code,
-                       .driver_name = last.driver_name,
-                       .message = last.message};
-  return &view;
+typedef struct error_texts {
+  char driver_name[RONDO_ERROR_NAME_BYTES];
+  char message[RONDO_ERROR_MESSAGE_BYTES];
+} error_texts;
+
+static _Thread_local error_texts *texts; /* NULL: nothing failed yet */
+static pthread_key_t texts_key;          /* frees them with their thread */
+static atomic_bool has_texts_key;
+
+static void free_texts(void *buffer) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  texts = NULL;
+  last.driver_name = last.message = "";
+  rondo_release(&allocator, buffer, 1, sizeof(error_texts));
 }
+
+static void make_texts_key(void) { atomic_store(&has_texts_key, pthread_key_create(&texts_key, free_texts) == 0); }
+
+/* The library is unloaded, or the process ends: threads that end later find no function of ours to call. */
+__attribute__((destructor)) static void forget_texts_key(void) {
+  if (!atomic_exchange(&has_texts_key, false)) return;
+  (void)pthread_key_delete(texts_key); /* it is one */
+  free_texts(texts);
+}
+
+/* NULL: there is no memory. Not by rondo_allocate, whose failures come here. */
+static error_texts *make_texts(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  const rondo_allocator allocator = rondo_allocator_default();
+  (void)pthread_once(&once, make_texts_key);
+  if (!atomic_load(&has_texts_key)) return NULL;
+  error_texts *made = allocator.allocate(allocator.self, sizeof *made, _Alignof(max_align_t));
+  if (made == NULL || pthread_setspecific(texts_key, made) == 0) return made;
+  rondo_release(&allocator, made, 1, sizeof *made);
+  return NULL;
+}
+
+const rondo_error *rondo_last_error(void) { return &last; }
+
+/* Text behind its end is not copied: mostly there is none, and callbacks and dropped statuses save on their way. */
+static void copy_text(char *to, const char *from) { memcpy(to, from, strlen(from) + 1); }
 
 const char *rondo_status_name(rondo_status status) {
   switch (status) { STATUS_NAMES(STATUS_CASE) }
@@ -154,25 +192,47 @@ rondo_status rondo_fail_context(rondo_status status, const char *format, ...) {
     error.reason = last.reason;
     error.node = last.node;
     error.driver_code = last.driver_code;
-    memcpy(error.driver_name, last.driver_name, sizeof error.driver_name);
+    copy_text(error.driver_name, last.driver_name);
     append(&error, ": %s", last.message);
   }
   return rondo_error_raise(&error);
 }
 
-/* Text behind its end is not copied: mostly there is none, and callbacks and dropped statuses save on their way. */
-static void copy(rondo_saved_error *to, const rondo_saved_error *from) {
-  memcpy(to, from, offsetof(rondo_saved_error, message) + strlen(from->message) + 1);
+static void put_texts(const rondo_saved_error *from) {
+  last.driver_name = last.message = "";
+  if (from->message[0] == '\0' && from->driver_name[0] == '\0') return;
+  if (texts == NULL) texts = make_texts();
+  if (texts == NULL) {
+    last.message = "there was no memory for the message: free some, or raise the limit of the process";
+    return;
+  }
+  copy_text(texts->driver_name, from->driver_name);
+  copy_text(texts->message, from->message);
+  last.driver_name = texts->driver_name;
+  last.message = texts->message;
 }
 
-void rondo_error_save(rondo_saved_error *out) { copy(out, &last); }
+void rondo_error_save(rondo_saved_error *out) {
+  out->status = last.status;
+  out->reason = last.reason;
+  out->node = last.node;
+  out->driver_code = last.driver_code;
+  copy_text(out->driver_name, last.driver_name);
+  copy_text(out->message, last.message);
+}
+
+void rondo_error_restore(const rondo_saved_error *saved) {
+  last.status = saved->status;
+  last.reason = saved->reason;
+  last.node = saved->node;
+  last.driver_code = saved->driver_code;
+  put_texts(saved);
+}
 
 rondo_status rondo_error_raise(const rondo_saved_error *saved) {
-  if (saved->status != RONDO_OK && saved->status != RONDO_NOT_READY) copy(&last, saved);
+  if (saved->status != RONDO_OK && saved->status != RONDO_NOT_READY) rondo_error_restore(saved);
   return saved->status;
 }
-
-void rondo_error_restore(const rondo_saved_error *saved) { copy(&last, saved); }
 
 const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes) {
   static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

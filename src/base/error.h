@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Making statuses. A failing function returns rondo_fail(...), which writes the thread-local detail and returns the
  * code; a function on the way up adds its context with rondo_fail_context or returns the status as it is.
- * Nothing here allocates, so reporting an error never fails. Messages longer than the buffer are cut after a whole
- * character and end in "...". RONDO_NOT_READY keeps no detail: these functions return it and write nothing.
+ * Reporting an error never fails: a thread's first one takes memory for its texts, without which it keeps the numbers
+ * alone. Messages longer than the buffer are cut after a whole character and end in "...". RONDO_NOT_READY keeps no
+ * detail: these functions return it and write nothing.
  */
 #ifndef RONDO_BASE_ERROR_H
 #define RONDO_BASE_ERROR_H

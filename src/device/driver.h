@@ -387,8 +387,8 @@ typedef struct rondo_driver {
    * not know. any */
   rondo_status (*open)(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
                        rondo_device **out);
-  /* The names that can be opened, by index; NOT_FOUND past the last. See rondo_device_enumerate. any */
-  rondo_status (*enumerate)(size_t index, const char **out_name, const char **out_unavailable);
+  /* The names that can be opened, by index; false past the last. See rondo_device_enumerate. any */
+  bool (*enumerate)(size_t index, const char **out_name, const char **out_unavailable);
 } rondo_driver;
 
 #endif

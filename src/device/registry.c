@@ -31,9 +31,8 @@ rondo_status rondo_registry_open(const char *name, const rondo_device_options *o
 rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
   for (size_t i = 0; i < DRIVER_COUNT; i++) {
     size_t count = 0;
-    while (drivers[i]->enumerate(count, out_name, out_unavailable) == RONDO_OK) {
+    while (drivers[i]->enumerate(count, out_name, out_unavailable))
       if (count++ == index) return RONDO_OK;
-    }
     index -= count;
   }
   *out_name = NULL;

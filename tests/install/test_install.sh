@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Installs a build, moves what was installed to another folder, and builds and runs programs from there: C with
-# find_package, C++ with pkg-config, each with librondo.so and with librondo.a.
+# find_package, C++ with pkg-config, each with librondo.so and with librondo.a; and C that loads librondo.so by itself.
 #   test_install.sh BUILD_FOLDER CMAKE
 set -euo pipefail
 
@@ -56,6 +56,10 @@ cxx=(c++ -std=c++17 -Wall -Wextra -Werror "$here/consumer.cpp")
 read -ra flags < <(pkg-config --cflags --libs rondo)
 "${cxx[@]}" "${flags[@]}" -o "$work/cpp_shared"
 expect_ok env LD_LIBRARY_PATH="$library_folder" "$work/cpp_shared"
+
+# Loaded while a program runs.
+cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "-I$prefix/include" "$here/loader.c" -o "$work/loader" -pthread -ldl
+expect_ok "$work/loader" "$library_folder/librondo.so"
 
 if [ -x "$prefix/bin/rondo" ]; then
   [ "$("$prefix/bin/rondo" --version)" = "rondo $version" ] || fail "the installed tool does not say its version"

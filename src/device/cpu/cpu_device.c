@@ -209,14 +209,12 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
   return RONDO_OK;
 }
 
-static rondo_status cpu_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
+static bool cpu_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
   static const char *const names[] = {"cpu", "cpu:check"};
-  *out_name = NULL;
-  *out_unavailable = "";
-  if (index > 1) return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE, "no more CPU devices are listed");
+  if (index > 1) return false;
   *out_name = names[index];
-  if (index == 1 && !check_handler_can_be_set()) *out_unavailable = CHECK_UNAVAILABLE;
-  return RONDO_OK;
+  *out_unavailable = index == 1 && !check_handler_can_be_set() ? CHECK_UNAVAILABLE : "";
+  return true;
 }
 
 const rondo_driver rondo_cpu_driver = {.name = "cpu", .open = cpu_open, .enumerate = cpu_enumerate};

@@ -248,20 +248,14 @@ static rondo_status cuda_open(const char *rest, const rondo_device_options *opti
   return status;
 }
 
-static rondo_status cuda_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
-  static _Thread_local char name[32], reason[RONDO_ERROR_MESSAGE_BYTES];
+static bool cuda_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
+  static _Thread_local char name[sizeof "cuda:4294967295"];
   const cuda_api *api;
-  *out_name = NULL;
-  *out_unavailable = "";
-  const rondo_status status = cuda_library_get(&api);
-  if (index >= (status == RONDO_OK ? (size_t)api->device_count : 1))
-    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE, "there are no more CUDA devices");
-  (void)snprintf(name, sizeof name, "cuda:%zu", index);
+  *out_unavailable = cuda_library_why(&api);
+  if (index >= (api != NULL ? (size_t)api->device_count : 1)) return false;
+  (void)snprintf(name, sizeof name, "cuda:%u", (unsigned)index);
   *out_name = name;
-  if (status == RONDO_OK) return RONDO_OK;
-  (void)snprintf(reason, sizeof reason, "%s", rondo_last_error()->message);
-  *out_unavailable = reason;
-  return RONDO_OK;
+  return true;
 }
 
 const rondo_driver rondo_cuda_driver = {.name = "cuda", .open = cuda_open, .enumerate = cuda_enumerate};

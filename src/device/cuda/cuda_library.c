@@ -89,17 +89,24 @@ static rondo_status initialize(void) {
                            "the CUDA driver %s shows no device", driver.library.path);
 }
 
+/* What goes wrong is told by those who ask. */
 static void load(void) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
   rondo_status status = open_library();
   if (status == RONDO_OK) status = find_symbols();
   if (status == RONDO_OK) status = initialize();
   if (status != RONDO_OK) rondo_error_save(&driver.failure);
+  rondo_error_restore(&before);
+}
+
+const char *cuda_library_why(const cuda_api **out) {
+  (void)pthread_once(&driver.once, load);
+  *out = driver.failure.status == RONDO_OK ? &driver.api : NULL;
+  return driver.failure.message;
 }
 
 rondo_status cuda_library_get(const cuda_api **out) {
-  *out = NULL;
-  (void)pthread_once(&driver.once, load);
-  if (driver.failure.status != RONDO_OK) return rondo_error_raise(&driver.failure);
-  *out = &driver.api;
-  return RONDO_OK;
+  (void)cuda_library_why(out);
+  return rondo_error_raise(&driver.failure);
 }

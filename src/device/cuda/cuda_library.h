@@ -26,6 +26,9 @@ enum { CUDA_OLDEST_DRIVER = 12040 };
  * lacks a function, or no device; the driver's own code where it has one. */
 RONDO_MUST_USE rondo_status cuda_library_get(const cuda_api **out);
 
+/* The same in words, which stay, for who asks whether there is one: "" where there is; *out is NULL where not. */
+const char *cuda_library_why(const cuda_api **out);
+
 /* The driver's name of a code, "CUDA_ERROR_..."; "CUDA_ERROR_UNKNOWN" when it does not know it. */
 const char *cuda_code_name(const cuda_api *api, cu_result code);
 

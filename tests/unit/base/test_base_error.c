@@ -10,9 +10,16 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
+
+static _Thread_local bool has_no_memory;
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes) { return has_no_memory ? NULL : __real_malloc(bytes); }
 
 static void test_names_are_all_there_and_distinct(void **state) {
   (void)state;
@@ -215,6 +222,33 @@ static void test_what_is_dropped_leaves_the_last_error(void **state) {
   assert_string_equal(rondo_last_error()->message, "kept (SEVEN 7)");
 }
 
+static void *fail_without_memory(void *argument) {
+  has_no_memory = true;
+  const rondo_status status = rondo_fail_driver(RONDO_IO_ERROR, RONDO_REASON_TRUNCATED, 5, "FIVE", "dropped");
+  const rondo_error *error = rondo_last_error();
+  bool right = status == RONDO_IO_ERROR && error->status == RONDO_IO_ERROR && error->driver_code == 5 &&
+               error->reason == RONDO_REASON_TRUNCATED && strstr(error->message, "no memory") != NULL &&
+               error->driver_name[0] == '\0';
+  rondo_saved_error saved;
+  rondo_error_save(&saved);
+  right = right && rondo_error_raise(&saved) == RONDO_IO_ERROR && strstr(error->message, "no memory") != NULL;
+  has_no_memory = false;
+  right = right && rondo_error_raise(&saved) == RONDO_IO_ERROR && strcmp(error->message, saved.message) == 0 &&
+          error->message != saved.message;
+  right = right && rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "again") == RONDO_NOT_FOUND;
+  return right && strcmp(rondo_last_error()->message, "again") == 0 ? argument : NULL;
+}
+
+static void test_without_memory_the_numbers_stand(void **state) {
+  (void)state;
+  pthread_t thread;
+  bool is_right = true;
+  void *right;
+  assert_int_equal(pthread_create(&thread, NULL, fail_without_memory, &is_right), 0);
+  assert_int_equal(pthread_join(thread, &right), 0);
+  assert_non_null(right);
+}
+
 static void test_raising_nothing_changes_nothing(void **state) {
   (void)state;
   const rondo_saved_error nothing = {.status = RONDO_OK};
@@ -264,6 +298,7 @@ int main(void) {
       cmocka_unit_test(test_not_ready_keeps_the_detail),
       cmocka_unit_test(test_an_error_moves_between_threads),
       cmocka_unit_test(test_what_is_dropped_leaves_the_last_error),
+      cmocka_unit_test(test_without_memory_the_numbers_stand),
       cmocka_unit_test(test_raising_nothing_changes_nothing),
       cmocka_unit_test(test_size_text),
   };
