@@ -7,8 +7,8 @@
  * runs at once, beside the capture (C2); in the body of a tree's function that is refused (<rondo/tree.h>).
  *
  * A call that the thread's own capture refuses makes it invalid (C6, C9). The error names the call and says what to do
- * instead, and where the capture was: behind which node, which rondo_error.node has too (FW-7). The end of the capture
- * says call and node once more.
+ * instead, and where the capture was: behind which node, which rondo_error.node has too (FW-7), unless the capture is
+ * RELAXED, which other threads may be adding to. The end of the capture says call and node once more.
  *
  * Foreign work (GX-8). On a CUDA device the driver captures too: what a library (cuBLAS, cuDNN, NCCL) or the user gives
  * to the native handle of a capturing stream (rondo_stream_native), or to streams that it forks off and joins by events

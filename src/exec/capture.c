@@ -4,6 +4,7 @@
  */
 #include "exec/capture_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -15,6 +16,8 @@
 #include "exec/random_internal.h"
 #include "memory/arena_internal.h"
 
+enum { FEW_NODES = 16 };
+
 /* Frontiers ------------------------------------------------------------------------------------------------------- */
 
 static bool frontier_has(const rondo_frontier *frontier, rondo_node node) {
@@ -23,10 +26,27 @@ static bool frontier_has(const rondo_frontier *frontier, rondo_node node) {
   return false;
 }
 
-/* Room is there. */
+static int by_id(const void *a, const void *b) {
+  const rondo_node *x = a, *y = b;
+  return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Of what stands twice, one stays. */
+static void frontier_thin(rondo_frontier *frontier) {
+  size_t kept = 0;
+  qsort(frontier->items, frontier->count, sizeof *frontier->items, by_id);
+  for (size_t i = 0; i < frontier->count; i++)
+    if (kept == 0 || frontier->items[kept - 1].id != frontier->items[i].id)
+      frontier->items[kept++] = frontier->items[i];
+  frontier->count = kept;
+}
+
+/* Room is there for all of them. A few are looked for one by one; there may also be as many as a graph has nodes. */
 static void frontier_unite(rondo_frontier *frontier, const rondo_node *nodes, size_t count) {
+  const bool is_long = count > FEW_NODES;
   for (size_t i = 0; i < count; i++)
-    if (!frontier_has(frontier, nodes[i])) frontier->items[frontier->count++] = nodes[i];
+    if (is_long || !frontier_has(frontier, nodes[i])) frontier->items[frontier->count++] = nodes[i];
+  if (is_long) frontier_thin(frontier);
 }
 
 static rondo_status frontier_reserve(const rondo_device *device, rondo_frontier *frontier, size_t count) {

@@ -136,11 +136,13 @@ typedef struct capture_position {
   char text[RONDO_LABEL_BYTES + sizeof " behind "];
 } capture_position;
 
-/* Of a capture of the calling thread's, whose graph nobody else changes now. */
+/* Only what is bound to the calling thread has a graph that nobody else changes now: others' have no position. */
 static void find_position(const rondo_capture *capture, capture_position *out) {
   const rondo_graph *graph = capture->graph;
   char label[RONDO_LABEL_BYTES];
-  *out = (capture_position){.node = RONDO_NO_NODE, .text = " before any node"};
+  *out = (capture_position){.node = RONDO_NO_NODE};
+  if (capture->mode == RONDO_CAPTURE_RELAXED || capture->thread != rondo_thread_id()) return;
+  (void)snprintf(out->text, sizeof out->text, " before any node");
   for (size_t slot = graph->nodes.count; slot > 0 && out->node == RONDO_NO_NODE; slot--)
     if (graph->nodes.items[slot - 1].live) out->node = (uint32_t)(slot - 1);
   if (out->node == RONDO_NO_NODE) return;
@@ -167,9 +169,10 @@ rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *ca
   const uint32_t state = atomic_load_explicit(&capture->state, memory_order_acquire);
   if (state == RONDO_CAPTURE_INVALIDATED) return rondo_capture_require_active(capture, call);
   capture_position position = {.node = RONDO_NO_NODE};
-  if (state == RONDO_CAPTURE_ACTIVE && capture->thread == rondo_thread_id()) find_position(capture, &position);
-  if (state == RONDO_CAPTURE_ACTIVE)
+  if (state == RONDO_CAPTURE_ACTIVE) {
+    find_position(capture, &position);
     rondo_capture_invalidate(capture, "%s of an event recorded in it%s", call, position.text);
+  }
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT, position.node,
       "%s: the event was last recorded in the capture on %s%s and stands for nodes there, not for work "
@@ -182,13 +185,13 @@ typedef struct gate_refusal {
   unsigned count;
   char origin_name[RONDO_STREAM_LABEL];
   bool own;
-  capture_position position; /* where it is, when it is the calling thread's; else zero but for the node */
+  capture_position position;
 } gate_refusal;
 
 /* Under the lock. */
 static void refuse_by(rondo_capture *capture, const char *cause, bool own, gate_refusal *out) {
-  capture_position position = {.node = RONDO_NO_NODE};
-  if (own) find_position(capture, &position);
+  capture_position position;
+  find_position(capture, &position);
   snprintf(capture->cause, sizeof capture->cause, "%s%s", cause, position.text);
   atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
   if (out->count++ > 0) return;

@@ -38,7 +38,7 @@ static void note(rondo_random_journal *journal, rondo_generator *generator, uint
     return;
   }
   rondo_error_restore(&error);
-  rondo_log(RONDO_LOG_WARNING, "random", "no memory to note a draw, which so is not taken back");
+  rondo_log(RONDO_LOG_WARNING, "exec", "no memory to note a draw, which so is not taken back");
 }
 
 void rondo_random_note(rondo_generator *generator, uint64_t offset, uint64_t increment) {

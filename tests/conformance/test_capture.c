@@ -492,6 +492,33 @@ static void test_gx3_c12_a_capture_tells_about_itself(void **state) {
   test_words_free(t, word);
 }
 
+/* Each node once, however many there are and however often they are named. */
+static void test_gx3_c13_a_frontier_may_be_long(void **state) {
+  enum { NODES = 200 };
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_words(t, 1);
+  rondo_node nodes[2 * NODES];
+  size_t edges = 0;
+  rondo_node_params empty = {.kind = RONDO_NODE_EMPTY};
+  for (size_t i = 0; i < NODES; i++) {
+    assert_ok(rondo_graph_add(graph, NULL, 0, &empty, &nodes[i]));
+    nodes[2 * NODES - 1 - i] = nodes[i];
+  }
+  assert_ok(rondo_capture_begin_to_graph(t->stream, graph, nodes, 2 * NODES, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_int_equal(info_of(t->stream).frontier_count, NODES);
+  assert_ok(rondo_capture_set_frontier(t->stream, nodes, NODES / 2, true));
+  assert_int_equal(info_of(t->stream).frontier_count, NODES / 2);
+  assert_ok(rondo_capture_set_frontier(t->stream, nodes + NODES / 4, NODES, false));
+  assert_int_equal(info_of(t->stream).frontier_count, NODES);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  assert_ok(rondo_capture_end(t->stream, NULL));
+  assert_ok(rondo_graph_edges(graph, NULL, NULL, &edges));
+  assert_int_equal(edges, NODES);
+  test_graph_destroy(graph);
+  test_words_free(t, word);
+}
+
 static void test_gx3_c13_the_frontier_is_added_to_and_replaced(void **state) {
   test_fixture *t = *state;
   uint32_t *word = test_words(t, 1);
@@ -623,6 +650,7 @@ int main(void) {
       test_case(test_gx3_c7_captures_do_not_merge),
       test_case(test_gx3_c7_external_events_become_nodes),
       test_case(test_gx3_c12_a_capture_tells_about_itself),
+      test_case(test_gx3_c13_a_frontier_may_be_long),
       test_case(test_gx3_c13_the_frontier_is_added_to_and_replaced),
       test_case(test_gx3_c14_capturing_into_a_graph),
       test_case(test_gx3_c14_a_failed_capture_leaves_the_graph_to_its_owner),

@@ -326,6 +326,52 @@ static void test_fw7_refused_calls_say_where_the_capture_was(void **state) {
   }
 }
 
+/* A capture that is RELAXED may be worked on by another thread than who began it. */
+typedef struct relaxed_capture {
+  test_fixture *fixture;
+  uint32_t *word;
+  atomic_bool has_begun;
+  atomic_uint added;
+  rondo_status begun, added_last, waited;
+  uint32_t node;
+} relaxed_capture;
+
+static void add_until_refused(void *user) {
+  relaxed_capture *self = user;
+  const uint32_t one = 1;
+  while (!atomic_load(&self->has_begun)) test_sleep_ms(0);
+  for (; self->begun == RONDO_OK && self->added_last == RONDO_OK; atomic_fetch_add(&self->added, 1))
+    self->added_last = rondo_launch(self->fixture->stream, self->fixture->kernels[TEST_KERNEL_AFFINE],
+                                    (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &one, &self->word));
+}
+
+static void begin_and_be_refused(void *user) {
+  relaxed_capture *self = user;
+  self->begun = rondo_capture_begin(self->fixture->stream, RONDO_CAPTURE_RELAXED);
+  atomic_store(&self->has_begun, true);
+  while (self->begun == RONDO_OK && atomic_load(&self->added) < 100) test_sleep_ms(0);
+  self->waited = rondo_device_synchronize(self->fixture->device);
+  self->node = rondo_last_error()->node;
+}
+
+static void test_gx3_a_relaxed_capture_is_left_to_the_thread_that_adds(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = NULL;
+  test_kernel(t, TEST_KERNEL_AFFINE);
+  for (int i = 0; i < 10; i++) {
+    relaxed_capture capture = {.fixture = t, .word = test_words(t, 1)};
+    const test_thread threads[2] = {{add_until_refused, &capture}, {begin_and_be_refused, &capture}};
+    test_on_threads(threads, 2);
+    assert_int_equal(capture.begun, RONDO_OK);
+    assert_int_equal(capture.waited, RONDO_CAPTURE_REFUSED);
+    assert_int_equal(capture.node, RONDO_NO_NODE);
+    assert_int_equal(capture.added_last, RONDO_CAPTURE_INVALID);
+    assert_error(rondo_capture_end(t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+    assert_message("rondo_device_synchronize");
+    test_words_free(t, capture.word);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_fw7_refused_calls_say_where_the_capture_was),
@@ -338,6 +384,7 @@ int main(void) {
       test_case(test_gx3_c9_waiting_for_the_device),
       test_case(test_gx3_c9_thread_modes_are_exchanged),
       test_case(test_gx3_c9_refusals_end_with_the_capture),
+      test_case(test_gx3_a_relaxed_capture_is_left_to_the_thread_that_adds),
       test_case(test_gx3_a_busy_thread_beside_a_global_capture),
       test_case(test_gx3_a_busy_thread_beside_other_captures),
   };
