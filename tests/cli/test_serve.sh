@@ -65,6 +65,11 @@ cells=$(grep -m 1 '<tr><td>' page.html | grep -o '<td[ >]' | wc -l)
 grep -q '</html>' page.html || die 'the page has no end'
 command -v xmllint >/dev/null && { xmllint --noout page.html || die 'the page is not well-formed'; }
 
+# A soak of the model that has no table to have a wrong index for.
+succeeds serve dense --load "${small[@]}" --soak 1 --json
+json_holds '.soak | .answered > 0 and .wrong == 0 and .stuck == 0 and .refused_index == 0' \
+  '.soak | .not_numbers > 0 and .cancelled + .timed_out > 0'
+
 # Look-ups on a device of their own, and the same undivided (SE-9).
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --look-ups cpu:1 --json
 json_holds '.division.look_ups == "cpu:1"' '.division | .gain > 0 and .median_ratio > 0' \

@@ -85,6 +85,7 @@ __attribute__((constructor)) static void set_up(void) {
   fake_seed = environment_number("RONDO_TEST_FAKE_CUDA_SEED", 0, UINT64_MAX);
   fake_is_serial = environment_number("RONDO_TEST_FAKE_CUDA_SERIAL", 0, 1) == 1;
   fake_late = environment_number("RONDO_TEST_FAKE_CUDA_LATE", 0, UINT64_MAX);
+  fake_hang = getenv("RONDO_TEST_FAKE_CUDA_HANG");
   const uint64_t memory = environment_number("RONDO_TEST_FAKE_CUDA_MEMORY", UINT64_C(8) << 30, INT64_MAX);
   for (int i = 0; i < fake_device_count; i++) {
     fake_devices[i].ordinal = i;

@@ -176,6 +176,7 @@ extern bool fake_is_initialized;
 extern uint64_t fake_seed;
 extern bool fake_is_serial;
 extern uint64_t fake_late;                /* a seed; 0: no work is late */
+extern const char *fake_hang;             /* a path; NULL: nothing hangs */
 fake_device *fake_device_at(int ordinal); /* NULL: none */
 /* Work that runs now is waited for; none begins after it. */
 void fake_context_lose(fake_context *context, cu_result code);
@@ -375,6 +376,8 @@ void fake_task_promise(const fake_task *task, fake_stream *stream);
 void fake_stream_hold_back(const fake_stream *stream);
 /* A copy from the host may take its source before it is queued. */
 void fake_late_take_source(fake_work *copy);
+/* Returns once nothing hangs. */
+void fake_stream_hang(void);
 fake_event *fake_event_need(cu_event handle);
 void fake_event_release(fake_event *event);
 void fake_event_end(fake_event *event);

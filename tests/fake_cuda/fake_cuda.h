@@ -12,7 +12,8 @@
  * RONDO_TEST_FAKE_CUDA_SEED: other than 0, the nodes of a graph that are ready run in an order drawn from it;
  * RONDO_TEST_FAKE_CUDA_SERIAL: with 1, launches of kernels and graphs return when they have run, and begin when all
  * that was queued before has, on any stream of the device, as under tools that look at one kernel at a time;
- * RONDO_TEST_FAKE_CUDA_LATE: other than 0, streams hold back what nobody waits for, for times drawn from it (late.c).
+ * RONDO_TEST_FAKE_CUDA_LATE: other than 0, streams hold back what nobody waits for, for times drawn from it (late.c);
+ * RONDO_TEST_FAKE_CUDA_HANG: a path; while there is such a file, no stream begins anything, as on a device that hangs.
  * Read at the end: with RONDO_TEST_FAKE_CUDA_STRICT set, a process that misused the driver or left an object exits
  * with 1.
  *

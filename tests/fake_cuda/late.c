@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fake_cuda/fake.h"
 
 enum { LEAST_LATE_NS = 1000, LATE_STEPS = 16 }; /* each twice as long as the one before: 33 ms at most */
 
 uint64_t fake_late;
+const char *fake_hang;
 
 static uint64_t random_state;
 
@@ -67,6 +69,10 @@ void fake_stream_hold_back(const fake_stream *stream) {
   const uint64_t drawn = draw(), begin = now_ns();
   const uint64_t patience = drawn % 2 == 0 ? 0 : (uint64_t)LEAST_LATE_NS << (drawn >> 1) % LATE_STEPS;
   while (stream->completed >= stream->wanted && now_ns() - begin < patience) fake_wait_short();
+}
+
+void fake_stream_hang(void) {
+  while (fake_hang != NULL && access(fake_hang, F_OK) == 0) fake_wait_short();
 }
 
 void fake_late_take_source(fake_work *work) {

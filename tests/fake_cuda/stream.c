@@ -88,6 +88,7 @@ static void *run_stream(void *argument) {
       continue;
     }
     fake_stream_hold_back(stream);
+    fake_stream_hang();
     fake_task *task = stream->first;
     stream->first = task->next;
     if (stream->first == NULL) stream->last = NULL;

@@ -31,7 +31,8 @@ static const serve_settings defaults = {.device = "cpu",
                                         .seconds = 3,
                                         .rate = 0,
                                         .median = 350,
-                                        .spread = 0.5};
+                                        .spread = 0.5,
+                                        .answer_seconds = 30};
 
 #define OFFSET(member) offsetof(serve_settings, member)
 
@@ -56,6 +57,8 @@ static const option_row rows[] = {
      "try sizes beside the chosen ones, others picked by a rule among them, and say what these lose or gain"},
     {"soak", "X", OPTION_REAL, OFFSET(soak), 0, 86400,
      "seconds of open loop at 90 % of saturation, with cancels, deadlines and bad requests; 0: none"},
+    {"answer-seconds", "X", OPTION_REAL, OFFSET(answer_seconds), 0.1, 86400,
+     "in which each request of a soak is to be answered; else it is stuck, and the command fails"},
     {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0,
      "write a page with the latency curve, for which there are 16 loads more"},
     {"history", "FILE", OPTION_TEXT, OFFSET(history), 0, 0,
@@ -285,6 +288,7 @@ static int run_soak(serving *s) {
                       .most_rows = s->most_rows,
                       .seconds = s->settings.soak,
                       .rate = 0.9 * s->saturation,
+                      .answer_seconds = s->settings.answer_seconds,
                       .seed = s->settings.seed};
   return soak_run(&given, &s->soaked);
 }

@@ -13,7 +13,7 @@
 typedef struct serve_settings {
   const char *device, *look_ups, *history, *report;
   uint64_t streams, sizes, delay_us, clients, requests, least, most, seed, table_rows, batch, batch_rows;
-  double seconds, rate, median, spread, soak;
+  double seconds, rate, median, spread, soak, answer_seconds;
   bool load, json, regret;
 } serve_settings;
 

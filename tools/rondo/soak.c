@@ -22,7 +22,7 @@
 #include "tool.h"
 
 #define NOT_WRITTEN (-1.0f) /* in place of a score, which is from 0 to 1 */
-enum { MOST_OUT = 1024, STUCK_SECONDS = 30, BUCKETS = 2400, MOST_TOLD = 20 };
+enum { MOST_OUT = 1024, BUCKETS = 2400, MOST_TOLD = 20 };
 
 /* What is to become of a request. */
 typedef enum fate { FATE_PLAIN, FATE_CANCELLED, FATE_DEADLINE, FATE_INDEX, FATE_SHAPE, FATE_NOT_A_NUMBER } fate;
@@ -202,10 +202,11 @@ static void *collect(void *user) {
   return NULL;
 }
 
-/* Under the lock: the oldest has not been answered in half a minute. */
+/* Under the lock: the oldest has waited for its answer for longer than it may. */
 static bool is_stuck(const soaking *s) {
   if (s->ended == s->begun) return false;
-  return clock_ns() - s->flights[s->ended % MOST_OUT].handed_ns > (uint64_t)STUCK_SECONDS * 1000000000;
+  const uint64_t waited = clock_ns() - s->flights[s->ended % MOST_OUT].handed_ns;
+  return (double)waited > s->soak->answer_seconds * 1e9;
 }
 
 /* Under the lock: until no more than so many are out; false when one is stuck. */
@@ -355,7 +356,7 @@ static int run(soaking *s) {
   pthread_cond_broadcast(&s->change);
   s->result.stuck = !wait_for_room(s, 0) || !are_all_in;
   pthread_mutex_unlock(&s->lock);
-  if (s->result.stuck > 0) return tool_fail("a request was not answered in %d seconds", STUCK_SECONDS);
+  if (s->result.stuck > 0) return tool_fail("a request was not answered in %g s", s->soak->answer_seconds);
   pthread_join(collector, NULL);
   s->result.seconds = (double)(clock_ns() - s->begin_ns) / 1e9;
   return TOOL_OK;

@@ -17,8 +17,9 @@ typedef struct soak {
   const char *name;
   const recommender *model;
   const traffic *traffic;
-  size_t most_rows;     /* of a request */
-  double seconds, rate; /* requests a second */
+  size_t most_rows;      /* of a request */
+  double seconds, rate;  /* requests a second */
+  double answer_seconds; /* in which each request is to be answered; else it is stuck, and the soak ends */
   uint64_t seed;
 } soak;
 
@@ -32,7 +33,7 @@ typedef struct soak_result {
   uint64_t answered, cancelled, timed_out, refused_index, refused_shape, not_numbers; /* as they were to be */
   uint64_t full;  /* refused, as the queue was full */
   uint64_t wrong; /* an answer or error that is not what it must be */
-  uint64_t stuck; /* without an answer for half a minute */
+  uint64_t stuck; /* without an answer for so long */
   soak_window windows[SOAK_MOST_WINDOWS];
   size_t window_count;
   double median_us, p99_us;
