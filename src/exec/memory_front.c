@@ -61,11 +61,9 @@ static rondo_status capture_malloc(rondo_stream *stream, size_t bytes, const ron
                                    void **out_address) {
   rondo_device_memory *memory;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
-  const rondo_pool *pool = options->pool != NULL ? options->pool : rondo_pools_current(memory);
   rondo_node_params params = {
       .kind = RONDO_NODE_ALLOC,
-      .as.alloc = {
-          .bytes = bytes, .name = options->name, .peers = atomic_load_explicit(&pool->peers, memory_order_relaxed)}};
+      .as.alloc = {.bytes = bytes, .name = options->name, .peers = rondo_pools_read_peers(memory, options->pool)}};
   RONDO_TRY(rondo_capture_add(stream, "rondo_malloc_async", &params));
   *out_address = params.as.alloc.address;
   return RONDO_OK;

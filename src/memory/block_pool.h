@@ -119,6 +119,7 @@ struct rondo_pool {
   rondo_usage *total; /* of several pools; may be NULL */
   rondo_pool_counters counters;
   uint32_t live;
+  uint32_t growing;        /* allocations that look for more memory without the lock: it stays for them */
   bool excess;             /* more than the threshold was reserved when a chunk became idle */
   bool destroyed;          /* by its user: goes when nothing of it is in use */
   struct rondo_pool *next; /* in the device's list */

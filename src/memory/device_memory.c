@@ -197,6 +197,7 @@ typedef struct request {
   size_t bytes, rounded;
   char *name;
   void *guarded; /* on a guarded device: where the allocation stands; the block is counted alone */
+  bool holds;    /* the pool, which another thread may destroy meanwhile */
 } request;
 
 /* Under the lock. */
@@ -208,14 +209,25 @@ static void enter_block(rondo_device_memory *memory, rondo_block *block, const r
   atomic_fetch_add_explicit(&memory->device->allocations, 1, memory_order_relaxed);
 }
 
-/* A block that the pool has, or NULL. */
+/* A block that the pool has; or NULL, and the pool is held. */
 static rondo_block *take_block(rondo_device_memory *memory, request *asked) {
   pthread_mutex_lock(&memory->lock);
   if (asked->pool == NULL) asked->pool = memory->current;
   rondo_block *block = rondo_pool_take(asked->pool, asked->stream, asked->rounded);
   if (block != NULL) enter_block(memory, block, asked);
+  if (block == NULL && !asked->holds) {
+    asked->pool->growing++;
+    asked->holds = true;
+  }
   rondo_memory_leave_pool(memory, asked->pool);
   return block;
+}
+
+static void let_pool_go(rondo_device_memory *memory, const request *asked) {
+  pthread_mutex_lock(&memory->lock);
+  asked->pool->growing--;
+  pthread_mutex_unlock(&memory->lock);
+  rondo_pools_sweep_destroyed(memory);
 }
 
 static rondo_status grow_pool(rondo_device_memory *memory, const request *asked, rondo_block **out) {
@@ -263,18 +275,24 @@ static rondo_status scrape_together(rondo_device_memory *memory, request *asked,
   return *out != NULL ? RONDO_OK : grow_pool(memory, asked, out);
 }
 
-static rondo_status serve(rondo_device_memory *memory, request *asked, rondo_block **out) {
-  if (!rondo_pool_round(asked->bytes, &asked->rounded))
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space",
-                      asked->bytes);
-  *out = take_block(memory, asked);
-  if (*out != NULL) return RONDO_OK;
+static rondo_status find_more(rondo_device_memory *memory, request *asked, rondo_block **out) {
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = grow_pool(memory, asked, out);
   if (status != RONDO_OUT_OF_MEMORY) return status;
   status = scrape_together(memory, asked, out);
   if (status == RONDO_OK) rondo_error_restore(&before);
+  return status;
+}
+
+static rondo_status serve(rondo_device_memory *memory, request *asked, rondo_block **out) {
+  if (!rondo_pool_round(asked->bytes, &asked->rounded))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space",
+                      asked->bytes);
+  *out = take_block(memory, asked);
+  if (*out != NULL) return RONDO_OK;
+  const rondo_status status = find_more(memory, asked, out);
+  let_pool_go(memory, asked);
   return status;
 }
 

@@ -55,7 +55,7 @@ rondo_status rondo_pools_destroy(rondo_device_memory *memory, rondo_pool *pool) 
 static rondo_pool *take_destroyed(rondo_device_memory *memory) {
   for (rondo_pool **at = &memory->default_pool.next; *at != NULL; at = &(*at)->next) {
     rondo_pool *pool = *at;
-    if (!pool->destroyed || pool->live > 0) continue;
+    if (!pool->destroyed || pool->live > 0 || pool->growing > 0) continue;
     rondo_pool_sweep(pool);
     rondo_pool_trim_idle(pool, 0);
     if (pool->chunks != NULL) continue;
@@ -95,6 +95,14 @@ void rondo_pools_set_current(rondo_device_memory *memory, rondo_pool *pool) {
   pthread_mutex_lock(&memory->lock);
   memory->current = pool == NULL ? &memory->default_pool : pool;
   pthread_mutex_unlock(&memory->lock);
+}
+
+uint64_t rondo_pools_read_peers(rondo_device_memory *memory, const rondo_pool *pool) {
+  pthread_mutex_lock(&memory->lock);
+  const rondo_pool *of = pool == NULL ? memory->current : pool;
+  const uint64_t peers = atomic_load_explicit(&of->peers, memory_order_relaxed);
+  pthread_mutex_unlock(&memory->lock);
+  return peers;
 }
 
 /* Attributes ------------------------------------------------------------------------------------------------------ */

@@ -18,6 +18,8 @@ RONDO_MUST_USE rondo_status rondo_pools_make(rondo_device_memory *memory, const 
 RONDO_MUST_USE rondo_status rondo_pools_destroy(rondo_device_memory *memory, rondo_pool *pool);
 rondo_pool *rondo_pools_current(rondo_device_memory *memory);
 void rondo_pools_set_current(rondo_device_memory *memory, rondo_pool *pool);
+/* The devices that may access memory of the pool; NULL: of the current one. */
+uint64_t rondo_pools_read_peers(rondo_device_memory *memory, const rondo_pool *pool);
 
 /* BAD_OPTIONS, OUT_OF_RANGE. */
 RONDO_MUST_USE rondo_status rondo_pools_read(rondo_device_memory *memory, rondo_pool *pool,

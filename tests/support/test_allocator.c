@@ -27,6 +27,8 @@ static bool is_to_fail(test_allocator *allocator, size_t call) {
 
 static void *counted_allocate(void *self, size_t bytes, size_t alignment) {
   test_allocator *allocator = self;
+  void (*const meanwhile)(void *) = atomic_exchange(&allocator->meanwhile, NULL);
+  if (meanwhile != NULL) meanwhile(allocator->user);
   if (is_to_fail(allocator, atomic_fetch_add(&allocator->calls, 1) + 1)) return NULL;
   if (bytes == 0 || alignment < 16 || !is_power_of_two(alignment)) {
     atomic_fetch_add(&allocator->faults, 1);

@@ -12,12 +12,15 @@
 #include <stdint.h>
 
 typedef struct test_allocator {
-  rondo_allocator table; /* what the library is given */
-  atomic_size_t live;    /* blocks that are out */
-  atomic_size_t calls;   /* of allocate so far */
-  atomic_size_t fail_at; /* this call (1, 2, ...) fails; 0 = none */
-  atomic_bool fail_on;   /* and all later ones too */
-  atomic_size_t faults;  /* blocks released with another size, bad alignments, released twice */
+  rondo_allocator table;                   /* what the library is given */
+  atomic_size_t live;                      /* blocks that are out */
+  atomic_size_t calls;                     /* of allocate so far */
+  atomic_size_t fail_at;                   /* this call (1, 2, ...) fails; 0 = none */
+  atomic_bool fail_on;                     /* and all later ones too */
+  atomic_size_t faults;                    /* blocks released with another size, bad alignments, released twice */
+  _Atomic(void (*)(void *user)) meanwhile; /* called once, in front of the next allocation: for what another thread does
+                                              in the midst of a call of the library */
+  void *user;
 } test_allocator;
 
 void test_allocator_init(test_allocator *allocator);
