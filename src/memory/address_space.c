@@ -103,15 +103,28 @@ void rondo_graph_allocation_cancel(rondo_graph_allocation *allocation, rondo_lif
 }
 
 bool rondo_graph_allocation_claim(rondo_graph_allocation *allocation) {
-  return change_life(allocation, RONDO_LIFE_LIVE, RONDO_LIFE_FREED);
+  return change_life(allocation, RONDO_LIFE_LIVE, RONDO_LIFE_ENDING);
 }
 
 void rondo_graph_allocation_unclaim(rondo_graph_allocation *allocation) {
   atomic_store_explicit(&allocation->life, (uint32_t)RONDO_LIFE_LIVE, memory_order_release);
 }
 
+void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, rondo_queue *queue) {
+  atomic_uint *count = &allocation->space->ordered_frees;
+  const rondo_queue *before = atomic_exchange_explicit(&allocation->freed_queue, queue, memory_order_acq_rel);
+  if (before == NULL && queue != NULL) atomic_fetch_add_explicit(count, 1, memory_order_release);
+  if (before != NULL && queue == NULL) atomic_fetch_sub_explicit(count, 1, memory_order_release);
+}
+
+/* The queue comes first: who sees that the life is over sees what to wait for. */
+static void end_life(rondo_graph_allocation *allocation, rondo_queue *queue) {
+  rondo_graph_allocation_set_freed_queue(allocation, queue);
+  atomic_store_explicit(&allocation->life, (uint32_t)RONDO_LIFE_FREED, memory_order_release);
+}
+
 void rondo_graph_allocation_finish(rondo_graph_allocation *allocation, rondo_queue *queue) {
-  atomic_store_explicit(&allocation->freed_queue, queue, memory_order_release);
+  end_life(allocation, queue);
   uncount_life(allocation->space);
 }
 
@@ -158,7 +171,7 @@ rondo_status rondo_graph_allocation_free(rondo_graph_allocation *allocation, ron
   pthread_mutex_lock(&memory->lock);
   if (status == RONDO_OK) {
     rondo_allocation_table_note_freed(&memory->table, &allocation->base);
-    atomic_store_explicit(&allocation->freed_queue, queue, memory_order_release);
+    end_life(allocation, queue);
   }
   rondo_graph_allocation_release(allocation);
   pthread_mutex_unlock(&memory->lock);

@@ -40,7 +40,12 @@
 #define RONDO_ADDRESS_SPACE_MOST (UINT64_C(1) << 40)
 #endif
 
-typedef enum rondo_life { RONDO_LIFE_NEVER = 0, RONDO_LIFE_LIVE = 1, RONDO_LIFE_FREED = 2 } rondo_life;
+typedef enum rondo_life {
+  RONDO_LIFE_NEVER = 0,
+  RONDO_LIFE_LIVE = 1,
+  RONDO_LIFE_ENDING = 2, /* a free is on its way: work that uses the bytes may run, and it may be taken back */
+  RONDO_LIFE_FREED = 3
+} rondo_life;
 
 /* What a record stands for. */
 typedef enum rondo_record_role {
@@ -65,7 +70,7 @@ struct rondo_graph_allocation {
   uint32_t free_slot; /* the viewed graph's last free node of it; RONDO_NO_NODE when there is none */
   _Atomic uint32_t life;
   rondo_device_event *freed_event;    /* recorded behind the last stream-ordered free; NULL when there was none */
-  _Atomic(rondo_queue *) freed_queue; /* where; NULL when what comes next need not wait */
+  _Atomic(rondo_queue *) freed_queue; /* where; NULL when what comes next need not wait; counted by the space */
 };
 
 /* Chunk `chunk` of the heap is mapped at `offset`. */
@@ -114,9 +119,10 @@ struct rondo_address_space {
   rondo_arena *arena; /* a reference; NULL: the space has addresses of its own */
   bool relocate;      /* its graphs are instantiated with relocate only: addresses are not shared (relocation.h) */
   atomic_uint references;
-  atomic_uint live;   /* allocations alive */
-  atomic_uint clones; /* ever made, but for those of execs: with one, records of removed nodes stay */
-  uint64_t serial;    /* unique in the process */
+  atomic_uint live;          /* allocations alive */
+  atomic_uint ordered_frees; /* allocations whose bytes the next launch that gives them out waits for */
+  atomic_uint clones;        /* ever made, but for those of execs: with one, records of removed nodes stay */
+  uint64_t serial;           /* unique in the process */
 
   /* Under the memory's lock. */
   char *base; /* NULL until the first alloc node */
@@ -234,6 +240,15 @@ void rondo_graph_allocation_cancel(rondo_graph_allocation *allocation, rondo_lif
 bool rondo_graph_allocation_claim(rondo_graph_allocation *allocation);
 void rondo_graph_allocation_unclaim(rondo_graph_allocation *allocation);
 void rondo_graph_allocation_finish(rondo_graph_allocation *allocation, rondo_queue *queue);
+
+/* Whether its bytes may be in use by what came before a free of it, or by who is to free it. */
+static inline bool rondo_graph_allocation_holds(const rondo_graph_allocation *allocation) {
+  const uint32_t life = atomic_load_explicit(&allocation->life, memory_order_acquire);
+  return life == RONDO_LIFE_LIVE || life == RONDO_LIFE_ENDING;
+}
+
+/* Who gives the bytes out next waits for the event of the free on `queue`; NULL: for nothing. */
+void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, rondo_queue *queue);
 
 /* Makes the event that a stream-ordered free records, if there is none yet. */
 RONDO_MUST_USE rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allocation *allocation);

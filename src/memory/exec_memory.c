@@ -40,6 +40,7 @@ void rondo_exec_memory_destroy(rondo_exec_memory *exec) {
   rondo_array_free(allocator, &exec->frees);
   rondo_array_free(allocator, &exec->extents);
   rondo_array_free(allocator, &exec->held);
+  rondo_array_free(allocator, &exec->awaited);
   rondo_array_free(allocator, &exec->spaces);
   rondo_release(allocator, exec, 1, sizeof *exec);
 }
@@ -67,7 +68,7 @@ uint64_t rondo_exec_memory_host_bytes(const rondo_exec_memory *exec) {
   return sizeof *exec + exec->needs.capacity * sizeof *exec->needs.items +
          (exec->unfreed.capacity + exec->frees.capacity) * sizeof(rondo_outside) +
          exec->extents.capacity * sizeof(rondo_byte_range) +
-         (exec->held.capacity + exec->spaces.capacity) * sizeof(void *);
+         (exec->held.capacity + exec->awaited.capacity + exec->spaces.capacity) * sizeof(void *);
 }
 
 /* Launching -------------------------------------------------------------------------------------------------------- */
@@ -135,7 +136,7 @@ static rondo_status check_relatives(rondo_exec_memory *exec, const rondo_address
   pthread_mutex_lock(&exec->memory->lock);
   for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
-    if (life_of(at) == RONDO_LIFE_LIVE && !is_unfreed(exec, at) && covers(exec, &at->base))
+    if (rondo_graph_allocation_holds(at) && !is_unfreed(exec, at) && covers(exec, &at->base))
       status = fail_alive(at, "another exec or clone of the graph");
   }
   pthread_mutex_unlock(&exec->memory->lock);
@@ -153,6 +154,13 @@ static rondo_status check_spaces(rondo_exec_memory *exec) {
     if (alive > 0) RONDO_TRY(check_relatives(exec, space));
   }
   return RONDO_OK;
+}
+
+static rondo_status fail_ending(const rondo_graph_allocation *allocation) {
+  char label[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED,
+                    "allocation %s of the last launch is being freed by another thread: let that call return first",
+                    rondo_allocation_label(label, &allocation->base));
 }
 
 static rondo_status fail_free(const rondo_outside *at, rondo_life life) {
@@ -174,17 +182,21 @@ static void take_back_lives(rondo_exec_memory *exec, size_t begun, size_t claime
   }
 }
 
+/* What lives goes on living where the launch frees it first (GM-10). */
+static rondo_status begin_life(const rondo_exec_memory *exec, rondo_outside *at) {
+  at->before = life_of(at->allocation);
+  if (at->before == RONDO_LIFE_ENDING) return fail_ending(at->allocation);
+  const bool fine =
+      at->before == RONDO_LIFE_LIVE ? exec->auto_free : rondo_graph_allocation_begin(at->allocation, at->before);
+  return fine ? RONDO_OK : fail_alive(at->allocation, "the last launch");
+}
+
 static rondo_status change_lives(rondo_exec_memory *exec) {
   size_t begun = 0, claimed = 0;
   rondo_status status = RONDO_OK;
   for (; begun < exec->unfreed.count; begun++) {
-    rondo_outside *at = &exec->unfreed.items[begun];
-    at->before = life_of(at->allocation);
-    const bool fine =
-        at->before == RONDO_LIFE_LIVE ? exec->auto_free : rondo_graph_allocation_begin(at->allocation, at->before);
-    if (fine) continue;
-    status = fail_alive(at->allocation, "the last launch");
-    break;
+    status = begin_life(exec, &exec->unfreed.items[begun]);
+    if (status != RONDO_OK) break;
   }
   for (; status == RONDO_OK && claimed < exec->frees.count; claimed++) {
     rondo_outside *at = &exec->frees.items[claimed];
@@ -197,6 +209,55 @@ static rondo_status change_lives(rondo_exec_memory *exec) {
   return status;
 }
 
+/* Whether some allocation of the space that the exec does not leave alive itself was freed in stream order. */
+static bool has_freed_relatives(const rondo_exec_memory *exec, const rondo_address_space *space) {
+  unsigned freed = atomic_load_explicit(&space->ordered_frees, memory_order_acquire);
+  for (size_t i = 0; i < exec->unfreed.count && freed > 0; i++) {
+    const rondo_graph_allocation *own = exec->unfreed.items[i].allocation;
+    if (own->space == space && atomic_load_explicit(&own->freed_queue, memory_order_acquire) != NULL) freed--;
+  }
+  return freed > 0;
+}
+
+/* Takes references to those whose bytes the exec gives out. */
+static rondo_status list_freed_relatives(rondo_exec_memory *exec, const rondo_address_space *space) {
+  rondo_status status = RONDO_OK;
+  pthread_mutex_lock(&exec->memory->lock);
+  for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
+    rondo_graph_allocation *at = space->allocations.items[i];
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == NULL || !covers(exec, &at->base)) continue;
+    status = rondo_array_push(&exec->memory->allocator, &exec->awaited, &at);
+    if (status == RONDO_OK) at->references++;
+  }
+  pthread_mutex_unlock(&exec->memory->lock);
+  return status;
+}
+
+/* What comes behind the launch comes behind the frees that it has waited for. */
+static void release_awaited(rondo_exec_memory *exec, bool launched) {
+  if (exec->awaited.count == 0) return;
+  for (size_t i = 0; i < exec->awaited.count && launched; i++)
+    rondo_graph_allocation_set_freed_queue(exec->awaited.items[i], NULL);
+  pthread_mutex_lock(&exec->memory->lock);
+  for (size_t i = 0; i < exec->awaited.count; i++) rondo_graph_allocation_release(exec->awaited.items[i]);
+  pthread_mutex_unlock(&exec->memory->lock);
+  exec->awaited.count = 0;
+}
+
+/* Another exec of the family left it alive, and it was freed in the order of a stream: the bytes may be read still. */
+static rondo_status wait_for_relatives(rondo_exec_memory *exec, rondo_queue *queue) {
+  for (size_t i = 0; i < exec->needs.count; i++) {
+    const rondo_address_space *space = exec->needs.items[i].space;
+    if (has_freed_relatives(exec, space)) RONDO_TRY(list_freed_relatives(exec, space));
+  }
+  for (size_t i = 0; i < exec->awaited.count; i++) {
+    const rondo_graph_allocation *at = exec->awaited.items[i];
+    const rondo_queue *freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
+    if (freed != queue) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
+  }
+  return RONDO_OK;
+}
+
 /* After earlier launches on the heap, and after stream-ordered frees of what is allocated now. */
 static rondo_status wait_for_earlier(rondo_exec_memory *exec, rondo_queue *queue) {
   if (exec->needs.count == 0) return RONDO_OK;
@@ -207,7 +268,7 @@ static rondo_status wait_for_earlier(rondo_exec_memory *exec, rondo_queue *queue
     const rondo_queue *freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
     if (freed != NULL && freed != queue) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
   }
-  return RONDO_OK;
+  return wait_for_relatives(exec, queue);
 }
 
 rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, rondo_queue *queue) {
@@ -220,6 +281,7 @@ rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, 
       if (status != RONDO_OK) take_back_lives(exec, exec->unfreed.count, exec->frees.count);
     }
   }
+  if (status != RONDO_OK) release_awaited(exec, false);
   if (status != RONDO_OK && exec->needs.count > 0) rondo_heap_leave(exec->heap);
   return status;
 }
@@ -238,7 +300,7 @@ static rondo_status record_launch(rondo_exec_memory *exec, rondo_queue *queue) {
 
 static void finish_lives(rondo_exec_memory *exec, rondo_queue *queue) {
   for (size_t i = 0; i < exec->unfreed.count; i++)
-    atomic_store_explicit(&exec->unfreed.items[i].allocation->freed_queue, NULL, memory_order_release);
+    rondo_graph_allocation_set_freed_queue(exec->unfreed.items[i].allocation, NULL);
   for (size_t i = 0; i < exec->frees.count; i++) rondo_graph_allocation_finish(exec->frees.items[i].allocation, queue);
 }
 
@@ -254,6 +316,7 @@ rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, 
     finish_lives(exec, frees_on);
   else
     take_back_lives(exec, exec->unfreed.count, exec->frees.count);
+  release_awaited(exec, status == RONDO_OK);
   if (exec->needs.count > 0) rondo_heap_leave(exec->heap);
   return status;
 }

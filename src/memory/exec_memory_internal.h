@@ -26,9 +26,10 @@ struct rondo_exec_memory {
   RONDO_ARRAY(rondo_space_need) needs;
   RONDO_ARRAY(rondo_outside) unfreed;
   RONDO_ARRAY(rondo_outside) frees;
-  RONDO_ARRAY(rondo_byte_range) extents;      /* what its alloc nodes cover, by address, apart from each other */
-  RONDO_ARRAY(rondo_graph_allocation *) held; /* references to records */
-  RONDO_ARRAY(rondo_address_space *) spaces;  /* references to spaces */
+  RONDO_ARRAY(rondo_byte_range) extents;         /* what its alloc nodes cover, by address, apart from each other */
+  RONDO_ARRAY(rondo_graph_allocation *) held;    /* references to records */
+  RONDO_ARRAY(rondo_graph_allocation *) awaited; /* scratch of a launch: freed relatives it comes behind; references */
+  RONDO_ARRAY(rondo_address_space *) spaces;     /* references to spaces */
 };
 
 /* Pairs the alloc and free nodes and sums up what they need, into an exec that has only `memory` and `auto_free` set.

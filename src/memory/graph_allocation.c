@@ -160,7 +160,7 @@ void rondo_graph_allocation_destroy(rondo_graph_allocation *record) {
  * bytes of a free that may not have been reached stay taken too. */
 static bool is_forgettable(const rondo_graph_allocation *record) {
   return record->references == 0 && atomic_load_explicit(&record->space->clones, memory_order_relaxed) == 0 &&
-         atomic_load_explicit(&record->life, memory_order_relaxed) != RONDO_LIFE_LIVE && record->freed_event == NULL;
+         !rondo_graph_allocation_holds(record) && record->freed_event == NULL;
 }
 
 void rondo_graph_allocation_release(rondo_graph_allocation *record) {

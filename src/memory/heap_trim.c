@@ -17,8 +17,7 @@ static bool is_alive(const rondo_address_space *space, const rondo_private_pages
   const char *begin = space->base + pages->offset, *end = begin + pages->bytes;
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
-    if (at->base.address < end && at->base.address + at->base.bytes > begin &&
-        atomic_load_explicit(&at->life, memory_order_acquire) == RONDO_LIFE_LIVE)
+    if (at->base.address < end && at->base.address + at->base.bytes > begin && rondo_graph_allocation_holds(at))
       return true;
   }
   return false;

@@ -91,6 +91,45 @@ static void test_gm9_bytes_change_hands_behind_whole_operations(void **state) {
   test_words_free(t, out);
 }
 
+/* GM-9: what one exec left alive is freed behind work that reads it still; another exec of the graph, which frees the
+ * same memory itself, waits for that on its own stream before it writes. */
+static void test_gm9_relatives_wait_for_a_free_on_another_stream(void **state) {
+  test_fixture *t = *state;
+  test_skip_if_serial();
+  uint32_t *out = test_words(t, 2 * WORDS);
+  rondo_stream *reader = test_stream(t, "reader");
+  rondo_graph *graph = test_graph(t);
+  const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "memory");
+  rondo_node last = test_add_set(t, graph, memory.node, memory.words, WORDS, 5);
+  rondo_exec *keeps = test_instantiate(graph);
+  last = test_add_set(t, graph, last, memory.words, WORDS, 7);
+  last = test_add_read(t, graph, last, memory.words, out + WORDS, WORDS);
+  test_add_free(graph, last, memory.words);
+  rondo_exec *frees = test_instantiate(graph);
+  test_graph_destroy(graph);
+  for (int round = 0; round < 2; round++) {
+    test_gate gate;
+    test_gate_init(&gate);
+    assert_ok(rondo_exec_launch(keeps, t->stream));
+    test_order(t, t->stream, reader);
+    test_gate_hold(&gate, reader);
+    assert_ok(rondo_copy_async(reader, out, memory.words, BYTES));
+    assert_ok(rondo_free_async(reader, memory.words));
+    assert_ok(rondo_exec_launch(frees, t->stream));
+    test_sleep_ms(20); /* enough for one that does not wait */
+    assert_status(rondo_stream_query(t->stream), RONDO_NOT_READY);
+    test_gate_open(&gate);
+    assert_ok(rondo_device_synchronize(t->device));
+    assert_all(t, out, 5);
+    assert_all(t, out + WORDS, 7 * 32);
+    test_gate_destroy(&gate);
+  }
+  rondo_exec_destroy(keeps);
+  rondo_exec_destroy(frees);
+  test_stream_destroy(reader);
+  test_words_free(t, out);
+}
+
 static uint64_t remaps_of(test_fixture *t) {
   assert_ok(rondo_device_synchronize(t->device));
   return test_memory_statistics(t).remaps;
@@ -179,6 +218,7 @@ int main(void) {
       test_case(test_gm2_contents_end_with_the_free),
       test_case(test_gm4_what_is_left_is_freed_in_each_way),
       test_case_workers(test_gm9_bytes_change_hands_behind_whole_operations),
+      test_case_workers(test_gm9_relatives_wait_for_a_free_on_another_stream),
       test_case(test_gm13_what_maps_again),
       test_case(test_gm20_a_memory_graph_loses_nodes_and_edges),
   };
