@@ -130,6 +130,7 @@ static rondo_status read_offsets(const char *name, const json_t *tensor, listed 
                     (unsigned long long)(out->end - out->begin));
 }
 
+/* JSON is UTF-8 and has each key once. Sorted when all are there: a header has room for millions. */
 static rondo_status read_metadata(reader *r, json_t *metadata) {
   const char *key = NULL;
   json_t *value = NULL;
@@ -140,8 +141,9 @@ static rondo_status read_metadata(reader *r, json_t *metadata) {
     if (!json_is_string(value)) {
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY ": '%s' is no text", key);
     }
-    RONDO_TRY(rondo_weights_set_metadata(r->weights, key, json_string_value(value)));
+    RONDO_TRY(rondo_weights_append_metadata(r->weights, key, json_string_value(value)));
   }
+  rondo_weights_sort_metadata(r->weights);
   return RONDO_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Sets of named tensors in memory.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,39 @@ bool rondo_safetensors_find_type(const char *name, rondo_type *out_type) {
   return false;
 }
 
+/* Sorted arrays ---------------------------------------------------------------------------------------------------- */
+
+/* Entries and pairs begin with the text that they are sorted by. */
+static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void sort(void *items, size_t count, size_t item_bytes) {
+  if (count > 1) qsort(items, count, item_bytes, compare_texts);
+}
+
+/* How many items come before the text. */
+#define position_of(array, text) position_among((array)->items, (array)->count, sizeof *(array)->items, (text))
+static size_t position_among(const void *items, size_t count, size_t item_bytes, const char *text) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (compare_texts((const unsigned char *)items + middle * item_bytes, &text) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Moves the last item to `at`, and those from there on behind it. */
+#define move_last(array, at) move_last_of((array)->items, (array)->count, sizeof *(array)->items, (at))
+static void move_last_of(void *items, size_t count, size_t item_bytes, size_t at) {
+  unsigned char last[sizeof(rondo_weights_entry)], *to = (unsigned char *)items + at * item_bytes;
+  assert(item_bytes <= sizeof last && at < count);
+  memcpy(last, (unsigned char *)items + (count - 1) * item_bytes, item_bytes);
+  memmove(to + item_bytes, to, (count - 1 - at) * item_bytes);
+  memcpy(to, last, item_bytes);
+}
+
 /* Entries --------------------------------------------------------------------------------------------------------- */
 
 /* Names are written into JSON, where what is not UTF-8 would become something else (Unicode 15, table 3-7). */
@@ -106,34 +140,17 @@ rondo_status rondo_weights_append(rondo_weights *weights, const char *name, cons
   return RONDO_OK;
 }
 
-static int compare_entries(const void *a, const void *b) {
-  return strcmp(((const rondo_weights_entry *)a)->name, ((const rondo_weights_entry *)b)->name);
-}
-
 void rondo_weights_sort(rondo_weights *weights) {
-  if (weights->entries.count < 2) return;
-  qsort(weights->entries.items, weights->entries.count, sizeof *weights->entries.items, compare_entries);
+  sort(weights->entries.items, weights->entries.count, sizeof *weights->entries.items);
 }
 
-/* How many entries come before the name. */
-static size_t position_of(const rondo_weights *weights, const char *name) {
-  size_t low = 0;
-  size_t high = weights->entries.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (strcmp(weights->entries.items[middle].name, name) < 0) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+static bool entry_is_at(const rondo_weights *weights, size_t at, const char *name) {
+  return at < weights->entries.count && strcmp(weights->entries.items[at].name, name) == 0;
 }
 
 const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name) {
-  const size_t at = position_of(weights, name);
-  if (at == weights->entries.count || strcmp(weights->entries.items[at].name, name) != 0) return NULL;
-  return &weights->entries.items[at];
+  const size_t at = position_of(&weights->entries, name);
+  return entry_is_at(weights, at, name) ? &weights->entries.items[at] : NULL;
 }
 
 static rondo_status fail_duplicate(const char *name) {
@@ -159,7 +176,8 @@ rondo_status rondo_weights_add(rondo_weights *weights, const rondo_weight *weigh
   RONDO_TRY(rondo_require(call, "weight", weight));
   RONDO_TRY(rondo_require(call, "the name of the weight", weight->name));
   RONDO_TRY(rondo_require(call, "the data of the weight", weight->data));
-  if (rondo_weights_look_up(weights, weight->name) != NULL) return fail_duplicate(weight->name);
+  const size_t at = position_of(&weights->entries, weight->name);
+  if (entry_is_at(weights, at, weight->name)) return fail_duplicate(weight->name);
   rondo_shape shape;
   rondo_status status = rondo_shape_make(call, weight->type, weight->shape, weight->rank, &shape);
   if (status != RONDO_OK) return rondo_fail_context(status, "'%s'", weight->name);
@@ -172,7 +190,7 @@ rondo_status rondo_weights_add(rondo_weights *weights, const rondo_weight *weigh
   void *data = NULL;
   RONDO_TRY(rondo_weights_append(weights, weight->name, &shape, &data));
   memcpy(data, weight->data, bytes);
-  rondo_weights_sort(weights);
+  move_last(&weights->entries, at);
   return RONDO_OK;
 }
 
@@ -211,17 +229,11 @@ rondo_status rondo_weights_find(const rondo_weights *weights, const char *name, 
 
 /* Metadata -------------------------------------------------------------------------------------------------------- */
 
-static size_t metadata_position(const rondo_weights *weights, const char *key) {
-  size_t at = 0;
-  while (at < weights->metadata.count && strcmp(weights->metadata.items[at].key, key) < 0) at++;
-  return at;
-}
-
 static bool metadata_is_at(const rondo_weights *weights, size_t at, const char *key) {
   return at < weights->metadata.count && strcmp(weights->metadata.items[at].key, key) == 0;
 }
 
-static rondo_status insert_metadata(rondo_weights *weights, size_t at, const char *key, const char *value) {
+rondo_status rondo_weights_append_metadata(rondo_weights *weights, const char *key, const char *value) {
   rondo_weights_pair pair = {0};
   rondo_status status = rondo_allocate_text(&weights->allocator, key, &pair.key);
   if (status == RONDO_OK) status = rondo_allocate_text(&weights->allocator, value, &pair.value);
@@ -229,11 +241,17 @@ static rondo_status insert_metadata(rondo_weights *weights, size_t at, const cha
   if (status != RONDO_OK) {
     rondo_release_text(&weights->allocator, pair.key);
     rondo_release_text(&weights->allocator, pair.value);
-    return status;
   }
-  rondo_weights_pair *items = weights->metadata.items;
-  memmove(items + at + 1, items + at, (weights->metadata.count - 1 - at) * sizeof *items);
-  items[at] = pair;
+  return status;
+}
+
+void rondo_weights_sort_metadata(rondo_weights *weights) {
+  sort(weights->metadata.items, weights->metadata.count, sizeof *weights->metadata.items);
+}
+
+static rondo_status insert_metadata(rondo_weights *weights, size_t at, const char *key, const char *value) {
+  RONDO_TRY(rondo_weights_append_metadata(weights, key, value));
+  move_last(&weights->metadata, at);
   return RONDO_OK;
 }
 
@@ -245,7 +263,7 @@ rondo_status rondo_weights_set_metadata(rondo_weights *weights, const char *key,
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED,
                       "rondo_weights_set_metadata: key and value of '%s' must be UTF-8", key);
   }
-  const size_t at = metadata_position(weights, key);
+  const size_t at = position_of(&weights->metadata, key);
   if (!metadata_is_at(weights, at, key)) return insert_metadata(weights, at, key, value);
   char *copy = NULL;
   RONDO_TRY(rondo_allocate_text(&weights->allocator, value, &copy));
@@ -256,6 +274,6 @@ rondo_status rondo_weights_set_metadata(rondo_weights *weights, const char *key,
 
 const char *rondo_weights_get_metadata(const rondo_weights *weights, const char *key) {
   if (weights == NULL || key == NULL) return NULL;
-  const size_t at = metadata_position(weights, key);
+  const size_t at = position_of(&weights->metadata, key);
   return metadata_is_at(weights, at, key) ? weights->metadata.items[at].value : NULL;
 }

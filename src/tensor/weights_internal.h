@@ -12,6 +12,7 @@
 
 #define RONDO_METADATA_KEY "__metadata__"
 
+/* Entries and pairs begin with the text that they are sorted by. */
 typedef struct rondo_weights_entry {
   char *name;
   rondo_shape shape;
@@ -34,6 +35,10 @@ struct rondo_weights {
 RONDO_MUST_USE rondo_status rondo_weights_append(rondo_weights *weights, const char *name, const rondo_shape *shape,
                                                  void **out_data);
 void rondo_weights_sort(rondo_weights *weights);
+
+/* The same for metadata: a key that the set does not have, in UTF-8 as the value. OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_weights_append_metadata(rondo_weights *weights, const char *key, const char *value);
+void rondo_weights_sort_metadata(rondo_weights *weights);
 
 /* The entry of this name in a sorted set, or NULL. */
 const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name);

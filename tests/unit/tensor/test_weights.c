@@ -205,6 +205,45 @@ static void test_what_is_saved_reads_back(void **state) {
   assert_int_equal(count_files(), 1);
 }
 
+enum { MANY = 3000, STEP = 1237 }; /* without a common divisor */
+
+static void assert_many(const rondo_weights *weights) {
+  for (uint32_t i = 0; i < MANY; i++) {
+    char name[16];
+    rondo_weight weight;
+    (void)snprintf(name, sizeof name, "%05u", i);
+    assert_ok(rondo_weights_at(weights, i, &weight));
+    assert_string_equal(weight.name, name);
+    assert_memory_equal(weight.data, &i, sizeof i);
+    assert_ok(rondo_weights_find(weights, name, &weight));
+    assert_string_equal(rondo_weights_get_metadata(weights, name), name);
+  }
+  assert_null(rondo_weights_get_metadata(weights, ""));
+  assert_null(rondo_weights_get_metadata(weights, "x"));
+}
+
+/* Tensors and keys of metadata in any order, and in the order of a file. */
+static void test_a_set_of_many(void **state) {
+  (void)state;
+  rondo_weights *weights = NULL, *back = NULL;
+  assert_ok(rondo_weights_create(NULL, &weights));
+  for (uint32_t i = 0, number = 0; i < MANY; i++, number = (number + STEP) % MANY) {
+    char name[16];
+    (void)snprintf(name, sizeof name, "%05u", number);
+    const rondo_weight weight = {.name = name, .type = RONDO_I32, .data = &number, .bytes = 4};
+    assert_ok(rondo_weights_add(weights, &weight));
+    assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+    assert_ok(rondo_weights_set_metadata(weights, name, ""));
+    assert_ok(rondo_weights_set_metadata(weights, name, name));
+  }
+  assert_many(weights);
+  assert_ok(rondo_weights_save(weights, path_of("many.safetensors")));
+  assert_ok(rondo_weights_load(path_of("many.safetensors"), NULL, &back));
+  assert_many(back);
+  rondo_weights_destroy(weights);
+  rondo_weights_destroy(back);
+}
+
 static void test_an_empty_set_reads_back(void **state) {
   (void)state;
   rondo_weights *weights = NULL;
@@ -535,6 +574,7 @@ int main(void) {
       cmocka_unit_test(test_wrong_tensors_are_refused),
 #ifdef RONDO_HAVE_JANSSON
       cmocka_unit_test(test_what_is_saved_reads_back),
+      cmocka_unit_test(test_a_set_of_many),
       cmocka_unit_test(test_an_empty_set_reads_back),
       cmocka_unit_test(test_files_of_others_are_read),
       cmocka_unit_test(test_a_file_cut_off_anywhere_is_refused),
