@@ -134,7 +134,8 @@ static bool place(run *r, uint32_t chosen) {
   return true;
 }
 
-/* Lifts a segment on which nothing fits to what is met next: a neighbour's height, or an obstacle above it. */
+/* Lifts a segment on which nothing fits to what is met next: a neighbour's height, or an obstacle above it. Behind an
+ * obstacle that ends where offsets do, that is the last of all heights. */
 static void lift(run *r, const rondo_obstacle *above) {
   const segment *of = &r->skyline->segments[r->at];
   uint64_t height = above == NULL ? UINT64_MAX : above->offset;
@@ -144,7 +145,8 @@ static void lift(run *r, const rondo_obstacle *above) {
   if (of->next != NONE && r->skyline->segments[of->next].height < height) {
     height = r->skyline->segments[of->next].height;
   }
-  assert(height != UINT64_MAX); /* on a segment that spans all time, clear of obstacles, everything fits */
+  /* On a segment that spans all time, clear of obstacles, everything fits. */
+  assert(above != NULL || of->previous != NONE || of->next != NONE);
   r->at = raise_whole(r->skyline, r->at, height);
 }
 

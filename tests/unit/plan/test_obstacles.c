@@ -132,11 +132,86 @@ static void test_many_obstacles_are_planned_around(void **state) {
   rondo_plan_destroy(plan);
 }
 
+enum { EXTREME_NODES = 12 };
+
+static size_t random_size(uint64_t *seed) { return (size_t)test_random(seed) >> test_random_below(seed, 64); }
+
+/* Few items and obstacles of any size, at any alignment; every other obstacle ends where offsets do. */
+static void make_extreme(sample *out, uint64_t *seed) {
+  out->problem = (rondo_plan_problem){RONDO_PLAN_PROBLEM_INIT, .items = out->items, .obstacles = out->obstacles};
+  out->problem.count = 1 + test_random_below(seed, 8);
+  for (size_t i = 0; i < out->problem.count; i++) {
+    const uint32_t lower = test_random_below(seed, EXTREME_NODES - 1);
+    out->items[i] = (rondo_plan_item){.bytes = random_size(seed) >> 4,
+                                      .alignment = (size_t)1 << test_random_below(seed, 64),
+                                      .lower = lower,
+                                      .upper = lower + 1 + test_random_below(seed, EXTREME_NODES - 1 - lower)};
+    if (test_random_below(seed, 2) == 0) out->items[i].alignment = 1;
+  }
+  out->problem.obstacle_count = test_random_below(seed, 4);
+  for (size_t i = 0; i < out->problem.obstacle_count; i++) {
+    const size_t offset = random_size(seed), rest = SIZE_MAX - offset;
+    const uint32_t lower = test_random_below(seed, EXTREME_NODES - 1);
+    out->obstacles[i] = (rondo_plan_obstacle){.offset = offset,
+                                              .bytes = i % 2 == 0 ? rest : (size_t)test_random(seed) % (rest / 2 + 1),
+                                              .lower = lower,
+                                              .upper = lower + 1};
+  }
+}
+
+/* A plan that is one; or that there is no room. */
+static void try_extreme(const rondo_plan_problem *problem, uint64_t *made, uint64_t *refused) {
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 200};
+  rondo_plan *plan = NULL;
+  rondo_plan_info info = {.struct_size = sizeof info};
+  const rondo_status status = rondo_plan_make(problem, &options, &plan);
+  if (status != RONDO_OK) {
+    assert_error(status, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE);
+    assert_null(plan);
+    (*refused)++;
+    return;
+  }
+  assert_ok(rondo_plan_check(NULL, problem, rondo_plan_offsets(plan)));
+  assert_ok(rondo_plan_get_info(plan, &info));
+  assert_true(info.lower_bound <= info.peak);
+  rondo_plan_destroy(plan);
+  (*made)++;
+}
+
+/* Every other node comes before all behind it; those between come before none. */
+static void make_comb(uint32_t starts[EXTREME_NODES + 1], uint32_t edges[EXTREME_NODES * EXTREME_NODES]) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < EXTREME_NODES; i++) {
+    starts[i] = count;
+    for (uint32_t k = i + 1; k < EXTREME_NODES && i % 2 == 0; k++) edges[count++] = k;
+  }
+  starts[EXTREME_NODES] = count;
+}
+
+static void test_nothing_wraps_around(void **state) {
+  (void)state;
+  uint32_t starts[EXTREME_NODES + 1], edges[EXTREME_NODES * EXTREME_NODES];
+  const rondo_plan_order comb = {EXTREME_NODES, starts, edges};
+  uint64_t seed = 11, made = 0, refused = 0;
+  make_comb(starts, edges);
+  for (uint32_t i = 0; i < test_effort(3000); i++) {
+    sample extreme;
+    make_extreme(&extreme, &seed);
+    try_extreme(&extreme.problem, &made, &refused);
+    for (size_t k = 0; k < extreme.problem.count; k++) extreme.items[k].lower &= ~UINT32_C(1);
+    for (size_t k = 0; k < extreme.problem.obstacle_count; k++) extreme.obstacles[k].lower &= ~UINT32_C(1);
+    extreme.problem.order = &comb;
+    try_extreme(&extreme.problem, &made, &refused);
+  }
+  assert_true(made > 0 && refused > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_first_obstacle_above_is_found),
       cmocka_unit_test(test_the_first_box_is_found_by_life_and_bytes),
       cmocka_unit_test(test_many_obstacles_are_planned_around),
+      cmocka_unit_test(test_nothing_wraps_around),
   };
   return cmocka_run_group_tests_name("plan obstacles", tests, NULL, NULL);
 }
