@@ -70,7 +70,8 @@ RONDO_API void rondo_program_destroy(rondo_program *program);
  *   state:  kept from run to run: weights, moments. Starts as zeros; rondo_compiled_write sets it.
  *   cell:   a scalar of type F32 in device memory that the user changes between runs without touching the graph:
  *           learning rate, momentum (FW-5). Starts as `initial`.
- *   output: a value that can be read after a run; of a state or cell, what it is then. Zeros before the first run. */
+ *   output: a value that can be read after a run; of a state or cell, what it is then, and of one that is reshaped,
+ * what it was in the run. Zeros before the first run. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_input(rondo_program *program, const char *name, rondo_type type,
                                                           const size_t *shape, size_t rank, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_state(rondo_program *program, const char *name, rondo_type type,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/versioned.h"
+#include "tensor/operators.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -190,16 +191,38 @@ rondo_status rondo_program_cell(rondo_program *program, const char *name, float 
   return RONDO_OK;
 }
 
-rondo_status rondo_program_output(rondo_program *program, const char *name, rondo_value value) {
-  RONDO_TRY(rondo_require("rondo_program_output", "program", program));
-  rondo_named_output output = {0};
-  RONDO_TRY(rondo_program_resolve(program, value, "rondo_program_output", "value", &output.value));
-  RONDO_TRY(check_name(program, name));
+/* What shows the bytes of a state or cell would show what an update, or the user, makes of them after it was computed:
+ * a copy stays as the run had it. */
+static rondo_status keep_computed(rondo_program *program, uint32_t *inout_value) {
+  uint32_t root = *inout_value;
+  while (program->values.items[root].view_of != RONDO_NO_VALUE) root = program->values.items[root].view_of;
+  const rondo_value_kind kind = program->values.items[root].kind;
+  if (root == *inout_value || (kind != RONDO_VALUE_STATE && kind != RONDO_VALUE_CELL)) return RONDO_OK;
+  const uint32_t value = *inout_value;
+  rondo_attributes same_order = {.size_count = rondo_program_shape(program, value)->rank};
+  for (uint32_t i = 0; i < same_order.size_count; i++) same_order.sizes[i] = i;
+  return rondo_program_add(program, &rondo_operator_permute, &value, 1, &same_order, inout_value);
+}
+
+static rondo_status add_output(rondo_program *program, const char *name, uint32_t value) {
+  rondo_named_output output = {.value = value};
+  RONDO_TRY(keep_computed(program, &output.value));
   RONDO_TRY(rondo_allocate_text(&program->allocator, name, &output.name));
   const rondo_status status = rondo_array_push(&program->allocator, &program->outputs, &output);
   if (status == RONDO_OK)
     program->values.items[output.value].readers++;
   else
     rondo_release_text(&program->allocator, output.name);
+  return status;
+}
+
+rondo_status rondo_program_output(rondo_program *program, const char *name, rondo_value value) {
+  RONDO_TRY(rondo_require("rondo_program_output", "program", program));
+  uint32_t index = 0;
+  RONDO_TRY(rondo_program_resolve(program, value, "rondo_program_output", "value", &index));
+  RONDO_TRY(check_name(program, name));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_output(program, name, index);
+  if (status != RONDO_OK) rondo_program_roll_back(program, mark);
   return status;
 }

@@ -479,21 +479,44 @@ static void test_fw3_staging_refuses_what_does_not_fit(void **state) {
   assert_error(try_compile(t, &options, &compiled), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
 }
 
-/* An output that an input, state or cell is: there is no operator behind which it could be copied. */
+/* An output that an input, state or cell is, or an input in another shape: there is no operator behind which it could
+ * be copied. A state in another shape is a copy of what it is in the run. */
 static void test_fw3_outputs_that_nothing_computes_cannot_be_staged(void **state) {
   test_fixture *t = *state;
+  static const struct {
+    const char *output, *shown; /* NULL: it can be staged */
+  } rows[] = {{"state", "'w'"}, {"input", "'x'"}, {"cell", "'c'"}, {"flat input", "'x'"}, {"flat state", NULL}};
+  const float w_is[6] = {1, 2, 3, 4, 5, 6};
+  const size_t shape[] = {2, 3}, flat[] = {6};
+  rondo_value w, x, c, flat_w, flat_x;
   rondo_program *program = NULL;
-  rondo_value w, view;
-  rondo_compiled *compiled = NULL;
   assert_ok(rondo_program_create(NULL, &program));
-  assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){2, 3}, 2, &w));
-  assert_ok(rondo_op_reshape(program, w, (const size_t[]){6}, 1, &view));
-  assert_ok(rondo_program_output(program, "flat", view));
-  const rondo_staged_value staged = {"flat", RONDO_STAGING_HOST};
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = 1};
-  assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
-  assert_message("'w'");
+  assert_ok(rondo_program_state(program, "w", RONDO_F32, shape, 2, &w));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  assert_ok(rondo_program_cell(program, "c", 1, &c));
+  assert_ok(rondo_op_reshape(program, w, flat, 1, &flat_w));
+  assert_ok(rondo_op_reshape(program, x, flat, 1, &flat_x));
+  const rondo_value outputs[] = {w, x, c, flat_x, flat_w};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    assert_ok(rondo_program_output(program, rows[i].output, outputs[i]));
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const rondo_staged_value staged = {rows[i].output, RONDO_STAGING_HOST};
+    const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = 1};
+    rondo_compiled *compiled = NULL;
+    if (rows[i].shown != NULL) {
+      assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
+                   RONDO_REASON_BAD_OPTIONS);
+      assert_message(rows[i].shown);
+      continue;
+    }
+    float values[6];
+    assert_ok(rondo_compile(program, t->device, &options, &compiled));
+    assert_ok(rondo_compiled_write(compiled, "w", w_is, sizeof w_is));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_fetch(compiled, rows[i].output, values, sizeof values));
+    assert_memory_equal(values, w_is, sizeof w_is);
+    assert_ok(rondo_compiled_destroy(compiled));
+  }
   rondo_program_destroy(program);
 }
 

@@ -209,6 +209,44 @@ static void test_fw4_updates_come_last(void **state) {
   rondo_program_destroy(program);
 }
 
+/* The same of outputs that show a state or a cell in another shape, of any number of dimensions. */
+static void test_fw4_reshaped_states_are_those_of_the_run(void **state) {
+  test_fixture *t = *state;
+  const size_t one[] = {1}, cube[] = {2, 1, 3}, row[] = {6};
+  const float start[6] = {1, -2, 3, 0.5f, 4, -5}, rate_before = 1, rate_after = 2;
+  rondo_program *program = make_program();
+  const rondo_value w = make_value(program, 's', "w", 2, 3);
+  rondo_value rate, shaped, flat, cell, loss;
+  assert_ok(rondo_program_cell(program, "rate", rate_before, &rate));
+  assert_ok(rondo_op_reshape(program, w, cube, 3, &shaped));
+  assert_ok(rondo_op_reshape(program, shaped, row, 1, &flat));
+  assert_ok(rondo_op_reshape(program, rate, one, 1, &cell));
+  assert_ok(rondo_program_output(program, "shaped", shaped));
+  assert_ok(rondo_program_output(program, "flat", flat));
+  assert_ok(rondo_program_output(program, "cell", cell));
+  assert_ok(rondo_program_output(program, "kept", w));
+  assert_error(rondo_program_output(program, "kept", shaped), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  assert_ok(rondo_op_square(program, w, &loss));
+  assert_ok(rondo_op_sum(program, loss, NULL, 0, false, &loss));
+  const rondo_sgd_options options = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
+  assert_ok(rondo_program_sgd(program, loss, &options));
+  rondo_compiled *compiled = compile(t, program);
+  float values[6];
+  assert_ok(rondo_compiled_write(compiled, "w", start, sizeof start));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_write(compiled, "rate", &rate_after, sizeof rate_after));
+  assert_ok(rondo_compiled_read(compiled, "shaped", values, sizeof values));
+  assert_memory_equal(values, start, sizeof start);
+  assert_ok(rondo_compiled_read(compiled, "flat", values, sizeof values));
+  assert_memory_equal(values, start, sizeof start);
+  assert_ok(rondo_compiled_read(compiled, "cell", values, sizeof values[0]));
+  assert_true(values[0] == rate_before);
+  assert_ok(rondo_compiled_read(compiled, "kept", values, sizeof values));
+  for (size_t i = 0; i < 6; i++) assert_true(values[i] == -start[i]); /* w - 2 w */
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
 /* What nobody reads does not run: the second layer, and all gradients but one. */
 static void test_fw1_dead_operators_are_dropped(void **state) {
   test_fixture *t = *state;
@@ -483,6 +521,7 @@ int main(void) {
       test_case(test_fw1_addresses_are_fixed_and_told),
       test_case(test_fw1_the_warm_up_leaves_no_trace),
       test_case(test_fw4_updates_come_last),
+      test_case(test_fw4_reshaped_states_are_those_of_the_run),
       test_case(test_fw1_dead_operators_are_dropped),
       test_case(test_fw1_the_arena_is_shared_by_values_that_do_not_meet),
       test_case(test_fw2_nothing_allocates_while_capturing),
