@@ -74,24 +74,26 @@ rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
 
 /* Capture mode ---------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_session_capture_begin(rondo_session *session, const char *model) {
-  rondo_session_model *found;
-  RONDO_TRY(rondo_session_front("rondo_session_capture_begin", session));
-  pthread_mutex_lock(&session->lock);
-  const bool is_capturing = session->capturing != NULL;
-  pthread_mutex_unlock(&session->lock);
-  if (is_capturing)
+/* In one go: in between a stream could be taken by hand, which recording needs. */
+static rondo_status enter_mode(rondo_session *session, const char *call, const char *name) {
+  rondo_session_model *model;
+  if (session->capturing != NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
-                      "rondo_session_capture_begin: the session is in capture mode: end that first");
-  RONDO_TRY(rondo_session_change_begin(session, "rondo_session_capture_begin", model, &found));
+                      "%s: the session is in capture mode for model '%s': end that first", call,
+                      session->capturing->name);
+  RONDO_TRY(rondo_session_change_begin_locked(session, call, name, &model));
+  session->capturing = model;
+  return RONDO_OK;
+}
+
+rondo_status rondo_session_capture_begin(rondo_session *session, const char *model) {
+  static const char call[] = "rondo_session_capture_begin";
+  RONDO_TRY(rondo_session_front(call, session));
+  RONDO_TRY(rondo_require(call, "model", model));
   pthread_mutex_lock(&session->lock);
-  const bool is_first = session->capturing == NULL;
-  if (is_first) session->capturing = found;
+  const rondo_status status = enter_mode(session, call, model);
   pthread_mutex_unlock(&session->lock);
-  if (is_first) return RONDO_OK;
-  rondo_session_change_end(found);
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
-                    "rondo_session_capture_begin: another thread has begun capture mode");
+  return status;
 }
 
 static rondo_session_model *leave_mode(rondo_session *session) {

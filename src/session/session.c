@@ -125,8 +125,8 @@ static rondo_status refuse_used(const rondo_session *session, const char *call, 
                     call, model->name, model->taken - model->writes, model->writes, stream);
 }
 
-static rondo_status change_begin(rondo_session *session, const char *call, const char *name,
-                                 rondo_session_model **out) {
+rondo_status rondo_session_change_begin_locked(rondo_session *session, const char *call, const char *name,
+                                               rondo_session_model **out) {
   RONDO_TRY(rondo_session_find(session, call, name, out));
   rondo_session_model *model = *out;
   if (model->is_changing)
@@ -143,7 +143,7 @@ rondo_status rondo_session_change_begin(rondo_session *session, const char *call
   RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "name", name));
   pthread_mutex_lock(&session->lock);
-  const rondo_status status = change_begin(session, call, name, out);
+  const rondo_status status = rondo_session_change_begin_locked(session, call, name, out);
   pthread_mutex_unlock(&session->lock);
   return status;
 }
@@ -208,7 +208,7 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
 
 /* Under the lock throughout: in between someone could begin to use it, or take a stream. */
 static rondo_status take_out(rondo_session *session, const char *call, const char *name, rondo_session_model **out) {
-  RONDO_TRY(change_begin(session, call, name, out));
+  RONDO_TRY(rondo_session_change_begin_locked(session, call, name, out));
   if ((*out)->runs == 0) {
     unlink_model(session, *out);
     return RONDO_OK;

@@ -314,9 +314,12 @@ void rondo_session_release(rondo_session *session, uint32_t number);
 void rondo_session_claim_all(rondo_session *session);
 void rondo_session_release_all(rondo_session *session);
 /* The model is changing until the end: STILL_IN_USE while requests of it are taken, or streams by hand, and
- * ALREADY_CAPTURING while it changes already. */
+ * ALREADY_CAPTURING while it changes already. The second one is for who has the lock, and has looked at the arguments.
+ */
 RONDO_MUST_USE rondo_status rondo_session_change_begin(rondo_session *session, const char *call, const char *name,
                                                        rondo_session_model **out);
+RONDO_MUST_USE rondo_status rondo_session_change_begin_locked(rondo_session *session, const char *call,
+                                                              const char *name, rondo_session_model **out);
 void rondo_session_change_end(rondo_session_model *model);
 
 /* model.c */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Several threads that take, give, write and remove the same streams and models of a session: of two that give one
  * stream one does, and a claim of someone else's stays his; a model that goes is gone for all or for none; who takes
- * several and who needs all never wait for each other for good (SE-6).
+ * several and who needs all never wait for each other for good; capture mode and a stream that is taken keep each other
+ * out (SE-6).
  */
 #include <stdatomic.h>
 
@@ -203,11 +204,57 @@ static void test_se6_streams_are_taken_in_any_order_beside_calls_that_need_all(v
   rondo_weights_destroy(weights);
 }
 
+/* Capture mode, of another model ----------------------------------------------------------------------------------- */
+
+static void be_in_mode(void *user) {
+  user_of_model *u = user;
+  while (!atomic_load(u->is_over)) {
+    const rondo_status begun = rondo_session_capture_begin(u->session, "other");
+    u->done += begun == RONDO_OK;
+    if (begun == RONDO_OK)
+      u->wrong += rondo_session_capture_end(u->session) != RONDO_OK;
+    else
+      u->wrong += !failed_with(begun, RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  }
+}
+
+static void be_outside(void *user) {
+  remover *r = user;
+  for (uint32_t i = 0; i < r->rounds; i++) {
+    rondo_stream *stream = NULL;
+    const rondo_status taken = rondo_session_take_stream(r->base.session, "scorer", 0, &stream);
+    if (taken != RONDO_OK) {
+      r->base.wrong += !failed_with(taken, RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
+      continue;
+    }
+    r->base.done++;
+    r->base.wrong +=
+        !failed_with(rondo_session_capture_end(r->base.session), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+    r->base.wrong += rondo_session_give_stream(r->base.session, 0) != RONDO_OK;
+  }
+  atomic_store(r->base.is_over, true);
+}
+
+static void test_se6_no_stream_is_taken_while_the_session_captures(void **state) {
+  rondo_session *session = open_session(((test_fixture *)*state), 2);
+  atomic_bool is_over = false;
+  user_of_model inside = {.session = session, .is_over = &is_over};
+  remover outside = {.base = inside, .rounds = test_effort(5000)};
+  const test_thread threads[] = {{be_in_mode, &inside}, {be_outside, &outside}};
+  add_recorded(session);
+  test_scorer_add(session, "other", (rondo_model_options){0});
+  test_on_threads(threads, 2);
+  assert_int_equal(inside.wrong, 0);
+  assert_int_equal(outside.base.wrong, 0);
+  assert_ok(rondo_session_destroy(session));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_se6_a_stream_is_given_once_for_each_time_it_is_taken),
       test_case(test_se6_a_model_is_removed_while_others_use_it),
       test_case(test_se6_streams_are_taken_in_any_order_beside_calls_that_need_all),
+      test_case(test_se6_no_stream_is_taken_while_the_session_captures),
   };
   return test_main(tests);
 }
