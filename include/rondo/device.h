@@ -32,7 +32,9 @@
  * the driver's code and, of each stream, the graph that was launched last since the stream or the device was waited
  * for, other devices go on; a synchronous device runs graphs node by node and then names the node.
  *
- * A device is thread-safe. It must outlive what was made from it.
+ * A device is thread-safe. It must outlive what was made from it. A child that the process forks has none of its
+ * threads, nor the devices' memory: it uses nothing that was made before, not to destroy it either. It may call exec;
+ * or open CPU devices of its own, if no other thread was inside a call of Rondo when it was forked.
  */
 #ifndef RONDO_DEVICE_H
 #define RONDO_DEVICE_H

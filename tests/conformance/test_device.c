@@ -4,6 +4,9 @@
  */
 #include "support/rondo_test.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <string.h>
 
 static void test_info_describes_the_device(void **state) {
@@ -82,6 +85,34 @@ static void test_enumerated_names_can_be_opened(void **state) {
     assert_ok(rondo_device_close(device));
   }
 }
+
+#ifndef __SANITIZE_THREAD__ /* which ends such a child */
+static bool works_alone(void) {
+  rondo_device *device = NULL;
+  rondo_stream *stream = NULL;
+  return rondo_device_open("cpu", NULL, &device) == RONDO_OK &&
+         rondo_stream_create(device, NULL, &stream) == RONDO_OK && rondo_stream_synchronize(stream) == RONDO_OK &&
+         rondo_stream_destroy(stream) == RONDO_OK && rondo_device_close(device) == RONDO_OK;
+}
+
+/* What the parent has open stays as it is, and the parent works on. */
+static void test_a_forked_child_has_devices_of_its_own(void **state) {
+  test_fixture *t = *state;
+  int ended = 1;
+  if (!test_device_is("cpu")) skip();
+  uint32_t *word = test_words(t, 1);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  const pid_t child = fork();
+  if (child == 0) _exit(works_alone() ? 0 : 1);
+  assert_int_equal(waitpid(child, &ended, 0), child);
+  assert_true(WIFEXITED(ended));
+  assert_int_equal(WEXITSTATUS(ended), 0);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  assert_int_equal(test_word(t, word), 2);
+  test_words_free(t, word);
+}
+#endif
 
 static void test_closing_null_is_fine(void **state) {
   (void)state;
@@ -392,6 +423,9 @@ int main(void) {
       test_case(test_gm1_a_device_says_whether_it_has_graph_memory),
       test_case(test_unknown_devices_are_refused_by_name),
       test_case(test_enumerated_names_can_be_opened),
+#ifndef __SANITIZE_THREAD__
+      test_case(test_a_forked_child_has_devices_of_its_own),
+#endif
       test_case(test_closing_null_is_fine),
       test_case(test_the_workers_option_holds),
       test_case(test_absurdly_many_workers_are_refused),
