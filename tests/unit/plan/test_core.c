@@ -6,6 +6,7 @@
 #include "plan/neighbours.h"
 #include "plan/repair.h"
 #include "support/test_allocator.h"
+#include "support/test_effort.h"
 #include "unit/plan/plan_tests.h"
 
 enum { BOXES = 500, MANY = 3000, MORE = 6500, FEWER = 1600 };
@@ -103,7 +104,7 @@ static void test_large_problems_are_planned_near_the_bound(void **state) {
   (void)state;
   static rondo_plan_item items[MANY];
   uint32_t cores = 0;
-  for (uint64_t seed = 1; seed <= 6; seed++) {
+  for (uint64_t seed = 1; seed <= test_effort(6); seed++) {
     uint64_t chance = seed;
     make_random_items(items, MANY, 300, &chance);
     const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = MANY};
@@ -126,7 +127,7 @@ static void test_large_problems_are_planned_near_the_bound(void **state) {
 static void test_any_number_of_threads_plans_alike(void **state) {
   (void)state;
   static rondo_plan_item items[MORE];
-  for (uint64_t seed = 1; seed <= 2; seed++) {
+  for (uint64_t seed = 1; seed <= test_effort(2); seed++) {
     uint64_t chance = seed;
     make_random_items(items, MORE, 900, &chance);
     const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = MORE};
