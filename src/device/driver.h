@@ -47,13 +47,16 @@ typedef struct rondo_lowered_edge {
   uint8_t from_port, to_port, type;
 } rondo_lowered_edge;
 
-/* Nodes in topological order; the successors of node i are successors[successor_start[i] .. successor_start[i + 1]). */
+/* Nodes in topological order; the successors of node i are successors[successor_start[i] .. successor_start[i + 1]),
+ * ascending, and the same edges again by the node that they lead to. */
 typedef struct rondo_lowered_graph {
   const char *name;
   size_t node_count;
   const rondo_lowered_node *nodes;
   const uint32_t *successor_start;
   const uint32_t *successors;
+  const uint32_t *predecessor_start;
+  const uint32_t *predecessors;
   const rondo_lowered_edge *programmatic; /* beside the successors */
   size_t programmatic_count;
   struct rondo_captured

@@ -278,7 +278,8 @@ static uint64_t lowering_host_bytes(const rondo_lowering *lowering) {
   uint64_t bytes = lowering->nodes.capacity * sizeof(rondo_lowered_node) +
                    lowering->origins.capacity * sizeof(rondo_lowered_origin) +
                    lowering->graphs.capacity * sizeof(rondo_graph_places) +
-                   (lowering->nodes.count + 1 + lowering->edge_count) * sizeof(uint32_t);
+                   (lowering->nodes.count + 1 + lowering->predecessors.count) * sizeof(uint32_t) +
+                   (lowering->predecessor_start.capacity + lowering->predecessors.capacity) * sizeof(uint32_t);
   for (size_t i = 0; i < lowering->graphs.count; i++) bytes += lowering->graphs.items[i].count * sizeof(uint32_t);
   return bytes;
 }

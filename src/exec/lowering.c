@@ -5,12 +5,9 @@
 #include "exec/lowering.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "exec/stream_internal.h"
-
-typedef struct edge {
-  uint32_t from, to;
-} edge;
 
 /* A run of the pool of ends. */
 typedef struct ends {
@@ -20,62 +17,103 @@ typedef struct ends {
 typedef struct graph_walker {
   rondo_lowering *lowering;
   const rondo_allocator *allocator;
-  RONDO_ARRAY(edge) edges;
-  RONDO_ARRAY(uint32_t) pool; /* places, in runs: what depends on a node depends on these */
+  RONDO_ARRAY(uint32_t) pool; /* places, in runs: what depends on a child node depends on these */
 } graph_walker;
+
+/* One of the graphs, while it is walked. What depends on a node depends on its place, or, of a child, on its ends. */
+typedef struct graph_level {
+  rondo_graph *graph;
+  ends around;      /* what its roots depend on */
+  uint32_t *places; /* by slot */
+  ends *ends_of;    /* by slot, of child nodes; NULL before the first */
+} graph_level;
 
 static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = ""};
 
 /* Placing --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status place(graph_walker *walker, const rondo_lowered_node *node, rondo_lowered_origin origin,
-                          uint32_t *out_place) {
-  rondo_lowering *lowering = walker->lowering;
-  if (lowering->nodes.count >= RONDO_PLACE_CHILD)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "a graph of more than %zu nodes with its children cannot be instantiated", lowering->nodes.count);
-  *out_place = (uint32_t)lowering->nodes.count;
-  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->nodes, node));
-  return rondo_array_push(walker->allocator, &lowering->origins, &origin);
+static rondo_status fail_place(const rondo_lowering *lowering) {
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                    "a graph of more than %zu nodes with its children cannot be instantiated", lowering->nodes.count);
 }
 
-static rondo_status link_to(graph_walker *walker, ends from, uint32_t to) {
+/* The edges that lead to it are linked next. */
+static rondo_status place(graph_walker *walker, const rondo_lowered_node *node, const rondo_lowered_origin *origin,
+                          uint32_t *out_place) {
+  rondo_lowering *lowering = walker->lowering;
+  if (lowering->nodes.count >= RONDO_PLACE_CHILD) return fail_place(lowering);
+  const uint32_t start = (uint32_t)lowering->predecessors.count;
+  *out_place = (uint32_t)lowering->nodes.count;
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &start));
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->origins, origin));
+  return rondo_array_push(walker->allocator, &lowering->nodes, node);
+}
+
+/* Lets the last place depend on all of a run. */
+static rondo_status link_run(graph_walker *walker, ends from) {
+  rondo_lowering *lowering = walker->lowering;
+  if (lowering->predecessors.count + from.count > UINT32_MAX)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "a graph of more than %zu edges with its children cannot be instantiated",
+                      lowering->predecessors.count);
   for (size_t i = 0; i < from.count; i++) {
-    const edge link = {.from = walker->pool.items[from.first + i], .to = to};
-    RONDO_TRY(rondo_array_push(walker->allocator, &walker->edges, &link));
+    const uint32_t end = walker->pool.items[from.first + i];
+    RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessors, &end));
   }
   return RONDO_OK;
 }
 
-static rondo_status single_end(graph_walker *walker, uint32_t place_of_it, ends *out) {
-  *out = (ends){.first = walker->pool.count, .count = 1};
-  return rondo_array_push(walker->allocator, &walker->pool, &place_of_it);
+/* Lets it depend on what a node of its own graph depends on. */
+static rondo_status link_dependencies(graph_walker *walker, const graph_level *level, const rondo_slots *dependencies) {
+  if (dependencies->count == 0) return link_run(walker, level->around);
+  for (size_t i = 0; i < dependencies->count; i++) {
+    const uint32_t slot = dependencies->items[i], from = level->places[slot];
+    const bool is_child = from == RONDO_PLACE_CHILD;
+    RONDO_TRY(is_child ? link_run(walker, level->ends_of[slot])
+                       : rondo_array_push(walker->allocator, &walker->lowering->predecessors, &from));
+  }
+  return RONDO_OK;
 }
 
 /* One node that stands for all of `from`. */
 static rondo_status join(graph_walker *walker, ends from, ends *out) {
   const rondo_lowered_node node = {.params = &join_params, .number = RONDO_NO_NODE};
+  const rondo_lowered_origin nowhere = {.slot = RONDO_NO_NODE};
   uint32_t at = RONDO_NO_NODE;
-  RONDO_TRY(place(walker, &node, (rondo_lowered_origin){.slot = RONDO_NO_NODE}, &at));
-  RONDO_TRY(link_to(walker, from, at));
+  RONDO_TRY(place(walker, &node, &nowhere, &at));
+  RONDO_TRY(link_run(walker, from));
   walker->lowering->join_count++;
-  return single_end(walker, at, out);
+  *out = (ends){.first = walker->pool.count, .count = 1};
+  return rondo_array_push(walker->allocator, &walker->pool, &at);
 }
 
-/* What a node depends on: the ends of its dependencies, or, for a root, those of the graph around. */
-static rondo_status gather(graph_walker *walker, const rondo_slots *dependencies, const ends *ends_of, ends around,
-                           ends *out) {
-  if (dependencies->count == 0) {
-    *out = around;
-    return RONDO_OK;
+/* Puts what depends on the node at the end of the pool. */
+static rondo_status gather_ends(graph_walker *walker, const graph_level *level, uint32_t slot) {
+  const bool is_child = level->places[slot] == RONDO_PLACE_CHILD;
+  const ends run = is_child ? level->ends_of[slot] : (ends){.count = 1};
+  for (size_t i = 0; i < run.count; i++) {
+    const uint32_t end = is_child ? walker->pool.items[run.first + i] : level->places[slot];
+    RONDO_TRY(rondo_array_push(walker->allocator, &walker->pool, &end));
   }
+  return RONDO_OK;
+}
+
+/* What a child depends on: the ends of its dependencies, or, for a root, those of the graph around. */
+static rondo_status gather_before(graph_walker *walker, const graph_level *level, const rondo_slots *dependencies,
+                                  ends *out) {
   const size_t first = walker->pool.count;
-  for (size_t i = 0; i < dependencies->count; i++) {
-    const ends at = ends_of[dependencies->items[i]];
-    for (size_t k = 0; k < at.count; k++) {
-      const uint32_t end = walker->pool.items[at.first + k];
-      RONDO_TRY(rondo_array_push(walker->allocator, &walker->pool, &end));
-    }
+  *out = level->around;
+  if (dependencies->count == 0) return RONDO_OK;
+  for (size_t i = 0; i < dependencies->count; i++) RONDO_TRY(gather_ends(walker, level, dependencies->items[i]));
+  *out = (ends){.first = first, .count = walker->pool.count - first};
+  return RONDO_OK;
+}
+
+static rondo_status gather_sinks(graph_walker *walker, const graph_level *level, ends *out) {
+  const size_t first = walker->pool.count;
+  for (uint32_t i = 0; i < level->graph->nodes.count; i++) {
+    const rondo_graph_node *node = &level->graph->nodes.items[i];
+    if (node->live && node->dependents.count == 0) RONDO_TRY(gather_ends(walker, level, i));
   }
   *out = (ends){.first = first, .count = walker->pool.count - first};
   return RONDO_OK;
@@ -92,12 +130,22 @@ static size_t count_roots(const rondo_graph *graph) {
   return roots;
 }
 
-static rondo_status walk_child(graph_walker *walker, const rondo_graph_node *node, ends before, ends *out) {
+static rondo_status walk_inside(graph_walker *walker, const rondo_graph_node *node, ends before, ends *out) {
   rondo_graph *child = node->params.as.child;
   if (child->live_count == 0) return join(walker, before, out);
   if (before.count > 1 && count_roots(child) > 1) RONDO_TRY(join(walker, before, &before));
   RONDO_TRY(walk_graph(walker, child, before, out));
   return out->count > 1 && node->dependents.count > 1 ? join(walker, *out, out) : RONDO_OK;
+}
+
+static rondo_status walk_child(graph_walker *walker, graph_level *level, uint32_t slot) {
+  const rondo_graph_node *node = rondo_graph_at(level->graph, slot);
+  ends before;
+  if (level->ends_of == NULL)
+    RONDO_TRY(rondo_allocate_items(walker->allocator, level->graph->nodes.count, sizeof(ends), &level->ends_of));
+  level->places[slot] = RONDO_PLACE_CHILD;
+  RONDO_TRY(gather_before(walker, level, &node->dependencies, &before));
+  return walk_inside(walker, node, before, &level->ends_of[slot]);
 }
 
 /* Data alone names no events. */
@@ -107,76 +155,56 @@ rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, uint32_t nu
       .params = params, .event = is_event ? params->as.event->driver : NULL, .number = number, .captured = captured};
 }
 
-static rondo_status walk_node(graph_walker *walker, rondo_graph *graph, uint32_t slot, ends before, ends *out,
-                              uint32_t *out_place) {
+static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t slot) {
+  rondo_graph *graph = level->graph;
   const rondo_graph_node *node = rondo_graph_at(graph, slot);
-  if (node->params.kind == RONDO_NODE_CHILD) {
-    *out_place = RONDO_PLACE_CHILD;
-    return walk_child(walker, node, before, out);
-  }
+  if (node->params.kind == RONDO_NODE_CHILD) return walk_child(walker, level, slot);
   const rondo_lowered_node lowered = rondo_lowered_of(&node->params, slot, node->captured);
   const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
   const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
-  RONDO_TRY(place(walker, &lowered, origin, out_place));
-  RONDO_TRY(link_to(walker, before, *out_place));
-  return single_end(walker, *out_place, out);
+  RONDO_TRY(place(walker, &lowered, &origin, &level->places[slot]));
+  return link_dependencies(walker, level, &node->dependencies);
 }
 
 /* As many places as the graph has nodes, and as many edges as it has, more where there are children. */
 static rondo_status reserve(graph_walker *walker, const rondo_graph *graph) {
   rondo_lowering *lowering = walker->lowering;
   const size_t nodes = lowering->nodes.count + graph->live_count;
-  size_t edges = walker->edges.count;
+  size_t edges = lowering->predecessors.count;
   for (size_t i = 0; i < graph->nodes.count; i++) edges += graph->nodes.items[i].dependencies.count;
   RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->nodes, nodes));
   RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->origins, nodes));
-  RONDO_TRY(rondo_array_reserve(walker->allocator, &walker->edges, edges));
-  return rondo_array_reserve(walker->allocator, &walker->pool, walker->pool.count + nodes + edges);
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->predecessor_start, nodes + 1));
+  return rondo_array_reserve(walker->allocator, &lowering->predecessors, edges);
 }
 
-/* Walks the nodes in order; `places` and `ends_of` are by slot. */
-static rondo_status walk_nodes(graph_walker *walker, rondo_graph *graph, const uint32_t *order, ends around,
-                               uint32_t *places, ends *ends_of) {
-  for (uint32_t i = 0; i < graph->live_count; i++) {
-    const uint32_t slot = order[i];
-    ends before;
-    RONDO_TRY(gather(walker, &rondo_graph_at(graph, slot)->dependencies, ends_of, around, &before));
-    RONDO_TRY(walk_node(walker, graph, slot, before, &ends_of[slot], &places[slot]));
-  }
-  return RONDO_OK;
-}
-
-static rondo_status gather_sinks(graph_walker *walker, const rondo_graph *graph, const ends *ends_of, ends *out) {
-  const size_t first = walker->pool.count;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (!node->live || node->dependents.count > 0) continue;
-    for (size_t k = 0; k < ends_of[i].count; k++) {
-      const uint32_t end = walker->pool.items[ends_of[i].first + k];
-      RONDO_TRY(rondo_array_push(walker->allocator, &walker->pool, &end));
-    }
-  }
-  *out = (ends){.first = first, .count = walker->pool.count - first};
-  return RONDO_OK;
+static rondo_status walk_nodes(graph_walker *walker, graph_level *level) {
+  uint32_t *order;
+  RONDO_TRY(rondo_graph_order(level->graph, &order));
+  rondo_status status = reserve(walker, level->graph);
+  for (uint32_t i = 0; i < level->graph->live_count && status == RONDO_OK; i++)
+    status = walk_node(walker, level, order[i]);
+  rondo_release(&level->graph->allocator, order, level->graph->live_count, sizeof *order);
+  return status;
 }
 
 static rondo_status add_places(graph_walker *walker, const rondo_graph *graph, uint32_t **out) {
-  void *memory;
-  RONDO_TRY(rondo_allocate(walker->allocator, graph->nodes.count, sizeof(uint32_t), &memory));
-  *out = memory;
-  for (size_t i = 0; i < graph->nodes.count; i++) (*out)[i] = RONDO_PLACE_NONE;
-  const rondo_graph_places entry = {.serial = graph->source_serial, .count = graph->nodes.count, .places = memory};
+  const size_t count = graph->nodes.count;
+  RONDO_TRY(rondo_allocate_items(walker->allocator, count, sizeof **out, out));
+  if (count > 0) memset(*out, 0xff, count * sizeof **out); /* RONDO_PLACE_NONE */
+  const rondo_graph_places entry = {.serial = graph->source_serial, .count = count, .places = *out};
   const rondo_status status = rondo_array_push(walker->allocator, &walker->lowering->graphs, &entry);
-  if (status != RONDO_OK) rondo_release(walker->allocator, memory, graph->nodes.count, sizeof(uint32_t));
+  if (status != RONDO_OK) rondo_release(walker->allocator, *out, count, sizeof **out);
   return status;
 }
 
 /* Between kernels, which have places. */
-static rondo_status add_programmatic(graph_walker *walker, const rondo_graph *graph, const uint32_t *places) {
+static rondo_status add_programmatic(graph_walker *walker, const graph_level *level) {
+  const rondo_graph *graph = level->graph;
   for (size_t i = 0; i < graph->programmatic.count; i++) {
     const rondo_programmatic_edge *loose = &graph->programmatic.items[i];
-    const rondo_lowered_edge lowered = {.from = places[loose->from],
-                                        .to = places[loose->to],
+    const rondo_lowered_edge lowered = {.from = level->places[loose->from],
+                                        .to = level->places[loose->to],
                                         .from_port = loose->from_port,
                                         .to_port = loose->to_port,
                                         .type = loose->type};
@@ -185,48 +213,33 @@ static rondo_status add_programmatic(graph_walker *walker, const rondo_graph *gr
   return RONDO_OK;
 }
 
+/* `out` may be NULL: nothing depends on the graph around all. */
 static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends around, ends *out) {
-  uint32_t *order, *places;
-  void *ends_of = NULL;
-  RONDO_TRY(rondo_graph_order(graph, &order));
-  rondo_status status = add_places(walker, graph, &places);
-  if (status == RONDO_OK) status = rondo_allocate(walker->allocator, graph->nodes.count, sizeof(ends), &ends_of);
-  if (status == RONDO_OK) status = reserve(walker, graph);
-  if (status == RONDO_OK) status = walk_nodes(walker, graph, order, around, places, ends_of);
-  if (status == RONDO_OK) status = add_programmatic(walker, graph, places);
-  if (status == RONDO_OK) status = gather_sinks(walker, graph, ends_of, out);
-  rondo_release(walker->allocator, ends_of, graph->nodes.count, sizeof(ends));
-  rondo_release(&graph->allocator, order, graph->live_count, sizeof(uint32_t));
+  graph_level level = {.graph = graph, .around = around};
+  RONDO_TRY(add_places(walker, graph, &level.places));
+  rondo_status status = walk_nodes(walker, &level);
+  if (status == RONDO_OK) status = add_programmatic(walker, &level);
+  if (status == RONDO_OK && out != NULL) status = gather_sinks(walker, &level, out);
+  rondo_release(walker->allocator, level.ends_of, graph->nodes.count, sizeof(ends));
   return status;
 }
 
 /* Edges ----------------------------------------------------------------------------------------------------------- */
 
-/* Counting sort by `from`; edges were made in the order of `to`, so that each node's successors ascend. */
-static rondo_status sort_edges(const graph_walker *walker) {
+/* Counting sort by what they come from, filled in from the end: each node's successors ascend. */
+static rondo_status invert_edges(graph_walker *walker) {
   rondo_lowering *lowering = walker->lowering;
-  const size_t count = lowering->nodes.count;
-  void *starts, *successors;
-  if (walker->edges.count > UINT32_MAX)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "a graph of %zu edges with its children cannot be instantiated", walker->edges.count);
-  RONDO_TRY(rondo_allocate(walker->allocator, count + 1, sizeof(uint32_t), &starts));
-  lowering->successor_start = starts;
-  RONDO_TRY(rondo_allocate(walker->allocator, walker->edges.count, sizeof(uint32_t), &successors));
-  lowering->successors = successors;
-  lowering->edge_count = walker->edges.count;
+  const size_t nodes = lowering->nodes.count, edges = lowering->predecessors.count;
+  const uint32_t past = (uint32_t)edges;
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &past));
+  RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 1, sizeof(uint32_t), &lowering->successor_start));
+  RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &lowering->successors));
+  const uint32_t *predecessors = lowering->predecessors.items, *from = lowering->predecessor_start.items;
   uint32_t *start = lowering->successor_start;
-  for (size_t i = 0; i < walker->edges.count; i++) start[walker->edges.items[i].from]++;
-  uint32_t sum = 0;
-  for (size_t i = 0; i <= count; i++) {
-    const uint32_t here = i < count ? start[i] : 0;
-    start[i] = sum;
-    sum += here;
-  }
-  for (size_t i = 0; i < walker->edges.count; i++)
-    lowering->successors[start[walker->edges.items[i].from]++] = walker->edges.items[i].to;
-  for (size_t i = count; i > 0; i--) start[i] = start[i - 1];
-  start[0] = 0;
+  for (size_t e = 0; e < edges; e++) start[predecessors[e]]++;
+  for (size_t i = 1; i <= nodes; i++) start[i] += start[i - 1];
+  for (size_t to = nodes; to-- > 0;)
+    for (uint32_t e = from[to]; e < from[to + 1]; e++) lowering->successors[--start[predecessors[e]]] = (uint32_t)to;
   return RONDO_OK;
 }
 
@@ -238,16 +251,14 @@ static int compare_serials(const void *a, const void *b) {
 rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out) {
   *out = (rondo_lowering){.allocator = graph->allocator, .root = graph};
   graph_walker walker = {.lowering = out, .allocator = &out->allocator};
-  ends all;
-  rondo_status status = walk_graph(&walker, graph, (ends){0}, &all);
-  if (status == RONDO_OK) status = sort_edges(&walker);
-  rondo_array_free(walker.allocator, &walker.edges);
+  rondo_status status = walk_graph(&walker, graph, (ends){0}, NULL);
+  if (status == RONDO_OK) status = invert_edges(&walker);
   rondo_array_free(walker.allocator, &walker.pool);
   if (status != RONDO_OK) {
     rondo_lowering_free(out);
     return status;
   }
-  qsort(out->graphs.items, out->graphs.count, sizeof *out->graphs.items, compare_serials);
+  if (out->graphs.count > 1) qsort(out->graphs.items, out->graphs.count, sizeof *out->graphs.items, compare_serials);
   return RONDO_OK;
 }
 
@@ -260,7 +271,9 @@ void rondo_lowering_free(rondo_lowering *lowering) {
   }
   if (lowering->successor_start != NULL)
     rondo_release(allocator, lowering->successor_start, lowering->nodes.count + 1, sizeof(uint32_t));
-  rondo_release(allocator, lowering->successors, lowering->edge_count, sizeof(uint32_t));
+  rondo_release(allocator, lowering->successors, lowering->predecessors.count, sizeof(uint32_t));
+  rondo_array_free(allocator, &lowering->predecessor_start);
+  rondo_array_free(allocator, &lowering->predecessors);
   rondo_array_free(allocator, &lowering->programmatic);
   rondo_array_free(allocator, &lowering->graphs);
   rondo_array_free(allocator, &lowering->origins);
@@ -296,6 +309,8 @@ rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const ch
                                .nodes = lowering->nodes.items,
                                .successor_start = lowering->successor_start,
                                .successors = lowering->successors,
+                               .predecessor_start = lowering->predecessor_start.items,
+                               .predecessors = lowering->predecessors.items,
                                .programmatic = lowering->programmatic.items,
                                .programmatic_count = lowering->programmatic.count,
                                .captured = lowering->root->captured.object,

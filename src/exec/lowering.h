@@ -40,7 +40,8 @@ typedef struct rondo_lowering {
   RONDO_ARRAY(rondo_graph_places) graphs;    /* by serial */
   uint32_t *successor_start;                 /* nodes.count + 1 */
   uint32_t *successors;
-  size_t edge_count;
+  RONDO_ARRAY(uint32_t) predecessor_start; /* nodes.count + 1 */
+  RONDO_ARRAY(uint32_t) predecessors;      /* as many as successors */
   size_t join_count;
   RONDO_ARRAY(rondo_lowered_edge) programmatic;
   const rondo_graph *root; /* the graph around all */

@@ -102,11 +102,6 @@ rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot) {
   return (rondo_node){.id = (uint64_t)graph->serial << 32 | slot};
 }
 
-rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot) {
-  assert(slot < graph->nodes.count && graph->nodes.items[slot].live);
-  return &graph->nodes.items[slot];
-}
-
 rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot) {
   if (slot < graph->nodes.count && graph->nodes.items[slot].live) return RONDO_OK;
   char label[RONDO_LABEL_BYTES];

@@ -9,6 +9,8 @@
 #ifndef RONDO_GRAPH_GRAPH_INTERNAL_H
 #define RONDO_GRAPH_GRAPH_INTERNAL_H
 
+#include <assert.h>
+
 #include <rondo/graph.h>
 
 #include "base/allocation.h"
@@ -83,7 +85,10 @@ bool rondo_graph_is_captured_into(const rondo_graph *graph);
 /* The slot of a node id, checked: UNKNOWN_NODE naming the graph. */
 RONDO_MUST_USE rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot);
 rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot);
-rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot); /* slot of a live node */
+static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot) { /* slot of a live node */
+  assert(slot < graph->nodes.count && graph->nodes.items[slot].live);
+  return &graph->nodes.items[slot];
+}
 
 /* What messages call them, written into `buffer` and returned: "graph 'step'", "the graph" when it has no name;
  * "kernel 'saxpy' (node 2)", "copy (node 3)" when it has no name. */

@@ -9,13 +9,14 @@ static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_gr
                               const cuda_order *order, cu_graph_node *before) {
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
-    const cuda_way *way = &order->ways[i];
-    if (way->is_left_out) continue;
-    for (size_t k = 0; k < way->count; k++) {
-      const cuda_node *predecessor = &executable->nodes[order->before.items[way->first + k]];
+    if (cuda_order_leaves_out(order, i)) continue;
+    size_t count;
+    const uint32_t *predecessors = cuda_order_before(order, i, &count);
+    for (size_t k = 0; k < count; k++) {
+      const cuda_node *predecessor = &executable->nodes[predecessors[k]];
       before[k] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
     }
-    const cu_result code = cuda_node_add(executable, node, graph, before, way->count, &handles[node->first]);
+    const cu_result code = cuda_node_add(executable, node, graph, before, count, &handles[node->first]);
     if (__builtin_expect(code == CU_OK, 1)) continue;
     RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node->number,
                               "node '%s' (node %u) of graph '%s'", node->name, node->number, executable->name));

@@ -8,21 +8,16 @@
 
 /* Edges ----------------------------------------------------------------------------------------------------------- */
 
-/* Turns successors into predecessors: counted, then filled in. */
-static rondo_status invert_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
+static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
-  const size_t count = graph->node_count, edges = count == 0 ? 0 : graph->successor_start[count];
-  RONDO_TRY(rondo_allocate_items(allocator, count + 1, sizeof(uint32_t), &executable->predecessor_start));
-  RONDO_TRY(rondo_allocate_items(allocator, edges, sizeof(uint32_t), &executable->predecessors));
-  uint32_t *start = executable->predecessor_start;
-  executable->edge_count = edges;
-  for (size_t e = 0; e < edges; e++) start[graph->successors[e] + 1]++;
-  for (size_t i = 0; i < count; i++) start[i + 1] += start[i];
-  for (uint32_t i = 0; i < count; i++)
-    for (uint32_t e = graph->successor_start[i]; e < graph->successor_start[i + 1]; e++)
-      executable->predecessors[start[graph->successors[e]]++] = i;
-  for (size_t i = count; i > 0; i--) start[i] = start[i - 1];
-  start[0] = 0;
+  const size_t starts = graph->node_count + 1;
+  void *start, *predecessors;
+  RONDO_TRY(rondo_allocate_copy(allocator, graph->predecessor_start, starts, sizeof(uint32_t), &start));
+  executable->predecessor_start = start;
+  executable->edge_count = executable->predecessor_start[graph->node_count];
+  RONDO_TRY(
+      rondo_allocate_copy(allocator, graph->predecessors, executable->edge_count, sizeof(uint32_t), &predecessors));
+  executable->predecessors = predecessors;
   return RONDO_OK;
 }
 
@@ -566,7 +561,7 @@ static rondo_status make_driver_objects(cuda_executable *executable) {
 
 static rondo_status make(cuda_executable *executable, const rondo_lowered_graph *graph) {
   RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), graph->name, &executable->name));
-  RONDO_TRY(invert_edges(executable, graph));
+  RONDO_TRY(keep_edges(executable, graph));
   RONDO_TRY(keep_captured(executable, graph));
   RONDO_TRY(make_nodes(executable, graph));
   RONDO_TRY(make_driver_objects(executable));

@@ -112,7 +112,10 @@ bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered);
  * device's context is current; the capture mode does not matter (docs/cuda-probes.md, 7). */
 cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params);
 /* How many nodes of the driver's it is, if it is not left out. */
-size_t cuda_node_parts(const cuda_node *node);
+static inline size_t cuda_node_parts(const cuda_node *node) {
+  if (node->kind == RONDO_NODE_COPY) return node->storage != NULL ? 1 : cuda_copy_parts(&node->as.copy);
+  return node->kind == RONDO_NODE_HOST ? 2 : 1;
+}
 /* Adds it to a driver's graph behind `count` nodes; what follows it stands behind the last of its parts. */
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                         const cu_graph_node *before, size_t count, cu_graph_node *out_parts);

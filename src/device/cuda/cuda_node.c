@@ -24,8 +24,10 @@ static rondo_status copy_arguments(cuda_executable *executable, const rondo_kern
   out->storage_bytes = values + kernel->argument_bytes;
   RONDO_TRY(rondo_slab_take(&executable->slab, out->storage_bytes, &out->storage));
   void **const params = out->storage;
-  for (uint32_t i = 0; i < kernel->parameter_count; i++) params[i] = (char *)out->storage + values + kernel->offsets[i];
-  put_arguments(out, node);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    params[i] = (char *)out->storage + values + kernel->offsets[i];
+    rondo_argument_set(params[i], node->args[i], kernel->parameters[i].bytes);
+  }
   return RONDO_OK;
 }
 
@@ -153,11 +155,6 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
 
 /* In a driver's graph --------------------------------------------------------------------------------------------- */
 
-size_t cuda_node_parts(const cuda_node *node) {
-  if (node->kind == RONDO_NODE_COPY) return node->storage != NULL ? 1 : cuda_copy_parts(&node->as.copy);
-  return node->kind == RONDO_NODE_HOST ? 2 : 1;
-}
-
 static cu_result add_host(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                           const cu_graph_node *before, size_t count, cu_graph_node *out) {
   cuda_device *device = cuda_device_of(executable->base.device);
@@ -193,23 +190,34 @@ static cu_graph_node source_of(const cuda_executable *executable, const cuda_nod
   return executable->is_made ? executable->handles[node->first] : cuda_captured_handle(node->captured);
 }
 
-/* With the attributes that the stream, or a library, gave it. */
+/* The attributes that the stream, or a library, gave it. */
+static cu_result copy_attributes(const cuda_executable *executable, const cuda_node *node, cu_graph_node to) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  cu_node_type type = CU_NODE_KERNEL;
+  const cu_result code = api->graph_node_get_type(source_of(executable, node), &type);
+  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* of a kernel without code there was an empty node */
+  return api->graph_kernel_copy_attributes(to, source_of(executable, node));
+}
+
 static cu_result add_kernel(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                             const cu_graph_node *before, size_t count, cu_graph_node *out) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
-  cu_node_type type = CU_NODE_KERNEL;
-  cu_result code = api->graph_add_kernel(out, graph, before, count, &node->as.kernel);
+  const cu_result code = api->graph_add_kernel(out, graph, before, count, &node->as.kernel);
   if (code != CU_OK || node->captured == 0) return code;
-  code = api->graph_node_get_type(source_of(executable, node), &type);
-  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* of a kernel without code there was an empty node */
-  return api->graph_kernel_copy_attributes(*out, source_of(executable, node));
+  return copy_attributes(executable, node, *out);
+}
+
+static cu_result add_fill(const cuda_device *device, const cuda_node *node, cu_graph graph, const cu_graph_node *before,
+                          size_t count, cu_graph_node *out) {
+  cuda_fill fill;
+  cuda_fill_params(device, &node->as.fill, &fill);
+  return device->api->graph_add_kernel(out, graph, before, count, &fill.params);
 }
 
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                         const cu_graph_node *before, size_t count, cu_graph_node *out) {
   const cuda_device *device = cuda_device_of(executable->base.device);
   const cuda_api *api = device->api;
-  cuda_fill fill;
   switch (node->kind) {
     case RONDO_NODE_KERNEL:
       return add_kernel(executable, node, graph, before, count, out);
@@ -219,8 +227,7 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
     case RONDO_NODE_COPY:
       return add_copies(executable, node, graph, before, count, out);
     case RONDO_NODE_FILL:
-      cuda_fill_params(device, &node->as.fill, &fill);
-      return api->graph_add_kernel(out, graph, before, count, &fill.params);
+      return add_fill(device, node, graph, before, count, out);
     case RONDO_NODE_HOST:
       return add_host(executable, node, graph, before, count, out);
     case RONDO_NODE_EVENT_RECORD:

@@ -46,15 +46,30 @@ static rondo_status list(const cuda_executable *executable, cuda_order *order, u
   return RONDO_OK;
 }
 
+static bool is_order_alone(const cuda_node *node) {
+  return node->kind == RONDO_NODE_EMPTY || node->kind == RONDO_NODE_ALLOC || node->kind == RONDO_NODE_FREE;
+}
+
 static bool can_be_left_out(const cuda_node *node, const cuda_way *way) {
-  if (node->kind != RONDO_NODE_EMPTY && node->kind != RONDO_NODE_ALLOC && node->kind != RONDO_NODE_FREE) return false;
+  if (!is_order_alone(node)) return false;
   return way->count <= 1 || way->behind == 0 || (way->behind == 1 && way->count <= LONGEST_LEFT_OUT);
 }
 
-rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out) {
+/* True when all nodes stay, each behind its predecessors; *out_most is the longest list of these. */
+static bool is_plain(const cuda_executable *executable, size_t *out_most) {
+  size_t most = 0;
+  for (size_t i = 0; i < executable->count; i++) {
+    const size_t count = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
+    if (is_order_alone(&executable->nodes[i])) return false;
+    if (count > most) most = count;
+  }
+  *out_most = most;
+  return true;
+}
+
+static rondo_status make_ways(const cuda_executable *executable, cuda_order *out) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
-  const size_t count = executable->count;
-  *out = (cuda_order){.node_count = count};
+  const size_t count = out->node_count = executable->count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->ways, &out->ways));
   RONDO_TRY(rondo_array_reserve(allocator, &out->before, executable->predecessor_start[count]));
   count_behind(executable, out);
@@ -67,14 +82,20 @@ rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out)
   return RONDO_OK;
 }
 
+rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out) {
+  *out = (cuda_order){.executable = executable};
+  return is_plain(executable, &out->most) ? RONDO_OK : make_ways(executable, out);
+}
+
 void cuda_order_free(const rondo_allocator *allocator, cuda_order *order) {
   rondo_array_free(allocator, &order->before);
   rondo_release(allocator, order->ways, order->node_count, sizeof *order->ways);
 }
 
 bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to) {
-  const cuda_way *way = &order->ways[to];
-  for (size_t i = 0; i < way->count; i++)
-    if (order->before.items[way->first + i] == from) return true;
+  size_t count;
+  const uint32_t *before = cuda_order_before(order, to, &count);
+  for (size_t i = 0; i < count; i++)
+    if (before[i] == from) return true;
   return false;
 }

@@ -22,15 +22,31 @@ typedef struct cuda_way {
 } cuda_way;
 
 typedef struct cuda_order {
-  cuda_way *ways;               /* of each node */
+  const cuda_executable *executable;
+  cuda_way *ways;               /* of each node; NULL when none is order alone: each stands behind its predecessors */
   RONDO_ARRAY(uint32_t) before; /* nodes that are not left out */
-  size_t node_count;
-  size_t most; /* nodes that one which is not left out stands behind */
+  size_t node_count;            /* of ways */
+  size_t most;                  /* nodes that one which is not left out stands behind */
 } cuda_order;
 
 /* Of executable->nodes and predecessors. Free it on failure too. */
 RONDO_MUST_USE rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out);
 void cuda_order_free(const rondo_allocator *allocator, cuda_order *order);
+
+/* What the node stands behind, *out_count of them; or what depends on it, when it is left out. */
+static inline const uint32_t *cuda_order_before(const cuda_order *order, size_t node, size_t *out_count) {
+  const cuda_executable *executable = order->executable;
+  if (order->ways == NULL) {
+    *out_count = executable->predecessor_start[node + 1] - executable->predecessor_start[node];
+    return *out_count == 0 ? NULL : executable->predecessors + executable->predecessor_start[node];
+  }
+  *out_count = order->ways[node].count;
+  return *out_count == 0 ? NULL : order->before.items + order->ways[node].first;
+}
+
+static inline bool cuda_order_leaves_out(const cuda_order *order, size_t node) {
+  return order->ways != NULL && order->ways[node].is_left_out;
+}
 
 /* Whether the one stands right behind the other; neither is left out. */
 bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to);

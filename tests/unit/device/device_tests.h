@@ -99,6 +99,13 @@ static inline void add_test_edge(test_graph *graph, uint32_t from, uint32_t to) 
 
 static inline rondo_status lower_test_graph(rondo_device *device, test_graph *graph, rondo_executable **out) {
   uint32_t *filled = test_array(graph->node_count, sizeof *filled);
+  uint32_t *before_start = test_array(graph->node_count + 1, sizeof *before_start);
+  uint32_t *before = test_array(graph->edge_count, sizeof *before);
+  for (uint32_t i = 0, count = 0; i < graph->node_count; i++) {
+    for (uint32_t e = 0; e < graph->edge_count; e++)
+      if (graph->to[e] == i) before[count++] = graph->from[e];
+    before_start[i + 1] = count;
+  }
   memset(graph->start, 0, (graph->node_count + 1) * sizeof *graph->start);
   for (uint32_t e = 0; e < graph->edge_count; e++) graph->start[graph->from[e] + 1]++;
   for (uint32_t i = 0; i < graph->node_count; i++) graph->start[i + 1] += graph->start[i];
@@ -109,8 +116,13 @@ static inline rondo_status lower_test_graph(rondo_device *device, test_graph *gr
                                        .node_count = graph->node_count,
                                        .nodes = graph->nodes,
                                        .successor_start = graph->start,
-                                       .successors = graph->successors};
-  return device->ops->executable_create(device, &lowered, out);
+                                       .successors = graph->successors,
+                                       .predecessor_start = before_start,
+                                       .predecessors = before};
+  const rondo_status status = device->ops->executable_create(device, &lowered, out);
+  free(before);
+  free(before_start);
+  return status;
 }
 
 /* A kernel node with one argument: a pointer. */

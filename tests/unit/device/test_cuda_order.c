@@ -52,18 +52,19 @@ static void check_order(const sample *s, const cuda_order *order) {
   memset(given, 0, sizeof given);
   memset(made, 0, sizeof made);
   for (size_t i = 0; i < s->executable.count; i++) {
-    const cuda_way *way = &order->ways[i];
+    const bool is_left_out = cuda_order_leaves_out(order, i);
+    size_t count;
+    const uint32_t *before = cuda_order_before(order, i, &count);
     bool listed[MOST_NODES] = {false};
     for (uint32_t e = s->start[i]; e < s->start[i + 1]; e++) reach_through(given, i, s->predecessors[e]);
-    for (size_t k = 0; k < way->count; k++) {
-      const uint32_t before = order->before.items[way->first + k];
-      assert_true(before < i && !order->ways[before].is_left_out && !listed[before]);
-      listed[before] = true;
-      reach_through(made, i, before);
+    for (size_t k = 0; k < count; k++) {
+      assert_true(before[k] < i && !cuda_order_leaves_out(order, before[k]) && !listed[before[k]]);
+      listed[before[k]] = true;
+      reach_through(made, i, before[k]);
     }
-    edges += way->is_left_out ? 0 : way->count;
-    assert_true(way->is_left_out || way->count <= order->most);
-    for (size_t k = 0; k < i; k++) assert_true(order->ways[k].is_left_out || given[i][k] == made[i][k]);
+    edges += is_left_out ? 0 : count;
+    assert_true(is_left_out || count <= order->most);
+    for (size_t k = 0; k < i; k++) assert_true(cuda_order_leaves_out(order, k) || given[i][k] == made[i][k]);
   }
   assert_true(edges <= s->start[s->executable.count]);
 }
@@ -90,9 +91,10 @@ static void what_is_ordered_stays_so_and_nothing_else_becomes_so(void **state) {
     for (uint32_t i = 0; i < count; i++) add_random_node(&s, &random, kernels, edges);
     assert_ok(cuda_order_make(&s.executable, &order));
     check_order(&s, &order);
-    for (uint32_t i = 0; i < count; i++) left_out += order.ways[i].is_left_out;
-    for (uint32_t i = 0; i < count; i++)
-      assert_false(s.nodes[i].kind == RONDO_NODE_KERNEL && order.ways[i].is_left_out);
+    for (uint32_t i = 0; i < count; i++) {
+      left_out += cuda_order_leaves_out(&order, i);
+      assert_false(s.nodes[i].kind == RONDO_NODE_KERNEL && cuda_order_leaves_out(&order, i));
+    }
     cuda_order_free(&s.device.allocator, &order);
   }
   assert_true(left_out > 10000);
@@ -112,7 +114,7 @@ static void edges_that_stand_for_nodes_are_found(void **state) {
   add_node(&s, RONDO_NODE_KERNEL);
   add_edge(&s, 2);
   assert_ok(cuda_order_make(&s.executable, &order));
-  assert_true(order.ways[1].is_left_out);
+  assert_true(cuda_order_leaves_out(&order, 1));
   assert_true(cuda_order_has_edge(&order, 0, 2));
   assert_true(cuda_order_has_edge(&order, 2, 3));
   assert_false(cuda_order_has_edge(&order, 0, 3));

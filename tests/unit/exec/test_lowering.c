@@ -102,7 +102,7 @@ static void test_wide_children_meet_in_a_join(void **state) {
   rondo_exec_draft draft;
   assert_ok(rondo_exec_draft_make("test", outer, false, &draft));
   check_topological(&draft.lowering);
-  assert_true(draft.lowering.edge_count <= 6 * WIDE);
+  assert_true(draft.lowering.predecessors.count <= 6 * WIDE);
   assert_int_equal(draft.lowering.nodes.count - draft.lowering.join_count, 3 * WIDE + 1);
   for (uint32_t i = 0; i < draft.lowering.nodes.count - 1; i++)
     assert_true(reaches(&draft.lowering, i, (uint32_t)draft.lowering.nodes.count - 1));
