@@ -50,6 +50,7 @@ static rondo_status check_pairs(rondo_verifier *verifier) {
 
 rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t before, uint32_t after,
                                   uint32_t subject, uint32_t object) {
+  if (rondo_verify_order_on_chain(&verifier->order, before, after)) return RONDO_OK;
   rondo_order_pair pair = {
       .before = before, .after = after, .subject = subject, .object = object, .kind = (uint16_t)kind};
   const bool is_decided = rondo_verify_order_decide(&verifier->order, before, after, &pair.ordered);
@@ -126,17 +127,6 @@ static rondo_status check_extent(rondo_verifier *verifier, uint32_t access, uint
   return note_access(verifier, RONDO_MISTAKE_BEYOND, access, index);
 }
 
-static rondo_status check_reach(rondo_verifier *verifier, uint32_t access, uint32_t index) {
-  const uint32_t range = verifier->regions.items[index].range;
-  if (range == RONDO_NONE || verifier->ranges.items[range].no_access[0] == '\0') return RONDO_OK;
-  return note_access(verifier, RONDO_MISTAKE_NO_ACCESS, access, index);
-}
-
-static bool is_dead(const rondo_verifier *verifier, uint32_t region) {
-  const uint32_t range = region == RONDO_NONE ? RONDO_NONE : verifier->regions.items[region].range;
-  return range != RONDO_NONE && verifier->ranges.items[range].is_dead;
-}
-
 static rondo_status note_dead(rondo_verifier *verifier, uint32_t access) {
   const rondo_access_use *use = &verifier->accesses.items[access];
   return rondo_verify_note(verifier, &(rondo_mistake){.kind = RONDO_MISTAKE_DEAD,
@@ -146,17 +136,22 @@ static rondo_status note_dead(rondo_verifier *verifier, uint32_t access) {
                                                       .object = use->region});
 }
 
+/* All nodes are ordered with all others: no two can race. */
+static bool is_line(const rondo_verifier *verifier) { return verifier->order.chain_count == 1; }
+
 static rondo_status walk_access(rondo_verifier *verifier, uint32_t access) {
   rondo_access_use *use = &verifier->accesses.items[access];
   const rondo_point *begin = &verifier->points.items[use->begin];
   const uint32_t covering = verifier->cells.items[begin->cell].region;
   use->region = covering == RONDO_NONE ? begin->region : covering;
-  if (use->region != RONDO_NONE) RONDO_TRY(check_lifetime(verifier, access, use->region));
-  if (is_dead(verifier, use->region)) return note_dead(verifier, access);
+  const rondo_region *region = use->region == RONDO_NONE ? NULL : &verifier->regions.items[use->region];
+  if (region != NULL) RONDO_TRY(check_lifetime(verifier, access, use->region));
+  if (region != NULL && region->is_dead) return note_dead(verifier, access);
   if (use->is_scanned) return RONDO_OK;
-  if (use->region != RONDO_NONE) RONDO_TRY(check_reach(verifier, access, use->region));
+  if (region != NULL && region->is_refused)
+    RONDO_TRY(note_access(verifier, RONDO_MISTAKE_NO_ACCESS, access, use->region));
   RONDO_TRY(check_extent(verifier, access, use->region));
-  return rondo_verify_race(verifier, access);
+  return is_line(verifier) ? RONDO_OK : rondo_verify_race(verifier, access);
 }
 
 /* Alloc and free nodes access nothing, so that each node is either among the accesses or among the regions. */

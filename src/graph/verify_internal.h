@@ -56,6 +56,8 @@ typedef struct rondo_region {
   uint32_t last_user;  /* the last node that was found to access it; NONE */
   uint32_t last_prior; /* the region whose bytes it was found to have last */
   bool is_loose;       /* some access of it has no known extent */
+  bool is_dead;        /* its range is */
+  bool is_refused;     /* the graph's device may not access its range */
   rondo_loose_state loose;
 } rondo_region;
 
@@ -125,6 +127,7 @@ typedef struct rondo_verifier {
   size_t point_room;
   RONDO_ARRAY(uint32_t) sorted;           /* points by address */
   RONDO_ARRAY(rondo_access_use) accesses; /* by node */
+  size_t exact_count, loose_count;        /* of them, those of known and of unknown extent; the others are scanned */
   RONDO_ARRAY(rondo_box) boxes;
   RONDO_ARRAY(uint32_t) frees; /* free nodes */
   RONDO_ARRAY(uint32_t) free_points;
@@ -151,6 +154,12 @@ static inline const rondo_node_params *rondo_verifier_params(const rondo_verifie
 
 static inline uintptr_t rondo_verifier_address(const rondo_verifier *verifier, uint32_t point) {
   return verifier->points.items[point].address;
+}
+
+/* Whether the accesses' nodes are two of which the first is known to come before the second. */
+static inline bool rondo_verifier_knows_order(const rondo_verifier *verifier, uint32_t earlier, uint32_t later) {
+  return rondo_verify_order_on_chain(&verifier->order, verifier->accesses.items[earlier].node,
+                                     verifier->accesses.items[later].node);
 }
 
 /* Steps 1 and 2. */

@@ -85,17 +85,20 @@ static rondo_status sort_points(rondo_verifier *verifier) {
 
 /* Accesses -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status add_access(rondo_verifier *verifier, rondo_access_use use, uintptr_t begin, uintptr_t end) {
-  use.region = RONDO_NONE;
-  use.end = RONDO_NONE;
+/* Sets where it begins and ends. */
+static rondo_status add_access(rondo_verifier *verifier, rondo_access_use *use, uintptr_t begin, uintptr_t end) {
+  use->region = RONDO_NONE;
+  use->end = RONDO_NONE;
   if (end > begin) {
-    RONDO_TRY(boundary_at(verifier, begin, &use.begin));
-    RONDO_TRY(boundary_at(verifier, end, &use.end));
+    RONDO_TRY(boundary_at(verifier, begin, &use->begin));
+    RONDO_TRY(boundary_at(verifier, end, &use->end));
+    verifier->exact_count++;
   } else {
-    RONDO_TRY(point_at(verifier, begin, &use.begin));
+    RONDO_TRY(point_at(verifier, begin, &use->begin));
+    verifier->loose_count += !use->is_scanned;
   }
-  verifier->points.items[use.begin].is_sought = true;
-  return rondo_array_push(verifier->allocator, &verifier->accesses, &use);
+  verifier->points.items[use->begin].is_sought = true;
+  return rondo_array_push(verifier->allocator, &verifier->accesses, use);
 }
 
 static uintptr_t end_of(uintptr_t begin, size_t bytes) {
@@ -110,9 +113,9 @@ static rondo_status collect_pointers(rondo_verifier *verifier, uint32_t node, co
     memcpy(&begin, work->args[i], sizeof begin);
     if (begin == 0) continue;
     const size_t bytes = work->arg_bytes == NULL ? 0 : work->arg_bytes[i];
-    const rondo_access_use use = {
+    rondo_access_use use = {
         .node = node, .box = RONDO_NONE, .part = (uint16_t)i, .writes = parameter->access != RONDO_ACCESS_READ};
-    RONDO_TRY(add_access(verifier, use, begin, end_of(begin, bytes)));
+    RONDO_TRY(add_access(verifier, &use, begin, end_of(begin, bytes)));
   }
   return RONDO_OK;
 }
@@ -127,7 +130,7 @@ static rondo_status collect_boxes(rondo_verifier *verifier, uint32_t node, const
       use.box = (uint32_t)verifier->boxes.count;
       RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->boxes, &boxes[i]));
     }
-    RONDO_TRY(add_access(verifier, use, boxes[i].begin, boxes[i].end));
+    RONDO_TRY(add_access(verifier, &use, boxes[i].begin, boxes[i].end));
   }
   return RONDO_OK;
 }
@@ -151,9 +154,9 @@ static rondo_status collect_scanned(rondo_verifier *verifier, uint32_t node, con
       uint64_t word;
       memcpy(&word, (const char *)work->args[i] + offset, sizeof word);
       if (word < span->low || word >= span->high) continue;
-      const rondo_access_use use = {
+      rondo_access_use use = {
           .node = node, .box = RONDO_NONE, .part = (uint16_t)i, .offset = (uint16_t)offset, .is_scanned = true};
-      RONDO_TRY(add_access(verifier, use, (uintptr_t)word, 0));
+      RONDO_TRY(add_access(verifier, &use, (uintptr_t)word, 0));
     }
   }
   return RONDO_OK;
@@ -215,6 +218,8 @@ static rondo_status add_range(rondo_verifier *verifier, const rondo_known_range 
                                .next = RONDO_NONE,
                                .last_user = RONDO_NONE,
                                .last_prior = RONDO_NONE,
+                               .is_dead = range->is_dead,
+                               .is_refused = range->no_access[0] != '\0',
                                .loose = {RONDO_NONE, RONDO_NONE}};
   *out = (uint32_t)verifier->regions.count;
   RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->ranges, range));
@@ -299,8 +304,9 @@ static rondo_status number_clusters(rondo_verifier *verifier, const uint32_t *jo
 
 static rondo_status make_clusters(rondo_verifier *verifier) {
   void *joins;
+  const size_t count = verifier->exact_count == 0 ? 0 : verifier->accesses.count;
   RONDO_TRY(rondo_allocate(verifier->allocator, verifier->cells.count + 1, sizeof(uint32_t), &joins));
-  for (size_t i = 0; i < verifier->accesses.count; i++) {
+  for (size_t i = 0; i < count; i++) {
     const rondo_access_use *use = &verifier->accesses.items[i];
     if (use->end == RONDO_NONE) continue;
     ((uint32_t *)joins)[cell_at(verifier, use->begin) + 1]++;
@@ -308,8 +314,8 @@ static rondo_status make_clusters(rondo_verifier *verifier) {
   }
   const rondo_status status = number_clusters(verifier, joins);
   rondo_release(verifier->allocator, joins, verifier->cells.count + 1, sizeof(uint32_t));
-  if (status != RONDO_OK) return status;
-  for (size_t i = 0; i < verifier->accesses.count; i++) {
+  if (status != RONDO_OK || verifier->boxes.count == 0) return status;
+  for (size_t i = 0; i < count; i++) {
     const rondo_access_use *use = &verifier->accesses.items[i];
     if (use->box == RONDO_NONE) continue;
     verifier->clusters.items[verifier->cells.items[cell_at(verifier, use->begin)].cluster].has_boxes = true;
@@ -317,9 +323,10 @@ static rondo_status make_clusters(rondo_verifier *verifier) {
   return RONDO_OK;
 }
 
-/* Sums up where accesses of no known extent begin. */
+/* Sums up where accesses of no known extent begin, for the regions that cover cells. */
 static rondo_status count_loose(rondo_verifier *verifier) {
   const size_t count = verifier->cells.count + 1;
+  if (verifier->covering_count == 0) return RONDO_OK;
   RONDO_TRY(rondo_array_reserve(verifier->allocator, &verifier->loose_before, count));
   uint32_t *before = verifier->loose_before.items;
   memset(before, 0, count * sizeof *before);
@@ -376,7 +383,7 @@ static rondo_status find_ranges(rondo_verifier *verifier) {
     }
     point->region = last;
   }
-  for (size_t i = 0; i < verifier->accesses.count; i++) {
+  for (size_t i = 0; i < verifier->accesses.count && verifier->loose_count > 0; i++) {
     const rondo_access_use *use = &verifier->accesses.items[i];
     const uint32_t region = verifier->points.items[use->begin].region;
     if (region != RONDO_NONE && use->end == RONDO_NONE) verifier->regions.items[region].is_loose = true;

@@ -12,38 +12,32 @@
 #include "base/hash.h"
 
 #define MOST_CLOCK_ENTRIES (SIZE_MAX >> 4 < (size_t)1 << 24 ? SIZE_MAX >> 4 : (size_t)1 << 24)
+#define NODE_WORDS 4 /* that a node has in the block of chains, places and ways */
 #define STEPS 8      /* that shorten a pair */
 #define LOOK_AHEAD 8 /* successors that are looked at one by one */
 
 /* Chains ---------------------------------------------------------------------------------------------------------- */
 
-static void count_ways(rondo_verify_order *order) {
-  const rondo_flat_edges *edges = &order->edges;
-  for (size_t i = 0; i < edges->node_count; i++) order->way_in[i] = order->way_out[i] = RONDO_ORDER_NONE;
-  for (uint32_t i = 0; i < edges->node_count; i++) {
-    const uint32_t first = edges->successor_start[i], past = edges->successor_start[i + 1];
-    if (past - first > 0) order->way_out[i] = past - first == 1 ? edges->successors[first] : RONDO_ORDER_MANY;
-    for (uint32_t k = first; k < past; k++) {
-      uint32_t *in = &order->way_in[edges->successors[k]];
-      *in = *in == RONDO_ORDER_NONE ? i : RONDO_ORDER_MANY;
-    }
-  }
+static void begin_chain(rondo_verify_order *order, uint32_t node) {
+  order->chain[node] = order->chain_count++;
+  order->place[node] = 1;
 }
 
-/* Each node hands its chain to the first successor that has none. */
+/* One walk over the edges. Each node hands its chain to the first successor that has none. */
 static void cover(rondo_verify_order *order) {
   const rondo_flat_edges *edges = &order->edges;
   for (uint32_t i = 0; i < edges->node_count; i++) {
-    if (order->place[i] == 0) {
-      order->chain[i] = order->chain_count++;
-      order->place[i] = 1;
-    }
-    for (uint32_t k = edges->successor_start[i]; k < edges->successor_start[i + 1]; k++) {
+    const uint32_t first = edges->successor_start[i], past = edges->successor_start[i + 1];
+    bool is_last = true; /* of its chain */
+    if (order->place[i] == 0) begin_chain(order, i);
+    if (past - first > 0) order->way_out[i] = past - first == 1 ? edges->successors[first] : RONDO_ORDER_MANY;
+    for (uint32_t k = first; k < past; k++) {
       const uint32_t next = edges->successors[k];
-      if (order->place[next] != 0) continue;
+      order->way_in[next] = order->way_in[next] == RONDO_ORDER_NONE ? i : RONDO_ORDER_MANY;
+      if (!is_last || order->place[next] != 0) continue;
+      is_last = false;
       order->chain[next] = order->chain[i];
       order->place[next] = order->place[i] + 1;
-      break;
     }
   }
 }
@@ -72,13 +66,14 @@ rondo_status rondo_verify_order_make(const rondo_allocator *allocator, const ron
                                      rondo_verify_order *out) {
   const size_t count = edges->node_count;
   *out = (rondo_verify_order){.allocator = allocator, .edges = *edges};
-  RONDO_TRY(take(out, count, &out->chain));
-  RONDO_TRY(take(out, count, &out->place));
-  RONDO_TRY(take(out, count, &out->way_in));
-  RONDO_TRY(take(out, count, &out->way_out));
-  count_ways(out);
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(take(out, NODE_WORDS * count, &out->chain));
+  out->place = out->chain + count;
+  out->way_in = out->place + count;
+  out->way_out = out->way_in + count;
+  memset(out->way_in, 0xff, 2 * count * sizeof(uint32_t)); /* RONDO_ORDER_NONE */
   cover(out);
-  if (out->chain_count == 0 || out->chain_count > widest || count > MOST_CLOCK_ENTRIES / out->chain_count)
+  if (out->chain_count == 1 || out->chain_count > widest || count > MOST_CLOCK_ENTRIES / out->chain_count)
     return RONDO_OK;
   RONDO_TRY(take(out, count * out->chain_count, &out->clocks));
   run_clocks(out);
@@ -87,10 +82,7 @@ rondo_status rondo_verify_order_make(const rondo_allocator *allocator, const ron
 
 void rondo_verify_order_free(rondo_verify_order *order) {
   const size_t count = order->edges.node_count;
-  rondo_release(order->allocator, order->chain, count, sizeof(uint32_t));
-  rondo_release(order->allocator, order->place, count, sizeof(uint32_t));
-  rondo_release(order->allocator, order->way_in, count, sizeof(uint32_t));
-  rondo_release(order->allocator, order->way_out, count, sizeof(uint32_t));
+  rondo_release(order->allocator, order->chain, NODE_WORDS * count, sizeof(uint32_t));
   rondo_release(order->allocator, order->clocks, count * order->chain_count, sizeof(uint32_t));
   *order = (rondo_verify_order){0};
 }
@@ -129,6 +121,10 @@ static bool shorten(const rondo_verify_order *order, uint32_t *before, uint32_t 
 }
 
 bool rondo_verify_order_decide(const rondo_verify_order *order, uint32_t before, uint32_t after, bool *out_ordered) {
+  if (order->chain[before] == order->chain[after]) {
+    *out_ordered = before < after;
+    return true;
+  }
   if (order->clocks == NULL) return shorten(order, &before, &after, out_ordered);
   *out_ordered = before < after &&
                  order->clocks[after * (size_t)order->chain_count + order->chain[before]] >= order->place[before];
@@ -287,7 +283,7 @@ static rondo_status make_table(hard_pairs *hard, size_t count) {
 
 rondo_status rondo_verify_order_check(const rondo_verify_order *order, rondo_order_pair *pairs, size_t count) {
   const size_t nodes = order->edges.node_count;
-  if (order->clocks != NULL || count == 0) {
+  if (order->clocks != NULL || order->chain_count <= 1 || count == 0) {
     for (size_t i = 0; i < count; i++)
       (void)rondo_verify_order_decide(order, pairs[i].before, pairs[i].after, &pairs[i].ordered);
     return RONDO_OK;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Who comes before whom in a flattened graph, for many pairs of nodes.
  *
- * The nodes are covered by chains: paths along edges, found greedily. While there are few chains each node carries a
- * clock, which says for every chain how many of its nodes come before, so that one comparison answers a pair
- * (C. J. Fidge 1988, F. Mattern 1989; on a chain cover: H. V. Jagadish, ACM TODS 15 (1990)). Where a graph is too wide
- * for that, pairs are first shortened by nodes with a single way in or out, and what is left is carried along the edges
- * in masks, 256 nodes at a time. Either way memory is linear in the nodes.
+ * The nodes are covered by chains: paths along edges, found greedily. A chain's own nodes are in the order of their
+ * numbers. While there are few chains each node carries a clock, which says for every chain how many of its nodes come
+ * before, so that one comparison answers a pair (C. J. Fidge 1988, F. Mattern 1989; on a chain cover: H. V. Jagadish,
+ * ACM TODS 15 (1990)). Where a graph is too wide for that, pairs are first shortened by nodes with a single way in or
+ * out, and what is left is carried along the edges in masks, 256 nodes at a time. Either way memory is linear in the
+ * nodes.
  *
  * Nodes are numbered in a topological order, so a node can only come before those with a higher number.
  */
@@ -38,11 +39,16 @@ typedef struct rondo_order_pair {
 typedef struct rondo_verify_order {
   const rondo_allocator *allocator;
   rondo_flat_edges edges;
-  uint32_t *chain, *place;    /* of each node: its chain, and its place there from 1 */
+  uint32_t *chain, *place;    /* of each node: its chain, and its place there from 1; one block with the ways */
   uint32_t *way_in, *way_out; /* the only node before and behind it: NONE, MANY or that */
   uint32_t chain_count;
-  uint32_t *clocks; /* chain_count a node; NULL when there are too many chains */
+  uint32_t *clocks; /* chain_count a node; NULL for a single chain, and when there are too many */
 } rondo_verify_order;
+
+/* Most pairs are of one chain. */
+static inline bool rondo_verify_order_on_chain(const rondo_verify_order *order, uint32_t before, uint32_t after) {
+  return before < after && order->chain[before] == order->chain[after];
+}
 
 /* `widest`: more chains than this have no clocks (RONDO_ORDER_WIDEST but in tests). Freed also after a failure. */
 #define RONDO_ORDER_WIDEST 64

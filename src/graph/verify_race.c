@@ -26,6 +26,7 @@ static const rondo_access_use *use_at(const rondo_verifier *verifier, uint32_t a
 }
 
 static rondo_status require_order(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t earlier, uint32_t later) {
+  if (rondo_verifier_knows_order(verifier, earlier, later)) return RONDO_OK;
   const uint32_t before = use_at(verifier, earlier)->node, after = use_at(verifier, later)->node;
   if (before == after) {
     verifier->unsure_count++; /* known of this node, not of others */
@@ -247,6 +248,7 @@ static bool may_overlap(const rondo_verifier *verifier, const rondo_access_use *
 }
 
 static rondo_status require_loosely(rondo_verifier *verifier, uint32_t earlier, uint32_t later) {
+  if (rondo_verifier_knows_order(verifier, earlier, later)) return RONDO_OK;
   if (!may_overlap(verifier, use_at(verifier, earlier), use_at(verifier, later))) return RONDO_OK;
   return require_order(verifier, RONDO_MISTAKE_MAYBE_RACE, earlier, later);
 }
