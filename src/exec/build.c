@@ -60,7 +60,7 @@ rondo_status rondo_build_graph(const char *call, rondo_device *device, const ron
 void rondo_build_uncount(rondo_graph *graph) {
   if (graph->hold.object != NULL) graph->hold.release(graph->hold.object);
   graph->hold.object = NULL;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
+  for (size_t i = 0; i < graph->nodes.count && graph->child_count > 0; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
     if (node->live && node->params.kind == RONDO_NODE_CHILD) rondo_build_uncount(node->params.as.child);
   }
@@ -175,7 +175,7 @@ rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_
   if (params->kind == RONDO_NODE_CHILD) return build_child(call, graph, dependencies, count, params, out_node);
   RONDO_TRY(rondo_random_check_node(call, graph, params));
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
-  return rondo_fail_context(status, "%s", call);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
 }
 
 static rondo_status check_add(const char *call, const rondo_graph *graph, const rondo_node_params *params,

@@ -12,9 +12,11 @@
 /* Drafts ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_nodes(const char *call, rondo_device *device, const rondo_lowering *lowering) {
+  const bool is_alone = !rondo_peers_others_have_memory(device);
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
-    RONDO_TRY(rondo_work_check_runs(call, device, node->params, node->number));
+    RONDO_TRY(rondo_work_check_code(call, device, node->params, node->number));
+    if (!is_alone) RONDO_TRY(rondo_peers_check(device, call, node->params, node->number));
   }
   return RONDO_OK;
 }

@@ -10,8 +10,8 @@
 static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params,
                                   bool now) {
   rondo_extent extents[RONDO_MOST_EXTENTS];
+  if (device == NULL || (params->kind != RONDO_NODE_COPY && params->kind != RONDO_NODE_FILL)) return RONDO_OK;
   const size_t count = rondo_node_extents(params, extents);
-  if (count == 0 || device == NULL) return RONDO_OK;
   rondo_device_memory *memory = rondo_device_memory_made(device);
   for (size_t i = 0; i < count && memory != NULL; i++)
     RONDO_TRY(rondo_memory_check_range(memory, call, extents[i].what, extents[i].address, extents[i].bytes, now));

@@ -18,14 +18,19 @@ RONDO_MUST_USE rondo_status rondo_work_fail_code(const char *call, rondo_status 
 RONDO_MUST_USE rondo_status rondo_work_check(const char *call, const rondo_device *device,
                                              const rondo_node_params *params);
 
-/* Whether the device can run it: INVALID_GRAPH/NO_FUNCTION when its kernel has no code for it, NO_ACCESS when memory of
- * another device is not open to it. `number` is the node's, RONDO_NO_NODE for what is queued. */
+/* Whether the device has code for it, if it is a kernel: INVALID_GRAPH/NO_FUNCTION. `number` is the node's,
+ * RONDO_NO_NODE for what is queued. */
+RONDO_MUST_USE static inline rondo_status rondo_work_check_code(const char *call, const rondo_device *device,
+                                                                const rondo_node_params *params, uint32_t number) {
+  if (params->kind != RONDO_NODE_KERNEL) return RONDO_OK;
+  const rondo_status status = device->ops->kernel_check(device, params->as.kernel.kernel);
+  return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_work_fail_code(call, status, params, number);
+}
+
+/* Whether the device can run it: that, and NO_ACCESS when memory of another device is not open to it. */
 RONDO_MUST_USE static inline rondo_status rondo_work_check_runs(const char *call, const rondo_device *device,
                                                                 const rondo_node_params *params, uint32_t number) {
-  if (params->kind == RONDO_NODE_KERNEL) {
-    const rondo_status status = device->ops->kernel_check(device, params->as.kernel.kernel);
-    if (__builtin_expect(status != RONDO_OK, 0)) return rondo_work_fail_code(call, status, params, number);
-  }
+  RONDO_TRY(rondo_work_check_code(call, device, params, number));
   return rondo_peers_check(device, call, params, number);
 }
 

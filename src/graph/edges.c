@@ -24,7 +24,7 @@ bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index
   return low < slots->count && slots->items[low] == slot;
 }
 
-void rondo_slots_insert(rondo_slots *slots, uint32_t slot) {
+void rondo_slots_insert_before(rondo_slots *slots, uint32_t slot) {
   size_t index;
   const bool found = rondo_slots_find(slots, slot, &index);
   assert(!found && slots->count < slots->capacity);
@@ -43,25 +43,8 @@ void rondo_slots_remove(rondo_slots *slots, uint32_t slot) {
   memmove(slots->items + index, slots->items + index + 1, (slots->count - index) * sizeof *slots->items);
 }
 
-enum { FIRST_SLOTS = 4 };
-
-rondo_status rondo_slots_reserve(rondo_graph *graph, rondo_slots *slots, size_t want) {
-  void *items;
-  if (want <= slots->capacity) return RONDO_OK;
-  if (slots->capacity > 0 || want > FIRST_SLOTS) return rondo_array_reserve(&graph->small, slots, want);
-  RONDO_TRY(rondo_slab_take(&graph->slab, FIRST_SLOTS * sizeof *slots->items, &items));
-  slots->items = items;
-  slots->capacity = FIRST_SLOTS;
-  return RONDO_OK;
-}
-
-rondo_status rondo_slots_copy(rondo_graph *graph, const rondo_slots *from, rondo_slots *out) {
-  void *items;
-  if (from->count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_slab_take(&graph->slab, from->count * sizeof *from->items, &items));
-  memcpy(items, from->items, from->count * sizeof *from->items);
-  *out = (rondo_slots){.items = items, .count = from->count, .capacity = from->count};
-  return RONDO_OK;
+rondo_status rondo_slots_grow(rondo_graph *graph, rondo_slots *slots, size_t want) {
+  return rondo_array_reserve(&graph->small, slots, want);
 }
 
 static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {

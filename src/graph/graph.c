@@ -82,6 +82,7 @@ const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph 
 
 bool rondo_graph_is_captured_into(const rondo_graph *graph) {
   if (graph->captures > 0) return true;
+  if (graph->child_count == 0) return false;
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
     if (node->live && node->params.kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(node->params.as.child))
@@ -103,28 +104,31 @@ rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot) {
 }
 
 rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot) {
-  if (slot < graph->nodes.count && graph->nodes.items[slot].live) return RONDO_OK;
+  if (rondo_graph_has(graph, slot)) return RONDO_OK;
   char label[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, slot, "%s has no node %" PRIu32 ": it %s",
                          rondo_graph_label(label, graph), slot,
                          slot < graph->nodes.count ? "was removed" : "was never made");
 }
 
-rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
-  *out_slot = RONDO_NO_NODE;
+static rondo_status fail_find(const rondo_graph *graph, rondo_node node) {
   char label[RONDO_LABEL_BYTES];
   const uint32_t number = rondo_node_number(node);
   if (node.id == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, "%s: the zero tag is no node",
                       rondo_graph_label(label, graph));
-  if (node.id >> 32 != graph->serial)
-    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
-                           "node %" PRIu32
-                           " is of another graph than %s; rondo_graph_find_in_clone finds a node's copy",
-                           number, rondo_graph_label(label, graph));
-  RONDO_TRY(rondo_graph_check_slot(graph, number));
-  *out_slot = number;
-  return RONDO_OK;
+  if (node.id >> 32 == graph->serial) return rondo_graph_check_slot(graph, number);
+  return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
+                         "node %" PRIu32 " is of another graph than %s; rondo_graph_find_in_clone finds a node's copy",
+                         number, rondo_graph_label(label, graph));
+}
+
+rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
+  const bool is_own = node.id >> 32 == graph->serial;
+  *out_slot = is_own ? (uint32_t)node.id : RONDO_NO_NODE;
+  if (is_own && rondo_graph_has(graph, *out_slot)) return RONDO_OK;
+  *out_slot = RONDO_NO_NODE;
+  return fail_find(graph, node);
 }
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
@@ -132,6 +136,7 @@ rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_
 /* How many levels of child graphs stand below. */
 static unsigned nesting_below(const rondo_graph *graph) {
   unsigned deepest = 0;
+  if (graph->child_count == 0) return 0;
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
     if (!node->live || node->params.kind != RONDO_NODE_CHILD) continue;
@@ -158,22 +163,24 @@ static rondo_status check_number(const rondo_graph *graph, size_t number) {
                     rondo_graph_label(label, graph), RONDO_NO_NODE);
 }
 
-/* The slots of a list of dependencies, ascending, with room for one more dependent at each. */
+/* Adds one to the node's dependencies, ascending, with room for one more dependent there. */
+static rondo_status gather_dependency(rondo_graph *graph, rondo_node dependency, rondo_slots *out) {
+  uint32_t slot;
+  size_t index;
+  RONDO_TRY(rondo_graph_find(graph, dependency, &slot));
+  if (out->count > 0 && rondo_slots_find(out, slot, &index))
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE, slot,
+                           "node %" PRIu32 " is twice among the dependencies of the new node", slot);
+  rondo_slots_insert(out, slot);
+  rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
+  return rondo_slots_reserve(graph, dependents, dependents->count + 1);
+}
+
 static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                         rondo_slots *out) {
   if (count > 0) RONDO_TRY(rondo_require("the new node", "its list of dependencies", dependencies));
   RONDO_TRY(rondo_slots_reserve(graph, out, count));
-  for (size_t i = 0; i < count; i++) {
-    uint32_t slot;
-    RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slot));
-    size_t index;
-    if (rondo_slots_find(out, slot, &index))
-      return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE, slot,
-                             "node %" PRIu32 " is twice among the dependencies of the new node", slot);
-    rondo_slots_insert(out, slot);
-    rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
-    RONDO_TRY(rondo_slots_reserve(graph, dependents, dependents->count + 1));
-  }
+  for (size_t i = 0; i < count; i++) RONDO_TRY(gather_dependency(graph, dependencies[i], out));
   return RONDO_OK;
 }
 
@@ -185,18 +192,21 @@ static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
   for (rondo_graph *at = graph; at != NULL; at = at->parent) at->has_memory = true;
 }
 
-/* Puts a finished node into its slot; room is reserved in the nodes and in its dependencies' dependents. */
-static void commit(rondo_graph *graph, uint32_t slot, rondo_graph_node *node) {
-  while (graph->nodes.count < slot) graph->nodes.items[graph->nodes.count++] = (rondo_graph_node){0};
+/* Lets a finished node in its slot be one; room is reserved in its dependencies' dependents. Slots between are holes.
+ */
+static void commit(rondo_graph *graph, uint32_t slot) {
+  rondo_graph_node *node = &graph->nodes.items[slot];
+  graph->nodes.count = (size_t)slot + 1;
   for (size_t i = 0; i < node->dependencies.count; i++)
     rondo_slots_insert(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
   node->live = true;
+  node->clone_source = RONDO_NO_NODE;
+  graph->live_count++;
+  graph->child_count += node->params.kind == RONDO_NODE_CHILD;
   rondo_graph_note_change(graph);
   note_memory(graph, &node->params);
   if (node->params.kind == RONDO_NODE_FOREIGN && node->params.as.foreign.is_bound && graph->device != NULL)
     graph->is_bound = true;
-  graph->nodes.items[graph->nodes.count++] = *node;
-  graph->live_count++;
 }
 
 rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
@@ -216,15 +226,15 @@ rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *de
   }
   const size_t number = graph->nodes.count;
   RONDO_TRY(check_number(graph, number));
-  rondo_graph_node node = {.clone_source = RONDO_NO_NODE};
-  rondo_status status = rondo_node_contents_make(graph, params, false, &node);
-  if (status == RONDO_OK) status = gather_dependencies(graph, dependencies, count, &node.dependencies);
-  if (status == RONDO_OK) status = rondo_array_reserve(&graph->allocator, &graph->nodes, number + 1);
+  if (number == graph->nodes.capacity) RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, number + 1));
+  rondo_graph_node *node = &graph->nodes.items[number]; /* zero, as all room is */
+  RONDO_TRY(rondo_node_contents_make(graph, params, false, node));
+  const rondo_status status = gather_dependencies(graph, dependencies, count, &node->dependencies);
   if (status != RONDO_OK) {
-    free_node(graph, &node);
+    free_node(graph, node);
     return status;
   }
-  commit(graph, (uint32_t)number, &node);
+  commit(graph, (uint32_t)number);
   *out = rondo_graph_id(graph, (uint32_t)number);
   return RONDO_OK;
 }
@@ -233,9 +243,8 @@ rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const ro
   assert(number >= graph->nodes.count);
   RONDO_TRY(check_number(graph, number));
   RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, (size_t)number + 1));
-  rondo_graph_node node = {.clone_source = RONDO_NO_NODE};
-  RONDO_TRY(rondo_node_contents_make(graph, params, true, &node));
-  commit(graph, number, &node);
+  RONDO_TRY(rondo_node_contents_make(graph, params, true, &graph->nodes.items[number]));
+  commit(graph, number);
   return RONDO_OK;
 }
 
@@ -395,8 +404,9 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
     rondo_slots_remove(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
   for (size_t i = 0; i < node->dependents.count; i++)
     rondo_slots_remove(&rondo_graph_at(graph, node->dependents.items[i])->dependencies, slot);
-  free_node(graph, node);
+  graph->child_count -= node->params.kind == RONDO_NODE_CHILD;
   graph->live_count--;
+  free_node(graph, node);
   return RONDO_OK;
 }
 
@@ -405,11 +415,12 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
 /* `out` is all zero before; what is there after a failure is freed with the clone. */
 static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, uint32_t slot, rondo_graph_node *out) {
   if (!from->live) return RONDO_OK;
-  RONDO_TRY(rondo_node_contents_make(clone, &from->params, false, out));
+  RONDO_TRY(rondo_node_contents_copy(clone, from, out));
   out->live = true;
   out->clone_source = slot;
   out->captured = from->captured;
   clone->live_count++;
+  clone->child_count += from->params.kind == RONDO_NODE_CHILD;
   RONDO_TRY(rondo_slots_copy(clone, &from->dependencies, &out->dependencies));
   return rondo_slots_copy(clone, &from->dependents, &out->dependents);
 }

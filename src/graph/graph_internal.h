@@ -56,6 +56,7 @@ struct rondo_graph {
   uint32_t source_serial; /* graph this was cloned from; 0 when none */
   RONDO_ARRAY(rondo_graph_node) nodes;
   uint32_t live_count;
+  uint32_t child_count;      /* child nodes among them */
   _Atomic uint64_t verified; /* what the layer above noted when verification found nothing; 0 after every change */
   uint32_t captures;         /* captures adding to it now */
   bool is_child;             /* belongs to a child node, of `parent` */

@@ -84,6 +84,7 @@ static rondo_status lay_out(const char *name, const rondo_parameter *params, uin
     RONDO_TRY(check_parameter(name, most, i, &params[i]));
     const size_t alignment = params[i].alignment;
     const size_t offset = (end + alignment - 1) & ~(alignment - 1);
+    kernel->has_gaps |= offset > end;
     end = offset + params[i].bytes;
     if (alignment > kernel->argument_alignment) kernel->argument_alignment = (uint32_t)alignment;
     if (end > most)
@@ -153,10 +154,6 @@ rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allo
   return RONDO_OK;
 }
 
-void rondo_kernel_retain(rondo_kernel *kernel) {
-  atomic_fetch_add_explicit(&kernel->references, 1, memory_order_relaxed);
-}
-
 void rondo_kernel_release(rondo_kernel *kernel) {
   if (kernel == NULL) return;
   if (atomic_fetch_sub_explicit(&kernel->references, 1, memory_order_acq_rel) != 1) return;
@@ -169,13 +166,13 @@ void rondo_kernel_release(rondo_kernel *kernel) {
 }
 
 rondo_status rondo_grid_check(const char *kernel_name, rondo_grid grid, rondo_grid *out) {
-  *out = (rondo_grid){.x = grid.x, .y = grid.y == 0 ? 1 : grid.y, .z = grid.z == 0 ? 1 : grid.z};
+  *out = rondo_grid_resolve(grid);
   if (grid.x == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': a grid of 0 blocks in x: leave the launch out when there is nothing to do",
                       kernel_name);
-  const uint64_t plane = (uint64_t)out->x * out->y;
-  if (plane > MAX_BLOCKS / out->z)
+  uint64_t blocks;
+  if (__builtin_mul_overflow((uint64_t)out->x * out->y, out->z, &blocks) || blocks > MAX_BLOCKS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': a grid of %" PRIu32 " x %" PRIu32 " x %" PRIu32
                       " blocks, at most 2^40 are possible: give each block more work",

@@ -50,6 +50,7 @@ struct rondo_kernel {
   void *cuda_function;    /* the caller's; NULL when none */
   uint32_t block_threads;
   bool is_foreign;    /* a library's, met in a capture: all its arguments are one scalar, with bytes that nobody set */
+  bool has_gaps;      /* between arguments lie bytes of none */
   bool copies_ranges; /* its one argument is a rondo_range_copies; block (x, y) has a share of range y */
   uint32_t parameter_count;
   uint32_t argument_bytes; /* all arguments, each at its offset */
@@ -65,7 +66,9 @@ struct rondo_kernel {
 /* Checks the options and copies them. `device` may be NULL. One reference is the caller's. */
 RONDO_MUST_USE rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allocator,
                                               const rondo_kernel_options *options, rondo_kernel **out);
-void rondo_kernel_retain(rondo_kernel *kernel);
+static inline void rondo_kernel_retain(rondo_kernel *kernel) {
+  atomic_fetch_add_explicit(&kernel->references, 1, memory_order_relaxed);
+}
 void rondo_kernel_release(rondo_kernel *kernel); /* frees with the last; NULL is fine */
 
 /* Copies an argument's value. Most are pointers or words: then it is a load and a store. */
@@ -76,6 +79,11 @@ static inline void rondo_argument_set(void *to, const void *from, uint32_t bytes
     memmove(to, from, sizeof(uint32_t));
   else
     memmove(to, from, bytes);
+}
+
+/* Turns zeros in y and z into ones. */
+static inline rondo_grid rondo_grid_resolve(rondo_grid grid) {
+  return (rondo_grid){.x = grid.x, .y = grid.y == 0 ? 1 : grid.y, .z = grid.z == 0 ? 1 : grid.z};
 }
 
 /* Checks a grid (x at least 1, the product at most 2^40) and turns zeros into ones. */

@@ -29,20 +29,26 @@ static rondo_status take_block(rondo_graph *owner, const rondo_kernel *kernel, v
   return rondo_allocate_aligned(&owner->allocator, block_bytes(kernel), 1, kernel->argument_alignment, out);
 }
 
-static rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel_node *from, rondo_graph_node *out) {
-  rondo_kernel *kernel = from->kernel;
+/* `values` are the arguments as they lie in another node's block; NULL: each is where the parameters say. */
+static inline rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel_node *from, const void *values,
+                                          rondo_graph_node *out) {
+  const rondo_kernel *kernel = from->kernel;
   void *block;
   if (kernel->parameter_count == 0) return RONDO_OK;
   RONDO_TRY(take_block(owner, kernel, &block));
-  memset(block, 0, kernel->argument_bytes); /* what lies between values is compared too */
-  out->arguments = block;
-  out->argument_list = (const void **)(void *)((char *)block + list_offset(kernel));
+  if (values == NULL && kernel->has_gaps)
+    memset(block, 0, kernel->argument_bytes); /* what lies between values is compared too */
+  else if (values != NULL)
+    memcpy(block, values, kernel->argument_bytes);
+  const void **list = (const void **)(void *)((char *)block + list_offset(kernel));
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     unsigned char *value = (unsigned char *)block + kernel->offsets[i];
-    rondo_argument_set(value, from->args[i], kernel->parameters[i].bytes);
-    out->argument_list[i] = value;
+    if (values == NULL) rondo_argument_set(value, from->args[i], kernel->parameters[i].bytes);
+    list[i] = value;
   }
-  out->params.as.kernel.args = out->argument_list;
+  out->arguments = block;
+  out->argument_list = list;
+  out->params.as.kernel.args = list;
   return RONDO_OK;
 }
 
@@ -51,7 +57,7 @@ static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_ke
                                         rondo_graph_node *out) {
   const uint32_t count = from->kernel->parameter_count;
   bool known = false;
-  for (uint32_t i = 0; i < count && from->arg_bytes != NULL; i++) known = known || from->arg_bytes[i] != 0;
+  for (uint32_t i = 0; i < count; i++) known = known || from->arg_bytes[i] != 0;
   if (!known) return RONDO_OK;
   void *bytes;
   RONDO_TRY(rondo_allocate(&owner->small, count, sizeof(size_t), &bytes));
@@ -60,12 +66,10 @@ static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_ke
   return RONDO_OK;
 }
 
-static rondo_status copy_child(rondo_graph *owner, rondo_graph *given, bool take, rondo_graph_node *out) {
-  rondo_graph *child = given;
-  if (!take) RONDO_TRY(rondo_graph_clone_with(&owner->allocator, given, &child));
-  child->is_child = true;
-  child->parent = owner;
-  out->params.as.child = child;
+static rondo_status copy_text(const rondo_graph *owner, const char *text, const char **out) {
+  char *copy;
+  RONDO_TRY(rondo_allocate_text(&owner->small, text, &copy));
+  *out = copy;
   return RONDO_OK;
 }
 
@@ -74,54 +78,74 @@ static bool has_kernels_name(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_KERNEL && (params->name == NULL || params->name == params->as.kernel.kernel->name);
 }
 
-static rondo_status copy_names(const rondo_allocator *allocator, const rondo_node_params *params,
-                               rondo_graph_node *out) {
-  char *name;
-  if (has_kernels_name(params)) {
-    out->params.name = params->as.kernel.kernel->name;
-    return RONDO_OK;
-  }
-  const char *given = params->name;
-  if (given == NULL && params->kind == RONDO_NODE_ALLOC) given = params->as.alloc.name;
-  RONDO_TRY(rondo_allocate_text(allocator, given, &name));
-  out->params.name = name;
-  if (params->kind == RONDO_NODE_FOREIGN) {
-    RONDO_TRY(rondo_allocate_text(allocator, params->as.foreign.what, &name));
-    out->params.as.foreign.what = name;
-  }
-  if (params->kind != RONDO_NODE_ALLOC) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_text(allocator, params->as.alloc.name == NULL ? name : params->as.alloc.name, &name));
-  out->params.as.alloc.name = name;
+static rondo_status make_kernel(rondo_graph *owner, const rondo_node_params *params, const void *values,
+                                rondo_graph_node *out) {
+  const rondo_kernel_node *from = &params->as.kernel;
+  rondo_kernel *kernel = from->kernel;
+  out->params = (rondo_node_params){
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = kernel, .grid = rondo_grid_resolve(from->grid), .arg_count = from->arg_count}};
+  rondo_kernel_retain(kernel);
+  if (has_kernels_name(params))
+    out->params.name = kernel->name;
+  else
+    RONDO_TRY(copy_text(owner, params->name, &out->params.name));
+  RONDO_TRY(copy_arguments(owner, from, values, out));
+  return from->arg_bytes == NULL ? RONDO_OK : copy_argument_bytes(owner, from, out);
+}
+
+static rondo_status make_child(rondo_graph *owner, const rondo_node_params *params, bool take, rondo_graph_node *out) {
+  rondo_graph *child = params->as.child;
+  out->params.kind = RONDO_NODE_CHILD;
+  RONDO_TRY(copy_text(owner, params->name, &out->params.name));
+  if (!take) RONDO_TRY(rondo_graph_clone_with(&owner->allocator, child, &child));
+  child->is_child = true;
+  child->parent = owner;
+  out->params.as.child = child;
   return RONDO_OK;
 }
 
-/* What needs no memory; pointers that the node must own stay NULL. */
-static void copy_plain(const rondo_node_params *params, rondo_graph_node *out) {
+static rondo_status make_alloc(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
+  const char *own = params->as.alloc.name, *name = params->name == NULL ? own : params->name;
   out->params = *params;
-  rondo_node_params_resolve(&out->params);
+  out->params.name = out->params.as.alloc.name = NULL;
+  RONDO_TRY(copy_text(owner, name, &out->params.name));
+  return copy_text(owner, own == NULL ? out->params.name : own, &out->params.as.alloc.name);
+}
+
+static rondo_status make_other(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
+  const bool is_foreign = params->kind == RONDO_NODE_FOREIGN;
+  out->params = *params;
   out->params.name = NULL;
-  if (params->kind == RONDO_NODE_KERNEL) {
-    out->params.as.kernel.args = NULL;
-    out->params.as.kernel.arg_bytes = NULL;
-    rondo_kernel_retain(params->as.kernel.kernel);
-  } else if (params->kind == RONDO_NODE_CHILD) {
-    out->params.as.child = NULL;
-  } else if (params->kind == RONDO_NODE_ALLOC) {
-    out->params.as.alloc.name = NULL;
-  } else if (params->kind == RONDO_NODE_FOREIGN) {
-    out->params.as.foreign.what = NULL;
+  if (is_foreign) out->params.as.foreign.what = NULL;
+  rondo_node_params_resolve(&out->params);
+  RONDO_TRY(copy_text(owner, params->name, &out->params.name));
+  return is_foreign ? copy_text(owner, params->as.foreign.what, &out->params.as.foreign.what) : RONDO_OK;
+}
+
+static rondo_status make_contents(rondo_graph *owner, const rondo_node_params *params, const void *values,
+                                  bool take_child, rondo_graph_node *out) {
+  switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      return make_kernel(owner, params, values, out);
+    case RONDO_NODE_CHILD:
+      return make_child(owner, params, take_child, out);
+    case RONDO_NODE_ALLOC:
+      return make_alloc(owner, params, out);
+    default:
+      return make_other(owner, params, out);
   }
 }
 
 rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params, bool take_child,
                                       rondo_graph_node *out) {
-  copy_plain(params, out);
-  rondo_status status = copy_names(&owner->small, params, out);
-  if (status == RONDO_OK && params->kind == RONDO_NODE_KERNEL) status = copy_arguments(owner, &params->as.kernel, out);
-  if (status == RONDO_OK && params->kind == RONDO_NODE_KERNEL)
-    status = copy_argument_bytes(owner, &params->as.kernel, out);
-  if (status == RONDO_OK && params->kind == RONDO_NODE_CHILD)
-    status = copy_child(owner, params->as.child, take_child, out);
+  const rondo_status status = make_contents(owner, params, NULL, take_child, out);
+  if (status != RONDO_OK) rondo_node_contents_free(owner, out);
+  return status;
+}
+
+rondo_status rondo_node_contents_copy(rondo_graph *owner, const rondo_graph_node *from, rondo_graph_node *out) {
+  const rondo_status status = make_contents(owner, &from->params, from->arguments, false, out);
   if (status != RONDO_OK) rondo_node_contents_free(owner, out);
   return status;
 }

@@ -5,6 +5,9 @@
 #ifndef RONDO_GRAPH_NODE_H
 #define RONDO_GRAPH_NODE_H
 
+#include <string.h>
+
+#include "base/error.h"
 #include "graph/graph_internal.h"
 
 /* Child graphs stand at most this deep inside each other, so that recursion over them is bounded. */
@@ -18,6 +21,9 @@ RONDO_MUST_USE rondo_status rondo_node_shape_check(const char *where, const rond
  * `take_child` taken over when the call succeeds. `out` is all zero before, and after a failure. */
 RONDO_MUST_USE rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params,
                                                      bool take_child, rondo_graph_node *out);
+/* The same from a node's own contents, of whatever graph. A child graph is cloned. */
+RONDO_MUST_USE rondo_status rondo_node_contents_copy(rondo_graph *owner, const rondo_graph_node *from,
+                                                     rondo_graph_node *out);
 void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node);
 
 /* Clones with another allocator; see rondo_graph_clone. */
@@ -31,10 +37,42 @@ RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t n
 /* Where `slot` stands or would stand; true when it is there. */
 bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index);
 /* Vectors of a node of the graph: room for `want` in all; a copy in `out`, which is empty, with no more room than that.
- * Nothing changes on failure. */
-RONDO_MUST_USE rondo_status rondo_slots_reserve(rondo_graph *graph, rondo_slots *slots, size_t want);
-RONDO_MUST_USE rondo_status rondo_slots_copy(rondo_graph *graph, const rondo_slots *from, rondo_slots *out);
-void rondo_slots_insert(rondo_slots *slots, uint32_t slot); /* room is reserved; the slot is not there */
+ * Nothing changes on failure. Most nodes have no more than a few. */
+#define RONDO_FIRST_SLOTS 4
+RONDO_MUST_USE rondo_status rondo_slots_grow(rondo_graph *graph, rondo_slots *slots, size_t want);
+RONDO_MUST_USE static inline rondo_status rondo_slots_take(rondo_graph *graph, rondo_slots *slots, size_t room) {
+  void *items;
+  RONDO_TRY(rondo_slab_take(&graph->slab, room * sizeof *slots->items, &items));
+  slots->items = items;
+  slots->capacity = room;
+  return RONDO_OK;
+}
+RONDO_MUST_USE static inline rondo_status rondo_slots_reserve(rondo_graph *graph, rondo_slots *slots, size_t want) {
+  if (want <= slots->capacity) return RONDO_OK;
+  if (slots->capacity == 0 && want <= RONDO_FIRST_SLOTS) return rondo_slots_take(graph, slots, RONDO_FIRST_SLOTS);
+  return rondo_slots_grow(graph, slots, want);
+}
+RONDO_MUST_USE static inline rondo_status rondo_slots_copy(rondo_graph *graph, const rondo_slots *from,
+                                                           rondo_slots *out) {
+  if (from->count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_slots_take(graph, out, from->count));
+  out->count = from->count;
+  if (from->count == 1)
+    out->items[0] = from->items[0];
+  else
+    memcpy(out->items, from->items, from->count * sizeof *from->items);
+  return RONDO_OK;
+}
+
+/* Room is reserved, and the slot is not there. Most are added in ascending order. */
+void rondo_slots_insert_before(rondo_slots *slots, uint32_t slot); /* others */
+static inline void rondo_slots_insert(rondo_slots *slots, uint32_t slot) {
+  assert(slots->count < slots->capacity);
+  if (slots->count == 0 || slots->items[slots->count - 1] < slot)
+    slots->items[slots->count++] = slot;
+  else
+    rondo_slots_insert_before(slots, slot);
+}
 void rondo_slots_remove(rondo_slots *slots, uint32_t slot); /* the slot is there */
 
 /* What was noted of the graph and those around it holds no more. */
@@ -42,6 +80,9 @@ void rondo_graph_note_change(rondo_graph *graph);
 /* Drops the programmatic edges of a slot. */
 void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot);
 
+static inline bool rondo_graph_has(const rondo_graph *graph, uint32_t slot) {
+  return slot < graph->nodes.count && graph->nodes.items[slot].live;
+}
 /* UNKNOWN_NODE unless a live node stands in the slot. */
 RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot);
 

@@ -116,7 +116,8 @@ static bool fill_box(const rondo_fill *fill, box_shape *out) {
 
 static rondo_status check_argument_bytes(const char *where, const rondo_kernel_node *node) {
   const rondo_kernel *kernel = node->kernel;
-  for (size_t i = 0; i < node->arg_count && node->arg_bytes != NULL; i++) {
+  if (node->arg_bytes == NULL) return RONDO_OK;
+  for (size_t i = 0; i < node->arg_count; i++) {
     const bool scalar = kernel->parameters[i].access == RONDO_ACCESS_SCALAR;
     if (node->arg_bytes[i] > (scalar ? 0 : PTRDIFF_MAX))
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
@@ -269,11 +270,14 @@ static rondo_status check_fill_address(const char *where, const rondo_fill *fill
   return RONDO_OK;
 }
 
-/* The parameters have passed rondo_node_shape_check. */
+static rondo_status check_kernel(const char *where, const rondo_device *device, const rondo_kernel_node *node) {
+  RONDO_TRY(check_kernel_shape(where, node));
+  return check_device(where, device, node->kernel->device, "kernel", node->kernel->name);
+}
+
+/* The parameters have passed rondo_node_shape_check; they are no kernel's. */
 static rondo_status check_identities(const char *where, const rondo_device *device, const rondo_node_params *params) {
   switch (params->kind) {
-    case RONDO_NODE_KERNEL:
-      return check_device(where, device, params->as.kernel.kernel->device, "kernel", params->as.kernel.kernel->name);
     case RONDO_NODE_CHILD:
       return check_device(where, device, params->as.child->device, "child graph", params->as.child->name);
     case RONDO_NODE_HOST:
@@ -287,6 +291,7 @@ static rondo_status check_identities(const char *where, const rondo_device *devi
       return params->as.event == NULL ? fail_null(where, "an event node without an event") : RONDO_OK;
     case RONDO_NODE_FREE:
       return params->as.free_address == NULL ? fail_null(where, "a free node without an address") : RONDO_OK;
+    case RONDO_NODE_KERNEL:
     case RONDO_NODE_EMPTY:
     case RONDO_NODE_ALLOC:
     case RONDO_NODE_FOREIGN:
@@ -296,7 +301,8 @@ static rondo_status check_identities(const char *where, const rondo_device *devi
 }
 
 rondo_status rondo_node_params_check(const char *where, const rondo_device *device, const rondo_node_params *params) {
-  RONDO_TRY(rondo_require(where, "the node's parameters", params));
+  if (params == NULL) return rondo_refuse_null(where, "the node's parameters");
+  if (params->kind == RONDO_NODE_KERNEL) return check_kernel(where, device, &params->as.kernel);
   RONDO_TRY(rondo_node_shape_check(where, params));
   return check_identities(where, device, params);
 }
@@ -347,9 +353,7 @@ static void resolve_fill(rondo_fill *fill) {
 
 void rondo_node_params_resolve(rondo_node_params *params) {
   if (params->kind == RONDO_NODE_KERNEL) {
-    rondo_grid *grid = &params->as.kernel.grid;
-    if (grid->y == 0) grid->y = 1;
-    if (grid->z == 0) grid->z = 1;
+    params->as.kernel.grid = rondo_grid_resolve(params->as.kernel.grid);
   } else if (params->kind == RONDO_NODE_COPY) {
     resolve_copy(&params->as.copy);
   } else if (params->kind == RONDO_NODE_FILL) {

@@ -360,7 +360,7 @@ rondo_status cuda_executable_change(cuda_executable *executable, const cuda_node
 /* `refused` is what the driver said when the parameters were put in place; CU_OK when they do not fit there. */
 static rondo_status replace_node(cuda_executable *executable, cuda_node *node, const rondo_lowered_node *lowered,
                                  cu_result refused) {
-  cuda_node changed;
+  cuda_node changed = {0};
   RONDO_TRY(cuda_node_make(executable, lowered, &changed));
   changed.first = node->first;
   changed.enabled = node->enabled;

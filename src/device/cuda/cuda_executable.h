@@ -102,7 +102,7 @@ void cuda_times(const rondo_executable *executable, uint64_t *out_ns);
 
 /* Nodes (cuda_node.c) ---------------------------------------------------------------------------------------------- */
 
-/* Fills a node, whose parameters are copied. Nothing is left behind on failure. */
+/* Fills a node, which is zero before, and after a failure; its parameters are copied. */
 RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
                                            cuda_node *out);
 void cuda_node_free(cuda_executable *executable, cuda_node *node);

@@ -28,6 +28,7 @@ static rondo_status copy_arguments(cuda_executable *executable, const rondo_kern
     params[i] = (char *)out->storage + values + kernel->offsets[i];
     rondo_argument_set(params[i], node->args[i], kernel->parameters[i].bytes);
   }
+  out->as.kernel.params = params;
   return RONDO_OK;
 }
 
@@ -50,10 +51,7 @@ static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_
   out->is_foreign = cuda_foreign_of(node->kernel) != NULL;
   if (out->is_foreign) executable->has_foreign = true;
   if (node->kernel->parameter_count == 0) return RONDO_OK;
-  if (out->is_foreign) return copy_foreign_arguments(executable, node, out);
-  RONDO_TRY(copy_arguments(executable, node, out));
-  out->as.kernel.params = out->storage;
-  return RONDO_OK;
+  return out->is_foreign ? copy_foreign_arguments(executable, node, out) : copy_arguments(executable, node, out);
 }
 
 static rondo_status make_host(cuda_executable *executable, const rondo_host_node *node, cuda_node *out) {
@@ -134,8 +132,10 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
 }
 
 rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
-  *out = (cuda_node){
-      .kind = lowered->params->kind, .number = lowered->number, .enabled = true, .captured = lowered->captured};
+  out->kind = lowered->params->kind;
+  out->number = lowered->number;
+  out->enabled = true;
+  out->captured = lowered->captured;
   const rondo_status status = make(executable, lowered, out);
   if (status != RONDO_OK) cuda_node_free(executable, out);
   return status;
