@@ -439,13 +439,21 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_model_info(rondo_session
 /* How long the session's work was under way on its device, since it was created: from the first kernel or copy of a
  * graph, or of an un-recorded run, to the last, by events of the device around each. Copies of inputs that come before
  * a graph do not count, nor does what runs ahead on other devices. Between the kernels of an un-recorded run the device
- * may wait for the host: that time counts. */
+ * may wait for the host: that time counts. And what the host takes for it, by its clock: to form batches, under the
+ * session's lock, from a look for who goes first until it is decided which graphs run those that run together; and to
+ * queue graphs, from the first row of their inputs until the launch returns, with parts of a divided model that run
+ * ahead. */
 typedef struct rondo_session_usage {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t parts; /* graphs and un-recorded runs */
-  double busy_us; /* in which one of them at least was under way, on whatever stream */
-  double sum_us;  /* of all of them, added */
+  uint64_t parts;     /* graphs and un-recorded runs */
+  double busy_us;     /* in which one of them at least was under way, on whatever stream */
+  double sum_us;      /* of all of them, added */
+  uint64_t batches;   /* that were formed, */
+  uint64_t requests;  /* ... of so many, */
+  double forming_us;  /* ... in all */
+  uint64_t graphs;    /* that were queued, */
+  double queueing_us; /* ... in all */
 } rondo_session_usage;
 
 /* Thread-safe. Errors: INVALID_ARGUMENT; INVALID_STATE/NO_TIMING (rondo_session_options.timed); what the device says of

@@ -161,6 +161,7 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
   begin(&lane->batch, leader->model, is_loaded(lane));
   gather(session, lane, leader);
   decide(&lane->batch);
+  rondo_usage_count_forming(session, lane->batch.count, now);
   return true;
 }
 
@@ -207,6 +208,7 @@ static void run_part(rondo_session *session, rondo_lane *lane, const rondo_part 
   pthread_mutex_unlock(&session->lock);
   const rondo_status status = rondo_part_run(&batch->model->places[lane->number], part);
   pthread_mutex_lock(&session->lock);
+  rondo_usage_count_queueing(lane);
   if (status != RONDO_OK && batch->status == RONDO_OK) {
     batch->status = status;
     rondo_error_save(&batch->error);

@@ -167,11 +167,14 @@ static rondo_status feed_behind(const rondo_place *place, const rondo_place_grap
 }
 
 static rondo_status queue_recorded(rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+  rondo_lane *lane = lane_of(place);
+  const uint64_t begin_ns = rondo_usage_read_clock(lane->session);
   RONDO_TRY(g->program.ahead == NULL ? feed_recorded(place, g, part) : feed_behind(place, g, part));
-  RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
+  RONDO_TRY(rondo_usage_begin(lane, place->stream));
   RONDO_TRY(rondo_place_launch(place, g, true));
-  RONDO_TRY(rondo_usage_end(lane_of(place), place->stream));
-  rondo_usage_take(lane_of(place));
+  RONDO_TRY(rondo_usage_end(lane, place->stream));
+  lane->queueing_ns = rondo_usage_read_clock(lane->session) - begin_ns;
+  rondo_usage_take(lane);
   return RONDO_OK;
 }
 

@@ -266,6 +266,7 @@ struct rondo_lane {
   rondo_batch batch;        /* of who has claimed the lane */
   rondo_copy_list copies;   /* of inputs; likewise */
   rondo_lane_timer timer;
+  uint64_t queueing_ns; /* of the part that ran last, by who has claimed the lane; 0: it was not timed */
 };
 
 struct rondo_session {
@@ -412,13 +413,18 @@ RONDO_MUST_USE rondo_status rondo_model_measure_overlaps(rondo_session_model *mo
 RONDO_MUST_USE rondo_status rondo_part_run(rondo_place *place, const rondo_part *part);
 
 /* usage.c: how long work is under way on the device, in a session that is timed. begin and end stand around the work,
- * keep is called once it is done, by who has claimed the lane; take counts what was kept, also of another lane. */
+ * keep is called once it is done, by who has claimed the lane; take counts what was kept, also of another lane. And how
+ * long the host takes: read says the clock's time, 0 in a session that is not timed; the others count, under the lock.
+ */
 RONDO_MUST_USE rondo_status rondo_usage_open(rondo_session *session);
 void rondo_usage_close(rondo_session *session);
 RONDO_MUST_USE rondo_status rondo_usage_begin(rondo_lane *lane, rondo_stream *stream);
 RONDO_MUST_USE rondo_status rondo_usage_end(rondo_lane *lane, rondo_stream *stream);
 void rondo_usage_keep(rondo_lane *lane);
 void rondo_usage_take(rondo_lane *lane);
+uint64_t rondo_usage_read_clock(const rondo_session *session);
+void rondo_usage_count_forming(rondo_session *session, size_t requests, uint64_t begin_ns);
+void rondo_usage_count_queueing(rondo_lane *lane);
 
 /* capture.c, while the model is changing. Records a graph for so many rows on all lanes; its times are not known yet.
  */

@@ -5,6 +5,7 @@
  * one does, or who wants the sums: by the timer's lock, and sums are under the session's. What fails there is no
  * request's error.
  */
+#include "base/clock.h"
 #include "base/versioned.h"
 #include "session/session_internal.h"
 
@@ -148,6 +149,22 @@ static void take_all(rondo_session *session) {
     pthread_mutex_lock(&session->lanes[i].timer.lock);
     (void)take_and_unlock(session, &session->lanes[i].timer);
   }
+}
+
+uint64_t rondo_usage_read_clock(const rondo_session *session) { return session->epoch == NULL ? 0 : rondo_clock_ns(); }
+
+void rondo_usage_count_forming(rondo_session *session, size_t requests, uint64_t begin_ns) {
+  if (session->epoch == NULL) return;
+  session->usage.batches++;
+  session->usage.requests += requests;
+  session->usage.forming_us += (double)(rondo_clock_ns() - begin_ns) / 1e3;
+}
+
+void rondo_usage_count_queueing(rondo_lane *lane) {
+  if (lane->queueing_ns == 0) return;
+  lane->session->usage.graphs++;
+  lane->session->usage.queueing_us += (double)lane->queueing_ns / 1e3;
+  lane->queueing_ns = 0;
 }
 
 static rondo_status read_usage(rondo_session *session, rondo_session_usage *out) {

@@ -40,11 +40,13 @@ json_holds '.model == "dense"' '.streams == 2' '.clients == 2' '.sizes == 4' '.g
   '[.closed_recorded, .closed_unrecorded, .closed_chosen] | all(.answered > 0 and .waited_us > 0 and .median_us > .waited_us and .p999_us >= .median_us)' \
   '[.closed_recorded, .closed_unrecorded, .closed_chosen, .open_recorded, .open_unrecorded, .open_chosen]
     | all(.failed == 0 and .refused == 0 and .busy > 0 and .busy <= 1 and .processors > 0)' \
+  '[.closed_recorded, .open_recorded] | all(.batch_requests >= 1 and .forming_us > 0 and .queueing_us > 0)' \
+  '[.closed_unrecorded, .open_unrecorded] | all(.queueing_us == 0 and .forming_us > 0)' \
   '[.closed_unrecorded, .open_unrecorded] | all(.padding == 0)' '.gain > 0 and .gain_chosen > 0 and .median_ratio > 0' \
   '.decide_ns > 0' '.state_bytes > 0 and .staging_bytes > 0' 'has("choice") or has("ladders") or has("soak") | not'
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --rate 50 --streams 1 --delay-us 100 --history few.txt
 for row in 'closed, recorded' 'closed, un-recorded' 'closed, chosen' 'open, recorded' 'open, un-recorded' 'open, chosen' \
-  'recorded +[0-9.]+ times the requests, [0-9.]+ times the median' 'open loop +50.0 requests' 'bytes'; do
+  'recorded +[0-9.]+ times the requests, [0-9.]+ times the median' 'open loop +50.0 requests' 'batches +of [0-9.]+ requests, [0-9.]+ us each to form' 'bytes'; do
   grep -Eq "^$row" out || die "no row '$row' in: $(cat out)"
 done
 

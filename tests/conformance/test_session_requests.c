@@ -438,6 +438,10 @@ static void test_se11_how_long_work_was_under_way(void **state) {
   assert_true(after.parts - before.parts >= 4);
   assert_true(after.busy_us > before.busy_us && after.sum_us >= after.busy_us - 1e-6);
   assert_true(after.busy_us - before.busy_us <= wall_us * 1.001 + 1);
+  assert_int_equal(after.batches - before.batches, 3);
+  assert_int_equal(after.requests - before.requests, 3);
+  assert_int_equal(after.graphs - before.graphs, 1 + 4);
+  assert_true(after.forming_us > before.forming_us && after.queueing_us > before.queueing_us);
   rondo_event_destroy(begin);
   rondo_event_destroy(end);
   assert_ok(rondo_stream_destroy(stream));

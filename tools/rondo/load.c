@@ -218,16 +218,28 @@ static int run_open(const load *l, load_tally *all) {
 
 /* What has run on the device and on the processors so far. */
 typedef struct usage {
-  double busy_us, processor_seconds;
+  rondo_session_usage session;
+  double processor_seconds;
 } usage;
 
 static rondo_status get_usage(const load *l, usage *out) {
-  rondo_session_usage of_session = {.struct_size = sizeof of_session};
   struct timespec used = {0};
-  TOOL_TRY(rondo_session_get_usage(l->session, &of_session));
+  out->session.struct_size = sizeof out->session;
+  TOOL_TRY(rondo_session_get_usage(l->session, &out->session));
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  *out = (usage){.busy_us = of_session.busy_us, .processor_seconds = (double)used.tv_sec + (double)used.tv_nsec / 1e9};
+  out->processor_seconds = (double)used.tv_sec + (double)used.tv_nsec / 1e9;
   return RONDO_OK;
+}
+
+static void add_usage(load_tally *all, const usage *before, const usage *after) {
+  const rondo_session_usage *a = &after->session, *b = &before->session;
+  all->busy_us += a->busy_us - b->busy_us;
+  all->processor_seconds += after->processor_seconds - before->processor_seconds;
+  all->batches += a->batches - b->batches;
+  all->batch_requests += a->requests - b->requests;
+  all->graphs += a->graphs - b->graphs;
+  all->forming_us += a->forming_us - b->forming_us;
+  all->queueing_us += a->queueing_us - b->queueing_us;
 }
 
 static double percentile(const samples *sorted, double part) {
@@ -245,10 +257,11 @@ int load_run(const load *l, load_tally *inout) {
   inout->seconds += (double)(clock_ns() - begin) / 1e9;
   if (result != TOOL_OK) return result;
   if (get_usage(l, &after)) return tool_fail_status("model '%s'", l->model);
-  inout->busy_us += after.busy_us - before.busy_us;
-  inout->processor_seconds += after.processor_seconds - before.processor_seconds;
+  add_usage(inout, &before, &after);
   return TOOL_OK;
 }
+
+static double mean_of(double sum, uint64_t count) { return count == 0 ? 0 : sum / (double)count; }
 
 load_result load_summarize(load_tally *tally) {
   const summary s = samples_summarize(&tally->times), waits = samples_summarize(&tally->waits);
@@ -267,6 +280,9 @@ load_result load_summarize(load_tally *tally) {
                            .rows = tally->rows,
                            .padding_rows = (uint64_t)(tally->padding + 0.5),
                            .batched = tally->batched,
+                           .batch_requests = mean_of((double)tally->batch_requests, tally->batches),
+                           .forming_us = mean_of(tally->forming_us, tally->batches),
+                           .queueing_us = mean_of(tally->queueing_us, tally->graphs),
                            .busy = tally->busy_us / 1e6 / seconds,
                            .processors = tally->processor_seconds / seconds / (double)sysconf(_SC_NPROCESSORS_ONLN)};
   destroy_samples(tally);

@@ -33,6 +33,8 @@ typedef struct load_tally {
   uint64_t answered, failed, refused, rows, batched;
   double padding; /* each request's share of its batch's */
   double seconds, busy_us, processor_seconds;
+  uint64_t batches, batch_requests, graphs; /* of the session, as are the next */
+  double forming_us, queueing_us;
   bool has_no_memory;
 } load_tally;
 
@@ -43,6 +45,8 @@ typedef struct load_result {
   double waited_us; /* median, from when a request was taken until it ran */
   double median_us, p95_us, p99_us, p999_us, maximum_us;
   uint64_t rows, padding_rows, batched; /* batched: answers of requests that ran with others */
+  double batch_requests;                /* of a batch that was formed, at the mean; */
+  double forming_us, queueing_us; /* ... of the host, to form one, and to queue a graph (rondo_session_get_usage) */
   double busy;       /* share of the time in which work was under way on the device (rondo_session_get_usage) */
   double processors; /* processor time of this process over what the machine's processors have: on a CPU device that of
                         its workers, and of the clients, which work along */

@@ -63,6 +63,9 @@ static void result_to_json(const load_result *r, const char *name, json *out) {
   json_integer(out, "batched", r->batched);
   json_integer(out, "rows", r->rows);
   json_real(out, "padding", serve_padding(r));
+  json_real(out, "batch_requests", r->batch_requests);
+  json_real(out, "forming_us", r->forming_us);
+  json_real(out, "queueing_us", r->queueing_us);
   json_real(out, "busy", r->busy);
   json_real(out, "processors", r->processors);
   json_end(out);
@@ -194,6 +197,12 @@ static void print_loads(const serving *s) {
   }
 }
 
+/* What a batch costs the host before the device has it. */
+static void print_host(const load_result *r) {
+  printf("batches          of %.2f requests, %.2f us each to form, and %.2f us to queue a graph (closed, recorded)\n",
+         r->batch_requests, r->forming_us, r->queueing_us);
+}
+
 static void print_division(const serving *s) {
   if (s->look_ups == NULL) return;
   printf("look-ups         on %s, %" PRIu64 " bytes of states and %" PRIu64 " of arenas there\n", s->look_ups_info.name,
@@ -232,6 +241,7 @@ int serve_show_text(const serving *s) {
   print_division(s);
   printf("open loop        %.1f requests a second\n", s->rate);
   printf("decision         %.0f ns a request\n", s->decide_ns);
+  print_host(&s->results[CLOSED_RECORDED]);
   printf("bytes            %" PRIu64 " of states, %" PRIu64 " of arenas, %" PRIu64 " of execs, %" PRIu64
          " of staging\n",
          s->info.state_bytes, s->info.arena_bytes, s->info.exec_bytes, s->info.staging_bytes);
