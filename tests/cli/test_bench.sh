@@ -4,7 +4,8 @@
 # it. rondo bench memory (GM-9): every way is there. rondo bench change (GX-5): every row is there.
 # rondo bench patch (TR-6), rondo bench gain (FW-8): the same. rondo bench tree (TR-1, TR-4, TR-6): the same; hits allocate nothing, and what the
 # library decides can be read with RONDO_LOG=tree (TR-8). rondo bench gpt (FW-4, FW-9): both ways give the same losses.
-# rondo bench executor (SE-10): every program and way is there, and all give the same.
+# rondo bench executor (SE-10): every program and way is there, and all give the same. rondo bench capture (SE-1, GX-11):
+# models are captured at once and in turn.
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds bench launch --seconds 0.3 --json
@@ -121,3 +122,13 @@ json_holds '.device == "cpu"' '.threads == 2' '[.programs[].program] == ["recomm
 succeeds bench executor "${small[@]}"
 grep -q '^branches ' out || die "no row of the branches: $(cat out)"
 fails 1 'nonsense' bench executor --device nonsense
+
+for device in cpu cpu:check; do
+  succeeds bench capture --rounds 2 --sizes 2 --streams 2 --device "$device" --json
+  json_holds '.graphs == 4' '[.cases[].models] == [1, 2, 4]' \
+    'all(.cases[]; .in_turn_us > 0 and .at_once_us > 0 and .scaling > 0)'
+done
+succeeds bench capture --rounds 1 --sizes 1 --model recommender --table-rows 10
+grep -Eq '^ +4 +[0-9.]+ +[0-9.]+ +[0-9.]+$' out || die "no row of four models: $(cat out)"
+fails 2 "no model 'other'" bench capture --model other
+fails 1 'nonsense' bench capture --device nonsense

@@ -54,6 +54,9 @@ succeeds bench copies --device cuda:0 --seconds 0.1 --most 1024 --host --json
 json_holds '.host' 'all(.cases[]; .queued.host_us > 0 and .kernel_in_front.host_us > 0)'
 fails 1 'no CUDA device' bench copies --device cpu
 
+succeeds bench capture --device cuda:0 --rounds 1 --json
+json_holds '.device == "cuda:0"' 'all(.cases[]; .in_turn_us > 0 and .at_once_us > 0)'
+
 # Calls of trees, beside the driver's launch in turns.
 succeeds bench tree --device cuda:0 --seconds 0.1 --shapes 5 --buffers buffers.csv --json
 json_holds '.device == "cuda:0"' '.bare.host_us > 0' 'all(.calls[]; .added_to_bare_host_us != null)' \

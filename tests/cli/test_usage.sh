@@ -12,7 +12,7 @@ succeeds --version
 grep -Eq '^rondo [0-9]+\.[0-9]+\.[0-9]+$' out || die "rondo --version printed: $(cat out)"
 
 benches=('bench launch' 'bench change' 'bench patch' 'bench conv' 'bench copies' 'bench gain' 'bench tree' 'bench gpt'
-  'bench executor' 'bench memory')
+  'bench executor' 'bench capture' 'bench memory')
 
 # Every option that --help names is in the man page, and the other way round.
 options_of_help() {

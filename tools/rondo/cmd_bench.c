@@ -25,6 +25,7 @@ static const benchmark benchmarks[] = {
     {"tree", "rondo bench tree", bench_tree, "calls of recorded functions beside bare launches; memory of trees"},
     {"gpt", "rondo bench gpt", bench_gpt, "a training step of a transformer, recorded and kernel by kernel"},
     {"executor", "rondo bench executor", bench_executor, "runs that are not recorded: in a line and by an executor"},
+    {"capture", "rondo bench capture", bench_capture, "capturing several models at once and one after the other"},
     {"memory", "rondo bench memory", bench_memory, "memory inside a graph: the bytes it holds, what launches cost"},
 };
 

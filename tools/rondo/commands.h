@@ -18,6 +18,7 @@ int command_serve(int argc, char **argv);
 /* Benchmarks of `rondo bench`. */
 int bench_launch(int argc, char **argv);
 int bench_memory(int argc, char **argv);
+int bench_capture(int argc, char **argv);
 int bench_change(int argc, char **argv);
 int bench_patch(int argc, char **argv);
 int bench_conv(int argc, char **argv);
