@@ -3,7 +3,7 @@
  * in one line and with branches. No step is timed.
  *
  * - NETWORK_line, NETWORK_branches, NETWORK_chosen: bytes between operators, as planned: in one line, with all
- * branches, and as the library does when it is not told
+ *   branches, and as the library does when it is not told
  * - NETWORK_line_bound and so on: the most of them that must live at once, in the order or along the branches
  * - NETWORK_order, NETWORK_program: the most bytes of results and workspaces that live at once, in the order that was
  *   chosen and in the one in which operators were added

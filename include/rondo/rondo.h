@@ -11,7 +11,9 @@
  * - Out-parameters come last and are set to NULL or 0 before anything else.
  * - Errors. See <rondo/status.h>. No call prints, exits or aborts.
  * - Threads. "Thread-safe": any threads at once. "Thread-compatible": one thread at a time per object, different
- * objects are independent. "Thread-bound": the thread that began it.
+ *   objects are independent. "Thread-bound": the thread that began it.
+ * - Loading. A program may load the library while it runs (dlopen), and unload it when all devices are closed, the
+ *   trace's file too, and no thread is inside a call.
  */
 #ifndef RONDO_H
 #define RONDO_H
