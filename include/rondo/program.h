@@ -105,8 +105,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *pro
  * - scale_loss: for losses computed with F16: gradients are those of the loss times the state "gradient.scale" F32, and
  *   divided by it again in the optimizer. Where they are not all finite, the update is left out and the scale halved,
  *   down to 2^-126; after growth_interval (0: 2000) updates, counted in the state "gradient.good_updates", I32, it is
- *   doubled, up to 2^126. It starts as initial_scale (0: 65536). Micikevicius et al. 2018, with the numbers of
- * PyTorch's GradScaler.
+ *   doubled, up to 2^126. It starts as initial_scale (0: 65536). Micikevicius et al. 2018, with the numbers that
+ *   PyTorch's GradScaler has.
  * - norm_output: the name of an output that is the norm of all gradients together, before clipping; NULL: none.
  *
  * With any of max_norm, scale_loss and norm_output, an update whose gradients are not all finite is left out. Their

@@ -14,15 +14,16 @@ typedef struct rondo_bounce {
   size_t half_bytes;
   size_t used;            /* of the current half */
   uint32_t current;       /* 0 or 1 */
-  rondo_event *events[2]; /* left[i]: work that reads half i is done */
+  rondo_event *events[2]; /* recorded when half i was left: work that reads it is done */
 } rondo_bounce;
 
 /* `bytes`: what is usually written between two runs. */
 RONDO_MUST_USE rondo_status rondo_bounce_init(rondo_bounce *bounce, rondo_device *device, size_t bytes);
-/* Of both halves; also of one whose init failed. A zeroed one has none. */
-static inline size_t rondo_bounce_bytes(const rondo_bounce *bounce) { return 2 * bounce->half_bytes; }
-/* The stream's work is done. A zeroed one is fine. */
+/* The stream's work is done. One that is zeroed, or whose init failed, is fine. */
 RONDO_MUST_USE rondo_status rondo_bounce_deinit(rondo_bounce *bounce);
+
+/* Of both halves; a zeroed one has none. */
+static inline size_t rondo_bounce_bytes(const rondo_bounce *bounce) { return 2 * bounce->half_bytes; }
 
 /* Queues a copy of `bytes` bytes to `dst`; `src` may be reused at once. */
 RONDO_MUST_USE rondo_status rondo_bounce_write(rondo_bounce *bounce, rondo_stream *stream, void *dst, const void *src,

@@ -26,23 +26,31 @@ static rondo_status make_temporary_name(const rondo_allocator *allocator, const 
   return status;
 }
 
-/* Renaming would put a file in the place of a device or a pipe too, and give up what writes there. */
-static rondo_status check_path(const char *path) {
+/* Renaming would put a file in the place of a device or a pipe too, and give up what writes there. *out_old: the
+ * permissions of the file that is there, else 0. */
+static rondo_status check_path(const char *path, mode_t *out_old) {
   struct stat info;
+  *out_old = 0;
   if (path[0] == '\0') return rondo_fail_errno(RONDO_IO_ERROR, ENOENT, "the name of the file is empty");
-  if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return RONDO_OK;
+  if (stat(path, &info) != 0) return RONDO_OK;
+  *out_old = info.st_mode & 0777;
+  if (S_ISREG(info.st_mode)) return RONDO_OK;
   return rondo_fail_errno(RONDO_IO_ERROR, S_ISDIR(info.st_mode) ? EISDIR : EINVAL,
                           "it is no regular file, and stays as it is: name another");
 }
 
 rondo_status rondo_file_replacement_begin(const rondo_allocator *allocator, const char *path,
                                           rondo_file_replacement *out) {
+  mode_t old;
   *out = (rondo_file_replacement){.allocator = *allocator, .path = path, .file = -1};
-  RONDO_TRY(check_path(path));
+  RONDO_TRY(check_path(path, &old));
   for (;;) {
     RONDO_TRY(make_temporary_name(allocator, path, &out->temporary));
-    out->file = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (out->file >= 0) return RONDO_OK;
+    out->file = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old == 0 ? 0666 : 0600);
+    if (out->file >= 0) {
+      if (old != 0) (void)fchmod(out->file, old); /* where there are no permissions it stays as files there are */
+      return RONDO_OK;
+    }
     const int error = errno;
     rondo_status status = RONDO_OK;
     if (error != EEXIST) status = rondo_fail_errno(RONDO_IO_ERROR, error, "%s cannot be made", out->temporary);

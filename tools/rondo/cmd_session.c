@@ -34,7 +34,7 @@ static const option_row rows[] = {
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "choose N sizes at most"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to record on"},
     {"budget-bytes", "N", OPTION_COUNT, OFFSET(budget_bytes), 0, 0, "bytes that a stream's graphs may take; 0: any"},
-    {"budget-ms", "N", OPTION_COUNT, OFFSET(budget_ms), 0, 0,
+    {"budget-ms", "N", OPTION_COUNT, OFFSET(budget_ms), 0, 86400e3,
      "milliseconds that recording on a stream may take; 0: any"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
     OPTION_ROW_JSON(session_settings),

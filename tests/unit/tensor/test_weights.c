@@ -507,6 +507,29 @@ static void test_a_save_that_fails_leaves_the_old_file(void **state) {
   rondo_weights_destroy(weights);
 }
 
+/* What nobody else may read stays so; the link gives way, and what it named is as before. */
+static void test_a_save_keeps_permissions(void **state) {
+  (void)state;
+  rondo_weights *weights = make_sample();
+  struct stat info;
+  assert_ok(rondo_weights_save(weights, path_of("private.safetensors")));
+  assert_int_equal(chmod(path_of("private.safetensors"), 0640), 0);
+  assert_ok(rondo_weights_save(weights, path_of("private.safetensors")));
+  assert_int_equal(stat(path_of("private.safetensors"), &info), 0);
+  assert_int_equal(info.st_mode & 0777, 0640);
+  assert_int_equal(symlink("private.safetensors", path_of("link")), 0);
+  const ino_t named = info.st_ino;
+  assert_ok(rondo_weights_save(weights, path_of("link")));
+  assert_int_equal(lstat(path_of("link"), &info), 0);
+  assert_true(S_ISREG(info.st_mode));
+  assert_int_equal(info.st_mode & 0777, 0640);
+  assert_int_equal(stat(path_of("private.safetensors"), &info), 0);
+  assert_true(info.st_ino == named);
+  unlink(path_of("link"));
+  unlink(path_of("private.safetensors"));
+  rondo_weights_destroy(weights);
+}
+
 /* A pipe stands for all that is no regular file: renaming would take the place of a device as well. */
 static void test_a_save_replaces_regular_files_alone(void **state) {
   (void)state;
@@ -586,6 +609,7 @@ int main(void) {
       cmocka_unit_test(test_damage_is_named),
       cmocka_unit_test(test_checksums_are_of_what_is_saved),
       cmocka_unit_test(test_a_save_that_fails_leaves_the_old_file),
+      cmocka_unit_test(test_a_save_keeps_permissions),
       cmocka_unit_test(test_a_save_replaces_regular_files_alone),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
 #else
