@@ -13,7 +13,7 @@
 
 #define PAGE FAKE_PAGE
 
-enum { STREAMS = 3, SMALL = 0, LARGE, HOLED, NESTED, LOOPING, PARTS };
+enum { STREAMS = 3, SMALL = 0, LARGE, HOLED, RELATIVE, NESTED, LOOPING, PARTS };
 
 /* A graph's exec, the bytes that it frees itself, and those it leaves. */
 typedef struct part {
@@ -61,6 +61,16 @@ static void make_exec(part *self, rondo_graph *graph, bool auto_free) {
   assert_ok(rondo_graph_destroy(graph));
 }
 
+/* Two execs of one graph, of which the second frees what the first one leaves. */
+static void make_relatives(part *holed, part *relative, rondo_graph *graph) {
+  rondo_node nodes[8];
+  size_t count = sizeof nodes / sizeof *nodes;
+  assert_ok(rondo_instantiate(graph, NULL, &holed->exec));
+  assert_ok(rondo_graph_nodes(graph, nodes, &count));
+  assert_ok(rondo_graph_add_free(graph, &nodes[count - 1], 1, holed->kept, &nodes[count]));
+  make_exec(relative, graph, false);
+}
+
 static void make_parts(rig *r) {
   part *parts = r->parts, inner = {.bytes = 5 * PAGE};
   parts[SMALL].bytes = 4 * PAGE;
@@ -69,7 +79,7 @@ static void make_parts(rig *r) {
   parts[NESTED].bytes = 2 * PAGE;
   make_exec(&parts[SMALL], build(r, &parts[SMALL], 0, 0, NULL), false);
   make_exec(&parts[LARGE], build(r, &parts[LARGE], 0, 0, NULL), false);
-  make_exec(&parts[HOLED], build(r, &parts[HOLED], PAGE, 3 * PAGE, NULL), false);
+  make_relatives(&parts[HOLED], &parts[RELATIVE], build(r, &parts[HOLED], PAGE, 3 * PAGE, NULL));
   rondo_graph *child = build(r, &inner, 0, 0, NULL);
   make_exec(&parts[NESTED], build(r, &parts[NESTED], 0, 0, child), false);
   assert_ok(rondo_graph_destroy(child));
@@ -128,6 +138,7 @@ static rondo_status do_stalled(rig *r) {
   RONDO_TRY(rondo_exec_upload(r->parts[LARGE].exec, r->streams[2]));
   RONDO_TRY(launch(r, LARGE, 2));
   RONDO_TRY(give(r, HOLED, 1));
+  RONDO_TRY(launch(r, RELATIVE, 2));
   RONDO_TRY(launch(r, HOLED, 0));
   return launch(r, SMALL, 2);
 }
