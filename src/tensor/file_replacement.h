@@ -15,7 +15,8 @@ typedef struct rondo_file_replacement {
   int file;
 } rondo_file_replacement;
 
-/* Makes the temporary file, with the permissions of the file that it is to replace. Errors of all: IO_ERROR with errno, OUT_OF_MEMORY. */
+/* Makes the temporary file, with the permissions of the file that it is to replace. Errors of all: IO_ERROR with errno,
+ * OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_file_replacement_begin(const rondo_allocator *allocator, const char *path,
                                                          rondo_file_replacement *out);
 
