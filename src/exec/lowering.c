@@ -38,8 +38,8 @@ static rondo_status fail_place(const rondo_lowering *lowering) {
 }
 
 /* The edges that lead to it are linked next. */
-static rondo_status place(graph_walker *walker, const rondo_lowered_node *node, const rondo_lowered_origin *origin,
-                          uint32_t *out_place) {
+static inline rondo_status place(graph_walker *walker, const rondo_lowered_node *node,
+                                 const rondo_lowered_origin *origin, uint32_t *out_place) {
   rondo_lowering *lowering = walker->lowering;
   if (lowering->nodes.count >= RONDO_PLACE_CHILD) return fail_place(lowering);
   const uint32_t start = (uint32_t)lowering->predecessors.count;

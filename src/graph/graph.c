@@ -123,12 +123,14 @@ static rondo_status fail_find(const rondo_graph *graph, rondo_node node) {
                          number, rondo_graph_label(label, graph));
 }
 
+static inline rondo_status find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
+  const bool is_there = node.id >> 32 == graph->serial && rondo_graph_has(graph, (uint32_t)node.id);
+  *out_slot = is_there ? (uint32_t)node.id : RONDO_NO_NODE;
+  return is_there ? RONDO_OK : fail_find(graph, node);
+}
+
 rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
-  const bool is_own = node.id >> 32 == graph->serial;
-  *out_slot = is_own ? (uint32_t)node.id : RONDO_NO_NODE;
-  if (is_own && rondo_graph_has(graph, *out_slot)) return RONDO_OK;
-  *out_slot = RONDO_NO_NODE;
-  return fail_find(graph, node);
+  return find(graph, node, out_slot);
 }
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
@@ -167,7 +169,7 @@ static rondo_status check_number(const rondo_graph *graph, size_t number) {
 static rondo_status gather_dependency(rondo_graph *graph, rondo_node dependency, rondo_slots *out) {
   uint32_t slot;
   size_t index;
-  RONDO_TRY(rondo_graph_find(graph, dependency, &slot));
+  RONDO_TRY(find(graph, dependency, &slot));
   if (out->count > 0 && rondo_slots_find(out, slot, &index))
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE, slot,
                            "node %" PRIu32 " is twice among the dependencies of the new node", slot);
@@ -178,7 +180,7 @@ static rondo_status gather_dependency(rondo_graph *graph, rondo_node dependency,
 
 static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                         rondo_slots *out) {
-  if (count > 0) RONDO_TRY(rondo_require("the new node", "its list of dependencies", dependencies));
+  if (count > 0 && dependencies == NULL) return rondo_refuse_null("the new node", "its list of dependencies");
   RONDO_TRY(rondo_slots_reserve(graph, out, count));
   for (size_t i = 0; i < count; i++) RONDO_TRY(gather_dependency(graph, dependencies[i], out));
   return RONDO_OK;
@@ -194,7 +196,7 @@ static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
 
 /* Lets a finished node in its slot be one; room is reserved in its dependencies' dependents. Slots between are holes.
  */
-static void commit(rondo_graph *graph, uint32_t slot) {
+static inline void commit(rondo_graph *graph, uint32_t slot) {
   rondo_graph_node *node = &graph->nodes.items[slot];
   graph->nodes.count = (size_t)slot + 1;
   for (size_t i = 0; i < node->dependencies.count; i++)
