@@ -38,8 +38,15 @@ typedef struct rondo_lowered_node {
   const rondo_node_params *params; /* valid during the call; the driver copies what it keeps */
   rondo_device_event *event;       /* EVENT_RECORD and EVENT_WAIT; else NULL */
   uint32_t number;                 /* for messages: the node's number in its own graph */
+  bool in_block;                   /* KERNEL: args[0] is the beginning of all its arguments as one block (kernel.h) */
   uint64_t captured;               /* its name in a captured graph; 0 when it has none */
 } rondo_lowered_node;
+
+/* What a lowered node becomes. */
+typedef struct rondo_node_change {
+  uint32_t index;
+  rondo_lowered_node node;
+} rondo_node_change;
 
 /* An edge that the driver gives ports and a type, and that is no order (rondo_graph_programmatic_edges). */
 typedef struct rondo_lowered_edge {
@@ -346,10 +353,10 @@ typedef struct rondo_executable_ops {
   void (*destroy)(rondo_executable *executable); /* does not wait; freed once its launches are done (L2) */
   /* Other parameters of the same kind, checked by the front. `event` for event nodes. */
   rondo_status (*set_params)(rondo_executable *executable, size_t index, const rondo_lowered_node *node);
-  /* Around many calls of set_params, between which the executable is asked for nothing else: what each of them would do
-   * about the device is done once. May be NULL, both. Nothing is to be ended after a failure. */
-  rondo_status (*begin_changes)(rondo_executable *executable);
-  void (*end_changes)(rondo_executable *executable);
+  /* The same of several nodes, in their order; what each of them would do about the device is done once. When it fails,
+   * *out_done of them have their new parameters, and those from there on what they had. May be NULL. */
+  rondo_status (*set_many)(rondo_executable *executable, const rondo_node_change *changes, size_t count,
+                           size_t *out_done);
   rondo_status (*set_enabled)(rondo_executable *executable, size_t index, bool enabled);
   /* Waits until all launches so far are done. */
   rondo_status (*synchronize)(rondo_executable *executable);

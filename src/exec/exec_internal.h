@@ -71,21 +71,15 @@ RONDO_MUST_USE rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint3
  * allocations. Taken down when an exec is made or updated with it. */
 bool rondo_exec_is_verified(const rondo_graph *graph);
 
-/* Whether the graph differs from the exec's clone in parameters alone that can be put in place; if so the places with
- * other parameters, ascending, go to `places`, which has room for all nodes. The graph is the exec's device's. */
-bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, uint32_t *places, size_t *out_count);
+/* Whether the graph differs from the exec's clone in parameters alone that can be put in place; if so the nodes with
+ * other parameters, in the exec's order, go to `changes`, which has room for all. The graph is the exec's device's. */
+bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_node_change *changes, size_t *out_count);
 /* *out_done: whether it fits; then its parameters are put in place, all or none. */
 RONDO_MUST_USE rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph, bool *out_done);
 
-/* Around changes of many nodes (driver.h). */
-RONDO_MUST_USE static inline rondo_status rondo_exec_begin_changes(rondo_exec *exec) {
-  const rondo_executable_ops *ops = exec->executable->ops;
-  return ops->begin_changes == NULL ? RONDO_OK : ops->begin_changes(exec->executable);
-}
-static inline void rondo_exec_end_changes(rondo_exec *exec) {
-  const rondo_executable_ops *ops = exec->executable->ops;
-  if (ops->end_changes != NULL) ops->end_changes(exec->executable);
-}
+/* Gives the driver what becomes of the exec's nodes; the lowering still has what they were. A failure takes back what
+ * was given by then; where that fails too, the exec is broken. */
+RONDO_MUST_USE rondo_status rondo_exec_commit(rondo_exec *exec, const rondo_node_change *changes, size_t count);
 
 /* True when the graph, or one in it, was made to be relocated. */
 bool rondo_exec_must_relocate(const rondo_graph *graph);

@@ -291,30 +291,24 @@ static bool is_given(const rondo_exec *exec, const rondo_node_params *params) {
   return params->kind != RONDO_NODE_EMPTY && (exec->device->ops->guard != NULL || !rondo_node_is_memory(params));
 }
 
-/* The thread's last error stays: it says what was refused. */
-static void take_back(rondo_exec *exec, const rondo_exec_draft *draft, size_t count) {
-  rondo_executable *executable = exec->executable;
-  rondo_saved_error refusal;
-  rondo_error_save(&refusal);
-  for (size_t i = 0; i < count; i++) {
-    if (!is_given(exec, rondo_exec_params(exec, i)) || !differs(exec, draft, i)) continue;
-    if (executable->ops->set_params(executable, i, &exec->lowering.nodes.items[i]) != RONDO_OK) exec->broken = true;
+/* A broken exec is given all: what it runs now is unknown. */
+static size_t collect_changes(const rondo_exec *exec, const rondo_exec_draft *draft, rondo_node_change *out) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) {
+    if (!is_given(exec, rondo_exec_params(exec, i)) || (!exec->broken && !differs(exec, draft, i))) continue;
+    out[count++] = (rondo_node_change){.index = i, .node = draft->lowering.nodes.items[i]};
   }
-  rondo_exec_note_extras(exec);
-  rondo_error_restore(&refusal);
+  return count;
 }
 
-/* A broken exec is given all: what it runs now is unknown. */
 static rondo_status commit_nodes(rondo_exec *exec, const rondo_exec_draft *draft) {
-  rondo_executable *executable = exec->executable;
-  for (size_t i = 0; i < exec->lowering.nodes.count; i++) {
-    if (!is_given(exec, rondo_exec_params(exec, i)) || (!exec->broken && !differs(exec, draft, i))) continue;
-    const rondo_status status = executable->ops->set_params(executable, i, &draft->lowering.nodes.items[i]);
-    if (status == RONDO_OK) continue;
-    take_back(exec, draft, i);
-    return status;
-  }
-  return RONDO_OK;
+  const rondo_allocator *allocator = &exec->device->allocator;
+  const size_t room = exec->lowering.nodes.count;
+  rondo_node_change *changes;
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *changes, &changes));
+  const rondo_status status = rondo_exec_commit(exec, changes, collect_changes(exec, draft, changes));
+  rondo_release(allocator, changes, room, sizeof *changes);
+  return status;
 }
 
 /* The draft becomes the exec's own, and what it replaced becomes the draft. */
@@ -350,11 +344,9 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, result));
   bool memory_changed;
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));
-  RONDO_TRY(rondo_exec_begin_changes(exec));
-  const rondo_status status = commit_nodes(exec, draft);
-  rondo_exec_end_changes(exec);
-  if (status == RONDO_OK) exchange(exec, draft, memory_changed);
-  return status;
+  RONDO_TRY(commit_nodes(exec, draft));
+  exchange(exec, draft, memory_changed);
+  return RONDO_OK;
 }
 
 /* A bound graph is run by the exec that was made of it alone. */

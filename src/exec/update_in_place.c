@@ -33,31 +33,35 @@ static bool may_change(const rondo_node_params *now, const rondo_node_params *th
   }
 }
 
+/* What a node's parameters are beside those that another one has in its place. */
+typedef enum comparison { CANNOT_CHANGE, SAME, CHANGED } comparison;
+
 /* Another launch of the kernel that the node has: all its arguments have their room. */
-static bool is_launch_of_same(const rondo_node_params *now, const rondo_node_params *then) {
+static inline bool is_launch_of_same(const rondo_node_params *now, const rondo_node_params *then) {
   return now->kind == RONDO_NODE_KERNEL && then->kind == RONDO_NODE_KERNEL &&
          now->as.kernel.kernel == then->as.kernel.kernel && now->name == then->name &&
          now->as.kernel.arg_bytes == NULL && then->as.kernel.arg_bytes == NULL;
 }
 
-/* Arguments lie as the kernel says, with zeros between. */
-static bool same_launch(const rondo_graph_node *a, const rondo_graph_node *b) {
+static inline bool same_launch(const rondo_graph_node *a, const rondo_graph_node *b) {
   const rondo_kernel_node *x = &a->params.as.kernel, *y = &b->params.as.kernel;
   return x->grid.x == y->grid.x && x->grid.y == y->grid.y && x->grid.z == y->grid.z &&
-         (x->kernel->argument_bytes == 0 || memcmp(a->arguments, b->arguments, x->kernel->argument_bytes) == 0);
+         rondo_arguments_same(x->kernel, a->arguments, b->arguments);
 }
 
-/* *out_differs: whether the parameters do, when the node fits. */
-static bool fits_node(const rondo_graph *clone, uint32_t slot, const rondo_graph_node *then, bool *out_differs) {
+static __attribute__((noinline)) comparison compare_others(const rondo_graph *clone, uint32_t slot,
+                                                           const rondo_node_params *then) {
+  const rondo_node_params *now = &clone->nodes.items[slot].params;
+  if (!rondo_graph_fits(clone, slot, then)) return CANNOT_CHANGE;
+  if (rondo_node_params_compare(now, then, false) == 0) return SAME;
+  return may_change(now, then) ? CHANGED : CANNOT_CHANGE;
+}
+
+static inline comparison compare_node(const rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
   const rondo_graph_node *now = &clone->nodes.items[slot];
-  if (!then->live || !same_slots(&now->dependencies, &then->dependencies)) return false;
-  if (is_launch_of_same(&now->params, &then->params)) {
-    *out_differs = !same_launch(now, then);
-    return true;
-  }
-  if (!rondo_graph_fits(clone, slot, &then->params)) return false;
-  *out_differs = rondo_node_params_compare(&now->params, &then->params, false) != 0;
-  return !*out_differs || may_change(&now->params, &then->params);
+  if (!then->live || !same_slots(&now->dependencies, &then->dependencies)) return CANNOT_CHANGE;
+  if (!is_launch_of_same(&now->params, &then->params)) return compare_others(clone, slot, &then->params);
+  return same_launch(now, then) ? SAME : CHANGED;
 }
 
 /* Recordings of an arena are each verified with what they find alive. */
@@ -74,102 +78,67 @@ static bool is_simple(const rondo_exec *exec, const rondo_graph *graph) {
 }
 
 /* As many live nodes, each of them in the slot of one of the exec's: so they are the same. */
-bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, uint32_t *places, size_t *out_count) {
+static bool could_fit(const rondo_exec *exec, const rondo_graph *graph) {
   const rondo_graph *clone = exec->graph;
+  return is_simple(exec, graph) && clone->nodes.count == graph->nodes.count && clone->live_count == graph->live_count &&
+         strcmp(clone->name, graph->name) == 0 && (!exec->verify || rondo_exec_is_verified(graph));
+}
+
+bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_node_change *changes, size_t *out_count) {
+  const rondo_lowered_node *now = exec->lowering.nodes.items;
+  const rondo_graph_node *nodes = graph->nodes.items;
+  const size_t place_count = exec->lowering.nodes.count;
+  size_t count = 0;
   *out_count = 0;
-  if (!is_simple(exec, graph) || clone->nodes.count != graph->nodes.count || clone->live_count != graph->live_count ||
-      strcmp(clone->name, graph->name) != 0)
-    return false;
-  if (exec->verify && !rondo_exec_is_verified(graph)) return false;
-  for (uint32_t place = 0; place < exec->lowering.nodes.count; place++) {
-    const uint32_t slot = exec->lowering.origins.items[place].slot;
-    bool differs;
-    if (!fits_node(clone, slot, &graph->nodes.items[slot], &differs)) return false;
-    if (differs) places[(*out_count)++] = place;
+  if (!could_fit(exec, graph)) return false;
+  for (uint32_t place = 0; place < place_count; place++) {
+    const uint32_t slot = now[place].number;
+    const comparison found = compare_node(exec->graph, slot, &nodes[slot]);
+    if (found == CANNOT_CHANGE) return false;
+    if (found == SAME) continue;
+    changes[count] = (rondo_node_change){.index = place, .node = now[place]};
+    changes[count].node.params = &nodes[slot].params;
+    changes[count++].node.in_block = true;
   }
+  *out_count = count;
   return true;
 }
 
 /* Committing ------------------------------------------------------------------------------------------------------- */
 
-/* The places that change, and what the clone's nodes there had before. */
-typedef struct changes {
-  uint32_t *places;
-  size_t count;
-  char *kept;
-  size_t kept_bytes;
-} changes;
-
-static uint32_t slot_of(const rondo_exec *exec, uint32_t place) { return exec->lowering.origins.items[place].slot; }
-
-/* What is needed for a place is had while the driver works on the one before. */
-static void fetch_ahead(const rondo_exec *exec, const rondo_graph *graph, const changes *made, size_t i) {
-  if (i >= made->count) return;
-  const uint32_t slot = slot_of(exec, made->places[i]);
-  __builtin_prefetch(exec->graph->nodes.items[slot].arguments, 1);
-  __builtin_prefetch(graph->nodes.items[slot].arguments);
+/* Nobody verifies a clone by itself: nothing that is known of it ends with the change. */
+static inline void take_over_node(rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
+  rondo_graph_node *now = &clone->nodes.items[slot];
+  if (then->params.kind != RONDO_NODE_KERNEL) {
+    rondo_graph_overwrite(clone, slot, &then->params);
+    return;
+  }
+  now->params.as.kernel.grid = then->params.as.kernel.grid;
+  rondo_arguments_copy(then->params.as.kernel.kernel, now->arguments, then->arguments);
 }
 
-/* Of the first `count`; *at is behind what was kept of them. The thread's last error stays: it says what was refused.
- */
-static void take_back(rondo_exec *exec, const changes *made, size_t count, const char *at) {
-  const rondo_executable_ops *ops = exec->executable->ops;
-  rondo_saved_error refusal;
-  rondo_error_save(&refusal);
-  for (size_t i = count; i-- > 0;) {
-    const uint32_t place = made->places[i], slot = slot_of(exec, place);
-    at -= rondo_graph_kept_bytes(exec->graph, slot);
-    rondo_graph_restore(exec->graph, slot, at);
-    if (ops->set_params(exec->executable, place, &exec->lowering.nodes.items[place]) != RONDO_OK) exec->broken = true;
+/* What the driver has taken becomes the clone's. */
+static void take_over(rondo_exec *exec, const rondo_graph *graph, const rondo_node_change *changes, size_t count) {
+  rondo_graph *clone = exec->graph;
+  const rondo_graph_node *nodes = graph->nodes.items;
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t slot = changes[i].node.number;
+    take_over_node(clone, slot, &nodes[slot]);
   }
-  rondo_exec_note_extras(exec);
-  rondo_error_restore(&refusal);
-}
-
-/* Node by node, the clone first: the driver takes its parameters from there. */
-static rondo_status give(rondo_exec *exec, const rondo_graph *graph, const changes *made) {
-  const rondo_executable_ops *ops = exec->executable->ops;
-  char *at = made->kept;
-  for (size_t i = 0; i < made->count; i++) {
-    const uint32_t place = made->places[i], slot = slot_of(exec, place);
-    rondo_graph_keep(exec->graph, slot, at);
-    rondo_graph_overwrite(exec->graph, slot, &graph->nodes.items[slot].params);
-    fetch_ahead(exec, graph, made, i + 1);
-    const rondo_status status = ops->set_params(exec->executable, place, &exec->lowering.nodes.items[place]);
-    if (__builtin_expect(status != RONDO_OK, 0)) {
-      rondo_graph_restore(exec->graph, slot, at);
-      take_back(exec, made, i, at);
-      return status;
-    }
-    at += rondo_graph_kept_bytes(exec->graph, slot);
-  }
-  return RONDO_OK;
-}
-
-static rondo_status commit(rondo_exec *exec, const rondo_graph *graph, changes *made) {
-  const rondo_allocator *allocator = &exec->device->allocator;
-  for (size_t i = 0; i < made->count; i++)
-    made->kept_bytes += rondo_graph_kept_bytes(exec->graph, slot_of(exec, made->places[i]));
-  RONDO_TRY(rondo_allocate_items(allocator, made->kept_bytes, 1, &made->kept));
-  rondo_status status = rondo_exec_begin_changes(exec);
-  if (status == RONDO_OK) {
-    status = give(exec, graph, made);
-    rondo_exec_end_changes(exec);
-  }
-  rondo_release(allocator, made->kept, made->kept_bytes, 1);
-  if (status == RONDO_OK) exec->updates++;
-  return status;
+  exec->updates++;
 }
 
 rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph, bool *out_done) {
   const rondo_allocator *allocator = &exec->device->allocator;
   const size_t room = exec->lowering.nodes.count;
-  changes made = {0};
+  rondo_node_change *changes;
+  size_t count;
   *out_done = false;
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *made.places, &made.places));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *changes, &changes));
   rondo_status status = RONDO_OK;
-  *out_done = rondo_exec_fits(exec, graph, made.places, &made.count);
-  if (*out_done) status = commit(exec, graph, &made);
-  rondo_release(allocator, made.places, room, sizeof *made.places);
+  *out_done = rondo_exec_fits(exec, graph, changes, &count);
+  if (*out_done) status = rondo_exec_commit(exec, changes, count);
+  if (*out_done && status == RONDO_OK) take_over(exec, graph, changes, count);
+  rondo_release(allocator, changes, room, sizeof *changes);
   return status;
 }

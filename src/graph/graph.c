@@ -316,38 +316,6 @@ void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_p
                        kernel->parameters[i].bytes);
 }
 
-size_t rondo_graph_kept_bytes(const rondo_graph *graph, uint32_t slot) {
-  const rondo_node_params *params = &graph->nodes.items[slot].params;
-  const size_t bytes = params->kind != RONDO_NODE_KERNEL
-                           ? sizeof *params
-                           : sizeof(rondo_grid) + params->as.kernel.kernel->argument_bytes;
-  return (bytes + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
-}
-
-void rondo_graph_keep(const rondo_graph *graph, uint32_t slot, void *out) {
-  const rondo_graph_node *node = &graph->nodes.items[slot];
-  const rondo_kernel_node *kernel = &node->params.as.kernel;
-  if (node->params.kind != RONDO_NODE_KERNEL) {
-    memcpy(out, &node->params, sizeof node->params);
-    return;
-  }
-  memcpy(out, &kernel->grid, sizeof kernel->grid);
-  if (kernel->arg_count > 0) memcpy((char *)out + sizeof kernel->grid, node->arguments, kernel->kernel->argument_bytes);
-}
-
-void rondo_graph_restore(rondo_graph *graph, uint32_t slot, const void *kept) {
-  rondo_graph_node *node = rondo_graph_at(graph, slot);
-  rondo_kernel_node *kernel = &node->params.as.kernel;
-  rondo_graph_note_change(graph);
-  if (node->params.kind != RONDO_NODE_KERNEL) {
-    memcpy(&node->params, kept, sizeof node->params);
-    return;
-  }
-  memcpy(&kernel->grid, kept, sizeof kernel->grid);
-  if (kernel->arg_count > 0)
-    memcpy(node->arguments, (const char *)kept + sizeof kernel->grid, kernel->kernel->argument_bytes);
-}
-
 rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   rondo_graph_node fresh;
   RONDO_TRY(check_replacement(graph, slot, params));

@@ -144,11 +144,6 @@ void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
-/* What rondo_graph_overwrite replaces: so many bytes, a multiple of 8; kept, and put back. */
-size_t rondo_graph_kept_bytes(const rondo_graph *graph, uint32_t slot);
-void rondo_graph_keep(const rondo_graph *graph, uint32_t slot, void *out);
-void rondo_graph_restore(rondo_graph *graph, uint32_t slot, const void *kept);
-
 /* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound); UNKNOWN_NODE (no live node in
  * that slot); INVALID_STATE/CAPTURING_INTO (C12), the graph or the node's child. Never fails for want of memory. What
  * relies on the node's order (address reuse) is the caller's to ask first. The check alone is what erasing begins with;

@@ -86,6 +86,23 @@ static inline rondo_grid rondo_grid_resolve(rondo_grid grid) {
   return (rondo_grid){.x = grid.x, .y = grid.y == 0 ? 1 : grid.y, .z = grid.z == 0 ? 1 : grid.z};
 }
 
+/* Arguments as one block: each value at its offset, and zeros where there is none, up to whole words. So blocks of a
+ * kernel are compared and copied without looking at its parameters; mostly they are a few words. */
+static inline size_t rondo_argument_words(const rondo_kernel *kernel) {
+  return (kernel->argument_bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+}
+static inline bool rondo_arguments_same(const rondo_kernel *kernel, const void *a, const void *b) {
+  const size_t bytes = rondo_argument_words(kernel) * sizeof(uint64_t);
+  for (size_t at = 0; at < bytes; at += sizeof(uint64_t))
+    if (memcmp((const char *)a + at, (const char *)b + at, sizeof(uint64_t)) != 0) return false;
+  return true;
+}
+static inline void rondo_arguments_copy(const rondo_kernel *kernel, void *to, const void *from) {
+  const size_t bytes = rondo_argument_words(kernel) * sizeof(uint64_t);
+  for (size_t at = 0; at < bytes; at += sizeof(uint64_t))
+    memmove((char *)to + at, (const char *)from + at, sizeof(uint64_t));
+}
+
 /* Checks a grid (x at least 1, the product at most 2^40) and turns zeros into ones. */
 RONDO_MUST_USE rondo_status rondo_grid_check(const char *kernel_name, rondo_grid grid, rondo_grid *out);
 static inline uint64_t rondo_grid_blocks(rondo_grid grid) { return (uint64_t)grid.x * grid.y * grid.z; }

@@ -16,9 +16,7 @@ static const rondo_allocator *arguments_allocator(const rondo_graph *owner, cons
 }
 
 /* Where the list of addresses begins in the block, behind the values. */
-static size_t list_offset(const rondo_kernel *kernel) {
-  return (kernel->argument_bytes + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
-}
+static size_t list_offset(const rondo_kernel *kernel) { return rondo_argument_words(kernel) * sizeof(uint64_t); }
 
 static size_t block_bytes(const rondo_kernel *kernel) {
   return list_offset(kernel) + kernel->parameter_count * sizeof(void *);
@@ -29,6 +27,14 @@ static rondo_status take_block(rondo_graph *owner, const rondo_kernel *kernel, v
   return rondo_allocate_aligned(&owner->allocator, block_bytes(kernel), 1, kernel->argument_alignment, out);
 }
 
+/* What lies between the values, and behind them up to a whole word, is compared too. */
+static inline void clear_gaps(const rondo_kernel *kernel, void *block) {
+  if (kernel->has_gaps)
+    memset(block, 0, list_offset(kernel));
+  else
+    memset((char *)block + list_offset(kernel) - sizeof(uint64_t), 0, sizeof(uint64_t));
+}
+
 /* `values` are the arguments as they lie in another node's block; NULL: each is where the parameters say. */
 static inline rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel_node *from, const void *values,
                                           rondo_graph_node *out) {
@@ -36,10 +42,10 @@ static inline rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel
   void *block;
   if (kernel->parameter_count == 0) return RONDO_OK;
   RONDO_TRY(take_block(owner, kernel, &block));
-  if (values == NULL && kernel->has_gaps)
-    memset(block, 0, kernel->argument_bytes); /* what lies between values is compared too */
-  else if (values != NULL)
-    memcpy(block, values, kernel->argument_bytes);
+  if (values == NULL)
+    clear_gaps(kernel, block);
+  else
+    rondo_arguments_copy(kernel, block, values);
   const void **list = (const void **)(void *)((char *)block + list_offset(kernel));
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     unsigned char *value = (unsigned char *)block + kernel->offsets[i];

@@ -3,6 +3,8 @@
  * it does not change in place is made anew, and ordered behind the launches of what it replaces by an upload of that,
  * which the driver puts behind its launches.
  */
+#include <string.h>
+
 #include "base/allocation.h"
 #include "device/cuda/cuda_foreign.h"
 
@@ -384,52 +386,96 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   return RONDO_OK;
 }
 
-/* Changes come in the order of nodes: the next is had while the driver works on this one. */
-static void fetch_next(const cuda_executable *executable, size_t index) {
-  if (index + 1 >= executable->count) return;
-  const char *next = (const char *)&executable->nodes[index + 1];
-  __builtin_prefetch(next, 1);
-  __builtin_prefetch(next + 64, 1);
+/* It is of the same kernel and name: the parameters have room where its own are. */
+static inline bool fits(const cuda_node *node, const rondo_node_params *params) {
+  return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
+         node->kernel == params->as.kernel.kernel && !node->is_foreign &&
+         (node->name == params->name || strcmp(node->name, params->name) == 0);
 }
 
-/* A kernel's arguments alone are changed in any capture mode. `scope` is what the call has entered by itself; or NULL.
- */
-static rondo_status set_params_inside(cuda_executable *executable, size_t index, const rondo_lowered_node *lowered,
-                                      cuda_scope *scope) {
-  cuda_node *node = &executable->nodes[index];
-  cu_result code = CU_OK;
-  if (cuda_node_fits(node, lowered)) {
-    code = cuda_node_overwrite(executable, node, &lowered->params->as.kernel);
-    if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+static inline void set_grid(cu_kernel_params *params, rondo_grid grid) {
+  params->grid_x = grid.x;
+  params->grid_y = grid.y;
+  params->grid_z = grid.z;
+}
+
+static inline void put_arguments(const cuda_node *node, const rondo_kernel_node *from, bool in_block) {
+  const rondo_kernel *kernel = from->kernel;
+  void *const *params = node->storage;
+  if (kernel->parameter_count > 0 && in_block) {
+    rondo_arguments_copy(kernel, params[0], from->args[0]);
+    return;
   }
-  if (scope != NULL) cuda_relax(scope);
-  return replace_node(executable, node, lowered, code);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++)
+    rondo_argument_set(params[i], from->args[i], kernel->parameters[i].bytes);
+}
+
+/* A kernel's grid and arguments, in place, which the driver does in any capture mode (docs/cuda-probes.md, 7). It reads
+ * the arguments from where they are given; what it takes is kept then, and what it refuses leaves the node as it was.
+ */
+static inline cu_result overwrite(cuda_executable *executable, cuda_node *node, const rondo_lowered_node *lowered) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  const rondo_kernel_node *kernel = &lowered->params->as.kernel;
+  cu_kernel_params *own = &node->as.kernel;
+  const rondo_grid before = {own->grid_x, own->grid_y, own->grid_z};
+  set_grid(own, kernel->grid);
+  own->params = (void **)(uintptr_t)kernel->args; /* they are read only */
+  const cu_result code = api->exec_set_kernel(executable->built.exec, executable->handles[node->first], own);
+  own->params = node->storage;
+  if (__builtin_expect(code == CU_OK, 1))
+    put_arguments(node, kernel, lowered->in_block);
+  else
+    set_grid(own, before);
+  return code;
+}
+
+/* What a change needs is had while the driver works on the one before. */
+static inline void fetch(const cuda_executable *executable, const rondo_node_change *change) {
+  const char *node = (const char *)&executable->nodes[change->index];
+  __builtin_prefetch(node, 1);
+  __builtin_prefetch(node + 64, 1);
+  if (change->node.params->kind == RONDO_NODE_KERNEL) __builtin_prefetch(change->node.params->as.kernel.args);
+}
+
+/* `scope` is what was entered for work alone; NULL when it has the relaxed mode too. Returns how many are changed. */
+static size_t set_nodes(cuda_executable *executable, const rondo_node_change *changes, size_t count, cuda_scope *scope,
+                        rondo_status *out_status) {
+  *out_status = RONDO_OK;
+  for (size_t i = 0; i < count; i++) {
+    cuda_node *node = &executable->nodes[changes[i].index];
+    const rondo_lowered_node *then = &changes[i].node;
+    cu_result code = CU_OK;
+    if (i + 1 < count) fetch(executable, &changes[i + 1]);
+    if (fits(node, then->params)) {
+      code = overwrite(executable, node, then);
+      if (__builtin_expect(code == CU_OK, 1)) continue;
+    }
+    if (scope != NULL) cuda_relax(scope);
+    *out_status = replace_node(executable, node, then, code);
+    if (*out_status != RONDO_OK) return i;
+  }
+  return count;
 }
 
 static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *lowered) {
-  cuda_executable *executable = (cuda_executable *)base;
+  const rondo_node_change change = {.index = (uint32_t)index, .node = *lowered};
   cuda_scope scope;
-  if (executable->is_changing) {
-    fetch_next(executable, index);
-    return set_params_inside(executable, index, lowered, NULL);
-  }
+  rondo_status status;
   RONDO_TRY(cuda_enter_for_work(cuda_device_of(base->device), &scope));
-  const rondo_status status = set_params_inside(executable, index, lowered, &scope);
+  (void)set_nodes((cuda_executable *)base, &change, 1, &scope, &status);
   cuda_leave(&scope);
   return status;
 }
 
-static rondo_status executable_begin_changes(rondo_executable *base) {
-  cuda_executable *executable = (cuda_executable *)base;
-  RONDO_TRY(cuda_enter(cuda_device_of(base->device), &executable->changing));
-  executable->is_changing = true;
-  return RONDO_OK;
-}
-
-static void executable_end_changes(rondo_executable *base) {
-  cuda_executable *executable = (cuda_executable *)base;
-  executable->is_changing = false;
-  cuda_leave(&executable->changing);
+static rondo_status executable_set_many(rondo_executable *base, const rondo_node_change *changes, size_t count,
+                                        size_t *out_done) {
+  cuda_scope scope;
+  rondo_status status;
+  *out_done = 0;
+  RONDO_TRY(cuda_enter(cuda_device_of(base->device), &scope));
+  *out_done = set_nodes((cuda_executable *)base, changes, count, NULL, &status);
+  cuda_leave(&scope);
+  return status;
 }
 
 static rondo_status executable_set_enabled(rondo_executable *base, size_t index, bool enabled) {
@@ -524,8 +570,7 @@ static uint64_t executable_device_bytes(const rondo_executable *base) {
 static const rondo_executable_ops executable_ops = {
     .destroy = executable_destroy,
     .set_params = executable_set_params,
-    .begin_changes = executable_begin_changes,
-    .end_changes = executable_end_changes,
+    .set_many = executable_set_many,
     .set_enabled = executable_set_enabled,
     .synchronize = executable_synchronize,
     .host_bytes = executable_host_bytes,

@@ -55,11 +55,9 @@ struct cuda_executable {
   cu_graph_node *handles; /* of `built` */
   cuda_built built;
   size_t count, host_count, edge_count, disabled_count;
-  bool is_changing; /* from begin_changes to end_changes, in `changing` */
   bool has_foreign; /* work of libraries, which runs in graphs only */
   bool is_made;
-  bool is_torn; /* `built` is not as `nodes` are, because the driver did not take a change back */
-  cuda_scope changing;
+  bool is_torn;          /* `built` is not as `nodes` are, because the driver did not take a change back */
   char *name;            /* the graph's */
   rondo_slab slab;       /* has the contents of nodes */
   rondo_allocator small; /* the slab's */
@@ -106,11 +104,6 @@ void cuda_times(const rondo_executable *executable, uint64_t *out_ns);
 RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
                                            cuda_node *out);
 void cuda_node_free(cuda_executable *executable, cuda_node *node);
-/* Whether the node can have these parameters where it has its own: it is of the same kernel and name. */
-bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered);
-/* Changes such a node in the driver's executable, for later launches; when the driver refuses, it is as before. The
- * device's context is current; the capture mode does not matter (docs/cuda-probes.md, 7). */
-cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params);
 /* How many nodes of the driver's it is, if it is not left out. */
 static inline size_t cuda_node_parts(const cuda_node *node) {
   if (node->kind == RONDO_NODE_COPY) return node->storage != NULL ? 1 : cuda_copy_parts(&node->as.copy);

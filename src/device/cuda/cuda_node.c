@@ -10,18 +10,12 @@
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
-static void put_arguments(const cuda_node *node, const rondo_kernel_node *from) {
-  void *const *params = node->storage;
-  for (uint32_t i = 0; i < from->kernel->parameter_count; i++)
-    rondo_argument_set(params[i], from->args[i], from->kernel->parameters[i].bytes);
-}
-
 /* One block: the addresses of the values, then the values at the offsets that their kernel gives them. The driver takes
  * them from any address. */
 static rondo_status copy_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
   const rondo_kernel *kernel = node->kernel;
   const size_t values = kernel->parameter_count * sizeof(void *);
-  out->storage_bytes = values + kernel->argument_bytes;
+  out->storage_bytes = values + rondo_argument_words(kernel) * sizeof(uint64_t);
   RONDO_TRY(rondo_slab_take(&executable->slab, out->storage_bytes, &out->storage));
   void **const params = out->storage;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
@@ -278,35 +272,6 @@ cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *
     default:
       return CU_OK;
   }
-}
-
-bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered) {
-  const rondo_node_params *params = lowered->params;
-  return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
-         node->kernel == params->as.kernel.kernel && !node->is_foreign &&
-         (node->name == params->name || strcmp(node->name, params->name) == 0);
-}
-
-static void set_grid(cu_kernel_params *params, uint32_t x, uint32_t y, uint32_t z) {
-  params->grid_x = x;
-  params->grid_y = y;
-  params->grid_z = z;
-}
-
-/* The driver reads the arguments from where they are; what it takes is kept then. */
-cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params) {
-  const cuda_api *api = cuda_device_of(executable->base.device)->api;
-  cu_kernel_params *own = &node->as.kernel;
-  const uint32_t x = own->grid_x, y = own->grid_y, z = own->grid_z;
-  set_grid(own, params->grid.x, params->grid.y, params->grid.z);
-  own->params = (void **)(uintptr_t)params->args; /* they are read only */
-  const cu_result code = api->exec_set_kernel(executable->built.exec, executable->handles[node->first], own);
-  own->params = node->storage;
-  if (__builtin_expect(code == CU_OK, 1))
-    put_arguments(node, params);
-  else
-    set_grid(own, x, y, z);
-  return code;
 }
 
 cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles,

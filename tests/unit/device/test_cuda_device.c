@@ -393,41 +393,98 @@ static change_calls calls_since(change_calls *last) {
   return since;
 }
 
+enum { LINE = 8 };
+
+/* A line of kernels that set the same word, each of which has a value. */
+static rondo_graph *make_line(test_fixture *t, const uint32_t values[LINE], uint32_t **words, rondo_node *out_last) {
+  rondo_graph *graph = test_graph(t);
+  for (int i = 0; i < LINE; i++)
+    assert_ok(rondo_graph_add_kernel(graph, out_last, i > 0, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                     RONDO_ARGS(&values[i], words), out_last));
+  return graph;
+}
+
+static void launch_and_expect(test_fixture *t, rondo_exec *exec, const uint32_t *words, uint32_t value) {
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_word(t, words), value);
+}
+
 /* GX-5: the device is entered once an update, and the driver asked once a node that changes; a patch does not touch the
  * capture mode. */
 static void an_update_enters_the_device_once(void **state) {
-  enum { NODES = 8 };
   test_fixture *t = *state;
   uint32_t *words = test_words(t, 1);
-  const uint32_t values[] = {1, 2, 3};
+  const uint32_t value = 9,
+                 values[3][LINE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 3, 4, 5, 6, 7, 8, 7}, {1, 3, 2, 5, 6, 7, 8, 7}};
+  const struct {
+    int graph;
+    uint64_t differing; /* nodes, from the graph before; at first it is graphs[0] */
+  } steps[] = {{1, LINE - 1}, {2, 1}, {1, 1}, {0, LINE - 1}, {0, 0}};
   const void *args[2];
-  rondo_graph *graphs[2];
-  rondo_node last, ends[2];
+  rondo_graph *graphs[3];
+  rondo_node last;
+  rondo_exec *execs[3];
   change_calls last_calls = {0}, since;
-  for (int g = 0; g < 2; g++) {
-    graphs[g] = test_graph(t);
-    for (int i = 0; i < NODES; i++) /* the first nodes of both set the same */
-      assert_ok(rondo_graph_add_kernel(graphs[g], &last, i > 0, test_kernel(t, TEST_KERNEL_SET), one_block,
-                                       RONDO_ARGS(&values[i == 0 ? 0 : g], &words), &last));
-    ends[g] = last;
+  for (int g = 2; g >= 0; g--) {
+    graphs[g] = make_line(t, values[g], &words, &last);
+    execs[g] = test_instantiate(graphs[g]);
   }
-  rondo_exec *exec = test_instantiate(graphs[0]), *other = test_instantiate(graphs[1]);
-  const rondo_node_params params = set_params(t, &values[2], &words, args);
-  for (int g = 1; g >= 0; g--) {
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     calls_since(&last_calls);
-    assert_ok(rondo_exec_update(exec, graphs[g], NULL));
+    assert_ok(rondo_exec_update(execs[0], graphs[steps[i].graph], NULL));
     since = calls_since(&last_calls);
-    assert_true(since.set == NODES - 1 && since.current == 1 && since.mode == 2);
-    assert_ok(rondo_exec_launch(exec, t->stream));
-    assert_int_equal(test_word(t, words), values[g]);
+    assert_int_equal(since.set, steps[i].differing);
+    assert_true(since.current == 1 && since.mode == 2);
+    launch_and_expect(t, execs[0], words, values[steps[i].graph][LINE - 1]);
   }
+  const rondo_node_params params = set_params(t, &value, &words, args);
   calls_since(&last_calls);
-  assert_ok(rondo_exec_set_params(exec, ends[0], &params));
+  assert_ok(rondo_exec_set_params(execs[0], last, &params));
   since = calls_since(&last_calls);
   assert_true(since.set == 1 && since.current == 1 && since.mode == 0);
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(other);
-  for (int g = 0; g < 2; g++) test_graph_destroy(graphs[g]);
+  launch_and_expect(t, execs[0], words, value);
+  for (int g = 0; g < 3; g++) {
+    rondo_exec_destroy(execs[g]);
+    test_graph_destroy(graphs[g]);
+  }
+  test_words_free(t, words);
+}
+
+/* GX-5, U3: at whichever node the driver has no memory left, all is as before; what it does not change in place is made
+ * anew in the midst of the others. */
+static void an_update_is_whole(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 1);
+  const uint32_t values[2][LINE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10, 11, 12, 13, 14, 15, 16}};
+  rondo_graph *graphs[2];
+  rondo_node last;
+  rondo_exec *execs[2];
+  for (int g = 0; g < 2; g++) {
+    graphs[g] = make_line(t, values[g], &words, &last);
+    execs[g] = test_instantiate(graphs[g]);
+  }
+  for (uint64_t nth = 1; nth <= LINE; nth++) {
+    fake->fail_call("cuGraphExecKernelNodeSetParams", nth, 2, false);
+    assert_fails(rondo_exec_update(execs[0], graphs[1], NULL), RONDO_OUT_OF_MEMORY);
+    launch_and_expect(t, execs[0], words, 8);
+  }
+  for (uint64_t nth = 1; nth <= LINE; nth++) {
+    const int to = (int)nth % 2;
+    fake->fail_call("cuGraphExecKernelNodeSetParams", nth, 801, false);
+    assert_ok(rondo_exec_update(execs[0], graphs[to], NULL));
+    assert_int_equal(test_statistics(t).rebuilds, nth);
+    launch_and_expect(t, execs[0], words, values[to][LINE - 1]);
+  }
+  fake->fail_call("cuGraphExecKernelNodeSetParams", 4, 2, true);
+  assert_fails(rondo_exec_update(execs[0], graphs[1], NULL), RONDO_OUT_OF_MEMORY);
+  fake->fail_call(NULL, 0, 0, false);
+  assert_error(rondo_exec_launch(execs[0], t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
+  assert_ok(rondo_exec_update(execs[0], graphs[0], NULL));
+  launch_and_expect(t, execs[0], words, 8);
+  for (int g = 0; g < 2; g++) {
+    rondo_exec_destroy(execs[g]);
+    test_graph_destroy(graphs[g]);
+  }
   test_words_free(t, words);
 }
 
@@ -723,6 +780,7 @@ int main(void) {
       fake_case(what_cannot_be_measured_runs_as_before),
       fake_case(when_that_fails_too_the_first_refusal_comes_out),
       fake_case(an_update_enters_the_device_once),
+      fake_case(an_update_is_whole),
       fake_case(device_memory_of_execs_is_accounted),
       fake_case(what_was_launched_stays_counted),
       fake_case(peers_reach_what_is_and_what_will_be_mapped),

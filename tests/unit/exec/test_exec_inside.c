@@ -149,8 +149,8 @@ static void test_gx5_an_exec_never_runs_half_an_update(void **state) {
 }
 
 static bool fits(const rondo_exec *exec, const rondo_graph *graph, size_t *out_changes) {
-  uint32_t places[4];
-  return rondo_exec_fits(exec, graph, places, out_changes);
+  rondo_node_change changes[4];
+  return rondo_exec_fits(exec, graph, changes, out_changes);
 }
 
 /* U3: the same for graphs that are known and put in place: the driver breaks off at every call once, and again with the
@@ -188,6 +188,40 @@ static void test_gx5_an_update_in_place_is_whole(void **state) {
   assert_ok(rondo_exec_update(exec, old, NULL));
   assert_values(exec, before, 4);
   assert_true(fits(exec, fresh, &changes));
+  rondo_exec_destroy(exec);
+  rondo_exec_destroy(other);
+  assert_ok(rondo_graph_destroy(old));
+  assert_ok(rondo_graph_destroy(fresh));
+  tear_down(&self);
+}
+
+/* Of many nodes one differs: the driver is told of that alone. */
+static void test_gx5_an_update_gives_what_differs(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  const uint32_t value = 99, after[4] = {10, 11, 99, 13};
+  rondo_node nodes[4];
+  rondo_graph *old = make_line(&self, 4, 10, NULL), *fresh = make_line(&self, 4, 10, nodes);
+  const rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = self.kernel, .grid = {1, 0, 0}, .args = (const void *[]){&value}, .arg_count = 1}};
+  rondo_exec *exec = NULL, *other = NULL;
+  rondo_node_change changes[4];
+  size_t count;
+  assert_ok(rondo_graph_set_params(fresh, nodes[2], &params));
+  assert_ok(rondo_instantiate(old, NULL, &exec));
+  for (int known = 0; known < 2; known++) {
+    if (known) assert_ok(rondo_instantiate(fresh, NULL, &other));
+    assert_true(rondo_exec_fits(exec, fresh, changes, &count) == (known == 1));
+    if (known) assert_true(count == 1 && changes[0].index == 2);
+    const size_t calls = fake_of(self.device)->calls;
+    assert_ok(rondo_exec_update(exec, fresh, NULL));
+    assert_int_equal(fake_of(self.device)->calls, calls + 1);
+    assert_values(exec, after, 4);
+    assert_ok(rondo_exec_update(exec, old, NULL));
+    if (!known) assert_ok(rondo_graph_set_params(fresh, nodes[2], &params)); /* it is to be verified anew */
+  }
   rondo_exec_destroy(exec);
   rondo_exec_destroy(other);
   assert_ok(rondo_graph_destroy(old));
@@ -333,6 +367,7 @@ int main(void) {
       cmocka_unit_test(test_gx5_a_broken_off_update_is_taken_back),
       cmocka_unit_test(test_gx5_an_exec_never_runs_half_an_update),
       cmocka_unit_test(test_gx5_an_update_in_place_is_whole),
+      cmocka_unit_test(test_gx5_an_update_gives_what_differs),
       cmocka_unit_test(test_gx5_what_is_known_of_a_graph_ends_with_a_change),
       cmocka_unit_test(test_gx9_events_come_back_when_complete),
       cmocka_unit_test(test_c13_a_lent_frontier_comes_back),

@@ -74,6 +74,33 @@ static void test_layout(void **state) {
   rondo_kernel_release(kernel);
 }
 
+/* Blocks of arguments are whole words; values of all sizes in them count, to the last byte, and gaps do not. */
+static void test_arguments_as_one_block(void **state) {
+  graph_fixture *fixture = *state;
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "odd",
+                                        .params = {RONDO_SCALAR(uint8_t), RONDO_SCALAR(double), {1, 3, 1}}};
+  uint8_t first = 1, last[3] = {2, 3, 4};
+  double middle = 5;
+  rondo_kernel *kernel;
+  expect_ok(rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, &options, &kernel));
+  assert_int_equal(rondo_argument_words(kernel), 3);
+  const rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {
+          .kernel = kernel, .grid = {.x = 1}, .args = (const void *[]){&first, &middle, last}, .arg_count = 3}};
+  const rondo_node one = add_node(fixture->graph, &params, NULL, 0), same = add_node(fixture->graph, &params, NULL, 0);
+  last[2]++;
+  const rondo_node other = add_node(fixture->graph, &params, NULL, 0);
+  const rondo_graph_node *nodes = fixture->graph->nodes.items;
+  void *const at = nodes[rondo_node_number(one)].arguments;
+  assert_true(rondo_arguments_same(kernel, at, nodes[rondo_node_number(same)].arguments));
+  assert_false(rondo_arguments_same(kernel, at, nodes[rondo_node_number(other)].arguments));
+  rondo_arguments_copy(kernel, at, nodes[rondo_node_number(other)].arguments);
+  assert_true(rondo_arguments_same(kernel, at, nodes[rondo_node_number(other)].arguments));
+  assert_memory_equal(nodes[rondo_node_number(one)].argument_list[2], last, sizeof last);
+  rondo_kernel_release(kernel);
+}
+
 static void test_the_most_parameters(void **state) {
   graph_fixture *fixture = *state;
   rondo_kernel_options options = {.name = "many"};
@@ -148,6 +175,7 @@ int main(void) {
       graph_test(test_bad_options),
       graph_test(test_bad_parameters),
       graph_test(test_layout),
+      graph_test(test_arguments_as_one_block),
       graph_test(test_the_most_parameters),
       graph_test(test_null_kernel_is_answered),
       graph_test(test_references),
