@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Install rules: headers, both libraries, the tool and its man page, a CMake package and a pkg-config file. Nothing that
+# Install rules: headers, both libraries, the tool and the manual pages, a CMake package and a pkg-config file. Nothing that
 # is installed contains the prefix, so the tree can be moved.
 include(CMakePackageConfigHelpers)
 
@@ -27,6 +27,14 @@ configure_file("${PROJECT_SOURCE_DIR}/rondo.pc.in" "${PROJECT_BINARY_DIR}/rondo.
 install(FILES "${PROJECT_BINARY_DIR}/rondo.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 if(RONDO_BUILD_TOOL)
-  install(FILES "${PROJECT_SOURCE_DIR}/docs/man/rondo.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  file(GLOB manual_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.1")
+  install(FILES ${manual_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 endif()
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/docs/man/rondo-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
+
+# What README.md links to lies beside it, as in the project.
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
+              "${PROJECT_SOURCE_DIR}/SECURITY.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+        PATTERN man EXCLUDE PATTERN reference EXCLUDE PATTERN CMakeLists.txt EXCLUDE PATTERN check-output EXCLUDE
+        PATTERN make EXCLUDE)

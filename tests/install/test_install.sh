@@ -63,8 +63,14 @@ expect_ok "$work/loader" "$library_folder/librondo.so"
 
 if [ -x "$prefix/bin/rondo" ]; then
   [ "$("$prefix/bin/rondo" --version)" = "rondo $version" ] || fail "the installed tool does not say its version"
-  [ -s "$prefix/share/man/man1/rondo.1" ] || fail "the man page was not installed"
+  for page in $("$prefix/bin/rondo" --help | sed -nE 's/^  ([a-z]+) .*/-\1/p') ''; do
+    [ -s "$prefix/share/man/man1/rondo$page.1" ] || fail "the manual page rondo$page(1) was not installed"
+  done
 fi
+[ -s "$prefix/share/man/man7/rondo-environment.7" ] || fail "the manual page rondo-environment(7) was not installed"
+for file in README.md docs/how-to/serve.md docs/pictures/gpt-step.svg examples/serve.c; do
+  [ -s "$prefix/share/doc/rondo/$file" ] || fail "$file was not installed"
+done
 
 # C++ with the static library alone, as on a machine without librondo.so.
 rm "$library_folder"/librondo.so*

@@ -35,12 +35,19 @@ static const command commands[] = {
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
 
+static void write_help(FILE *file) {
+  fputs("Usage: rondo COMMAND [ARGUMENT]...\n\nRecords work for a GPU or a CPU once, as a graph, and replays it.\n\n",
+        file);
+  for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(file, "  %-10s %s\n", commands[i].name, commands[i].summary);
+  fputs(
+      "\n  --help, -h print this and exit\n  --version  print the version and exit\n\n"
+      "To begin with, 'rondo train' needs no arguments. 'rondo help COMMAND' explains\n"
+      "a command, and so does its manual page, rondo-COMMAND(1).\n",
+      file);
+}
+
 static int print_help(void) {
-  puts("Usage: rondo COMMAND [ARGUMENT]...\n\nRecords work for a GPU or a CPU once, as a graph, and replays it.\n");
-  for (size_t i = 0; i < COMMAND_COUNT; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
-  puts(
-      "\n  --help, -h print this and exit\n  --version  print the version and exit\n\n'rondo COMMAND --help' explains "
-      "one, the manual page rondo(1) all.\n'rondo train' needs nothing else to begin with.");
+  write_help(stdout);
   return TOOL_OK;
 }
 
@@ -92,16 +99,37 @@ static int print_version(void) {
   return TOOL_OK;
 }
 
+/* argv[0] is the command's name. */
+static int run_command(int argc, char **argv) {
+  for (size_t i = 0; i < COMMAND_COUNT; i++) {
+    if (strcmp(argv[0], commands[i].name) != 0) continue;
+    tool_set_command(commands[i].full_name);
+    return commands[i].run(argc, argv);
+  }
+  return fail_unknown(argv[0]);
+}
+
+/* `rondo help bench launch` is `rondo bench launch --help`. */
+static int run_help(int argc, char **argv) {
+  enum { MOST = 3 };
+  static char ask[] = "--help";
+  char *asked[MOST + 1] = {0};
+  if (argc < 2 || options_ask_for_help(argv[1])) return print_help();
+  if (argc > MOST) return tool_fail_usage("'%s' is one argument too many", argv[MOST]);
+  for (int i = 1; i < argc; i++) asked[i - 1] = argv[i];
+  asked[argc - 1] = ask;
+  return run_command(argc, asked);
+}
+
 static int run(int argc, char **argv) {
-  if (argc < 2) return tool_fail_usage("a command is missing");
+  if (argc < 2) {
+    write_help(stderr);
+    return TOOL_USAGE;
+  }
   if (options_ask_for_help(argv[1])) return print_help();
   if (strcmp(argv[1], "--version") == 0) return print_version();
-  for (size_t i = 0; i < COMMAND_COUNT; i++) {
-    if (strcmp(argv[1], commands[i].name) != 0) continue;
-    tool_set_command(commands[i].full_name);
-    return commands[i].run(argc - 1, argv + 1);
-  }
-  return fail_unknown(argv[1]);
+  if (strcmp(argv[1], "help") == 0) return run_help(argc - 1, argv + 1);
+  return run_command(argc - 1, argv + 1);
 }
 
 /* Puts /dev/null where a standard stream is closed: else the next file opened would take its place and be written to.
