@@ -54,6 +54,7 @@
 
 /* As the public header shows it; its texts are in `texts`, or constant. */
 static _Thread_local rondo_error last = {.node = RONDO_NO_NODE, .driver_name = "", .message = ""};
+static _Thread_local uint64_t last_number, errors; /* of `last`; that the thread had */
 
 typedef struct error_texts {
   char driver_name[RONDO_ERROR_NAME_BYTES];
@@ -217,6 +218,7 @@ void rondo_error_save(rondo_saved_error *out) {
   out->reason = last.reason;
   out->node = last.node;
   out->driver_code = last.driver_code;
+  out->number = last_number;
   copy_text(out->driver_name, last.driver_name);
   copy_text(out->message, last.message);
 }
@@ -226,12 +228,27 @@ void rondo_error_restore(const rondo_saved_error *saved) {
   last.reason = saved->reason;
   last.node = saved->node;
   last.driver_code = saved->driver_code;
+  last_number = saved->number;
   put_texts(saved);
 }
 
 rondo_status rondo_error_raise(const rondo_saved_error *saved) {
-  if (saved->status != RONDO_OK && saved->status != RONDO_NOT_READY) rondo_error_restore(saved);
+  if (saved->status == RONDO_OK || saved->status == RONDO_NOT_READY) return saved->status;
+  rondo_error_restore(saved);
+  last_number = ++errors;
   return saved->status;
+}
+
+uint64_t rondo_error_number(void) { return last_number; }
+
+rondo_status rondo_fail_callback(rondo_status status, uint64_t before, const char *format, ...) {
+  if (status == RONDO_OK || (last.status == status && last_number != before)) return status;
+  va_list arguments;
+  va_start(arguments, format);
+  rondo_saved_error error = make(status, RONDO_REASON_HOST_FUNCTION_FAILED, format, arguments);
+  va_end(arguments);
+  append(&error, " returned %s, and no call of Rondo that failed says why", rondo_status_name(status));
+  return rondo_error_raise(&error);
 }
 
 const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes) {
@@ -244,5 +261,15 @@ const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes) {
   size_t unit = 0;
   for (; value >= 1023.95 && unit + 1 < sizeof units / sizeof *units; unit++) value /= 1024; /* never "1024.0 KiB" */
   snprintf(buffer, RONDO_SIZE_TEXT, "%.1f %s", value, units[unit]);
+  return buffer;
+}
+
+const char *rondo_named_size(char buffer[RONDO_ALLOCATION_LABEL], const char *name, uint64_t bytes) {
+  char size[RONDO_SIZE_TEXT];
+  rondo_size_text(size, bytes);
+  if (name == NULL || name[0] == '\0')
+    (void)snprintf(buffer, RONDO_ALLOCATION_LABEL, "(no name, %s)", size);
+  else
+    (void)snprintf(buffer, RONDO_ALLOCATION_LABEL, "'%.64s' (%s)", name, size);
   return buffer;
 }

@@ -45,6 +45,7 @@ typedef struct rondo_saved_error {
   rondo_reason reason;
   uint32_t node;
   int32_t driver_code;
+  uint64_t number; /* rondo_error_number */
   char driver_name[RONDO_ERROR_NAME_BYTES];
   char message[RONDO_ERROR_MESSAGE_BYTES];
 } rondo_saved_error;
@@ -58,6 +59,14 @@ rondo_status rondo_error_raise(const rondo_saved_error *saved);
 /* Makes `saved` the calling thread's last error, also when it says that nothing failed yet: what failed since then was
  * dealt with. */
 void rondo_error_restore(const rondo_saved_error *saved);
+
+/* The number of the thread's last error, which no other of the thread has; 0 when nothing failed yet. */
+uint64_t rondo_error_number(void);
+
+/* What a callback of the user's returned, before which the last error was number `before`: where no call of the library
+ * failed with `status` in it, the message becomes "the callback returned STATUS, and no call ... says why", so that it
+ * is not explained by an older error. Returns `status`. */
+rondo_status rondo_fail_callback(rondo_status status, uint64_t before, const char *format, ...) RONDO_PRINTF(3, 4);
 
 /* Drops a status on purpose, and its detail with it: the thread's last error stays what it was. The argument after it
  * says why it is right to. */
@@ -78,5 +87,9 @@ void rondo_error_restore(const rondo_saved_error *saved);
 /* "4.0 KiB", "17 B", "1.5 GiB" into `buffer`, for messages; returns buffer. */
 #define RONDO_SIZE_TEXT 24
 const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes);
+
+/* "'scratch' (4.0 KiB)", or "(no name, 4.0 KiB)" for NULL and "", for what stands behind the word "allocation". */
+#define RONDO_ALLOCATION_LABEL 112
+const char *rondo_named_size(char buffer[RONDO_ALLOCATION_LABEL], const char *name, uint64_t bytes);
 
 #endif

@@ -221,6 +221,13 @@ static bool forbids(const rondo_capture *capture, rondo_capture_mode caller, boo
   return caller == RONDO_CAPTURE_GLOBAL && capture->mode == RONDO_CAPTURE_GLOBAL;
 }
 
+/* What a capture takes in place of the call. */
+static const char *captured_form(const char *call) {
+  if (strcmp(call, "rondo_malloc") == 0) return ", use rondo_malloc_async, which becomes a node";
+  if (strcmp(call, "rondo_free") == 0) return ", use rondo_free_async, which becomes a node";
+  return "";
+}
+
 rondo_status rondo_capture_refuse_unsafe(const char *call) {
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
   if (thread_mode == RONDO_CAPTURE_RELAXED) return RONDO_OK;
@@ -235,11 +242,10 @@ rondo_status rondo_capture_refuse_unsafe(const char *call) {
   if (refusal.count == 0) return RONDO_OK;
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
-      "%s acts at once, which the capture on %s (begun by %s) forbids, and is now invalid%s: call it "
-      "before the capture, begin the capture with %s, or set the thread's mode with "
-      "rondo_capture_exchange_thread_mode",
+      "%s acts at once, which the capture on %s (begun by %s) forbids; the capture is now invalid%s: call it before "
+      "the capture%s, begin the capture with %s, or set the thread's mode with rondo_capture_exchange_thread_mode",
       call, refusal.origin_name, refusal.own ? "this thread" : "another thread, globally", refusal.position.text,
-      refusal.own ? "RONDO_CAPTURE_RELAXED" : "RONDO_CAPTURE_THREAD_LOCAL");
+      captured_form(call), refusal.own ? "RONDO_CAPTURE_RELAXED" : "RONDO_CAPTURE_THREAD_LOCAL");
 }
 
 bool rondo_capture_is_begun_here(const rondo_device *device) {

@@ -18,8 +18,17 @@ static rondo_status check_extents(const char *call, const rondo_device *device, 
   return RONDO_OK;
 }
 
+/* A copy that passes the end of an allocation often overlaps what comes behind it: then that is what is wrong. */
+static rondo_status check_params(const char *call, const rondo_device *device, const rondo_node_params *params,
+                                 bool now) {
+  const rondo_status status = rondo_node_params_check(call, device, params);
+  if (status == RONDO_OK || params == NULL || params->kind != RONDO_NODE_COPY) return status;
+  if (rondo_last_error()->reason == RONDO_REASON_OUT_OF_RANGE) RONDO_TRY(check_extents(call, device, params, now));
+  return status;
+}
+
 rondo_status rondo_work_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
-  RONDO_TRY(rondo_node_params_check(call, device, params));
+  RONDO_TRY(check_params(call, device, params, false));
   if (rondo_node_names_event(params)) return rondo_require_device(call, "the event", device, params->as.event->device);
   return check_extents(call, device, params, false);
 }
@@ -34,7 +43,7 @@ rondo_status rondo_work_fail_code(const char *call, rondo_status status, const r
 }
 
 rondo_status rondo_work_check_now(const char *call, const rondo_device *device, const rondo_node_params *params) {
-  RONDO_TRY(rondo_node_params_check(call, device, params));
+  RONDO_TRY(check_params(call, device, params, true));
   RONDO_TRY(check_extents(call, device, params, true));
   return rondo_work_check_runs(call, device, params, RONDO_NO_NODE);
 }

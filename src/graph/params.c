@@ -129,7 +129,7 @@ static rondo_status check_argument_bytes(const char *where, const rondo_kernel_n
 }
 
 static rondo_status check_kernel_shape(const char *where, const rondo_kernel_node *node) {
-  if (node->kernel == NULL) return fail_null(where, "a kernel node without a kernel");
+  if (node->kernel == NULL) return fail_null(where, "the kernel is NULL");
   const rondo_kernel *kernel = node->kernel;
   rondo_grid grid;
   const rondo_status status = rondo_grid_check(kernel->name, node->grid, &grid);
@@ -193,7 +193,7 @@ rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *
     case RONDO_NODE_FILL:
       return check_fill_shape(where, &params->as.fill);
     case RONDO_NODE_CHILD:
-      return params->as.child == NULL ? fail_null(where, "a child node without a graph") : RONDO_OK;
+      return params->as.child == NULL ? fail_null(where, "the child graph is NULL") : RONDO_OK;
     case RONDO_NODE_ALLOC:
       return check_alloc_shape(where, &params->as.alloc);
     case RONDO_NODE_HOST:
@@ -281,16 +281,16 @@ static rondo_status check_identities(const char *where, const rondo_device *devi
     case RONDO_NODE_CHILD:
       return check_device(where, device, params->as.child->device, "child graph", params->as.child->name);
     case RONDO_NODE_HOST:
-      return params->as.host.function == NULL ? fail_null(where, "a host node without a function") : RONDO_OK;
+      return params->as.host.function == NULL ? fail_null(where, "the host function is NULL") : RONDO_OK;
     case RONDO_NODE_COPY:
       return check_copy_addresses(where, &params->as.copy);
     case RONDO_NODE_FILL:
       return check_fill_address(where, &params->as.fill);
     case RONDO_NODE_EVENT_RECORD:
     case RONDO_NODE_EVENT_WAIT:
-      return params->as.event == NULL ? fail_null(where, "an event node without an event") : RONDO_OK;
+      return params->as.event == NULL ? fail_null(where, "the event is NULL") : RONDO_OK;
     case RONDO_NODE_FREE:
-      return params->as.free_address == NULL ? fail_null(where, "a free node without an address") : RONDO_OK;
+      return params->as.free_address == NULL ? fail_null(where, "the address to free is NULL") : RONDO_OK;
     case RONDO_NODE_KERNEL:
     case RONDO_NODE_EMPTY:
     case RONDO_NODE_ALLOC:

@@ -257,7 +257,6 @@ RONDO_MUST_USE rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allo
 RONDO_MUST_USE rondo_status rondo_graph_allocation_free(rondo_graph_allocation *allocation, rondo_queue *queue);
 
 /* "'scratch' (4.0 KiB)" for messages; returns buffer. */
-#define RONDO_ALLOCATION_LABEL 112
 const char *rondo_allocation_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_allocation *allocation);
 
 #endif

@@ -13,10 +13,7 @@
 #define FIRST_BUCKETS 16
 
 const char *rondo_allocation_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_allocation *allocation) {
-  char size[RONDO_SIZE_TEXT];
-  snprintf(buffer, RONDO_ALLOCATION_LABEL, "'%.64s' (%s)", allocation->name == NULL ? "" : allocation->name,
-           rondo_size_text(size, allocation->bytes));
-  return buffer;
+  return rondo_named_size(buffer, allocation->name, allocation->bytes);
 }
 
 size_t rondo_graph_allocation_rounded(const rondo_graph_allocation *record) {

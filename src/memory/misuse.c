@@ -26,9 +26,7 @@ static bool name_owner(char buffer[RONDO_OWNER], const rondo_device_memory *memo
 }
 
 static const char *freed_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_freed *freed) {
-  char size[RONDO_SIZE_TEXT];
-  snprintf(buffer, RONDO_ALLOCATION_LABEL, "'%s' (%s)", freed->name, rondo_size_text(size, freed->bytes));
-  return buffer;
+  return rondo_named_size(buffer, freed->name, freed->bytes);
 }
 
 /* Frees ----------------------------------------------------------------------------------------------------------- */
@@ -185,10 +183,12 @@ typedef struct touch {
 static rondo_status check_end(const touch *self, const rondo_allocation *at) {
   const size_t offset = offset_in(at->address, self->address);
   if (self->bytes <= at->bytes - offset) return RONDO_OK;
+  const bool is_named = at->name != NULL && at->name[0] != '\0';
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: the %s of %zu bytes at offset %zu passes the end of allocation '%.60s' of %zu bytes: "
-                    "make it smaller, or allocate more",
-                    self->call, self->what, self->bytes, offset, at->name == NULL ? "(no name)" : at->name, at->bytes);
+                    "%s: the %s of %zu bytes at offset %zu passes the end of %s%.60s%s of %zu bytes: make it smaller, "
+                    "or allocate more",
+                    self->call, self->what, self->bytes, offset, is_named ? "allocation '" : "an allocation",
+                    is_named ? at->name : "", is_named ? "'" : "", at->bytes);
 }
 
 static bool look_for_live(rondo_allocation *allocation, void *user) {
@@ -208,8 +208,8 @@ static rondo_status check_allocated(const rondo_device_memory *memory, touch *se
   const rondo_graph_allocation *graph = (const rondo_graph_allocation *)at;
   const bool never = atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER;
   return rondo_fail(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE,
-                    "%s: the %s of %zu bytes lies in graph allocation %s, which %s: launch the graph that allocates it "
-                    "and leaves it so first",
+                    "%s: the %s of %zu bytes lies in graph allocation %s, which %s: use it in the graph, before its "
+                    "free, or launch a graph first that allocates it and leaves it so",
                     self->call, self->what, self->bytes, rondo_allocation_label(label, at),
                     never ? "no launch has left allocated" : "was freed");
 }

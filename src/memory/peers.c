@@ -127,10 +127,10 @@ bool rondo_peers_find(const rondo_device *device, const void *address, rondo_pee
 
 static rondo_status fail_access(const rondo_device *device, const char *call, const rondo_node_params *work,
                                 uint32_t number, const rondo_peer_memory *memory) {
-  char label[RONDO_LABEL_BYTES], what[RONDO_PEER_NAME + 64], size[RONDO_SIZE_TEXT];
+  char label[RONDO_LABEL_BYTES], what[RONDO_ALLOCATION_LABEL + 16], name[RONDO_ALLOCATION_LABEL];
   const bool is_node = number != RONDO_NO_NODE;
   if (memory->begin != NULL)
-    snprintf(what, sizeof what, "allocation '%s' (%s)", memory->name, rondo_size_text(size, memory->bytes));
+    snprintf(what, sizeof what, "allocation %s", rondo_named_size(name, memory->name, memory->bytes));
   else
     snprintf(what, sizeof what, "memory that is not allocated");
   if (is_node)

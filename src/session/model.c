@@ -15,6 +15,7 @@ static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_pr
   while (model->is_building) pthread_cond_wait(&session->change, &session->lock);
   model->is_building = true;
   pthread_mutex_unlock(&session->lock);
+  const uint64_t before = rondo_error_number();
   rondo_session_callback_enter(&callback, session);
   const rondo_status status = model->build(model->user, rows, program);
   rondo_session_callback_leave(&callback);
@@ -22,7 +23,7 @@ static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_pr
   model->is_building = false;
   pthread_cond_broadcast(&session->change);
   pthread_mutex_unlock(&session->lock);
-  return status;
+  return rondo_fail_callback(status, before, "build");
 }
 
 rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {

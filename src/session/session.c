@@ -157,8 +157,10 @@ void rondo_session_change_end(rondo_session_model *model) {
 
 static rondo_status check_model(const rondo_session *session, const rondo_model_options *o) {
   RONDO_TRY(rondo_model_devices_check(session, o));
-  RONDO_TRY(o->body != NULL ? rondo_function_model_check(o)
-                            : rondo_require("rondo_session_add_model", "build", (const void *)(uintptr_t)o->build));
+  if (o->build == NULL && o->body == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                      "rondo_session_add_model: build and body are NULL: give one of them");
+  if (o->body != NULL) RONDO_TRY(rondo_function_model_check(o));
   if (o->history_count > 0) RONDO_TRY(rondo_require("rondo_session_add_model", "history", o->history));
   if (o->max_sizes > RONDO_SESSION_MAX_SIZES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,

@@ -30,11 +30,12 @@ rondo_status rondo_body_run(rondo_call *call) {
   call->outer = tree->active;
   tree->active = call;
   call->function->bodies++;
+  const uint64_t before = rondo_error_number();
   rondo_stream_hold(call->stream);
   const rondo_status status = call->function->options.body(call, call->function->options.user);
   rondo_stream_let_go(call->stream);
   tree->active = call->outer;
-  if (status != RONDO_OK) return status;
+  RONDO_TRY(rondo_fail_callback(status, before, "rondo_function_call: the body of '%s'", call->function->origin->name));
   if (call->failed_step != RONDO_OK)
     return rondo_fail(call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
                       "rondo_function_call: a host step of '%s' failed (%s), and its body went on",
@@ -46,17 +47,13 @@ rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, vo
   rondo_tree *tree = call->tree;
   rondo_call *const inner = tree->active;
   tree->active = NULL;
-  const rondo_status status = step(user);
+  const uint64_t before = rondo_error_number();
+  const rondo_status returned = step(user);
+  const rondo_status status =
+      rondo_fail_callback(returned, before, "rondo_function_call: a host step of '%s'", call->function->origin->name);
   tree->active = inner;
   if (status != RONDO_OK) rondo_call_outermost(call)->failed_step = status;
   return status;
-}
-
-rondo_status rondo_body_failure(const rondo_function *function, const char *what, rondo_status status) {
-  if (status == RONDO_OK || rondo_last_error()->status == status) return status;
-  return rondo_fail(status, RONDO_REASON_HOST_FUNCTION_FAILED,
-                    "rondo_function_call: %s of '%s' returned %s, and no call of Rondo that failed says why", what,
-                    function->origin->name, rondo_status_name(status));
 }
 
 rondo_call *rondo_call_outermost(rondo_call *call) {

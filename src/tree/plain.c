@@ -149,7 +149,6 @@ rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_s
   if (status != RONDO_OK) {
     free_outputs(&call, 0);
     rondo_error_restore(&error);
-    status = rondo_body_failure(function, "the body", status);
   } else {
     status = hand_out(&call, outputs, count);
   }

@@ -36,15 +36,6 @@ static rondo_status check_stands(rondo_take *take) {
              : rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", take->message);
 }
 
-/* An error that no call of the library made. */
-static rondo_status give_up_without_words(rondo_take *take, rondo_status status) {
-  char message[RONDO_TREE_MESSAGE];
-  (void)snprintf(message, sizeof message, "its body returned %s, and no call of Rondo that failed says why",
-                 rondo_status_name(status));
-  const bool is_memory = status == RONDO_OUT_OF_MEMORY;
-  return rondo_take_give_up(take, is_memory ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK, false, message);
-}
-
 static rondo_status give_up_for_stray(rondo_take *take) {
   const bool is_device = take->watch.stray == RONDO_STRAY_DEVICE;
   return rondo_take_give_up(take, is_device ? RONDO_SKIP_SEVERAL_DEVICES : RONDO_SKIP_OTHER_WORK, true,
@@ -58,6 +49,16 @@ rondo_skip rondo_skip_of_error(void) {
   return error->status == RONDO_OUT_OF_MEMORY ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK;
 }
 
+/* It waits, asks, or does at once what a recording would leave out. */
+static rondo_status give_up_for_host_work(rondo_take *take) {
+  char message[RONDO_TREE_MESSAGE];
+  (void)snprintf(message, sizeof message,
+                 "its body does what is not recorded; do it outside, or in a host step "
+                 "(rondo_call_host_step): %.*s",
+                 RONDO_TREE_MESSAGE - 120, rondo_last_error()->message);
+  return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, true, message);
+}
+
 /* What an error of the body, or of the capture's end, says of it. Stray work comes first: it was refused whatever the
  * body made of that. */
 static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, rondo_status status) {
@@ -65,10 +66,10 @@ static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, r
   if (take->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
   if (take->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(take);
-  if (error->status != status) return give_up_without_words(take, status);
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
-    const bool is_unjoined = error->reason == RONDO_REASON_UNJOINED;
-    return rondo_take_give_up(take, is_unjoined ? RONDO_SKIP_OTHER_WORK : RONDO_SKIP_HOST_WORK, true, NULL);
+    if (error->reason != RONDO_REASON_UNJOINED && error->reason != RONDO_REASON_HOST_FUNCTION_FAILED)
+      return give_up_for_host_work(take);
+    return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, true, NULL);
   }
   const rondo_skip skip = rondo_skip_of_error();
   return rondo_take_give_up(take, skip, skip == RONDO_SKIP_SEVERAL_DEVICES, NULL);

@@ -180,11 +180,12 @@ static rondo_status write_back(const rondo_recorded_call *call, rondo_stream *st
   return RONDO_OK;
 }
 
-static rondo_status take_step(const rondo_segment *segment, rondo_stream *stream) {
+static rondo_status take_step(const rondo_recorded_call *call, const rondo_segment *segment, rondo_stream *stream) {
+  const uint64_t before = rondo_error_number();
   rondo_stream_hold(stream);
   const rondo_status status = segment->step(segment->user);
   rondo_stream_let_go(stream);
-  return status;
+  return rondo_fail_callback(status, before, "rondo_function_call: a host step of '%s'", call->function->origin->name);
 }
 
 static rondo_status launch_segments(const rondo_recorded_call *call, rondo_stream *stream) {
@@ -193,7 +194,7 @@ static rondo_status launch_segments(const rondo_recorded_call *call, rondo_strea
     RONDO_TRY(rondo_replay_segment(call, segment, stream));
     if (segment->step == NULL) continue;
     RONDO_TRY(rondo_stream_drain(stream, "a host step"));
-    RONDO_TRY(rondo_body_failure(call->function, "a host step", take_step(segment, stream)));
+    RONDO_TRY(take_step(call, segment, stream));
   }
   return RONDO_OK;
 }

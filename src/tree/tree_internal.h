@@ -398,15 +398,13 @@ struct rondo_call {
   char message[RONDO_TREE_MESSAGE];
 };
 
-/* Calls the body. Its outputs are in call->outputs, without gaps. */
+/* Calls the body. A failure has words, if only that no call of the library says why. Its outputs are in call->outputs,
+ * without gaps. */
 RONDO_MUST_USE rondo_status rondo_body_run(rondo_call *call);
 void rondo_body_free(rondo_call *call);
 rondo_call *rondo_call_outermost(rondo_call *call); /* that this one is a part of, or itself */
 /* Takes a host step, which is no body: it calls no functions. */
 RONDO_MUST_USE rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user);
-/* `status` of a body or step (`what`), in words: those of the call of the library that failed in it, or that none did.
- */
-RONDO_MUST_USE rondo_status rondo_body_failure(const rondo_function *function, const char *what, rondo_status status);
 
 /* record.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise the
  * reason, and all is as before. A status that is not OK is the call's. */

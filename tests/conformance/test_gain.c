@@ -195,7 +195,9 @@ static void test_fw8_what_cannot_be_measured_is_refused(void **state) {
   counted_work work = {.word = test_words(t, 1), .kernels = 1, .fails = RONDO_LIMIT_EXCEEDED};
   rondo_gain gain = {.struct_size = sizeof gain};
   assert_ok(rondo_device_set_costs(t->device, &cheap));
-  assert_status(rondo_gain_measure(t->stream, run_counted, &work, 2, &gain), RONDO_LIMIT_EXCEEDED);
+  assert_error(rondo_gain_measure(t->stream, run_counted, &work, 2, &gain), RONDO_LIMIT_EXCEEDED,
+               RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_message("the work returned LIMIT_EXCEEDED");
   work.fails = RONDO_OK;
   assert_error(rondo_gain_measure(t->stream, run_counted, &work, 1001, &gain), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);

@@ -495,6 +495,24 @@ static void test_b4_copies_that_overlap_themselves(void **state) {
   test_words_free(t, words);
 }
 
+/* A copy of too many bytes between neighbours overlaps too: what is said is that it passes an end. An allocation
+ * without a name is called one. */
+static void test_b4_too_many_bytes_are_not_called_an_overlap(void **state) {
+  test_fixture *t = *state;
+  enum { BYTES = 4096 };
+  void *pair[2];
+  for (int i = 0; i < 2; i++) assert_ok(rondo_malloc(t->device, BYTES, i == 0 ? "a" : NULL, &pair[i]));
+  for (int i = 0; i < 2; i++) {
+    assert_error(rondo_copy_async(t->stream, pair[i], pair[1 - i], 64 * BYTES), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OUT_OF_RANGE);
+    assert_message(i == 0 ? "passes the end of allocation 'a' of 4096 bytes"
+                          : "passes the end of an allocation of 4096 bytes");
+  }
+  for (int i = 0; i < 2; i++) assert_ok(rondo_free(t->device, pair[i]));
+  assert_error(rondo_free(t->device, pair[1]), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_message("allocation (no name, 4.0 KiB)");
+}
+
 static void test_gx1_kinds_have_names(void **state) {
   (void)state;
   assert_string_equal(rondo_node_kind_name(RONDO_NODE_KERNEL), "kernel");
@@ -562,6 +580,7 @@ int main(void) {
       test_case_workers(test_gx1_event_wait_nodes),
       test_case(test_gx1_alloc_and_free_nodes),
       test_case(test_b4_copies_that_overlap_themselves),
+      test_case(test_b4_too_many_bytes_are_not_called_an_overlap),
       test_case(test_gx1_kinds_have_names),
       test_case(test_gx2_b2_a_mistake_reads_the_same_in_each_way),
   };

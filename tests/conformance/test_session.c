@@ -646,6 +646,12 @@ static rondo_status build_nothing(void *user, size_t rows, rondo_program *progra
   return RONDO_OK;
 }
 
+/* By itself, with the status of an older error that has nothing to do with it. */
+static rondo_status build_failing(void *user, size_t rows, rondo_program *program) {
+  (void)user, (void)rows, (void)program;
+  return RONDO_INVALID_ARGUMENT;
+}
+
 /* What is another one for an odd number of rows than for an even one. */
 enum { OTHER_INPUT, OTHER_STATE, OTHER_KIND, OTHER_COUNT, OTHER_OUTPUT, OTHER_OUTPUTS, OTHERS };
 
@@ -697,6 +703,11 @@ static void test_models_that_are_none(void **state) {
   rondo_session *session = open_session(t, 1);
   rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT};
   assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("build and body are NULL");
+  options.build = build_failing;
+  assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_message("model 'm' for 2 rows: build returned INVALID_ARGUMENT");
   options.build = build_scalar;
   assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_message("'sum'");

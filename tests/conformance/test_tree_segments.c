@@ -477,7 +477,8 @@ static void test_tr14_steps_that_fail(void **state) {
   }
 }
 
-/* A step or a body that fails by itself has words for it all the same, in each state. */
+/* A step or a body that fails by itself has words for it all the same, in each state, and not those of an older error,
+ * with the same status or another. */
 static rondo_status fail_alone(void *user) {
   host_work *host = user;
   return ++host->steps == host->step_limit ? RONDO_NOT_FOUND : RONDO_OK;
@@ -489,6 +490,7 @@ static rondo_status body_failing_alone(rondo_call *call, void *user) {
 static void test_tr14_steps_that_fail_without_words(void **state) {
   test_scene *s = *state;
   for (uint32_t at = 1; at <= 4; at++) {
+    rondo_device *none;
     host_work host = {.scene = s, .step_limit = at};
     rondo_function *f = SCENE_FUNCTION(s, "wordless", body_failing_alone, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
     const uint32_t *x = scene_words(s, 1);
@@ -499,7 +501,8 @@ static void test_tr14_steps_that_fail_without_words(void **state) {
     }
     rondo_buffer *out;
     const rondo_input input = scene_at(x);
-    assert_error(rondo_stream_synchronize(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT); /* before it */
+    if (at % 2 == 0) assert_fails(rondo_stream_synchronize(NULL), RONDO_INVALID_ARGUMENT);
+    if (at % 2 != 0) assert_fails(rondo_device_open("no device", NULL, &none), RONDO_NOT_FOUND);
     assert_error(rondo_function_call(f, s->stream, &input, 1, &out, 1), RONDO_NOT_FOUND,
                  RONDO_REASON_HOST_FUNCTION_FAILED);
     assert_non_null(strstr(rondo_last_error()->message, "'wordless' returned NOT_FOUND"));

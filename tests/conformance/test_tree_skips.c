@@ -122,6 +122,7 @@ static rondo_status wait_inside(rondo_call *call, odd_work *odd) {
 
 static void test_tr8_host_work(void **state) {
   assert_odd_skipped(*state, wait_inside, 1, RONDO_SKIP_HOST_WORK, "rondo_stream_synchronize");
+  assert_odd_skipped(*state, wait_inside, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): ");
 }
 
 static rondo_status keep_memory(rondo_call *call, odd_work *odd) {

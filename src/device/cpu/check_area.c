@@ -103,16 +103,16 @@ static void poison(const check_area *area) {
 }
 
 rondo_status check_area_inspect(check_area *area, uint32_t node, const char *who) {
-  char size[RONDO_SIZE_TEXT];
+  char label[RONDO_ALLOCATION_LABEL];
   const char *at = area->life == CHECK_LIVE ? check_area_damage(area) : NULL;
   if (at == NULL) return RONDO_OK;
   const bool behind = at >= area->begin;
   const size_t distance = behind ? (size_t)(at - area->begin) - area->bytes + 1 : (size_t)(area->begin - at);
   check_area_set_canaries(area);
   return rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE, node,
-                         "%s: allocation '%s' (%s) was written outside, %zu byte%s %s: look at the sizes and indices "
-                         "of what writes it",
-                         who, area->name, rondo_size_text(size, area->bytes), distance, distance == 1 ? "" : "s",
+                         "%s: allocation %s was written outside, %zu byte%s %s: look at the sizes and indices of what "
+                         "writes it",
+                         who, rondo_named_size(label, area->name, area->bytes), distance, distance == 1 ? "" : "s",
                          behind ? "past its end" : "before its beginning");
 }
 

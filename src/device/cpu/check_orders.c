@@ -164,16 +164,16 @@ static uint32_t number_of(const explorer *e, uint32_t position) {
 }
 
 static void report_pair(const explorer *e, uint32_t earlier, uint32_t later, const check_entry *entry, size_t offset) {
-  char a[CHECK_LABEL_BYTES], b[CHECK_LABEL_BYTES], size[RONDO_SIZE_TEXT];
+  char a[CHECK_LABEL_BYTES], b[CHECK_LABEL_BYTES], memory[RONDO_ALLOCATION_LABEL];
   const uint32_t from = number_of(e, earlier), to = number_of(e, later);
   const char *name = entry->area == NULL ? "(host memory)" : entry->area->name;
   rondo_saved_error before;
   rondo_error_save(&before);
   if (rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_RACE, to,
-                      "the result depends on the order of %s and %s, which no edge orders: allocation '%s' (%s) "
+                      "the result depends on the order of %s and %s, which no edge orders: allocation %s "
                       "differs from byte %zu on when they change places (RONDO_CHECK_SEED=%" PRIu64 ", launch %" PRIu64
                       "). Add an edge %" PRIu32 " -> %" PRIu32 ", or the other way round",
-                      label_node(e, earlier, a), label_node(e, later, b), name, rondo_size_text(size, entry->bytes),
+                      label_node(e, earlier, a), label_node(e, later, b), rondo_named_size(memory, name, entry->bytes),
                       offset, e->check->seed, e->executable->runs_begun, from, to) != RONDO_OK)
     check_fail(e->check, e->executable->queue, &before);
 }

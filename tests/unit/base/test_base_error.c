@@ -162,6 +162,31 @@ static void test_context_of_another_status_is_the_message(void **state) {
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NONE);
 }
 
+/* A callback that fails without a word is not explained by what failed before it. */
+static void test_a_callback_is_not_explained_by_an_older_error(void **state) {
+  (void)state;
+  assert_int_equal(rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "older"), RONDO_IO_ERROR);
+  uint64_t before = rondo_error_number();
+  assert_int_equal(rondo_fail_callback(RONDO_IO_ERROR, before, "the body of '%s'", "f"), RONDO_IO_ERROR);
+  assert_string_equal(rondo_last_error()->message,
+                      "the body of 'f' returned IO_ERROR, and no call of Rondo that failed says why");
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_HOST_FUNCTION_FAILED);
+
+  before = rondo_error_number();
+  assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "inner"), RONDO_NOT_FOUND);
+  assert_int_equal(rondo_fail_callback(RONDO_NOT_FOUND, before, "the body"), RONDO_NOT_FOUND);
+  assert_string_equal(rondo_last_error()->message, "inner");
+  before = rondo_error_number();
+  assert_int_equal(rondo_fail_callback(RONDO_OK, before, "the body"), RONDO_OK);
+  assert_string_equal(rondo_last_error()->message, "inner");
+
+  before = rondo_error_number();
+  rondo_status_ignore(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "dropped"), "a test of it");
+  assert_int_equal(rondo_error_number(), before);
+  assert_int_equal(rondo_fail_callback(RONDO_NOT_FOUND, before, "the body"), RONDO_NOT_FOUND);
+  assert_non_null(strstr(rondo_last_error()->message, "the body returned NOT_FOUND"));
+}
+
 static void test_a_message_may_quote_the_last_one(void **state) {
   (void)state;
   assert_int_equal(rondo_fail_driver(RONDO_IO_ERROR, RONDO_REASON_NONE, 5, "FIVE", "inner"), RONDO_IO_ERROR);
@@ -294,6 +319,7 @@ int main(void) {
       cmocka_unit_test(test_cut_messages_take_no_more),
       cmocka_unit_test(test_context_comes_before_the_message),
       cmocka_unit_test(test_context_of_another_status_is_the_message),
+      cmocka_unit_test(test_a_callback_is_not_explained_by_an_older_error),
       cmocka_unit_test(test_a_message_may_quote_the_last_one),
       cmocka_unit_test(test_not_ready_keeps_the_detail),
       cmocka_unit_test(test_an_error_moves_between_threads),
