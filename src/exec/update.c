@@ -2,6 +2,8 @@
  * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
  * before anything does; what the driver then refuses (it can only run out of memory) is taken back.
  */
+#include <string.h>
+
 #include "base/tracing.h"
 #include "base/versioned.h"
 #include "exec/patch.h"
@@ -108,7 +110,7 @@ static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_nod
 }
 
 /* Other arguments for the kernel that a node has: what was checked of the kernel holds, and all has its room. */
-static bool keeps_kernel(const rondo_exec *exec, const rondo_node_params *now, const rondo_node_params *params) {
+static inline bool keeps_kernel(const rondo_exec *exec, const rondo_node_params *now, const rondo_node_params *params) {
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   if (now->kind != RONDO_NODE_KERNEL || params->kind != RONDO_NODE_KERNEL || kernel->kernel != kernel_now->kernel)
     return false;
@@ -121,27 +123,30 @@ static bool keeps_kernel(const rondo_exec *exec, const rondo_node_params *now, c
   return exec->placed == NULL && exec->patched == NULL && !rondo_peers_others_have_memory(exec->device);
 }
 
+/* Then there is no access that was not verified. */
+static inline bool keeps_pointers(const rondo_kernel_node *now, const rondo_kernel_node *then) {
+  for (size_t i = 0; i < then->arg_count; i++)
+    if (then->kernel->parameters[i].access != RONDO_ACCESS_SCALAR &&
+        memcmp(now->args[i], then->args[i], sizeof(void *)) != 0)
+      return false;
+  return true;
+}
+
 static rondo_status set_arguments(rondo_exec *exec, uint32_t place, const rondo_node_params *now,
-                                  rondo_kernel_node kernel) {
-  RONDO_TRY(rondo_grid_check(kernel.kernel->name, kernel.grid, &kernel.grid));
-  const rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = kernel};
-  if (exec->verify) RONDO_TRY(rondo_exec_verify_node(exec, place, &then));
+                                  const rondo_kernel_node *kernel) {
+  rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = *kernel};
+  const rondo_grid *grid = &kernel->grid, *grid_now = &now->as.kernel.grid;
+  if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
+    RONDO_TRY(rondo_grid_check(kernel->kernel->name, *grid, &then.as.kernel.grid));
+  if (exec->verify && !keeps_pointers(&now->as.kernel, kernel)) RONDO_TRY(rondo_exec_verify_node(exec, place, &then));
   return commit_in_place(exec, place,
                          &(rondo_lowered_node){.params = &then, .number = exec->lowering.nodes.items[place].number});
 }
 
-rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rondo_node_params *params) {
-  const char *const call = "rondo_exec_set_params";
-  RONDO_TRY(rondo_front(call, "the exec", exec));
-  if (params == NULL) return rondo_refuse_null(call, "params");
-  __builtin_prefetch(exec->executable); /* needed last */
-  uint32_t place;
-  RONDO_TRY(find_place(call, exec, node, &place));
+/* Not the usual: of another kind, or there is more to it than the driver's own parameters. */
+static __attribute__((noinline)) rondo_status set_otherwise(const char *call, rondo_exec *exec, uint32_t place,
+                                                            const rondo_node_params *params) {
   const rondo_node_params *now = rondo_exec_given_params(exec, place);
-  if (keeps_kernel(exec, now, params)) {
-    const rondo_status status = set_arguments(exec, place, now, params->as.kernel);
-    return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_fail_context(status, "%s", call);
-  }
   const uint32_t number = exec->lowering.nodes.items[place].number;
   RONDO_TRY(check_kind(call, now, params, number));
   RONDO_TRY(rondo_work_check(call, exec->device, params));
@@ -155,6 +160,19 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   const rondo_status status = rondo_fail_context(commit_one(exec, place, &then), "%s", call);
   rondo_patch_note_update(exec);
   return status;
+}
+
+rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rondo_node_params *params) {
+  const char *const call = "rondo_exec_set_params";
+  if (__builtin_expect(exec == NULL || rondo_in_callback(), 0)) return rondo_front(call, "the exec", exec);
+  if (params == NULL) return rondo_refuse_null(call, "params");
+  __builtin_prefetch(exec->executable); /* needed last */
+  uint32_t place;
+  RONDO_TRY(find_place(call, exec, node, &place));
+  const rondo_node_params *now = rondo_exec_params(exec, place);
+  if (!keeps_kernel(exec, now, params)) return set_otherwise(call, exec, place, params);
+  const rondo_status status = set_arguments(exec, place, now, &params->as.kernel);
+  return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_fail_context(status, "%s", call);
 }
 
 /* On and off ------------------------------------------------------------------------------------------------------ */
