@@ -123,6 +123,7 @@ typedef struct rondo_verifier {
   rondo_verify_order order;
 
   RONDO_ARRAY(rondo_point) points;
+  uint32_t last_point;   /* asked for: what one node writes the next mostly reads */
   uint32_t *point_table; /* a hash table of points, each plus 1 */
   size_t point_room;
   RONDO_ARRAY(uint32_t) sorted;           /* points by address */

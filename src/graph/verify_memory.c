@@ -32,18 +32,24 @@ static rondo_status grow_table(rondo_verifier *verifier) {
   return RONDO_OK;
 }
 
-static rondo_status point_at(rondo_verifier *verifier, uintptr_t address, uint32_t *out) {
+static rondo_status find_point(rondo_verifier *verifier, uintptr_t address, uint32_t *out) {
   if (2 * verifier->points.count >= verifier->point_room) RONDO_TRY(grow_table(verifier));
   size_t at = slot_of(verifier, address);
   for (; verifier->point_table[at] != 0; at = (at + 1) & (verifier->point_room - 1)) {
-    *out = verifier->point_table[at] - 1;
+    *out = verifier->last_point = verifier->point_table[at] - 1;
     if (rondo_verifier_address(verifier, *out) == address) return RONDO_OK;
   }
   const rondo_point point = {.address = address, .region = RONDO_NONE};
-  *out = (uint32_t)verifier->points.count;
+  *out = verifier->last_point = (uint32_t)verifier->points.count;
   RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->points, &point));
   verifier->point_table[at] = *out + 1;
   return RONDO_OK;
+}
+
+static inline rondo_status point_at(rondo_verifier *verifier, uintptr_t address, uint32_t *out) {
+  *out = verifier->last_point;
+  if (*out < verifier->points.count && rondo_verifier_address(verifier, *out) == address) return RONDO_OK;
+  return find_point(verifier, address, out);
 }
 
 static rondo_status boundary_at(rondo_verifier *verifier, uintptr_t address, uint32_t *out) {
