@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Wrong indices on the fake driver: looking for them costs a run no call of the driver, as kernels write them to
- * host memory; each is told once, whether its run was recorded or not, and is gone with the program that it was in.
+ * host memory; each is told once, whether its run was recorded or not, and is gone with the program that it was in
+ * (FW-1).
  */
 #include "fake_cuda/fake_fixture.h"
 
@@ -66,7 +67,7 @@ static uint64_t count_calls(rondo_compiled *compiled) {
 }
 
 /* As many as of a program that has no indices to check. */
-static void test_a_replay_costs_no_call_more(void **state) {
+static void test_fw1_a_replay_costs_no_call_more(void **state) {
   rondo_compiled *compiled = make_compiled(*state), *plain = make_plain(*state);
   write_indices(compiled, "first", 1);
   write_indices(compiled, "second", 3);
@@ -80,7 +81,7 @@ static void test_a_replay_costs_no_call_more(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_each_finding_is_told_once(void **state) {
+static void test_fw1_each_finding_is_told_once(void **state) {
   rondo_compiled *compiled = make_compiled(*state);
   for (int is_recorded = 0; is_recorded < 2; is_recorded++) {
     rondo_status (*const run)(rondo_compiled *) = is_recorded ? rondo_compiled_run : rondo_compiled_run_unrecorded;
@@ -99,7 +100,7 @@ static void test_each_finding_is_told_once(void **state) {
 }
 
 /* What was never waited for is told by the program's end, which leaves nothing. */
-static void test_the_end_tells_what_is_left(void **state) {
+static void test_fw1_the_end_tells_what_is_left(void **state) {
   const size_t before = fake->live(FAKE_CUDA_HOST_MEMORY);
   rondo_compiled *compiled = make_compiled(*state);
   assert_true(fake->live(FAKE_CUDA_HOST_MEMORY) > before);
@@ -116,7 +117,7 @@ static uint64_t host_bytes_of(const rondo_compiled *compiled) {
   return info.host_bytes;
 }
 
-static void test_cells_are_counted(void **state) {
+static void test_fw1_cells_are_counted(void **state) {
   rondo_compiled *compiled = make_compiled(*state), *plain = make_plain(*state);
   assert_true(host_bytes_of(plain) > 0);
   assert_int_equal(host_bytes_of(compiled) - host_bytes_of(plain), 2 * sizeof(uint64_t));
@@ -125,7 +126,7 @@ static void test_cells_are_counted(void **state) {
 }
 
 /* In the order in which it is taken. */
-static void test_host_memory_that_cannot_be_had_says_whose_and_what_for(void **state) {
+static void test_fw1_fw3_host_memory_that_cannot_be_had_says_whose_and_what_for(void **state) {
   static const char *const messages[] = {"memory for writes of program 'look-up' (128.0 KiB)",
                                          "host buffers of staged values of program 'look-up' (256 B)",
                                          "memory for feeding inputs of program 'look-up' (128.0 KiB)",
@@ -147,11 +148,11 @@ static void test_host_memory_that_cannot_be_had_says_whose_and_what_for(void **s
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      fake_case(test_a_replay_costs_no_call_more),
-      fake_case(test_each_finding_is_told_once),
-      fake_case(test_the_end_tells_what_is_left),
-      fake_case(test_cells_are_counted),
-      fake_case(test_host_memory_that_cannot_be_had_says_whose_and_what_for),
+      fake_case(test_fw1_a_replay_costs_no_call_more),
+      fake_case(test_fw1_each_finding_is_told_once),
+      fake_case(test_fw1_the_end_tells_what_is_left),
+      fake_case(test_fw1_cells_are_counted),
+      fake_case(test_fw1_fw3_host_memory_that_cannot_be_had_says_whose_and_what_for),
   };
   return test_main(tests);
 }
