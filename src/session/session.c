@@ -217,8 +217,8 @@ static rondo_status take_out(rondo_session *session, const char *call, const cha
   }
   (*out)->is_changing = false;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "%s: %u runs of model '%s' are out: destroy them first (rondo_model_run_destroy)", call,
-                    (*out)->runs, name);
+                    "%s: runs of model '%s' are out (%u): destroy them first (rondo_model_run_destroy)", call, name,
+                    (*out)->runs);
 }
 
 rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {
@@ -406,7 +406,7 @@ rondo_status rondo_session_destroy(rondo_session *session) {
   if (taken > 0 || runs > 0)
     return rondo_fail(
         RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-        "rondo_session_destroy: %u tickets and %u runs are out: wait for the first (rondo_ticket_wait) and "
+        "rondo_session_destroy: tickets (%u) or runs (%u) are out: wait for the first (rondo_ticket_wait) and "
         "destroy the others (rondo_model_run_destroy)",
         taken, runs);
   return free_session(session);

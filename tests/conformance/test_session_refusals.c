@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ * What a session says of calls that cannot be (SE-1, SE-6, SE-8, SE-11): which model, stream, graph or request, and
+ * what to do instead. The session serves a moment later as before.
+ */
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "support/test_session.h"
+
+#define assert_refused(call, code, why, text) \
+  do {                                        \
+    assert_error((call), code, why);          \
+    assert_message(text);                     \
+  } while (0)
+
+static const size_t sizes[] = {64, 16};
+
+static rondo_session *open_session(const test_fixture *t) {
+  rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = 2, .max_queue = 2});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  return session;
+}
+
+static rondo_session *open_captured(const test_fixture *t) {
+  rondo_session *session = open_session(t);
+  test_scorer_capture(session, "scorer", sizes, 2);
+  return session;
+}
+
+/* It serves as if nothing had been. */
+static void close_session(rondo_session *session) {
+  static test_request r;
+  (void)test_request_run(session, "scorer", &r, 5, RONDO_WAY_AUTO);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Models ---------------------------------------------------------------------------------------------------------- */
+
+static void test_se6_sessions(void **state) {
+  const test_fixture *t = *state;
+  rondo_session *session = NULL;
+  assert_refused(rondo_session_create(t->device, &(rondo_session_options){.streams = 17}, &session),
+                 RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                 "streams of rondo_session_options is 17, at most 16");
+  assert_null(session);
+}
+
+static void test_se6_models(void **state) {
+  rondo_session *session = open_session(*state);
+  const rondo_model_options scorer = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer};
+  rondo_model_options many = scorer;
+  many.max_sizes = 65;
+  assert_refused(rondo_session_add_model(session, "other", &many), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                 "65 sizes, more than 64");
+  assert_refused(rondo_session_add_model(session, "scorer", &scorer), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_DUPLICATE_NAME, "the session has a model 'scorer' already");
+  assert_refused(rondo_session_remove_model(session, "other"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                 "the session has no model 'other'");
+  close_session(session);
+}
+
+static rondo_status do_nothing(rondo_call *call, void *user) {
+  (void)call;
+  (void)user;
+  return RONDO_OK;
+}
+
+/* A function of a number and a number, but for what a row says is wrong. */
+static void test_se6_functions(void **state) {
+  static const rondo_row_value number = {.name = "x", .type = RONDO_F32},
+                               cube = {.name = "x", .type = RONDO_F32, .rank = RONDO_TREE_MAX_RANK};
+  static const float constant = 1;
+  static const rondo_host_range empty = {.address = &constant};
+  static const rondo_placement_rule rule = {.operator_name = "embedding"};
+  const rondo_model_options whole = {RONDO_MODEL_OPTIONS_INIT, .body = do_nothing, .inputs = &number,
+                                     .input_count = 1,         .outputs = &number, .output_count = 1};
+  rondo_model_options both = whole, none = whole, deep = whole, vague = whole, divided = whole;
+  both.build = test_build_scorer;
+  none.output_count = 0;
+  deep.inputs = &cube;
+  vague.constants = &empty;
+  vague.constant_count = 1;
+  divided.rules = &rule;
+  divided.rule_count = 1;
+  const struct {
+    const rondo_model_options *options;
+    rondo_reason reason;
+    const char *said;
+  } rows[] = {
+      {&both, RONDO_REASON_BAD_OPTIONS, "or a function, with `body`, not both"},
+      {&none, RONDO_REASON_OUT_OF_RANGE, "a function of 0 outputs: from 1 to 64"},
+      {&deep, RONDO_REASON_SHAPE, "'x' has rows of rank 8, below 8, and of type"},
+      {&vague, RONDO_REASON_BAD_SIZE, "constant 0 has no bytes"},
+      {&divided, RONDO_REASON_BAD_OPTIONS, "a function is not divided"},
+  };
+  rondo_session *session = open_session(*state);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    assert_refused(rondo_session_add_model(session, "function", rows[i].options), RONDO_INVALID_ARGUMENT,
+                   rows[i].reason, rows[i].said);
+  assert_ok(rondo_session_add_model(session, "function", &whole));
+  rondo_model_bytes bytes = {.struct_size = sizeof bytes};
+  assert_refused(rondo_session_plan(session, "function", sizes, 2, &bytes), RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+                 "model 'function' is a function: what it takes is known when it has run");
+  assert_refused(rondo_session_write(session, "function", "w", &constant, sizeof constant), RONDO_NOT_FOUND,
+                 RONDO_REASON_UNKNOWN_NAME, "model 'function' is a function, whose states are its own");
+  close_session(session);
+}
+
+static void test_se9_divided_models(void **state) {
+  const test_fixture *t = *state;
+  rondo_device *other = NULL;
+  assert_ok(rondo_device_open("cpu:1", NULL, &other));
+  rondo_device *const devices[] = {other, t->device};
+  const rondo_placement_rule rule = {.operator_name = "embedding", .place = 1};
+  const rondo_model_options wrong = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer,
+                                     .devices = devices,       .device_count = 2,
+                                     .rules = &rule,           .rule_count = 1},
+                            nowhere = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .rules = &rule,
+                                       .rule_count = 1};
+  rondo_session *session = open_session(t);
+  assert_refused(rondo_session_add_model(session, "divided", &wrong), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                 "the first of the devices is 'cpu:1', and the session's is");
+  assert_refused(rondo_session_add_model(session, "divided", &nowhere), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_BAD_OPTIONS, "1 rules, and no devices that they could place operators on");
+  close_session(session);
+  assert_ok(rondo_device_close(other));
+}
+
+/* Capturing ------------------------------------------------------------------------------------------------------- */
+
+static void test_se1_capturing(void **state) {
+  rondo_session *session = open_session(*state);
+  static test_request r;
+  rondo_stream *stream = NULL;
+  test_request_fill(&r, 16, 1);
+  r.request.way = RONDO_WAY_RECORDED;
+  assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
+                 "model 'scorer' has no graph for 16 rows: capture it");
+  assert_refused(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
+                 RONDO_REASON_NOT_CAPTURED, "model 'scorer' has no graphs, or is changing");
+  assert_refused(rondo_session_capture_end(session), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
+                 "the session is not in capture mode");
+  assert_ok(rondo_session_capture_begin(session, "scorer"));
+  assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_INVALID_STATE,
+                 RONDO_REASON_ALREADY_CAPTURED, "graph 0 of model 'scorer' is of 16 rows");
+  assert_refused(rondo_session_capture_begin(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+                 "the session is in capture mode");
+  assert_refused(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
+                 RONDO_REASON_ALREADY_CAPTURING, "which records on every stream: end that first");
+  assert_refused(rondo_session_remove_model(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+                 "model 'scorer' is being captured or changed: end that first");
+  assert_ok(rondo_session_capture_end(session));
+  close_session(session);
+}
+
+static void test_se7_sizes_and_plans(void **state) {
+  static const size_t twice[] = {16, 16}, empty[] = {16, 0};
+  rondo_session *session = open_session(*state);
+  rondo_model_bytes bytes = {.struct_size = sizeof bytes};
+  const double times[] = {2, 1};
+  const char *const said = "2 sizes: from 1 to 64 of them, each above 0, and none twice";
+  assert_refused(rondo_session_plan(session, "scorer", twice, 2, &bytes), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                 said);
+  assert_refused(rondo_session_plan(session, "scorer", empty, 2, &bytes), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                 said);
+  assert_refused(rondo_session_capture(session, "scorer"), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
+                 "model 'scorer' has no history to choose sizes for");
+  test_scorer_capture(session, "scorer", sizes, 2);
+  assert_refused(rondo_session_plan(session, "scorer", sizes, 2, &bytes), RONDO_INVALID_STATE,
+                 RONDO_REASON_ALREADY_CAPTURED, "model 'scorer' has 2 graphs: rondo_session_get_model_info says");
+  assert_refused(rondo_session_capture(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
+                 "model 'scorer' has 2 graphs: destroy them first");
+  assert_refused(rondo_session_set_times(session, "scorer", times, NULL, 1, 1), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OUT_OF_RANGE, "1 times for the 2 graphs of model 'scorer', each above 0");
+  close_session(session);
+}
+
+/* By hand --------------------------------------------------------------------------------------------------------- */
+
+static void test_se6_streams_by_hand(void **state) {
+  rondo_session *session = open_captured(*state);
+  rondo_stream *stream = NULL;
+  const void *data = NULL;
+  assert_refused(rondo_session_launch(session, "scorer", 0, 1), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+                 "stream 1 was not taken (rondo_session_take_stream)");
+  assert_refused(rondo_session_give_stream(session, 1), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+                 "stream 1 was not taken, or is given already");
+  assert_ok(rondo_session_take_stream(session, "scorer", 1, &stream));
+  assert_refused(rondo_session_take_stream(session, "scorer", 1, &stream), RONDO_INVALID_STATE,
+                 RONDO_REASON_STILL_IN_USE, "stream 1 is taken already");
+  assert_refused(rondo_session_get_result(session, "scorer", 1, 0, &data), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+                 "nothing of model 'scorer' was launched on stream 1");
+  assert_refused(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                 "a stream is taken: give it back first (rondo_session_give_stream)");
+  assert_ok(rondo_session_give_stream(session, 1));
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se6_writes(void **state) {
+  rondo_session *session = open_captured(*state);
+  const float x = 0;
+  assert_refused(rondo_session_write(session, "scorer", "x", &x, sizeof x), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                 "'x' is an input of model 'scorer', not a state");
+  close_session(session);
+}
+
+/* Requests -------------------------------------------------------------------------------------------------------- */
+
+static void test_se8_requests(void **state) {
+  rondo_session *session = open_captured(*state);
+  static test_request r;
+  uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
+  rondo_way way;
+  double us;
+  test_request_fill(&r, 8, 1);
+  rondo_request empty = r.request, few = r.request, many = r.request, vast = r.request, strange = r.request;
+  empty.rows = 0;
+  few.input_count = 1;
+  many.output_count = 2;
+  vast.rows = SIZE_MAX;
+  strange.way = RONDO_WAY_SPLIT;
+  const struct {
+    const rondo_request *request;
+    rondo_reason reason;
+    const char *said;
+  } rows[] = {
+      {&empty, RONDO_REASON_SHAPE, "rondo_session_run: a request of no rows"},
+      {&few, RONDO_REASON_ARGUMENT_COUNT, "model 'scorer' has 2 inputs, not 1"},
+      {&many, RONDO_REASON_ARGUMENT_COUNT, "model 'scorer' has 1 output, not 2"},
+      {&vast, RONDO_REASON_SHAPE, "have more bytes than there are"},
+      {&strange, RONDO_REASON_OUT_OF_RANGE, "way 2 is not one to ask for"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    assert_refused(rondo_session_run(session, "scorer", rows[i].request, NULL), RONDO_INVALID_ARGUMENT, rows[i].reason,
+                   rows[i].said);
+  assert_refused(rondo_session_decide(session, "scorer", 0, &way, parts, &count, &us), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_SHAPE, "rondo_session_decide: a request of no rows");
+  close_session(session);
+}
+
+/* While both streams are taken, two wait, and there is no room for a third. */
+static void test_se8_tickets(void **state) {
+  rondo_session *session = open_captured(*state);
+  static test_request r[3];
+  rondo_stream *stream = NULL;
+  rondo_ticket tickets[3];
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_take_stream(session, "scorer", i, &stream));
+  for (size_t i = 0; i < 3; i++) test_request_fill(&r[i], 8, i);
+  r[1].request.deadline_us = 1;
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_submit(session, "scorer", &r[i].request, &tickets[i]));
+  assert_refused(rondo_session_submit(session, "scorer", &r[2].request, &tickets[2]), RONDO_LIMIT_EXCEEDED,
+                 RONDO_REASON_NONE,
+                 "2 requests wait or run already (rondo_session_options.max_queue): try again later");
+  rondo_ticket_cancel(tickets[0]);
+  assert_refused(rondo_ticket_wait(tickets[0], NULL), RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
+                 "the request of 8 rows for model 'scorer' was cancelled");
+  assert_refused(rondo_ticket_wait(tickets[1], NULL), RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                 "a request of 8 rows for model 'scorer' had not begun to run by its deadline");
+  assert_refused(rondo_ticket_wait(tickets[1], NULL), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET,
+                 "the ticket was waited for already: a ticket is waited for once");
+  assert_refused(rondo_ticket_query(tickets[1]), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET,
+                 "the ticket was waited for already");
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_give_stream(session, i));
+  close_session(session);
+}
+
+static void test_se6_runs(void **state) {
+  rondo_session *session = open_captured(*state);
+  rondo_model_run *run = NULL;
+  static test_request r;
+  test_request_fill(&r, 8, 1);
+  assert_ok(rondo_model_run_create(session, "scorer", &run));
+  assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+                 "a run of model 'scorer' has no rows: rondo_model_run_reshape first");
+  assert_refused(rondo_model_run_reshape(run, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "a run of no rows");
+  assert_ok(rondo_model_run_reshape(run, 8));
+  assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+                 "has nowhere to find and leave them: rondo_model_run_bind first");
+  assert_ok(rondo_model_run_bind(run, r.inputs, r.outputs));
+  assert_ok(rondo_model_run_invoke(run, NULL));
+  assert_refused(rondo_session_remove_model(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                 "runs of model 'scorer' are out (1): destroy them first (rondo_model_run_destroy)");
+  assert_refused(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                 "tickets (0) or runs (1) are out");
+  assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+                 "the session takes no more requests");
+  rondo_model_run_destroy(run);
+  assert_ok(rondo_session_destroy(session));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_se6_sessions),        test_case(test_se6_models),    test_case(test_se6_functions),
+      test_case(test_se9_divided_models),  test_case(test_se1_capturing), test_case(test_se7_sizes_and_plans),
+      test_case(test_se6_streams_by_hand), test_case(test_se6_writes),    test_case(test_se8_requests),
+      test_case(test_se8_tickets),         test_case(test_se6_runs),
+  };
+  return test_main(tests);
+}
