@@ -80,7 +80,7 @@ grep -Eq '^[0-9]+ more not shown' out || die "no word on the rest: $(cat out)"
 # No graph.
 fails 1 'missing: No such file' check missing
 printf '' >empty
-fails 1 'empty: is empty' check empty
+fails 1 'empty: the file is empty' check empty
 head -c 200 fine.json >shortened
 fails 1 'shortened: .*line' check shortened
 graph "$alloc" "$(free_node 1 7)" >lost.json

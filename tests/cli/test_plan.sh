@@ -135,9 +135,9 @@ bad 1 'id,lower,upper,size,\xff\033[2J\xc3\n' "'\\\\xff\\\\x1b\\[2J\\\\xc3' is n
 bad 2 "${head_line}a,0,1,\xc2\x9b1\n" "size is '\\\\xc2\\\\x9b1'"
 bad 2 "${head_line}a,0,1,\xc3\xbc\n" "size is '$(printf '\xc3\xbc')'"
 printf '' >empty.csv
-fails 1 'empty.csv: is empty' plan empty.csv
+fails 1 'empty.csv: the file is empty' plan empty.csv
 printf '\n\n' >blank.csv
-fails 1 'blank.csv: is empty' plan blank.csv
+fails 1 'blank.csv: the file is empty' plan blank.csv
 fails 1 'missing: No such file or directory' plan missing
 fails 1 'Is a directory' plan .
 fails 1 'no regular file' plan few.csv --svg .

@@ -79,7 +79,7 @@ printf 'x' >one
 printf '%12s' x >twelve
 printf '%100s' '' >same
 fails 1 'missing: No such file or directory' train missing
-fails 1 'empty: is empty' train empty
+fails 1 'empty: the file is empty' train empty
 fails 1 'one: 1 byte is too few' train one --context 4
 fails 1 'twelve: 12 bytes are too few; a context of 12 needs at least 13' train twelve --context 12
 fails 1 'same: all its bytes are the same' train same

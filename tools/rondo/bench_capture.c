@@ -30,7 +30,7 @@ static const option_row rows[] = {
     OPTION_ROW_DEVICE(capture_settings),
     {"model", "NAME", OPTION_TEXT, OFFSET(model), 0, 0, "network to capture: dense or recommender"},
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "graphs of each model on a stream"},
-    {"rows", "N", OPTION_COUNT, OFFSET(rows), RONDO_SESSION_MAX_SIZES, 100000, "rows of the largest"},
+    {"rows", "N", OPTION_COUNT, OFFSET(rows), RONDO_SESSION_MAX_SIZES, 100000, "rows of the largest graph"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams of each session"},
     {"rounds", "N", OPTION_COUNT, OFFSET(rounds), 1, 1000, "how often each is timed"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
@@ -41,7 +41,7 @@ static const option_table table = {
     .command = "rondo bench capture",
     .description =
         "Captures one, two and four models, one after the other and at once, each in a session and a thread of its\n"
-        "own. Scaling is the time of the first over that of the second, at the median.",
+        "own. Scaling is the median time of the first divided by that of the second.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

@@ -27,17 +27,17 @@ static const change_settings defaults = {.device = "cpu", .nodes = 1000, .second
 static const option_row rows[] = {
     OPTION_ROW_DEVICE(change_settings),
     {"nodes", "N", OPTION_COUNT, OFFSET(nodes), 1, 100000, "kernels of a graph"},
-    OPTION_ROW_SECONDS(change_settings, "time to measure for, about"),
+    OPTION_ROW_SECONDS(change_settings, "about how long to measure"),
     OPTION_ROW_JSON(change_settings),
 };
 
 static const option_table table = {
     .command = "rondo bench change",
     .description =
-        "Measures what it costs the host, of graphs that are a line of kernels: to make one node by node and\n"
-        "instantiate it; to update an exec by a graph with other arguments in every node; to patch one node's\n"
-        "arguments and launch; and to launch alone. On a CUDA device the same is measured of the driver without\n"
-        "Rondo, in turns. Times are microseconds, medians with minimum and maximum.",
+        "Measures, for graphs that are a line of kernels, what it costs the host to make one node by node and\n"
+        "instantiate it, to update an exec from a graph with different arguments in every node, to patch one\n"
+        "node's arguments and launch, and only to launch. On a CUDA device the same is measured in the bare\n"
+        "driver, in alternation. Times are microseconds: medians, with minimum and maximum.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

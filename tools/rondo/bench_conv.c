@@ -32,21 +32,20 @@ static const option_row rows[] = {
     OPTION_ROW_DEVICE(conv_settings),
     {"type", "TYPE", OPTION_TEXT, OFFSET(type), 0, 0, "type of the numbers: f32, bf16 or f16"},
     {"tf32", NULL, OPTION_FLAG, OFFSET(tf32), 0, 0, "let cuDNN use TF32 for f32"},
-    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 4096, "images of the large cases"},
-    {"most", "N", OPTION_COUNT, OFFSET(most), 1, 1e9, "millions of multiplications of the largest case"},
-    OPTION_ROW_SECONDS(conv_settings, "time to measure for, about"),
+    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 4096, "images in the large cases"},
+    {"most", "N", OPTION_COUNT, OFFSET(most), 1, 1e9, "millions of multiplications in the largest case"},
+    OPTION_ROW_SECONDS(conv_settings, "about how long to measure"),
     OPTION_ROW_JSON(conv_settings),
 };
 
 static const option_table table = {
     .command = "rondo bench conv",
     .description =
-        "Measures convolutions, their gradients of the input and of the weights, made by cuDNN and by own kernels, in\n"
-        "turns: those of a ResNet-50, one with a group for each channel, and small ones. Each is a recorded program;\n"
-        "with a gradient there is one kernel more, which makes what is differentiated. Times are microseconds of one "
-        "of\n"
-        "several runs, one behind the other, medians. What cuDNN has no way for, or is too small for it\n"
-        "(RONDO_CUDNN_LEAST), is marked.",
+        "Measures convolutions, and their gradients of the input and of the weights, made by cuDNN and by Rondo's\n"
+        "own kernels, in alternation: those of a ResNet-50, one with a group for each channel, and small ones.\n"
+        "Each is a recorded program; with a gradient it has one more kernel, which computes what is\n"
+        "differentiated. Times are microseconds of one of several runs in a row, medians. Cases that cuDNN cannot\n"
+        "do, or that are too small for it (RONDO_CUDNN_LEAST), are marked.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

@@ -33,20 +33,20 @@ static const copies_settings defaults = {.device = "cuda:0", .most = 64 << 20, .
 static const option_row rows[] = {
     OPTION_ROW_DEVICE(copies_settings),
     {"most", "BYTES", OPTION_COUNT, OFFSET(most), 64, 1 << 30, "bytes of the largest input"},
-    {"unaligned", "BYTES", OPTION_COUNT, OFFSET(unaligned), 0, 255, "how far inputs are behind an aligned address"},
-    {"host", NULL, OPTION_FLAG, OFFSET(host), 0, 0, "inputs are in page-locked memory of the host"},
-    OPTION_ROW_SECONDS(copies_settings, "time to measure for, about"),
+    {"unaligned", "BYTES", OPTION_COUNT, OFFSET(unaligned), 0, 255, "how far inputs are from an aligned address"},
+    {"host", NULL, OPTION_FLAG, OFFSET(host), 0, 0, "put the inputs in page-locked host memory"},
+    OPTION_ROW_SECONDS(copies_settings, "about how long to measure"),
     OPTION_ROW_JSON(copies_settings),
 };
 
 static const option_table table = {
     .command = "rondo bench copies",
     .description =
-        "Measures on a CUDA device what it costs to launch a graph whose 1 to 16 inputs of 64 bytes to 64 MiB are\n"
-        "elsewhere each time and are copied to where it has them: by copies that are queued before the launch, by one\n"
-        "kernel that is, and by one kernel in the graph that is told the addresses, as a list of parameters or as a\n"
-        "buffer. It is the driver that is measured, without Rondo. Times are microseconds, medians; 'added' is what\n"
-        "comes on top of the launch of the graph alone.",
+        "Measures, on a CUDA device, what it costs to launch a graph whose 1 to 16 inputs of 64 bytes to 64 MiB\n"
+        "are somewhere else each time and are copied to where the graph expects them: by copies that are queued\n"
+        "before the launch, by one kernel that is queued before it, and by one kernel in the graph that is told\n"
+        "the addresses, as a list of parameters or as a buffer. Only the driver is measured, without Rondo. Times\n"
+        "are microseconds, medians; 'added' is what comes on top of launching the graph alone.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

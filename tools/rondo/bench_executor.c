@@ -34,26 +34,25 @@ static const option_row rows[] = {
     {"rows", "N", OPTION_COUNT, OFFSET(rows), 1, 1 << 20, "rows of a request of the recommenders"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 1 << 24, "rows of each of their tables"},
     {"branches", "N", OPTION_COUNT, OFFSET(branches), 1, 256, "independent branches"},
-    {"length", "N", OPTION_COUNT, OFFSET(length), 1, 64, "products in each"},
+    {"length", "N", OPTION_COUNT, OFFSET(length), 1, 64, "products in each branch"},
     {"width", "N", OPTION_COUNT, OFFSET(width), 1, 1024, "rows and columns of their matrices"},
     {"threads", "N", OPTION_COUNT, OFFSET(threads), 0, RONDO_EXECUTOR_MAX_THREADS,
      "threads of the executor; 0 chooses"},
     {"expensive", "US", OPTION_REAL, OFFSET(expensive_us), 0, 1e6,
-     "microseconds from which on an operator is expensive; 0: 20"},
+     "microseconds from which an operator counts as expensive; 0: 20"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
-    OPTION_ROW_SECONDS(executor_settings, "time to measure for, about"),
+    OPTION_ROW_SECONDS(executor_settings, "about how long to measure"),
     OPTION_ROW_JSON(executor_settings),
 };
 
 static const option_table table = {
     .command = "rondo bench executor",
     .description =
-        "Measures runs of programs that are not recorded, operator by operator in a line and by an executor, beside\n"
-        "recorded ones, in turns: the recommender that rondo serve serves, the same with a look-up of its own for "
-        "each\n"
-        "table, and independent branches of matrix products. Says what the host spends on a run and how long it takes\n"
-        "until it is done, in microseconds, medians; which way is taken when it is left to the library; what the\n"
-        "executor did in a run; and whether all ways gave the same bits.",
+        "Measures runs of programs that are not recorded, operator by operator in a line and by an executor,\n"
+        "beside recorded runs, in alternation: the recommender that 'rondo serve' serves, the same with a separate\n"
+        "look-up for each table, and independent branches of matrix products. It gives the time that the host\n"
+        "spends on a run and the time until it is done, in microseconds, medians; which way the library chooses\n"
+        "when it is left to it; what the executor did in a run; and whether all ways gave the same bits.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

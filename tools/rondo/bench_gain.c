@@ -25,18 +25,17 @@ static const gain_settings defaults = {.device = "cpu", .seconds = 5};
 
 static const option_row rows[] = {
     OPTION_ROW_DEVICE(gain_settings),
-    OPTION_ROW_SECONDS(gain_settings, "time to measure for, about"),
+    OPTION_ROW_SECONDS(gain_settings, "about how long to measure"),
     OPTION_ROW_JSON(gain_settings),
 };
 
 static const option_table table = {
     .command = "rondo bench gain",
     .description =
-        "Predicts what recording gains, from the times of un-recorded runs and what the device's launches cost, and\n"
-        "then records and measures it: for 1 to 256 kernels in a line, of 256 to 16 Mi elements each. A gain is the "
-        "time\n"
-        "un-recorded over the time recorded, until the work is done; saved is the share of the host's time that is\n"
-        "saved. Times are microseconds, medians.",
+        "Predicts what recording gains, from the times of un-recorded runs and the cost of the device's launches,\n"
+        "and then records and measures it: for 1 to 256 kernels in a line, of 256 to 16 Mi elements each. The gain\n"
+        "is the time un-recorded divided by the time recorded, until the work is done; saved is the share of the\n"
+        "host's time that is saved. Times are microseconds, medians.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

@@ -38,27 +38,27 @@ static const gpt_settings defaults = {.device = "cpu",
 
 static const option_row rows[] = {
     OPTION_ROW_DEVICE(gpt_settings),
-    {"type", "TYPE", OPTION_TEXT, OFFSET(type), 0, 0, "what is computed in: f32, bf16 or f16; parameters are f32"},
-    {"tf32", NULL, OPTION_FLAG, OFFSET(tf32), 0, 0, "let products of f32 by cuBLASLt use TF32"},
+    {"type", "TYPE", OPTION_TEXT, OFFSET(type), 0, 0, "type to compute in: f32, bf16 or f16; parameters are f32"},
+    {"tf32", NULL, OPTION_FLAG, OFFSET(tf32), 0, 0, "let cuBLASLt use TF32 for products of f32"},
     {"context", "N", OPTION_COUNT, OFFSET(context), 1, MODEL_MAX_CONTEXT, "tokens that the model sees"},
-    {"layers", "N", OPTION_COUNT, OFFSET(layers), 1, 64, "blocks"},
-    {"width", "N", OPTION_COUNT, OFFSET(width), 1, 4096, "numbers that stand for a token"},
-    {"heads", "N", OPTION_COUNT, OFFSET(heads), 1, 64, "heads of attention in a block"},
-    {"vocabulary", "N", OPTION_COUNT, OFFSET(vocabulary), 2, 256, "different tokens"},
+    {"layers", "N", OPTION_COUNT, OFFSET(layers), 1, 64, "number of blocks"},
+    {"width", "N", OPTION_COUNT, OFFSET(width), 1, 4096, "size of the vector that stands for a token"},
+    {"heads", "N", OPTION_COUNT, OFFSET(heads), 1, 64, "attention heads in a block"},
+    {"vocabulary", "N", OPTION_COUNT, OFFSET(vocabulary), 2, 256, "number of different tokens"},
     {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 16, "rows of tokens in a step"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
-    OPTION_ROW_SECONDS(gpt_settings, "time to measure for, about"),
+    OPTION_ROW_SECONDS(gpt_settings, "about how long to measure"),
     OPTION_ROW_JSON(gpt_settings),
 };
 
 static const option_table table = {
     .command = "rondo bench gpt",
     .description =
-        "Measures a training step (forward, loss, backward, AdamW) of a gpt on random tokens: replayed as one graph,\n"
-        "and kernel by kernel, in turns on the same memory. Says what the host spends on a step and how long it takes\n"
-        "until it is done, in microseconds, medians with minimum and maximum; the memory that it takes, beside what "
-        "it\n"
-        "needs at least; its kernels by name; and whether both ways gave the same losses bit for bit.",
+        "Measures a training step (forward, loss, backward, AdamW) of a gpt on random tokens: replayed as one\n"
+        "graph, and kernel by kernel, in alternation on the same memory. It gives the time that the host spends on\n"
+        "a step and the time until it is done, in microseconds: medians, with minimum and maximum; the memory that\n"
+        "it takes, beside what it needs at least; its kernels by name; and whether both ways gave the same losses\n"
+        "bit for bit.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

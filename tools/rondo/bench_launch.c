@@ -33,10 +33,10 @@ static const launch_settings defaults = {.device = "cpu", .seconds = 5};
 
 static const option_row rows[] = {
     OPTION_ROW_DEVICE(launch_settings),
-    OPTION_ROW_SECONDS(launch_settings, "time to measure for, about; twice on CUDA"),
+    OPTION_ROW_SECONDS(launch_settings, "about how long to measure; twice on CUDA"),
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
     {"launches", "N", OPTION_COUNT, OFFSET(launches), 0, SAMPLE_CAPACITY,
-     "launches to compare with the bare driver's, a shape; 0: as time allows"},
+     "launches of each shape to compare with the bare driver's; 0: as time allows"},
     OPTION_ROW_JSON(launch_settings),
 };
 
@@ -44,15 +44,14 @@ static const option_table table = {
     .command = "rondo bench launch",
     .description =
         "Measures what it costs to launch empty kernels: 32 in a straight line, in two branches, and as a fork and\n"
-        "join (1 + 30 + 1), and straight lines of 320 and 3200, handed to streams node by node (two streams for the\n"
-        "branches, thirty for the fork) and as one graph captured from the same calls; beside them one thread that\n"
-        "calls the same functions in a loop, which is the limit, and the table for an A100 of the document that\n"
-        "Rondo goes back to (J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021).\n"
-        "Then the launch call alone for 32 and for 10,000 nodes, and from 1, 2, 4 and 8 threads at once. On a CUDA "
-        "device\n"
-        "the same calls are measured of the driver without Rondo.\n\n"
-        "Times are microseconds, medians with minimum and maximum. host: the calls that hand the work over; device:\n"
-        "between events before and behind it; total: until the stream is synchronized.",
+        "join (1 + 30 + 1), and straight lines of 320 and 3200. Each is handed to streams node by node (two\n"
+        "streams for the branches, thirty for the fork) and launched as one graph captured from the same calls.\n"
+        "Beside them stand one thread that calls the same functions in a loop, which is the limit, and figures\n"
+        "published for an A100 (J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021). Then the launch call alone\n"
+        "is measured, for 32 and for 10,000 nodes, and from 1, 2, 4 and 8 threads at once. On a CUDA device the\n"
+        "same calls are measured in the bare driver, without Rondo.\n\n"
+        "Times are microseconds: medians, with minimum and maximum. host: the calls that hand the work over;\n"
+        "device: between events before and after it; total: until the stream is synchronized.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

@@ -30,16 +30,16 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo bench memory",
     .operand = "FILE",
-    .operand_help = "lines of id,lower,upper,size under these names; '-' is standard input",
+    .operand_help = "lines of id,lower,upper,size below a line that names them; '-' is standard input",
     .description =
-        "Makes a graph of allocs and frees in the order of the buffers' lifetimes, each written by a kernel, and\n"
-        "measures the bytes that it holds, and what it costs the host to instantiate it, to launch it for the first\n"
-        "time, again, and on two streams in turn. Ways: online (addresses given as nodes are made), profiled "
-        "(recorded\n"
-        "again with the profile of the first graph), relocated (placed when instantiated) and, on a CUDA device,\n"
-        "driver: the same captured without Rondo, as the driver's own memory nodes.\n\n"
-        "The bound is the most bytes that live at once. Times are microseconds, medians; remaps: how often a round's\n"
-        "later launches mapped memory again.",
+        "Makes a graph of allocs and frees in the order of the buffers' lifetimes, each written by a kernel.\n"
+        "Measures the bytes that the graph holds, and what it costs the host to instantiate it, to launch it for\n"
+        "the first time, again, and on two streams in turn. The ways are: online (addresses are given as nodes are\n"
+        "made), profiled (recorded again with the profile of the first graph), relocated (placed when\n"
+        "instantiated) and, on a CUDA device, driver: the same captured without Rondo, as the driver's own memory\n"
+        "nodes.\n\n"
+        "The bound is the most bytes that live at once. Times are microseconds, medians; remaps counts how often a\n"
+        "round's later launches mapped memory again.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

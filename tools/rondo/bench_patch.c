@@ -33,17 +33,18 @@ static const patch_settings defaults = {.device = "cpu", .nodes = 32, .seconds =
 static const option_row rows[] = {
     OPTION_ROW_DEVICE(patch_settings),
     {"nodes", "N", OPTION_COUNT, OFFSET(nodes), PATCH_MOST_READERS, 100000, "kernels of a graph"},
-    OPTION_ROW_SECONDS(patch_settings, "time to measure for, about"),
+    OPTION_ROW_SECONDS(patch_settings, "about how long to measure"),
     OPTION_ROW_JSON(patch_settings),
 };
 
 static const option_table table = {
     .command = "rondo bench patch",
     .description =
-        "Measures what it costs to launch a line of kernels, which read eight inputs, with one of them at another\n"
-        "address: to patch that into the 1 to 16 kernels that read it, or to copy 4 KiB to 4 MiB to where the input\n"
-        "was; and from how many readers on copying costs less. On a CUDA device the same is measured of the driver\n"
-        "without Rondo, in turns. Times are microseconds, medians with minimum and maximum.",
+        "Measures what it costs to launch a line of kernels, which read eight inputs, when one of the inputs is at\n"
+        "another address: by patching the address into the 1 to 16 kernels that read it, or by copying 4 KiB to 4\n"
+        "MiB to where the input was. It also gives the number of readers from which copying is cheaper. On a CUDA\n"
+        "device the same is measured in the bare driver, in alternation. Times are microseconds: medians, with\n"
+        "minimum and maximum.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

@@ -37,23 +37,24 @@ static const option_row rows[] = {
     {"nodes", "N", OPTION_COUNT, OFFSET(nodes), TREE_FEWEST_NODES, 100000, "kernels of a function"},
     {"shapes", "N", OPTION_COUNT, OFFSET(shapes), 1, 1000, "shapes that one function is recorded for"},
     {"buffers", "FILE", OPTION_TEXT, OFFSET(buffers), 0, 0,
-     "lines of id,lower,upper,size: the memory of a path that allocates so"},
-    {"parts", "N", OPTION_COUNT, OFFSET(parts), 1, 64, "functions that this path has"},
-    OPTION_ROW_SECONDS(tree_settings, "time to measure calls for, about"),
+     "lifetimes of a path's memory, as for rondo plan; without it no path is measured"},
+    {"parts", "N", OPTION_COUNT, OFFSET(parts), 1, 64, "functions of this path"},
+    OPTION_ROW_SECONDS(tree_settings, "about how long to measure calls"),
     OPTION_ROW_JSON(tree_settings),
 };
 
 static const option_table table = {
     .command = "rondo bench tree",
     .description =
-        "Measures what a replayed call of a function costs: a line of kernels that read eight inputs, of which none,\n"
-        "one or four are at another address each time, which is patched into their readers, or copied. Beside it the\n"
-        "same work is launched without a tree and, on a CUDA device, by the driver without Rondo, in turns. Times are\n"
-        "microseconds, medians with minimum and maximum; 'added' is what comes on top of the launch.\n\n"
-        "Then the memory of trees: of one function that is recorded for many shapes of its input, and of a path of\n"
-        "functions that allocate as a list of buffers does: as first recorded, planned from its warm-up; with each\n"
-        "function recorded by itself, as behind a reset; and planned again. The bound is the most bytes that live at\n"
-        "once.",
+        "Measures what a replayed call of a function costs: a line of kernels that read eight inputs, of which\n"
+        "none, one or four are at another address each time. The address is patched into their readers, or the\n"
+        "input is copied. The same work is also launched without a tree and, on a CUDA device, in the bare driver,\n"
+        "in alternation. Times are microseconds: medians, with minimum and maximum; 'added' is what comes on top\n"
+        "of the launch.\n\n"
+        "Then it measures the memory of trees: of one function that is recorded for many shapes of its input, and\n"
+        "of a path of functions that allocate in the way a list of buffers says: as first recorded, planned from\n"
+        "its warm-up; with each function recorded on its own, as after a reset; and planned again. The bound is\n"
+        "the most bytes that live at once.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

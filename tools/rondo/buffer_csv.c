@@ -122,7 +122,7 @@ static int read_header(csv_reader *r) {
   for (size_t c = 0; c < COLUMNS; c++) r->columns[c] = MOST_FIELDS;
   if (r->end - r->at >= 3 && memcmp(r->at, "\xEF\xBB\xBF", 3) == 0) r->at += 3;
   if (next_line(r, &more) != TOOL_OK) return TOOL_FAILURE;
-  if (!more) return tool_fail("%s: is empty; its first line is to be id,lower,upper,size", r->name);
+  if (!more) return tool_fail("%s: the file is empty; its first line must be id,lower,upper,size", r->name);
   for (size_t i = 0; i < r->field_count; i++) {
     if (take_column(r, i) != TOOL_OK) return TOOL_FAILURE;
   }

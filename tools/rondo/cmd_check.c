@@ -20,7 +20,7 @@ typedef struct check_settings {
 static const check_settings defaults = {.most = 100};
 
 static const option_row rows[] = {
-    {"most", "N", OPTION_COUNT, offsetof(check_settings, most), 1, 1e6, "print N findings at most"},
+    {"most", "N", OPTION_COUNT, offsetof(check_settings, most), 1, 1e6, "print at most N findings"},
     {"no-warnings", NULL, OPTION_FLAG, offsetof(check_settings, no_warnings), 0, 0, "leave warnings out"},
     OPTION_ROW_JSON(check_settings),
 };
@@ -30,10 +30,11 @@ static const option_table table = {
     .operand = "FILE",
     .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
     .description =
-        "Looks for mistakes in a dumped graph: memory used before its alloc node or after its free, by order or for\n"
-        "want of it, frees of what is not allocated, nodes without order that write the same bytes, and accesses\n"
-        "past an allocation's end. Prints each with the edge that would mend it, and fails when there are any, also\n"
-        "when they are only warnings, which rest on what the graph does not say for sure: see --no-warnings.",
+        "Looks for mistakes in a dumped graph: memory that is used before its alloc node or after its free, or\n"
+        "whose use is not ordered with them; frees of memory that is not allocated; nodes without an order that\n"
+        "write the same bytes; and accesses past an allocation's end. Prints each with the edge that would correct\n"
+        "it. Fails if there are any, even if they are only warnings, which rest on what the graph does not say for\n"
+        "certain: see --no-warnings.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

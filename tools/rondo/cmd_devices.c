@@ -27,8 +27,8 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo devices",
     .description =
-        "Lists the devices that can be opened, and the drivers that cannot be had, with the reason; and the libraries\n"
-        "for arithmetic, likewise.",
+        "Lists the devices that can be opened and, for each driver that is not available, the reason; then the\n"
+        "libraries for arithmetic, in the same way.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

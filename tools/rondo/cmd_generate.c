@@ -36,9 +36,9 @@ static const generate_settings defaults = {
 
 static const option_row rows[] = {
     {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to run on"},
-    {"prompt", "TEXT", OPTION_TEXT, OFFSET(prompt), 0, 0, "text to go on from"},
+    {"prompt", "TEXT", OPTION_TEXT, OFFSET(prompt), 0, 0, "text to continue"},
     {"length", "N", OPTION_COUNT, OFFSET(length), 1, 10e6, "bytes to write"},
-    {"temperature", "X", OPTION_REAL, OFFSET(temperature), 0, 100, "0 takes the likeliest byte always"},
+    {"temperature", "X", OPTION_REAL, OFFSET(temperature), 0, 100, "randomness; 0 always takes the likeliest byte"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the choices"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
     {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object, with what a byte cost"},
@@ -49,12 +49,12 @@ static const option_table table = {
     .operand = "MODEL",
     .operand_help = "a model, as 'rondo train --save MODEL' writes it",
     .description =
-        "Writes text with a trained model, byte by byte, by replaying the recorded model. To a character model\n"
-        "a prompt that is shorter than its context is preceded, unseen, by the beginning of the text that it was\n"
-        "trained on; a gpt goes on from the prompt alone, or, without one, from the first half of that beginning.\n"
-        "It keeps what it has seen in caches, and where its context is full it forgets the first half.\n\n"
-        "--json also writes the same text kernel by kernel, and by a gpt without caches, over all that it sees\n"
-        "again for each byte, and says whether it is identical.",
+        "Writes text with a trained model, byte by byte, by replaying the recorded model. For a character model, a\n"
+        "prompt that is shorter than its context is preceded, without being shown, by the beginning of the text\n"
+        "that it was trained on. A gpt continues the prompt alone or, if there is none, the first half of that\n"
+        "beginning; it keeps what it has seen in caches, and when its context is full it forgets the first half.\n\n"
+        "With --json, the same text is also written kernel by kernel (for a gpt without caches, over all that it\n"
+        "sees again for each byte), and compared.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

@@ -22,7 +22,7 @@ static const option_row rows[] = {
     {"json", NULL, OPTION_FLAG, offsetof(graph_settings, json), 0, 0, "print the dump again, as one JSON object"},
     {"fingerprint", NULL, OPTION_FLAG, offsetof(graph_settings, fingerprint), 0, 0, "print the fingerprint alone"},
     {"no-addresses", NULL, OPTION_FLAG, offsetof(graph_settings, no_addresses), 0, 0,
-     "leave pointers out of --dot and --json, so that two runs give the same"},
+     "leave pointers out of --dot and --json, so that two runs print the same"},
 };
 
 static const option_table table = {

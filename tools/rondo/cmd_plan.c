@@ -24,28 +24,30 @@ static const plan_settings defaults = {.budget_ms = 5000, .threads = 2, .gap = 1
 #define OFFSET(member) offsetof(plan_settings, member)
 
 static const option_row rows[] = {
-    {"budget-ms", "N", OPTION_COUNT, OFFSET(budget_ms), 1, 86400e3, "search for N milliseconds at most"},
+    {"budget-ms", "N", OPTION_COUNT, OFFSET(budget_ms), 1, 86400e3, "search for at most N milliseconds"},
     {"steps", "N", OPTION_COUNT, OFFSET(steps), 0, 0, "search N steps instead, the same on every machine; 0: by time"},
-    {"gap", "X", OPTION_REAL, OFFSET(gap), 1, 1000, "stop when the peak is X times the lower bound"},
-    {"capacity", "BYTES", OPTION_COUNT, OFFSET(capacity), 0, 0, "stop when it fits, fail when not; 0: none"},
-    {"fast", NULL, OPTION_FLAG, OFFSET(fast), 0, 0, "place greedily, without a search or options of one"},
+    {"gap", "X", OPTION_REAL, OFFSET(gap), 1, 1000, "stop when the peak is at most X times the lower bound"},
+    {"capacity", "BYTES", OPTION_COUNT, OFFSET(capacity), 0, 0,
+     "stop when the plan fits into this, fail if none does; 0: no capacity"},
+    {"fast", NULL, OPTION_FLAG, OFFSET(fast), 0, 0, "place greedily, without a search or the options of one"},
     {"threads", "N", OPTION_COUNT, OFFSET(threads), 1, 256, "threads that search"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the search"},
     {"output", "FILE", OPTION_TEXT, OFFSET(output), 0, 0, "write the buffers with their offsets to FILE (CSV)"},
     {"svg", "FILE", OPTION_TEXT, OFFSET(svg), 0, 0, "draw address against time to FILE"},
-    {"offsets", NULL, OPTION_FLAG, OFFSET(offsets), 0, 0, "with --json: also the offsets, in the order of the lines"},
+    {"offsets", NULL, OPTION_FLAG, OFFSET(offsets), 0, 0,
+     "with --json, also print the offsets, in the order of the lines"},
     OPTION_ROW_JSON(plan_settings),
 };
 
 static const option_table table = {
     .command = "rondo plan",
     .operand = "FILE",
-    .operand_help = "lines of id,lower,upper,size under these names; '-' is standard input",
+    .operand_help = "lines of id,lower,upper,size below a line that names them; '-' is standard input",
     .description =
-        "Finds offsets for buffers, so that no two that live at the same time overlap, in the least memory. A\n"
-        "buffer of 'size' bytes lives from time 'lower' up to, but not including, 'upper'. Prints the lower bound\n"
-        "(the most bytes that live at once), the peak of the plan and their ratio. Where the file has a column\n"
-        "'offset' too, those offsets are checked and compared with the plan.",
+        "Finds offsets for buffers, so that no two that live at the same time overlap, in as little memory as\n"
+        "possible. A buffer of 'size' bytes lives from time 'lower' up to, but not including, time 'upper'. Prints\n"
+        "the lower bound (the most bytes that live at once), the peak of the plan and their ratio. If the file\n"
+        "also has a column 'offset', those offsets are checked and compared with the plan.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

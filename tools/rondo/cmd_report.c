@@ -23,7 +23,7 @@ static const option_row rows[] = {
     {"output", "FILE", OPTION_TEXT, OFFSET(output), 0, 0, "write the page to FILE, not to standard output"},
     {"title", "TEXT", OPTION_TEXT, OFFSET(title), 0, 0, "title of the page, in place of the graph's name"},
     {"no-addresses", NULL, OPTION_FLAG, OFFSET(no_addresses), 0, 0,
-     "leave pointers out, so that two runs give the same"},
+     "leave pointers out, so that two runs give the same page"},
 };
 
 static const option_table table = {

@@ -28,14 +28,15 @@ static const session_settings defaults = {
 
 static const option_row rows[] = {
     {"history", "FILE", OPTION_TEXT, OFFSET(history), 0, 0,
-     "lines of rows, or rows,requests; '-' is standard input; else 2000 drawn of 100 to 1200 rows"},
+     "lines of rows or rows,requests; '-' is standard input; without it, 2000 requests of 100 to 1200 rows are drawn"},
     {"model", "NAME", OPTION_TEXT, OFFSET(model), 0, 0, "network to serve: dense or recommender"},
     OPTION_ROW_DEVICE(session_settings),
-    {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "choose N sizes at most"},
+    {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "choose at most N sizes"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to record on"},
-    {"budget-bytes", "N", OPTION_COUNT, OFFSET(budget_bytes), 0, 0, "bytes that a stream's graphs may take; 0: any"},
+    {"budget-bytes", "N", OPTION_COUNT, OFFSET(budget_bytes), 0, 0,
+     "bytes that a stream's graphs may take; 0: no limit"},
     {"budget-ms", "N", OPTION_COUNT, OFFSET(budget_ms), 0, 86400e3,
-     "milliseconds that recording on a stream may take; 0: any"},
+     "milliseconds that recording on a stream may take; 0: no limit"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
     OPTION_ROW_JSON(session_settings),
 };
@@ -45,11 +46,11 @@ static const option_table table = {
     .operand = "plan",
     .operand_help = "choose sizes",
     .description =
-        "Chooses batch sizes for a history of requests: a network is recorded at some sizes, measured, and the sizes\n"
-        "are taken with which its requests, and several of them together up to the rows of the largest, cost least\n"
-        "within the budgets. Prints each size with what it costs, and\n"
-        "what the requests of the history would be run by; and bytes, as planned without recording and as they are;\n"
-        "and beside the chosen sizes others that are picked by a rule, with each request padded to the next of them.",
+        "Chooses batch sizes for a history of requests. A network is recorded at some sizes and measured, and the\n"
+        "sizes are chosen with which the requests, alone and several together up to the rows of the largest, cost\n"
+        "least within the budgets. Prints each size with what it costs, what the requests of the history would be\n"
+        "run by, and bytes, as planned without recording and as they are; then it compares the chosen sizes with\n"
+        "others that are picked by a rule, with each request padded to the next of them.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

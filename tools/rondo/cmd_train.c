@@ -25,26 +25,28 @@ static const train_settings defaults = {.model = "character", .device = "cpu", .
 static const option_row rows[] = {
     {"model", "KIND", OPTION_TEXT, OFFSET(model), 0, 0, "character or gpt"},
     {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to train on"},
-    {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, 10e6, "steps of the training"},
-    {"compare", "N", OPTION_COUNT, OFFSET(compare), 1, 10e6, "steps that are run kernel by kernel too"},
-    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the first parameters and of the batches"},
-    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "places of the text in a step"},
+    {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, 10e6, "number of training steps"},
+    {"compare", "N", OPTION_COUNT, OFFSET(compare), 1, 10e6, "steps that are also run kernel by kernel"},
+    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the initial parameters and of the batches"},
+    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "positions of the text in a step"},
     {"context", "N", OPTION_COUNT, OFFSET(sizes[MODEL_CONTEXT]), 1, 1024, "bytes that the model sees"},
-    {"embedding", "N", OPTION_COUNT, OFFSET(sizes[MODEL_EMBEDDING]), 1, 1024, "numbers that stand for a byte"},
+    {"embedding", "N", OPTION_COUNT, OFFSET(sizes[MODEL_EMBEDDING]), 1, 1024,
+     "size of the vector that stands for a byte"},
     {"hidden", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HIDDEN]), 1, 16384, "width of the hidden layer"},
-    {"layers", "N", OPTION_COUNT, OFFSET(sizes[MODEL_LAYERS]), 1, 64, "blocks of a gpt"},
-    {"width", "N", OPTION_COUNT, OFFSET(sizes[MODEL_WIDTH]), 1, 4096, "numbers that stand for a byte in a gpt"},
-    {"heads", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HEADS]), 1, 64, "heads of attention in a block of a gpt"},
-    {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 1e38, "the highest; it rises to it, then falls"},
+    {"layers", "N", OPTION_COUNT, OFFSET(sizes[MODEL_LAYERS]), 1, 64, "number of blocks of a gpt"},
+    {"width", "N", OPTION_COUNT, OFFSET(sizes[MODEL_WIDTH]), 1, 4096, "size of that vector in a gpt"},
+    {"heads", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HEADS]), 1, 64, "attention heads in a block of a gpt"},
+    {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 1e38, "the highest; it rises to this, then falls"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
     {"save", "FILE", OPTION_TEXT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
-    {"checkpoint", "FILE", OPTION_TEXT, OFFSET(checkpoint), 0, 0, "write to FILE what training can go on from"},
-    {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps from one to the next"},
-    {"resume", "FILE", OPTION_TEXT, OFFSET(resume), 0, 0, "go on from the checkpoint FILE"},
-    {"stop-after", "N", OPTION_COUNT, OFFSET(stop_after), 1, 10e6, "stop behind step N, to be gone on from"},
+    {"checkpoint", "FILE", OPTION_TEXT, OFFSET(checkpoint), 0, 0, "write checkpoints, to resume from, to FILE"},
+    {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps from one checkpoint to the next"},
+    {"resume", "FILE", OPTION_TEXT, OFFSET(resume), 0, 0, "resume from the checkpoint FILE"},
+    {"stop-after", "N", OPTION_COUNT, OFFSET(stop_after), 1, 10e6, "stop after step N, with a checkpoint"},
     {"dump-graph", "FILE", OPTION_TEXT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
     {"trace", "FILE", OPTION_TEXT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
-    {"explain", NULL, OPTION_FLAG, OFFSET(explain), 0, 0, "say what is recorded, what not and why, and what it gains"},
+    {"explain", NULL, OPTION_FLAG, OFFSET(explain), 0, 0,
+     "say what is recorded, what is not and why, and what it gains"},
     {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
     OPTION_ROW_JSON(train_settings),
 };
@@ -59,16 +61,16 @@ static const option_table table = {
     .operand_default = DEFAULT_TEXT,
     .description =
         "Trains a language model on the bytes of a text, twice from the same seed: first kernel by kernel, then\n"
-        "with the whole step (forward, loss, backward, optimizer) recorded as one graph. Says whether both gave\n"
-        "the same losses bit for bit, and what a step costs in each. Losses are in nats a byte: the first\n"
-        "is that of the first step, the last the mean of the last twentieth of the steps.\n\n"
-        "Where nothing else is asked for, a character model has context 8, embedding 24 and hidden 256, and is\n"
+        "with the whole step (forward, loss, backward, optimizer) recorded as one graph. Says whether the losses\n"
+        "of both runs agree bit for bit, and what a step costs in each. Losses are in nats per byte: the first is\n"
+        "that of the first step, the last is the mean over the last twentieth of the steps.\n\n"
+        "Unless other sizes are given, a character model has context 8, embedding 24 and hidden 256, and is\n"
         "trained in 10000 steps of batch 64 with learning rate 0.005; a gpt has context 64, layers 4, width 128\n"
         "and heads 4, and is trained in 1000 steps of batch 8 with learning rate 0.002.\n\n"
-        "With --checkpoint or --resume only the first 20 steps are run kernel by kernel too, where nothing else is\n"
-        "asked for, and checkpoints are written every 1000 steps and at the end; with the same options and\n"
-        "--resume it gives the same numbers as if it had not been stopped.\n\n"
-        "Ctrl-C ends training behind the step that it comes in, and the checkpoint and the model are written.",
+        "With --checkpoint or --resume, only the first 20 steps are also run kernel by kernel, unless --compare\n"
+        "says otherwise, and checkpoints are written every 1000 steps and at the end. Training that is resumed\n"
+        "with the same options gives the same numbers as if it had never stopped.\n\n"
+        "Ctrl-C ends training after the current step, and writes the checkpoint and the model.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],

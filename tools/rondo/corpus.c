@@ -16,7 +16,7 @@ vocabulary vocabulary_create(const unsigned char occurs[256]) {
 }
 
 static int check(const char *name, const corpus *text, uint32_t context) {
-  if (text->count == 0) return tool_fail("%s: is empty; there is nothing to learn from", name);
+  if (text->count == 0) return tool_fail("%s: the file is empty; there is nothing to learn from", name);
   if (text->count <= context) {
     return tool_fail("%s: %zu byte%s too few; a context of %u needs at least %u (see --context)", name, text->count,
                      text->count == 1 ? " is" : "s are", context, context + 1);

@@ -8,7 +8,8 @@
 
 static int read_graph(const char *path, const file_bytes *file, rondo_graph **out) {
   const char *name = file_display_name(path);
-  if (file->count == 0) return tool_fail("%s: is empty; it is to be a graph, as rondo_graph_to_json writes it", name);
+  if (file->count == 0)
+    return tool_fail("%s: the file is empty; it must hold a graph, as rondo_graph_to_json writes it", name);
   return rondo_graph_from_json((const char *)file->bytes, file->count, out) ? tool_fail_status("%s", name) : TOOL_OK;
 }
 

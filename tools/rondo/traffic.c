@@ -116,7 +116,7 @@ int traffic_read(const char *path, traffic *out) {
   if (file_read(path, &file) != TOOL_OK) return TOOL_FAILURE;
   const int result = strlen((char *)file.bytes) == file.count
                          ? read_lines(path, (char *)file.bytes, out)
-                         : tool_fail("%s: it has zero bytes and is no text", file_display_name(path));
+                         : tool_fail("%s: NUL bytes in it: this is no file of text", file_display_name(path));
   file_release(&file);
   if (result != TOOL_OK) traffic_destroy(out);
   return result;
