@@ -51,8 +51,9 @@ CAUSES = {
         "line of 3200": "the same, by up to 8 % there: 0.93 to 0.99 in three other runs, in which one exec of the driver "
                         "took 1.00 to 1.08 of another (bench/results/2026-11-23-h200-feed.md)"},
     "Changing a graph": {
-        "making it": "Rondo makes the driver's graph from one of its own, which is verified and planned before: 964 "
-                     "instructions a node in making it, 1471 in instantiating",
+        "making it": "Rondo makes the driver's graph from one of its own, which is verified and planned before: 722 "
+                     "instructions a node in making it and 1093 in instantiating since cd8a371, 1019 and 1676 before "
+                     "(bench/results/2026-11-23-making.md)",
         "updating": "405 instructions a node, which look for what differs, and a call of the driver for each node that "
                     "does, where the driver alone has one call for all",
         "patching": "602 instructions, and one call of the driver more"},
