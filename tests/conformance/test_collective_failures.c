@@ -43,8 +43,10 @@ static void test_tr16_bad_arguments(void **state) {
   assert_error(rondo_communicator_abort(NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_communicator_get_info(c, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_rendezvous_make(NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
-  if (!test_device_is("cuda"))
+  if (!test_device_is("cuda")) {
     assert_error(rondo_all_reduce(c, s, src, dst, 1, RONDO_BF16, sum), RONDO_UNSUPPORTED, RONDO_REASON_TYPE);
+    assert_message("CPU devices do not combine bf16: convert to f32, or gather");
+  }
   assert_string_equal(rondo_reduction_name(RONDO_REDUCE_MAX), "max");
   assert_string_equal(rondo_reduction_name((rondo_reduction)0), "unknown");
   test_ranks_close(&self); /* nothing was queued */

@@ -302,6 +302,7 @@ static void test_fw8_programs_can_ask_for_more(void **state) {
   options.least_gain = 0.5;
   assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);
+  assert_message("a recording is to be 0.5 times as fast at least (least_gain): give 1 or more, or 0");
   assert_null(compiled);
   options = (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = (rondo_record_policy)7};
   assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,

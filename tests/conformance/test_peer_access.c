@@ -243,6 +243,7 @@ static void test_gm17_graphs_need_access(void **state) {
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, self.kernels[0], (rondo_grid){WORDS, 0, 0},
                                    RONDO_ARGS(&self.out[1], &self.out[1], &self.out[0]), &node));
   assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_NO_ACCESS);
+  assert_message("which gives it no access: name the device in rondo_alloc_node.peers");
   assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   assert_error(rondo_instantiate(graph, &unverified, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_NO_ACCESS);
   assert_ok(rondo_memory_set_access(self.devices[1], self.devices[0], true));
@@ -303,6 +304,7 @@ static void test_gm17_lists_of_peers(void **state) {
   rondo_node_params params = {.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = BYTES, .peers = UINT64_C(1) << 40}};
   rondo_node node = {0};
   assert_error(rondo_graph_add(graph, NULL, 0, &params, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_DEVICE);
+  assert_message("leave it out");
   params.as.alloc.peers = 1 << 1 | UINT64_C(1) << (device_count - 1);
   assert_ok(rondo_graph_add(graph, NULL, 0, &params, &node));
   char *text = NULL;

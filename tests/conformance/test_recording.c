@@ -76,6 +76,7 @@ static void test_rc1_captures_replays_and_resets(void **state) {
     assert_int_equal(info_of(recording).node_count, 1);
     rondo_recording_reset(recording);
     assert_error(rondo_recording_replay(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_WAS_RESET);
+    assert_message("was reset and holds nothing to replay: capture anew");
   }
   const rondo_recording_info info = info_of(recording);
   assert_int_equal(info.captures, 3);
@@ -91,17 +92,22 @@ static void test_rc1_calls_in_the_wrong_state(void **state) {
   rondo_recording *recording = make_recording(t);
   assert_error(rondo_recording_replay(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED);
   assert_message("recording 'step'");
+  assert_message("holds nothing to replay: capture first");
   assert_error(rondo_recording_capture_end(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   begin(t, recording);
   test_affine(t, t->stream, words, WORDS, 3, 1);
   assert_error(rondo_recording_capture_begin(recording, t->stream, RONDO_CAPTURE_GLOBAL), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURING);
+  assert_message("is given: end that capture first");
   assert_error(rondo_recording_replay(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
+  assert_message("is given: end the capture first");
   assert_error(rondo_recording_destroy(recording), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
+  assert_message("end the capture, or reset the recording, first");
   assert_int_equal(capture_state(t->stream), RONDO_CAPTURE_ACTIVE);
   end(t, recording);
   assert_error(rondo_recording_capture_begin(recording, t->stream, RONDO_CAPTURE_GLOBAL), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURED);
+  assert_message("holds a capture: reset it first, or capture into another");
   assert_error(rondo_recording_capture_end(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_int_equal(capture_state(t->stream), RONDO_CAPTURE_NONE);
   replay(t, recording);
@@ -156,6 +162,7 @@ static void test_rc1_the_end_on_another_stream(void **state) {
   assert_error(rondo_recording_capture_end(recording, joined), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM);
   assert_error(rondo_recording_capture_end(recording, apart), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM);
   assert_message("apart");
+  assert_message("end it there");
   test_affine(t, joined, words, WORDS, 5, 0);
   test_order(t, joined, t->stream);
   end(t, recording);
@@ -574,6 +581,7 @@ static void test_rc3_planned_memory(void **state) {
   assert_ok(rondo_profile_end(t->stream, &plan, &profile));
   rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .profile = profile, .relocate = true, .plan = &plan};
   assert_reason(rondo_recording_create(t->device, &options, &recording), RONDO_REASON_BAD_OPTIONS);
+  assert_message("a recording with relocate has no use for a profile: leave one of them out");
   for (int i = 0; i < 2; i++) {
     options.profile = i == 0 ? profile : NULL;
     options.relocate = i == 1;

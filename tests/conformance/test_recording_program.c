@@ -491,6 +491,7 @@ static void test_rc8_decisions_of_the_host(void **state) {
     run(&p, ROWS);
     assert_error(rondo_recording_note_decision(stream, rows[i].decision, "found_inf"), RONDO_UNSUPPORTED,
                  RONDO_REASON_HOST_DECISION);
+    assert_message("would keep one outcome for ever, and is now invalid");
     assert_message(rows[i].what);
     assert_message(rows[i].remedy);
     assert_fails(rondo_recording_note_decision(stream, rows[i].decision, NULL), RONDO_CAPTURE_INVALID);
@@ -498,6 +499,7 @@ static void test_rc8_decisions_of_the_host(void **state) {
     assert_message(rows[i].what);
   }
   assert_reason(rondo_recording_note_decision(stream, (rondo_decision)0, NULL), RONDO_REASON_BAD_OPTIONS);
+  assert_message("0 is no decision: use a RONDO_DECISION_ name");
   assert_reason(rondo_recording_note_decision(NULL, RONDO_DECISION_LOOP, NULL), RONDO_REASON_NULL_ARGUMENT);
   free_program(&p);
 }

@@ -87,14 +87,17 @@ static void test_gx5_u3_other_topologies_are_refused(void **state) {
   line other = make_line(t, words, 2, &host, 8); /* a node more */
   test_add_affine(t, other.graph, NULL, 0, words, 1, 1);
   rondo_update_result result = refuse(&self, other.graph, RONDO_REASON_TOPOLOGY_CHANGED);
+  assert_message("the new graph has 4 nodes with its children, the exec 3: instantiate it");
   assert_true(result.exec_node.id == 0 && result.graph_node.id == 0);
   other = make_line(t, words, 2, &host, 8); /* a node less */
   assert_ok(rondo_graph_remove(other.graph, other.fill));
   result = refuse(&self, other.graph, RONDO_REASON_TOPOLOGY_CHANGED);
+  assert_message("the new graph has 2 nodes with its children, the exec 3");
   assert_true(result.exec_node.id == 0 && result.graph_node.id == 0);
   other = make_line(t, words, 2, &host, 8); /* an edge less */
   assert_ok(rondo_graph_remove_edges(other.graph, &other.copy, &other.fill, 1));
   result = refuse(&self, other.graph, RONDO_REASON_TOPOLOGY_CHANGED);
+  assert_message("of the new graph: other dependencies: instantiate the new graph");
   assert_true(result.exec_node.id == old.copy.id || result.exec_node.id == old.fill.id); /* an end of the edge */
   other = make_line(t, words, 2, &host, 8);                                              /* an edge more */
   assert_ok(rondo_graph_add_edges(other.graph, &other.kernel, &other.fill, 1));
@@ -115,6 +118,7 @@ static void test_gx5_u3_another_kind_is_refused_by_node(void **state) {
   assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &second));
   assert_ok(rondo_graph_add_fill(graph, &second, 1, &fill, &node));
   const rondo_update_result result = refuse(&self, graph, RONDO_REASON_NODE_KIND_CHANGED);
+  assert_message("another kind of node: instantiate the new graph");
   assert_true(result.exec_node.id == old.copy.id);
   assert_true(result.graph_node.id == second.id);
   assert_message("copy");
@@ -140,9 +144,11 @@ static void test_gx5_u1_copies_of_two_dimensions_stay(void **state) {
   assert_ok(rondo_exec_update(exec, graphs[0], NULL));
   rondo_update_result result = {.struct_size = sizeof result};
   assert_error(rondo_exec_update(exec, graphs[1], &result), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
+  assert_message("only one-dimensional copies and fills can change");
   assert_true(result.exec_node.id == nodes[0].id && result.graph_node.id == nodes[1].id);
   const rondo_node_params params = {.kind = RONDO_NODE_COPY, .as.copy = taller};
   assert_fails(rondo_exec_set_params(exec, nodes[0], &params), RONDO_UPDATE_REFUSED);
+  assert_message("is or would be of more than one dimension");
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[3] = {1, 3, 0};
   assert_words(t, words, expected, 3);
@@ -417,10 +423,13 @@ static void test_gx5_u1_what_cannot_be_set_is_refused(void **state) {
   set_affine_params(&affine, t, words, 0, 2);
   const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY}, graph = {.kind = RONDO_NODE_CHILD, .as.child = inner};
   assert_reason(rondo_exec_set_params(exec, of.copy, &affine.params), RONDO_REASON_NODE_KIND);
+  assert_message("cannot become a node of kind 'kernel'");
   assert_reason(rondo_exec_set_params(exec, stranger, &affine.params), RONDO_REASON_UNKNOWN_NODE);
   assert_reason(rondo_exec_set_params(exec, (rondo_node){0}, &affine.params), RONDO_REASON_UNKNOWN_NODE);
   assert_fails(rondo_exec_set_params(exec, empty, &nothing), RONDO_UNSUPPORTED);
+  assert_message("has nothing that can change");
   assert_fails(rondo_exec_set_params(exec, child, &graph), RONDO_UNSUPPORTED);
+  assert_message("is a child graph: change the nodes in it, or update with a whole graph");
   affine.params.as.kernel.arg_count = 2;
   assert_error(rondo_exec_set_params(exec, of.kernel, &affine.params), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_ARGUMENT_COUNT);

@@ -297,17 +297,26 @@ static void test_paths_behind_blocks(void **state) {
   const rondo_path_end bad[] = {{.allocation = 7, .part = 1},           {.allocation = 0, .part = 0},
                                 {.allocation = 0, .part = 3},           {.allocation = 1, .part = 1},
                                 {.allocation = 0, .part = 1, .key = 9}, {.allocation = 0, .part = 2, .key = 6}};
+  static const char *const said[] = {"is of none of its allocations",
+                                     "does not come later",
+                                     "does not come later",
+                                     "is not the first",
+                                     "is not noted there",
+                                     "does not come later"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     parts[0].ends = &bad[i];
     assert_error(rondo_arena_plan_path(arena, NULL, 0, parts, 2, NULL, NULL), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_OUT_OF_RANGE);
-    assert_message("part 0");
+    assert_message("part 0 of a path: the end of allocation");
+    assert_message(said[i]);
     assert_null(parts[0].profile);
   }
   block.address = noted;
   parts[0].end_count = 0;
   assert_error(rondo_arena_plan_path(arena, &block, 1, parts, 2, NULL, NULL), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("block 'output' at");
+  assert_message("is not memory of arena 'tree'");
   for (uint32_t i = 0; i < 2; i++) rondo_noted_lifetimes_release(noted[i]);
   rondo_arena_destroy(arena);
 }
@@ -581,15 +590,17 @@ static void test_bad_settings(void **state) {
   rondo_arena_setting setting = {.arena = arena, .blocks = blocks, .block_count = 2};
   assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
-  assert_message("overlap");
+  assert_message("of a recording overlap: one of them is not alive any more");
   blocks[1].address = blocks;
   assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
-  assert_message("'b'");
+  assert_message("block 'b' (");
+  assert_message("is not memory of arena 'tree'");
   rondo_arena_slot slot = {.bytes = 0};
   setting = (rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1};
   assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_message("slot 0 of a recording has 0 bytes");
   slot.bytes = info.reserved + 1;
   assert_fails(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_OUT_OF_MEMORY);
