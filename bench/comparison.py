@@ -54,9 +54,11 @@ CAUSES = {
         "making it": "Rondo makes the driver's graph from one of its own, which is verified and planned before: 722 "
                      "instructions a node in making it and 1093 in instantiating since cd8a371, 1019 and 1676 before "
                      "(bench/results/2026-11-23-making.md)",
-        "updating": "405 instructions a node, which look for what differs, and a call of the driver for each node that "
-                    "does, where the driver alone has one call for all",
-        "patching": "602 instructions, and one call of the driver more"},
+        "updating": "203 instructions a node since 269a60f, 397 before, which look for what differs, and a call of the "
+                    "driver for each node that does, where the driver alone has one call for all "
+                    "(bench/results/2026-11-23-changing.md)",
+        "patching": "497 instructions since 4f06c08, 642 before, and one call of the driver more, which asks whether "
+                    "the device's context is current: without one the driver ends the process"},
     "Replaying a graph of tasks of one microsecond": {
         "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: the same "
             "body alone takes 893 to 998 ns within minutes",
