@@ -241,13 +241,131 @@ static void test_tr1_trees(void **state) {
   assert_ok(rondo_tree_destroy(tree));
 }
 
+/* Kernels and graphs ----------------------------------------------------------------------------------------------- */
+
+static void no_blocks(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  (void)args;
+}
+
+static void test_gx1_kernels(void **state) {
+  static const rondo_parameter number = {RONDO_ACCESS_SCALAR, 4, 4};
+  static const struct {
+    rondo_kernel_options options;
+    rondo_reason reason;
+    const char *said;
+  } rows[] = {
+      {{.params = {{(rondo_access)9, 8, 8}}}, RONDO_REASON_BAD_OPTIONS, "parameter 0 has the access 9, which is none"},
+      {{.params = {{RONDO_ACCESS_SCALAR, 4, 4}, {RONDO_ACCESS_SCALAR, 4, 3}}},
+       RONDO_REASON_BAD_SIZE,
+       "parameter 1 has the alignment 3: it must be a power of two"},
+      {{.params = {{RONDO_ACCESS_READ, 4, 4}}}, RONDO_REASON_BAD_SIZE, "parameter 0 is a pointer of 4 bytes"},
+      {{.params = {{RONDO_ACCESS_SCALAR, 1 << 20, 4}}},
+       RONDO_REASON_BAD_SIZE,
+       "parameter 0 has 1048576 bytes, at most"},
+      {{.params = {{RONDO_ACCESS_SCALAR, 0, 4}, {RONDO_ACCESS_SCALAR, 4, 4}}},
+       RONDO_REASON_BAD_SIZE,
+       "parameter 0 has 0 bytes but parameter 1 has 4: leave no gap"},
+      {{.params = {{RONDO_ACCESS_SCALAR, 4, 4}}, .param_list = &number, .param_count = 1},
+       RONDO_REASON_BAD_OPTIONS,
+       "it has parameters both in params and in a list"},
+      {{.param_count = 1}, RONDO_REASON_BAD_OPTIONS, "param_list is NULL: give params, or param_list with param_count"},
+      {{.param_list = &number, .param_count = 100000}, RONDO_REASON_BAD_SIZE, "100000 parameters, at most"},
+      {{.block_threads = 1025}, RONDO_REASON_BAD_SIZE, "blocks of 1025 threads, at most 1024 are possible"},
+      {{.cuda_source = "void k() {}", .cuda_image = "x"},
+       RONDO_REASON_BAD_OPTIONS,
+       "its CUDA code is given in more than one form"},
+  };
+  test_fixture *t = *state;
+  rondo_kernel *kernel = NULL;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    rondo_kernel_options options = rows[i].options;
+    options.name = "k";
+    options.cpu = no_blocks;
+    assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, rows[i].reason);
+    assert_message("kernel 'k': ");
+    assert_message(rows[i].said);
+    assert_null(kernel);
+  }
+}
+
+static void test_gx1_edges_and_nodes(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t), *other = test_graph(t);
+  rondo_node a = {0}, b = {0}, c = {0}, none = {0};
+  assert_ok(rondo_graph_add_empty(graph, NULL, 0, &a));
+  assert_ok(rondo_graph_add_empty(graph, &a, 1, &b));
+  assert_ok(rondo_graph_add_empty(other, NULL, 0, &c));
+  const rondo_node twice[] = {a, a};
+  const struct {
+    rondo_node from, to;
+    rondo_reason reason;
+    const char *said;
+  } rows[] = {
+      {a, a, RONDO_REASON_SELF_EDGE, "leads from a node to itself"},
+      {a, b, RONDO_REASON_DUPLICATE_EDGE, "is there already, or is given twice"},
+      {a, none, RONDO_REASON_UNKNOWN_NODE, "the zero tag is no node"},
+      {a, c, RONDO_REASON_UNKNOWN_NODE, "is of another graph than"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    assert_error(rondo_graph_add_edges(graph, &rows[i].from, &rows[i].to, 1), RONDO_INVALID_ARGUMENT, rows[i].reason);
+    assert_message(rows[i].said);
+  }
+  assert_error(rondo_graph_remove_edges(graph, &b, &a, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
+  assert_message("is not there, or is given twice");
+  assert_error(rondo_graph_add_empty(graph, twice, 2, &c), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE);
+  assert_message("is twice among the dependencies of the new node");
+  assert_ok(rondo_graph_remove(graph, b));
+  assert_error(rondo_graph_remove(graph, b), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
+  assert_message("has no node");
+  assert_message("it was removed");
+  test_graph_destroy(graph);
+  test_graph_destroy(other);
+}
+
+static void test_gx1_copies_and_fills(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 16);
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  const rondo_copy overlapping = {.dst = words, .src = words + 1, .width = 8};
+  const struct {
+    rondo_fill fill;
+    const char *said;
+  } rows[] = {
+      {{.dst = words, .element_bytes = 3, .width = 1}, "a fill with elements of 3 bytes: 1, 2 and 4 are possible"},
+      {{.dst = words, .element_bytes = 4, .width = 1, .height = 2, .pitch = 6},
+       "a fill with elements of 4 bytes and a pitch of 6: it must be a multiple"},
+      {{.dst = (char *)words + 2, .element_bytes = 4, .width = 1}, "the address must be a multiple"},
+      {{.dst = words, .element_bytes = 4, .width = SIZE_MAX / 2}, "does not fit the address space"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    assert_error(rondo_graph_add_fill(graph, NULL, 0, &rows[i].fill, &node), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_BAD_SIZE);
+    assert_message(rows[i].said);
+  }
+  assert_error(rondo_graph_add_copy(graph, NULL, 0, &overlapping, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_message("overlap: copy through a third buffer");
+  test_graph_destroy(graph);
+  test_words_free(t, words);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_fw5_rates),     test_case(test_se10_executors),
-      test_case(test_gm19_pools),    test_case(test_fw8_costs),
-      test_case(test_fw1_weights),   test_case(test_fw4_gradients),
-      test_case(test_fw1_compiling), test_case(test_fw1_a_compiled_program),
-      test_case(test_gx1_streams),   test_case(test_tr1_trees),
+      test_case(test_fw5_rates),
+      test_case(test_se10_executors),
+      test_case(test_gm19_pools),
+      test_case(test_fw8_costs),
+      test_case(test_fw1_weights),
+      test_case(test_fw4_gradients),
+      test_case(test_fw1_compiling),
+      test_case(test_fw1_a_compiled_program),
+      test_case(test_gx1_streams),
+      test_case(test_tr1_trees),
+      test_case(test_gx1_kernels),
+      test_case(test_gx1_edges_and_nodes),
+      test_case(test_gx1_copies_and_fills),
   };
   return test_main(tests);
 }
