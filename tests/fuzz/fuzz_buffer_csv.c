@@ -60,7 +60,7 @@ static int parse(const void *bytes, size_t count, buffer_list *out) {
 }
 
 static void require_refusal(const buffer_list *list) {
-  REQUIRE(strncmp(message, "in.csv, line ", 13) == 0 || strncmp(message, "in.csv: is empty", 16) == 0);
+  REQUIRE(strncmp(message, "in.csv, line ", 13) == 0 || strncmp(message, "in.csv: the file is empty", 25) == 0);
   REQUIRE(list->count == 0 && list->items == NULL && list->ids == NULL && list->file.bytes == NULL);
 }
 
