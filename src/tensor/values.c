@@ -13,6 +13,19 @@
 
 /* Finding ---------------------------------------------------------------------------------------------------------- */
 
+static rondo_named_value *look_up(const rondo_compiled *compiled, const char *name, const char *kinds) {
+  for (size_t i = 0; i < compiled->values.count; i++) {
+    rondo_named_value *value = &compiled->values.items[i];
+    if (strcmp(value->name, name) == 0 && strchr(kinds, value->kind) != NULL) return value;
+  }
+  return NULL;
+}
+
+static const char *name_of_kind(char kind) {
+  return kind == 's' ? "a state" : kind == 'c' ? "a cell" : kind == 'i' ? "an input" : "an output";
+}
+
+/* Why this call takes no value of that name: there is none, or one of another kind. */
 static rondo_status fail_unknown(const rondo_compiled *compiled, const char *call, const char *name,
                                  const char *kinds) {
   char list[512] = "";
@@ -29,8 +42,9 @@ static rondo_status fail_unknown(const rondo_compiled *compiled, const char *cal
     memcpy(list + used, value->name, bytes + 1);
     used += bytes;
   }
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
-                    "%s: program '%s' has no such value '%s'; there are: %s", call, compiled->name, name,
+  const rondo_named_value *other = look_up(compiled, name, "scio");
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' of program '%s' is %s; it takes: %s", call,
+                    name, compiled->name, other == NULL ? "no value" : name_of_kind(other->kind),
                     used == 0 ? "none" : list);
 }
 
@@ -58,14 +72,6 @@ static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const
                     "%s: '%s' of program '%s' while its stream captures: '%s' stays at its address, so write it before "
                     "the capture or a replay, and read it behind a replay",
                     call, name, compiled->name, name);
-}
-
-static rondo_named_value *look_up(rondo_compiled *compiled, const char *name, const char *kinds) {
-  for (size_t i = 0; i < compiled->values.count; i++) {
-    rondo_named_value *value = &compiled->values.items[i];
-    if (strcmp(value->name, name) == 0 && strchr(kinds, value->kind) != NULL) return value;
-  }
-  return NULL;
 }
 
 rondo_status rondo_values_find(rondo_compiled *compiled, const char *call, const char *name, const char *kinds,

@@ -402,10 +402,12 @@ static void test_fw1_wrong_reads_and_writes_are_refused(void **state) {
   rondo_compiled *compiled = compile(t, program);
   float values[16] = {0};
   assert_error(rondo_compiled_write(compiled, "z", values, 4), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_message("'z'; there are: w, x");
+  assert_message("'z' of program");
+  assert_message("is no value; it takes: w, x");
   assert_error(rondo_compiled_write(compiled, "y", values, 32), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_compiled_read(compiled, "x", values, 24), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_message("there are: w, y");
+  assert_message("'x' of program");
+  assert_message("is an input; it takes: w, y");
   assert_error(rondo_compiled_write(compiled, "x", values, 20), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
   assert_message("'x' [2, 3] has 24 bytes, not 20");
   assert_error(rondo_compiled_read(compiled, "y", values, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);

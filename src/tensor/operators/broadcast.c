@@ -177,11 +177,11 @@ static rondo_status widen(const rondo_program *program, const rondo_operation *o
     size_t *dim = &wide.dims[wide.rank - d];
     const size_t other = narrow->dims[narrow->rank - d];
     if (*dim != other && *dim != 1 && other != 1) {
-      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                  "shapes do not broadcast: %s has %zu where %zu stands, as the %u. dimension from the "
-                                  "end; they must be the same, or one of them 1",
-                                  operation->row->inputs[input], shape == narrow ? other : *dim,
-                                  shape == narrow ? *dim : other, d);
+      return rondo_fail_operation(
+          program, operation, RONDO_REASON_SHAPE,
+          "shapes do not broadcast: %s has %zu where %zu stands, in dimension -%u (the last is -1); "
+          "they must be the same, or one of them 1",
+          operation->row->inputs[input], shape == narrow ? other : *dim, shape == narrow ? *dim : other, d);
     }
     if (*dim == 1) *dim = other;
   }
