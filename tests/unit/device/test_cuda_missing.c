@@ -160,7 +160,8 @@ static void a_device_is_told_by_the_name_that_was_asked_for(void **state) {
 
 static void without_a_driver_the_file_is_named(void **state) {
   (void)state;
-  assert_says(with("RONDO_CUDA_LIBRARY", "/nowhere/libcuda.so.1"), 0, "no CUDA driver (install", "/nowhere/libcuda.so.1");
+  assert_says(with("RONDO_CUDA_LIBRARY", "/nowhere/libcuda.so.1"), 0, "no CUDA driver (install",
+              "/nowhere/libcuda.so.1");
 }
 
 static void a_library_that_is_no_driver_is_refused(void **state) {
