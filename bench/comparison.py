@@ -46,19 +46,17 @@ ENGINES = [("Rondo", "bench_rondo", ("rondo",)),
 # Why Rondo is not ahead, by the first words of a table's title, and of its row's name; "" is any row.
 CAUSES = {
     "Launching a graph": {
-        "": "Rondo's launch is the driver's, behind 61 instructions of its own; execs of the driver that are the same "
-            "differ by up to 60 ns (bench/results/2026-11-21-h200-changing.md)",
-        "line of 3200": "the same, by up to 8 % there: 0.93 to 0.99 in three other runs, in which one exec of the driver "
-                        "took 1.00 to 1.08 of another (bench/results/2026-11-23-h200-feed.md)"},
+        "": "Rondo's launch is the driver's, behind 84 instructions of its own; execs of the driver that are the same "
+            "differ by up to 60 ns (bench/results/2026-11-21-h200-changing.md), in a line of 3200 by up to 8 % "
+            "(bench/results/2026-11-23-h200-feed.md)"},
     "Changing a graph": {
-        "making it": "Rondo makes the driver's graph from one of its own, which is verified and planned before: 722 "
-                     "instructions a node in making it and 1093 in instantiating since cd8a371, 1019 and 1676 before "
+        "making it": "the driver's calls are the same, but Rondo makes the driver's graph from one of its own, which is "
+                     "verified and planned before: 722 instructions a node in making it and 1093 in instantiating "
                      "(bench/results/2026-11-23-making.md)",
-        "updating": "203 instructions a node since 269a60f, 397 before, which look for what differs, and a call of the "
-                    "driver for each node that does, where the driver alone has one call for all "
-                    "(bench/results/2026-11-23-changing.md)",
-        "patching": "497 instructions since 4f06c08, 642 before, and one call of the driver more, which asks whether "
-                    "the device's context is current: without one the driver ends the process"},
+        "updating": "203 instructions a node, which look for what differs, and a call of the driver for each node that "
+                    "does, where the driver alone has one call for all (bench/results/2026-11-23-changing.md)",
+        "patching": "497 instructions, and one call of the driver more, which asks whether the device's context is "
+                    "current: without one the driver ends the process (bench/results/2026-11-23-changing.md)"},
     "Replaying a graph of tasks of one microsecond": {
         "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: the same "
             "body alone takes 893 to 998 ns within minutes",
