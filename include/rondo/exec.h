@@ -57,10 +57,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, cons
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream);
 
 /* Queues the exec. While the stream captures, it becomes a child-graph node (C16). Does not allocate and takes no lock
- * once warm (GX-4, GX-10). Errors: INVALID_ARGUMENT (NULL, another device's stream), INVALID_LIFETIME with
- * STILL_ALLOCATED (memory of the last launch, or of an exec of the same graph, was not freed, and no
- * auto_free_on_launch), NOT_ALLOCATED or DOUBLE_FREE (it frees what does not live), CAPTURE_INVALID, OUT_OF_MEMORY
- * (first launch on a stream), UNSUPPORTED (nodes are disabled and the stream captures). */
+ * once warm (GX-4, GX-10), unless memory that an exec of the same graph left allocated was freed in stream order since:
+ * then it looks whether it gives those bytes out. Errors: INVALID_ARGUMENT (NULL, another device's stream),
+ * INVALID_LIFETIME with STILL_ALLOCATED (memory of the last launch, or of an exec of the same graph, was not freed, and
+ * no auto_free_on_launch; or another thread is freeing it), NOT_ALLOCATED or DOUBLE_FREE (it frees what does not live),
+ * CAPTURE_INVALID, OUT_OF_MEMORY (first launch on a stream), UNSUPPORTED (nodes are disabled and the stream captures).
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream);
 
 /* What an update was refused for. */

@@ -13,7 +13,8 @@
  * - Threads. "Thread-safe": any threads at once. "Thread-compatible": one thread at a time per object, different
  *   objects are independent. "Thread-bound": the thread that began it.
  * - Loading. A program may load the library while it runs (dlopen), and unload it when all devices are closed, the
- *   trace's file too, and no thread is inside a call.
+ *   trace's file too, no thread is inside a call, and threads in which a call failed have been joined; of those that
+ *   go on, a kilobyte each is not freed.
  */
 #ifndef RONDO_H
 #define RONDO_H

@@ -153,7 +153,8 @@ typedef struct rondo_error {
  * function that a waiting thread runs, or a finding of "cpu:check", which the next synchronisation returns. What fails
  * in a function that a call calls on its caller's thread (a body, a host step, a model's builder) is a call of that
  * thread like any other; where it returns a status that no call in it failed with, the message says that. The strings
- * are the thread's own and valid until its next failing call. Thread-safe (each thread has its own). */
+ * are the thread's own and valid until its next failing call; they are gone in destructors of the thread's own data
+ * (pthread_key_create). Thread-safe (each thread has its own). */
 RONDO_API const rondo_error *rondo_last_error(void);
 
 /* "INVALID_LIFETIME" for RONDO_INVALID_LIFETIME; "UNKNOWN" for a number that is no status. Thread-safe. */

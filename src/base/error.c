@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The error detail of each thread: its numbers, and a buffer for its texts, which is had with the thread's first
- * failure and freed with the thread. Where there is no memory for the buffer the numbers stand alone, so that reporting
- * an error never fails. (Thread-local memory is for small things: to a library that is loaded while the process runs
- * the system gives next to none that is found without a call. scripts/check-symbols holds it to that.) A new detail is
- * built beside the old one and then copied over it, because messages quote the thread's last error. The lists of names
- * stand in switches without a default: the compiler names a status or reason that is missing here.
+ * failure and freed with the thread, if the library is still there. Where it cannot be had the numbers and a constant
+ * message stand alone, so that reporting an error never fails. (Thread-local memory is for small things: to a library
+ * that is loaded while the process runs the system gives next to none that is found without a call.
+ * scripts/check-symbols holds it to that.) A new detail is built beside the old one and then copied over it, because
+ * messages quote the thread's last error. The lists of names stand in switches without a default: the compiler names a
+ * status or reason that is missing here.
  */
 #define _GNU_SOURCE
 #include "base/error.h"
@@ -62,12 +63,14 @@ typedef struct error_texts {
 } error_texts;
 
 static _Thread_local error_texts *texts; /* NULL: nothing failed yet */
+static _Thread_local bool is_ending;     /* nothing would free them any more */
 static pthread_key_t texts_key;          /* frees them with their thread */
 static atomic_bool has_texts_key;
 
 static void free_texts(void *buffer) {
   const rondo_allocator allocator = rondo_allocator_default();
   texts = NULL;
+  is_ending = true;
   last.driver_name = last.message = "";
   rondo_release(&allocator, buffer, 1, sizeof(error_texts));
 }
@@ -81,12 +84,12 @@ __attribute__((destructor)) static void forget_texts_key(void) {
   free_texts(texts);
 }
 
-/* NULL: there is no memory. Not by rondo_allocate, whose failures come here. */
+/* NULL: there is no memory, or no key. Not by rondo_allocate, whose failures come here. */
 static error_texts *make_texts(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   const rondo_allocator allocator = rondo_allocator_default();
   (void)pthread_once(&once, make_texts_key);
-  if (!atomic_load(&has_texts_key)) return NULL;
+  if (is_ending || !atomic_load(&has_texts_key)) return NULL;
   error_texts *made = allocator.allocate(allocator.self, sizeof *made, _Alignof(max_align_t));
   if (made == NULL || pthread_setspecific(texts_key, made) == 0) return made;
   rondo_release(&allocator, made, 1, sizeof *made);
@@ -204,7 +207,7 @@ static void put_texts(const rondo_saved_error *from) {
   if (from->message[0] == '\0' && from->driver_name[0] == '\0') return;
   if (texts == NULL) texts = make_texts();
   if (texts == NULL) {
-    last.message = "there was no memory for the message: free some, or raise the limit of the process";
+    last.message = "the message could not be kept: there is no memory, or no thread-specific key, for it";
     return;
   }
   copy_text(texts->driver_name, from->driver_name);

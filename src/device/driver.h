@@ -55,7 +55,7 @@ typedef struct rondo_lowered_edge {
 } rondo_lowered_edge;
 
 /* Nodes in topological order; the successors of node i are successors[successor_start[i] .. successor_start[i + 1]),
- * ascending, and the same edges again by the node that they lead to. */
+ * ascending, and the same edges again by the node that they lead to, in any order. */
 typedef struct rondo_lowered_graph {
   const char *name;
   size_t node_count;

@@ -231,6 +231,9 @@ static rondo_status invert_edges(graph_walker *walker) {
   rondo_lowering *lowering = walker->lowering;
   const size_t nodes = lowering->nodes.count, edges = lowering->predecessors.count;
   const uint32_t past = (uint32_t)edges;
+  if (edges > UINT32_MAX)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "a graph of %zu edges with its children cannot be instantiated", edges);
   RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &past));
   RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 1, sizeof(uint32_t), &lowering->successor_start));
   RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &lowering->successors));

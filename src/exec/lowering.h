@@ -47,7 +47,8 @@ typedef struct rondo_lowering {
   const rondo_graph *root; /* the graph around all */
 } rondo_lowering;
 
-/* `graph` is a clone and must stay as long as the lowering. Errors: CYCLE, OUT_OF_MEMORY. */
+/* `graph` is a clone and must stay as long as the lowering. Errors: CYCLE, LIMIT_EXCEEDED,
+ * OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out);
 void rondo_lowering_free(rondo_lowering *lowering); /* a zeroed one is fine */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
- * before anything does; what the driver then refuses (it can only run out of memory) is taken back.
+ * before anything does; what the driver then refuses is taken back (update_commit.c). Threads: one at a time an exec.
  */
 #include <string.h>
 

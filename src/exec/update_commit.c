@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What an update changes is given to the driver here, all of it or nothing. The exec's lowering has what was there
  * before until the driver has taken everything, so that a change which it refuses half-way is taken back from there.
+ * Threads: one at a time an exec.
  */
 #include "exec/exec_internal.h"
 

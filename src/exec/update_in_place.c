@@ -2,6 +2,7 @@
  * Updates from a graph of which nothing but parameters can differ: the same nodes and edges under the same numbers,
  * each parameter with room where the old one is. Then there is nothing to clone, to lower or to pair; and nothing to
  * verify, if the graph has not changed since verification found nothing in it, and no allocation has come or gone.
+ * Threads: one at a time an exec; the graph is read.
  */
 #include <string.h>
 

@@ -86,8 +86,8 @@ static inline rondo_grid rondo_grid_resolve(rondo_grid grid) {
   return (rondo_grid){.x = grid.x, .y = grid.y == 0 ? 1 : grid.y, .z = grid.z == 0 ? 1 : grid.z};
 }
 
-/* Arguments as one block: each value at its offset, and zeros where there is none, up to whole words. So blocks of a
- * kernel are compared and copied without looking at its parameters; mostly they are a few words. */
+/* Arguments of a graph's node as one block: each value at its offset, and zeros where there is none, up to whole words.
+ * So blocks of a kernel are compared and copied without looking at its parameters; mostly they are a few words. */
 static inline size_t rondo_argument_words(const rondo_kernel *kernel) {
   return (kernel->argument_bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
 }

@@ -85,9 +85,10 @@ static void count_life(rondo_graph_allocation *allocation) {
   atomic_fetch_add_explicit(&space->memory->device->allocations, 1, memory_order_relaxed);
 }
 
+/* Who sees that nothing lives sees what to wait for. */
 static void uncount_life(rondo_address_space *space) {
   atomic_fetch_sub_explicit(&space->memory->device->allocations, 1, memory_order_relaxed);
-  atomic_fetch_sub_explicit(&space->live, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&space->live, 1, memory_order_release);
   rondo_address_space_release(space);
 }
 
@@ -112,9 +113,9 @@ void rondo_graph_allocation_unclaim(rondo_graph_allocation *allocation) {
 
 void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, rondo_queue *queue) {
   atomic_uint *count = &allocation->space->ordered_frees;
+  if (queue != NULL) atomic_fetch_add_explicit(count, 1, memory_order_release); /* first: who counts finds no fewer */
   const rondo_queue *before = atomic_exchange_explicit(&allocation->freed_queue, queue, memory_order_acq_rel);
-  if (before == NULL && queue != NULL) atomic_fetch_add_explicit(count, 1, memory_order_release);
-  if (before != NULL && queue == NULL) atomic_fetch_sub_explicit(count, 1, memory_order_release);
+  if (before != NULL) atomic_fetch_sub_explicit(count, 1, memory_order_release);
 }
 
 /* The queue comes first: who sees that the life is over sees what to wait for. */

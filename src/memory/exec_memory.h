@@ -5,7 +5,8 @@
  *
  * A launch is framed by _begin and _end: begin checks and changes lives in the order of the calls, waits for what must
  * come first, and enters the gate of the heap; end records the launch and leaves the gate. Once warm on a stream
- * neither allocates, takes a lock or looks anything up.
+ * neither allocates, takes a lock or looks anything up; but where a relative left memory allocated that was freed in
+ * stream order since, begin looks under the lock whether the exec gives its bytes out.
  *
  * Threads: as the exec: one at a time. What execs share is atomic or under the heap's gate.
  */

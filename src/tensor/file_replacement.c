@@ -27,12 +27,13 @@ static rondo_status make_temporary_name(const rondo_allocator *allocator, const 
 }
 
 /* Renaming would put a file in the place of a device or a pipe too, and give up what writes there. *out_old: the
- * permissions of the file that is there, else 0. */
-static rondo_status check_path(const char *path, mode_t *out_old) {
+ * permissions of the file that is there, if *out_is_there. */
+static rondo_status check_path(const char *path, bool *out_is_there, mode_t *out_old) {
   struct stat info;
-  *out_old = 0;
+  *out_is_there = false;
   if (path[0] == '\0') return rondo_fail_errno(RONDO_IO_ERROR, ENOENT, "the name of the file is empty");
   if (stat(path, &info) != 0) return RONDO_OK;
+  *out_is_there = true;
   *out_old = info.st_mode & 0777;
   if (S_ISREG(info.st_mode)) return RONDO_OK;
   return rondo_fail_errno(RONDO_IO_ERROR, S_ISDIR(info.st_mode) ? EISDIR : EINVAL,
@@ -41,14 +42,15 @@ static rondo_status check_path(const char *path, mode_t *out_old) {
 
 rondo_status rondo_file_replacement_begin(const rondo_allocator *allocator, const char *path,
                                           rondo_file_replacement *out) {
-  mode_t old;
+  mode_t old = 0;
+  bool is_there;
   *out = (rondo_file_replacement){.allocator = *allocator, .path = path, .file = -1};
-  RONDO_TRY(check_path(path, &old));
+  RONDO_TRY(check_path(path, &is_there, &old));
   for (;;) {
     RONDO_TRY(make_temporary_name(allocator, path, &out->temporary));
-    out->file = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old == 0 ? 0666 : 0600);
+    out->file = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_there ? 0600 : 0666);
     if (out->file >= 0) {
-      if (old != 0) (void)fchmod(out->file, old); /* where there are no permissions it stays as files there are */
+      if (is_there) (void)fchmod(out->file, old); /* where there are no permissions it stays as files there are */
       return RONDO_OK;
     }
     const int error = errno;

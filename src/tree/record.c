@@ -66,6 +66,9 @@ static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, r
   if (take->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
   if (take->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(take);
+  if (status == RONDO_NOT_READY) /* no failure of a call, which would have words */
+    return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false,
+                              "its body returned NOT_READY: it asks for what is not done yet, so wait for that before");
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
     if (error->reason != RONDO_REASON_UNJOINED && error->reason != RONDO_REASON_HOST_FUNCTION_FAILED)
       return give_up_for_host_work(take);

@@ -398,8 +398,8 @@ struct rondo_call {
   char message[RONDO_TREE_MESSAGE];
 };
 
-/* Calls the body. A failure has words, if only that no call of the library says why. Its outputs are in call->outputs,
- * without gaps. */
+/* Calls the body. A failure but NOT_READY has words, if only that no call of the library says why. Its outputs are
+ * in call->outputs, without gaps. */
 RONDO_MUST_USE rondo_status rondo_body_run(rondo_call *call);
 void rondo_body_free(rondo_call *call);
 rondo_call *rondo_call_outermost(rondo_call *call); /* that this one is a part of, or itself */

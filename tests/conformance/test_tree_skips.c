@@ -261,6 +261,35 @@ static void test_tr15_body_fails(void **state) {
   }
 }
 
+/* That status has no words: an older error's would be taken for them. */
+static rondo_status is_not_ready(rondo_call *call, odd_work *odd) {
+  (void)call;
+  (void)odd;
+  return RONDO_NOT_READY;
+}
+
+static void test_tr15_body_is_not_ready(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  rondo_buffer *out;
+  void *address;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            is_not_ready);
+  const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
+  c.odd.from_run = 2;
+  call_case(&c);
+  assert_fails(rondo_malloc(t->device, (size_t)1 << 46, NULL, &address), RONDO_OUT_OF_MEMORY);
+  assert_int_equal(rondo_function_call(c.function, t->stream, &input, 1, &out, 1), RONDO_NOT_READY);
+  assert_null(out);
+  const rondo_function_info info = test_function_info(c.function);
+  assert_int_equal(info.skipped[RONDO_SKIP_OTHER_WORK], 1);
+  assert_int_equal(info.skipped[RONDO_SKIP_MEMORY_LIMIT], 0);
+  c.odd.from_run = UINT32_MAX;
+  for (size_t i = 0; i < 3; i++) call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  free_case(&c);
+}
+
 static rondo_status leave_gap(rondo_call *call, odd_work *odd) {
   void *address;
   (void)odd;
@@ -510,15 +539,25 @@ static void test_buffers_outlive_their_tree(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr6_undeclared_mutation), test_tree_case(test_tr8_host_work),
-      test_tree_case(test_tr15_kept_memory),        test_tree_case(test_tr8_unsafe),
-      test_tree_case(test_tr8_unsafe_by_options),   test_tree_case(test_tr14_segments),
-      test_tree_case(test_tr15_body_fails),         test_tree_case(test_no_output),
-      test_tree_case(test_tr7_shape_limit),         test_tree_case(test_tr7_recordings_are_bounded),
-      test_tree_case(test_tr8_memory_limit),        test_tree_case(test_tr8_policy),
-      test_tree_case(test_tr1_warm_up_again),       test_tree_case(test_nested_calls_are_parts),
-      test_tree_case(test_calls_while_capturing),   test_tree_case(test_bodies_may_not_use_the_tree),
-      test_tree_case(test_two_threads_are_found),   test_tree_case(test_buffers_outlive_their_tree),
+      test_tree_case(test_tr6_undeclared_mutation),
+      test_tree_case(test_tr8_host_work),
+      test_tree_case(test_tr15_kept_memory),
+      test_tree_case(test_tr8_unsafe),
+      test_tree_case(test_tr8_unsafe_by_options),
+      test_tree_case(test_tr14_segments),
+      test_tree_case(test_tr15_body_fails),
+      test_tree_case(test_tr15_body_is_not_ready),
+      test_tree_case(test_no_output),
+      test_tree_case(test_tr7_shape_limit),
+      test_tree_case(test_tr7_recordings_are_bounded),
+      test_tree_case(test_tr8_memory_limit),
+      test_tree_case(test_tr8_policy),
+      test_tree_case(test_tr1_warm_up_again),
+      test_tree_case(test_nested_calls_are_parts),
+      test_tree_case(test_calls_while_capturing),
+      test_tree_case(test_bodies_may_not_use_the_tree),
+      test_tree_case(test_two_threads_are_found),
+      test_tree_case(test_buffers_outlive_their_tree),
   };
   return test_main(tests);
 }

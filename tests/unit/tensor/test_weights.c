@@ -517,6 +517,11 @@ static void test_a_save_keeps_permissions(void **state) {
   assert_ok(rondo_weights_save(weights, path_of("private.safetensors")));
   assert_int_equal(stat(path_of("private.safetensors"), &info), 0);
   assert_int_equal(info.st_mode & 0777, 0640);
+  assert_int_equal(chmod(path_of("private.safetensors"), 0), 0);
+  assert_ok(rondo_weights_save(weights, path_of("private.safetensors")));
+  assert_int_equal(stat(path_of("private.safetensors"), &info), 0);
+  assert_int_equal(info.st_mode & 0777, 0);
+  assert_int_equal(chmod(path_of("private.safetensors"), 0640), 0);
   assert_int_equal(symlink("private.safetensors", path_of("link")), 0);
   const ino_t named = info.st_ino;
   assert_ok(rondo_weights_save(weights, path_of("link")));
