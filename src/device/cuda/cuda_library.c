@@ -6,7 +6,6 @@
 #include "device/cuda/cuda_library.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/dylib.h"
@@ -48,11 +47,9 @@ static rondo_status open_library(void) {
   const char *const candidates[] = {rondo_option_text(RONDO_OPTION_CUDA_LIBRARY), "libcuda.so.1"};
   const bool is_named = candidates[0][0] != '\0';
   if (rondo_dylib_open(candidates, is_named ? 1 : 2, &driver.library) == RONDO_OK) return RONDO_OK;
-  char why[RONDO_ERROR_MESSAGE_BYTES];
-  (void)snprintf(why, sizeof why, "%s", rondo_last_error()->message);
   return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
                     "no CUDA driver (install NVIDIA's of 12.4 (550) or newer, or name it by RONDO_CUDA_LIBRARY): %s",
-                    why);
+                    rondo_last_error()->message);
 }
 
 static rondo_status find_symbols(void) {

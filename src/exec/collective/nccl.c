@@ -60,12 +60,10 @@ static rondo_status find_library(void) {
   const char *const asked = rondo_option_text(RONDO_OPTION_NCCL_LIBRARY);
   const char *const candidates[] = {asked[0] != '\0' ? asked : "libnccl.so.2"};
   if (rondo_dylib_open(candidates, 1, &library) == RONDO_OK) return find_functions(&library);
-  char why[RONDO_ERROR_MESSAGE_BYTES];
-  (void)snprintf(why, sizeof why, "%s", rondo_last_error()->message);
   return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
                     "collectives on CUDA are NCCL's, which is not there (install it, or name it by "
                     "RONDO_NCCL_LIBRARY): %s",
-                    why);
+                    rondo_last_error()->message);
 }
 
 static void find_once(void) {
