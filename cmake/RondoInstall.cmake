@@ -17,10 +17,6 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/rondo-config-version.cma
 install(FILES "${PROJECT_BINARY_DIR}/rondo-config.cmake" "${PROJECT_BINARY_DIR}/rondo-config-version.cmake"
         DESTINATION "${package_dir}")
 
-set(pc_requires_private "")
-if(RONDO_WITH_JANSSON)
-  set(pc_requires_private "jansson >= 2.11")
-endif()
 file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 file(RELATIVE_PATH pc_include "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
 configure_file("${PROJECT_SOURCE_DIR}/rondo.pc.in" "${PROJECT_BINARY_DIR}/rondo.pc" @ONLY)

@@ -6,9 +6,6 @@ set(RONDO_LAYERS base graph plan device device/cpu device/cuda memory exec exec/
     session)
 
 find_package(Threads REQUIRED)
-if(RONDO_WITH_JANSSON)
-  rondo_require_package(JANSSON "jansson>=2.11" libjansson-dev "configure with -DRONDO_WITH_JANSSON=OFF")
-endif()
 
 # Adds the layer's CUDA sources, as C strings, to the list `sources_var`.
 function(rondo_embed_cuda layer sources_var)
@@ -46,10 +43,6 @@ foreach(layer IN LISTS RONDO_LAYERS)
     # Not the tests: the loops of the fake libraries, counted atomically by several threads, took minutes.
     target_compile_options(${target} PRIVATE --coverage -fprofile-update=atomic)
   endif()
-  if(RONDO_WITH_JANSSON)
-    target_compile_definitions(${target} PRIVATE RONDO_HAVE_JANSSON=1)
-    target_link_libraries(${target} PRIVATE PkgConfig::JANSSON)
-  endif()
   list(APPEND rondo_objects $<TARGET_OBJECTS:${target}>)
 endforeach()
 
@@ -62,10 +55,6 @@ foreach(target IN ITEMS rondo rondo_static)
   target_include_directories(${target} INTERFACE
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
   target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
-  if(RONDO_WITH_JANSSON)
-    # An installed librondo.a names the library only, so that the package can be moved to another machine.
-    target_link_libraries(${target} PRIVATE "$<BUILD_INTERFACE:PkgConfig::JANSSON>" "$<INSTALL_INTERFACE:jansson>")
-  endif()
 endforeach()
 
 # Before 1.0 every minor version is an ABI of its own.

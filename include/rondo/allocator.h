@@ -2,8 +2,7 @@
  * Where the library gets its host memory from.
  *
  * A root object (device, graph made without a device, program) takes an allocator in its options; what is made from it
- * inherits it. NULL means the C library. The library calls malloc nowhere else, but for jansson, which parses JSON with
- * the C library's (its hook belongs to the whole process).
+ * inherits it. NULL means the C library. The library calls malloc nowhere else.
  */
 #ifndef RONDO_ALLOCATOR_H
 #define RONDO_ALLOCATOR_H

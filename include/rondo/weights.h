@@ -36,7 +36,7 @@ RONDO_API void rondo_weights_destroy(rondo_weights *weights);
  * MALFORMED saying what is wrong where (header length, JSON line, tensor, offsets that overlap, leave gaps or do not
  * fit shape and type), or CHECKSUM (damaged: the message names the tensor, or says that it is the names, shapes or
  * metadata); UNSUPPORTED for types that no value has, more than RONDO_MAX_DIMENSIONS dimensions or one of size 0,
- * naming the tensor, for another version of the checksums, and in a build without jansson; OUT_OF_MEMORY. */
+ * naming the tensor, and for another version of the checksums; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_load(const char *path, const rondo_allocator *allocator,
                                                          rondo_weights **out_weights);
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_parse(const void *bytes, size_t count,

@@ -2,7 +2,7 @@
  * Graphs from JSON (<rondo/graph.h> describes the format). The text comes from outside and may be anything:
  * every field is looked for by name, has a type and a range, and nothing unknown is passed over. What a text can make
  * the reader allocate is bounded by its own length, but for the holes that removed nodes leave, which have a bound of
- * their own. jansson parses, with the C library's memory; it is named in this file alone.
+ * their own.
  */
 #include "graph/json.h"
 
@@ -11,13 +11,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json_parse.h"
 #include "graph/node.h"
 
 const char *const rondo_access_names[RONDO_ACCESS_COUNT] = {"", "scalar", "read", "write", "read_write"};
-
-#ifdef RONDO_HAVE_JANSSON
-
-#include <jansson.h>
 
 #define MAX_NODES (UINT32_C(1) << 20) /* in a document, with all child graphs */
 #define MAX_HOLES (UINT32_C(1) << 16)
@@ -42,17 +39,17 @@ static const char *shown(char buffer[SHOWN_BYTES], const char *text) {
   return buffer;
 }
 
-static rondo_status require_object(json_t *value) {
-  if (json_is_object(value)) return RONDO_OK;
+static rondo_status require_object(const rondo_json_value *value) {
+  if (rondo_json_is(value, RONDO_JSON_OBJECT)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "an object is expected here");
 }
 
 /* Every key of the object must be among `common` (may be NULL) or `own`; both end in NULL. */
-static rondo_status check_keys(json_t *object, const char *const *common, const char *const *own) {
+static rondo_status check_keys(const rondo_json_value *object, const char *const *common, const char *const *own) {
   RONDO_TRY(require_object(object));
-  const char *key;
-  json_t *value;
-  json_object_foreach(object, key, value) {
+  const rondo_json_value *member = rondo_json_first(object);
+  for (size_t m = 0; m < object->count; m++, member = rondo_json_next(rondo_json_next(member))) {
+    const char *key = member->as.string;
     bool known = false;
     for (size_t i = 0; common != NULL && common[i] != NULL; i++) known = known || strcmp(key, common[i]) == 0;
     for (size_t i = 0; own[i] != NULL; i++) known = known || strcmp(key, own[i]) == 0;
@@ -64,46 +61,46 @@ static rondo_status check_keys(json_t *object, const char *const *common, const 
 }
 
 /* `key` names the field in messages only. */
-static rondo_status read_integer(json_t *value, const char *key, uint64_t max, uint64_t *out) {
+static rondo_status read_integer(const rondo_json_value *value, const char *key, uint64_t max, uint64_t *out) {
   *out = 0;
   if (value == NULL) return fail_field(key, "is missing");
-  if (!json_is_integer(value)) return fail_field(key, "must be a whole number");
-  const json_int_t integer = json_integer_value(value);
+  if (!rondo_json_is(value, RONDO_JSON_INTEGER)) return fail_field(key, "must be a whole number");
+  const int64_t integer = value->as.integer;
   if (integer < 0 || (uint64_t)integer > max)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
-                      "field '%s' is %" JSON_INTEGER_FORMAT ": it must be between 0 and %" PRIu64, key, integer, max);
+                      "field '%s' is %" PRId64 ": it must be between 0 and %" PRIu64, key, integer, max);
   *out = (uint64_t)integer;
   return RONDO_OK;
 }
 
-static rondo_status get_size(json_t *object, const char *key, size_t *out) {
+static rondo_status get_size(const rondo_json_value *object, const char *key, size_t *out) {
   uint64_t value;
-  RONDO_TRY(read_integer(json_object_get(object, key), key, PTRDIFF_MAX, &value));
+  RONDO_TRY(read_integer(rondo_json_get(object, key), key, PTRDIFF_MAX, &value));
   *out = (size_t)value;
   return RONDO_OK;
 }
 
-static rondo_status read_u32(json_t *value, const char *key, uint32_t *out) {
+static rondo_status read_u32(const rondo_json_value *value, const char *key, uint32_t *out) {
   uint64_t integer;
   RONDO_TRY(read_integer(value, key, UINT32_MAX, &integer));
   *out = (uint32_t)integer;
   return RONDO_OK;
 }
 
-static rondo_status get_u32(json_t *object, const char *key, uint32_t *out) {
-  return read_u32(json_object_get(object, key), key, out);
+static rondo_status get_u32(const rondo_json_value *object, const char *key, uint32_t *out) {
+  return read_u32(rondo_json_get(object, key), key, out);
 }
 
-static rondo_status get_text(json_t *object, const char *key, const char **out) {
-  json_t *value = json_object_get(object, key);
-  *out = json_string_value(value);
+static rondo_status get_text(const rondo_json_value *object, const char *key, const char **out) {
+  const rondo_json_value *value = rondo_json_get(object, key);
+  *out = rondo_json_text_of(value);
   if (*out != NULL) return RONDO_OK;
   return fail_field(key, value == NULL ? "is missing" : "must be a text");
 }
 
-static rondo_status get_array(json_t *object, const char *key, json_t **out) {
-  *out = json_object_get(object, key);
-  if (json_is_array(*out)) return RONDO_OK;
+static rondo_status get_array(const rondo_json_value *object, const char *key, const rondo_json_value **out) {
+  *out = rondo_json_get(object, key);
+  if (rondo_json_is(*out, RONDO_JSON_ARRAY)) return RONDO_OK;
   return fail_field(key, *out == NULL ? "is missing" : "must be an array");
 }
 
@@ -113,8 +110,8 @@ static int hex_digit(char character) {
 }
 
 /* "0x" and 1 to 16 digits. */
-static rondo_status read_address(json_t *value, const char *key, uintptr_t *out) {
-  const char *text = json_string_value(value);
+static rondo_status read_address(const rondo_json_value *value, const char *key, uintptr_t *out) {
+  const char *text = rondo_json_text_of(value);
   const size_t length = text == NULL ? 0 : strlen(text);
   uintptr_t address = 0;
   bool right = length >= 3 && length <= 2 + 2 * sizeof address && text[0] == '0' && text[1] == 'x';
@@ -129,8 +126,8 @@ static rondo_status read_address(json_t *value, const char *key, uintptr_t *out)
 }
 
 /* NULL when the field is not there: addresses may be left out. */
-static rondo_status get_address(json_t *object, const char *key, void **out) {
-  json_t *value = json_object_get(object, key);
+static rondo_status get_address(const rondo_json_value *object, const char *key, void **out) {
+  const rondo_json_value *value = rondo_json_get(object, key);
   uintptr_t address = 0;
   if (value != NULL) RONDO_TRY(read_address(value, key, &address));
   memcpy(out, &address, sizeof *out);
@@ -138,14 +135,14 @@ static rondo_status get_address(json_t *object, const char *key, void **out) {
 }
 
 /* An address that is of no use outside its process: looked at and dropped. */
-static rondo_status skip_address(json_t *object, const char *key) {
+static rondo_status skip_address(const rondo_json_value *object, const char *key) {
   void *address;
   return get_address(object, key, &address);
 }
 
 /* Kernels --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status read_access(json_t *object, rondo_access *out) {
+static rondo_status read_access(const rondo_json_value *object, rondo_access *out) {
   const char *name;
   RONDO_TRY(get_text(object, "access", &name));
   for (int access = RONDO_ACCESS_SCALAR; access < RONDO_ACCESS_COUNT; access++) {
@@ -156,7 +153,7 @@ static rondo_status read_access(json_t *object, rondo_access *out) {
   return fail_field("access", "must be \"scalar\", \"read\", \"write\" or \"read_write\"");
 }
 
-static rondo_status read_parameter(json_t *object, rondo_parameter *out) {
+static rondo_status read_parameter(const rondo_json_value *object, rondo_parameter *out) {
   static const char *const keys[] = {"access", "bytes", "alignment", NULL};
   RONDO_TRY(check_keys(object, NULL, keys));
   RONDO_TRY(read_access(object, &out->access));
@@ -165,19 +162,21 @@ static rondo_status read_parameter(json_t *object, rondo_parameter *out) {
   return out->bytes > 0 ? RONDO_OK : fail_field("bytes", "is 0");
 }
 
-static rondo_status read_kernel_options(json_t *object, rondo_parameter *list, rondo_kernel_options *out) {
+static rondo_status read_kernel_options(const rondo_json_value *object, rondo_parameter *list,
+                                        rondo_kernel_options *out) {
   static const char *const keys[] = {"name", "block_threads", "parameters", NULL};
-  json_t *parameters;
+  const rondo_json_value *parameters;
   RONDO_TRY(check_keys(object, NULL, keys));
   RONDO_TRY(get_text(object, "name", &out->name));
   RONDO_TRY(get_u32(object, "block_threads", &out->block_threads));
   RONDO_TRY(get_array(object, "parameters", &parameters));
-  const size_t count = json_array_size(parameters);
+  const size_t count = parameters->count;
   if (count > RONDO_MAX_PARAMETERS)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
                       "field 'parameters' has %zu entries, a kernel has at most %d", count, RONDO_MAX_PARAMETERS);
-  for (size_t i = 0; i < count; i++) {
-    const rondo_status status = read_parameter(json_array_get(parameters, i), &list[i]);
+  const rondo_json_value *item = rondo_json_first(parameters);
+  for (size_t i = 0; i < parameters->count; i++, item = rondo_json_next(item)) {
+    const rondo_status status = read_parameter(item, &list[i]);
     if (status != RONDO_OK) return rondo_fail_context(status, "parameters[%zu]", i);
   }
   out->param_list = list;
@@ -194,7 +193,7 @@ static rondo_status as_invalid_data(rondo_status status) {
   return rondo_error_raise(&error);
 }
 
-static rondo_status read_kernel(json_reader *reader, json_t *object) {
+static rondo_status read_kernel(json_reader *reader, const rondo_json_value *object) {
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT};
   rondo_parameter list[RONDO_MAX_PARAMETERS];
   rondo_kernel *kernel;
@@ -205,11 +204,12 @@ static rondo_status read_kernel(json_reader *reader, json_t *object) {
   return status;
 }
 
-static rondo_status read_kernels(json_reader *reader, json_t *document) {
-  json_t *kernels;
+static rondo_status read_kernels(json_reader *reader, const rondo_json_value *document) {
+  const rondo_json_value *kernels;
   RONDO_TRY(get_array(document, "kernels", &kernels));
-  for (size_t i = 0; i < json_array_size(kernels); i++) {
-    const rondo_status status = read_kernel(reader, json_array_get(kernels, i));
+  const rondo_json_value *item = rondo_json_first(kernels);
+  for (size_t i = 0; i < kernels->count; i++, item = rondo_json_next(item)) {
+    const rondo_status status = read_kernel(reader, item);
     if (status != RONDO_OK) return rondo_fail_context(status, "kernels[%zu]", i);
   }
   return RONDO_OK;
@@ -226,8 +226,8 @@ typedef struct node_draft {
   size_t arg_bytes[RONDO_MAX_PARAMETERS];
 } node_draft;
 
-static rondo_status read_bytes(json_t *value, unsigned char *out, size_t count) {
-  const char *text = json_string_value(value);
+static rondo_status read_bytes(const rondo_json_value *value, unsigned char *out, size_t count) {
+  const char *text = rondo_json_text_of(value);
   bool right = text != NULL && strlen(text) == 2 * count;
   for (size_t i = 0; right && i < count; i++) {
     const int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
@@ -239,9 +239,9 @@ static rondo_status read_bytes(json_t *value, unsigned char *out, size_t count) 
                     2 * count, count);
 }
 
-static rondo_status read_argument(json_t *value, const rondo_parameter *parameter, unsigned char *out) {
+static rondo_status read_argument(const rondo_json_value *value, const rondo_parameter *parameter, unsigned char *out) {
   if (parameter->access == RONDO_ACCESS_SCALAR) return read_bytes(value, out, parameter->bytes);
-  if (json_is_null(value)) return RONDO_OK;
+  if (rondo_json_is(value, RONDO_JSON_NULL)) return RONDO_OK;
   uintptr_t address;
   RONDO_TRY(read_address(value, "arguments", &address));
   memcpy(out, &address, sizeof address);
@@ -256,17 +256,18 @@ static rondo_status make_values(json_reader *reader, const rondo_kernel *kernel,
   return RONDO_OK;
 }
 
-static rondo_status read_arguments(json_t *object, const rondo_kernel *kernel, node_draft *draft) {
-  json_t *arguments;
+static rondo_status read_arguments(const rondo_json_value *object, const rondo_kernel *kernel, node_draft *draft) {
+  const rondo_json_value *arguments;
   RONDO_TRY(get_array(object, "arguments", &arguments));
-  const size_t count = json_array_size(arguments);
+  const size_t count = arguments->count;
   if (count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_ARGUMENT_COUNT,
                       "field 'arguments' has %zu entries, the kernel has %" PRIu32 " parameters", count,
                       kernel->parameter_count);
-  for (size_t i = 0; i < count; i++) {
+  const rondo_json_value *item = rondo_json_first(arguments);
+  for (size_t i = 0; i < arguments->count; i++, item = rondo_json_next(item)) {
     unsigned char *value = draft->values + kernel->offsets[i];
-    const rondo_status status = read_argument(json_array_get(arguments, i), &kernel->parameters[i], value);
+    const rondo_status status = read_argument(item, &kernel->parameters[i], value);
     if (status != RONDO_OK) return rondo_fail_context(status, "arguments[%zu]", i);
     draft->args[i] = value;
   }
@@ -276,34 +277,35 @@ static rondo_status read_arguments(json_t *object, const rondo_kernel *kernel, n
 }
 
 /* May be missing: then nothing is known. */
-static rondo_status read_argument_bytes(json_t *object, const rondo_kernel *kernel, node_draft *draft) {
-  json_t *bytes;
+static rondo_status read_argument_bytes(const rondo_json_value *object, const rondo_kernel *kernel, node_draft *draft) {
+  const rondo_json_value *bytes;
   draft->params.as.kernel.arg_bytes = NULL;
-  if (json_object_get(object, "argument_bytes") == NULL) return RONDO_OK;
+  if (rondo_json_get(object, "argument_bytes") == NULL) return RONDO_OK;
   RONDO_TRY(get_array(object, "argument_bytes", &bytes));
-  if (json_array_size(bytes) != kernel->parameter_count)
+  if (bytes->count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_ARGUMENT_COUNT,
-                      "field 'argument_bytes' has %zu entries, the kernel has %" PRIu32 " parameters",
-                      json_array_size(bytes), kernel->parameter_count);
-  for (size_t i = 0; i < json_array_size(bytes); i++) {
+                      "field 'argument_bytes' has %" PRIu32 " entries, the kernel has %" PRIu32 " parameters",
+                      bytes->count, kernel->parameter_count);
+  const rondo_json_value *item = rondo_json_first(bytes);
+  for (size_t i = 0; i < bytes->count; i++, item = rondo_json_next(item)) {
     uint64_t value;
-    RONDO_TRY(read_integer(json_array_get(bytes, i), "argument_bytes", PTRDIFF_MAX, &value));
+    RONDO_TRY(read_integer(item, "argument_bytes", PTRDIFF_MAX, &value));
     draft->arg_bytes[i] = (size_t)value;
   }
   draft->params.as.kernel.arg_bytes = draft->arg_bytes;
   return RONDO_OK;
 }
 
-static rondo_status read_grid(json_t *object, rondo_grid *out) {
-  json_t *grid;
+static rondo_status read_grid(const rondo_json_value *object, rondo_grid *out) {
+  const rondo_json_value *grid;
   RONDO_TRY(get_array(object, "grid", &grid));
-  if (json_array_size(grid) != 3) return fail_field("grid", "must have three entries");
-  RONDO_TRY(read_u32(json_array_get(grid, 0), "grid", &out->x));
-  RONDO_TRY(read_u32(json_array_get(grid, 1), "grid", &out->y));
-  return read_u32(json_array_get(grid, 2), "grid", &out->z);
+  if (grid->count != 3) return fail_field("grid", "must have three entries");
+  RONDO_TRY(read_u32(rondo_json_item(grid, 0), "grid", &out->x));
+  RONDO_TRY(read_u32(rondo_json_item(grid, 1), "grid", &out->y));
+  return read_u32(rondo_json_item(grid, 2), "grid", &out->z);
 }
 
-static rondo_status read_kernel_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_kernel_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   uint32_t index;
   RONDO_TRY(get_u32(object, "kernel", &index));
   if (index >= reader->kernels.count)
@@ -316,14 +318,14 @@ static rondo_status read_kernel_node(json_reader *reader, json_t *object, node_d
   return read_argument_bytes(object, reader->kernels.items[index], draft);
 }
 
-static rondo_status read_host_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_host_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   (void)reader;
   draft->params.as.host = (rondo_host_node){0};
   RONDO_TRY(skip_address(object, "function"));
   return skip_address(object, "user");
 }
 
-static rondo_status read_copy_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_copy_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   (void)reader;
   rondo_copy *copy = &draft->params.as.copy;
   void *src;
@@ -339,7 +341,7 @@ static rondo_status read_copy_node(json_reader *reader, json_t *object, node_dra
   return get_size(object, "src_slice_pitch", &copy->src_slice_pitch);
 }
 
-static rondo_status read_fill_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_fill_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   (void)reader;
   rondo_fill *fill = &draft->params.as.fill;
   RONDO_TRY(get_address(object, "dst", &fill->dst));
@@ -350,37 +352,38 @@ static rondo_status read_fill_node(json_reader *reader, json_t *object, node_dra
   return get_size(object, "pitch", &fill->pitch);
 }
 
-static rondo_status read_empty_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_empty_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   (void)reader;
   (void)object;
   (void)draft;
   return RONDO_OK;
 }
 
-static rondo_status read_child(json_reader *reader, json_t *object, node_draft *draft);
+static rondo_status read_child(json_reader *reader, const rondo_json_value *object, node_draft *draft);
 
-static rondo_status read_event_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_event_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   (void)reader;
   draft->params.as.event = NULL;
   return skip_address(object, "event");
 }
 
 /* Numbers of devices, each once and below 64; may be missing. */
-static rondo_status read_peers(json_t *object, uint64_t *out) {
-  json_t *peers;
+static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
+  const rondo_json_value *peers;
   *out = 0;
-  if (json_object_get(object, "peers") == NULL) return RONDO_OK;
+  if (rondo_json_get(object, "peers") == NULL) return RONDO_OK;
   RONDO_TRY(get_array(object, "peers", &peers));
-  for (size_t i = 0; i < json_array_size(peers); i++) {
+  const rondo_json_value *item = rondo_json_first(peers);
+  for (size_t i = 0; i < peers->count; i++, item = rondo_json_next(item)) {
     uint64_t peer;
-    RONDO_TRY(read_integer(json_array_get(peers, i), "peers", 63, &peer));
+    RONDO_TRY(read_integer(item, "peers", 63, &peer));
     if ((*out >> peer & 1) != 0) return fail_field("peers", "names a device twice");
     *out |= UINT64_C(1) << peer;
   }
   return RONDO_OK;
 }
 
-static rondo_status read_alloc_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_alloc_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   (void)reader;
   rondo_alloc_node *alloc = &draft->params.as.alloc;
   RONDO_TRY(get_size(object, "bytes", &alloc->bytes));
@@ -389,25 +392,26 @@ static rondo_status read_alloc_node(json_reader *reader, json_t *object, node_dr
   return get_address(object, "address", &alloc->address);
 }
 
-static rondo_status read_free_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_free_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   (void)reader;
   return get_address(object, "address", &draft->params.as.free_address);
 }
 
-static rondo_status read_foreign_node(json_reader *reader, json_t *object, node_draft *draft) {
+static rondo_status read_foreign_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
   (void)reader;
   rondo_foreign_node *foreign = &draft->params.as.foreign;
-  json_t *bound = json_object_get(object, "bound");
+  const rondo_json_value *bound = rondo_json_get(object, "bound");
   RONDO_TRY(get_text(object, "what", &foreign->what));
-  RONDO_TRY(read_integer(json_object_get(object, "bytes"), "bytes", PTRDIFF_MAX, &foreign->bytes));
-  if (!json_is_boolean(bound)) return fail_field("bound", bound == NULL ? "is missing" : "must be true or false");
-  foreign->is_bound = json_is_true(bound);
+  RONDO_TRY(read_integer(rondo_json_get(object, "bytes"), "bytes", PTRDIFF_MAX, &foreign->bytes));
+  if (!rondo_json_is(bound, RONDO_JSON_BOOLEAN))
+    return fail_field("bound", bound == NULL ? "is missing" : "must be true or false");
+  foreign->is_bound = bound->as.boolean;
   return get_address(object, "address", &foreign->address);
 }
 
 typedef struct kind_reader {
   const char *const *keys; /* beside those that every node has */
-  rondo_status (*read)(json_reader *reader, json_t *object, node_draft *draft);
+  rondo_status (*read)(json_reader *reader, const rondo_json_value *object, node_draft *draft);
 } kind_reader;
 
 static const char *const common_keys[] = {"number", "kind", "name", "dependencies", "programmatic", NULL};
@@ -434,7 +438,7 @@ static const kind_reader kind_readers[] = {
 
 /* Graphs ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status read_kind(json_t *object, rondo_node_kind *out) {
+static rondo_status read_kind(const rondo_json_value *object, rondo_node_kind *out) {
   const char *name;
   RONDO_TRY(get_text(object, "kind", &name));
   for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FOREIGN; kind++) {
@@ -448,7 +452,8 @@ static rondo_status read_kind(json_t *object, rondo_node_kind *out) {
 }
 
 /* Numbers ascend; what they skip was removed. */
-static rondo_status read_number(json_reader *reader, const rondo_graph *graph, json_t *object, uint32_t *out) {
+static rondo_status read_number(json_reader *reader, const rondo_graph *graph, const rondo_json_value *object,
+                                uint32_t *out) {
   RONDO_TRY(get_u32(object, "number", out));
   if (*out < graph->nodes.count)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
@@ -466,8 +471,8 @@ static rondo_status read_number(json_reader *reader, const rondo_graph *graph, j
   return RONDO_OK;
 }
 
-static rondo_status read_params(json_reader *reader, rondo_graph *graph, uint32_t number, json_t *object,
-                                node_draft *draft) {
+static rondo_status read_params(json_reader *reader, rondo_graph *graph, uint32_t number,
+                                const rondo_json_value *object, node_draft *draft) {
   RONDO_TRY(kind_readers[draft->params.kind].read(reader, object, draft));
   rondo_status status = as_invalid_data(rondo_node_shape_check("its parameters", &draft->params));
   if (status == RONDO_OK) status = rondo_graph_insert_at(graph, number, &draft->params);
@@ -475,7 +480,7 @@ static rondo_status read_params(json_reader *reader, rondo_graph *graph, uint32_
   return status;
 }
 
-static rondo_status read_node(json_reader *reader, rondo_graph *graph, json_t *object) {
+static rondo_status read_node(json_reader *reader, rondo_graph *graph, const rondo_json_value *object) {
   node_draft draft = {.params = {.kind = RONDO_NODE_EMPTY}};
   uint32_t number;
   RONDO_TRY(require_object(object));
@@ -497,18 +502,19 @@ static rondo_status as_invalid_graph(rondo_status status, const char *list, size
   return rondo_fail_context(rondo_error_raise(&error), "%s[%zu]", list, index);
 }
 
-static rondo_status read_dependencies(rondo_graph *graph, uint32_t number, json_t *object) {
-  json_t *dependencies;
+static rondo_status read_dependencies(rondo_graph *graph, uint32_t number, const rondo_json_value *object) {
+  const rondo_json_value *dependencies;
   RONDO_TRY(get_array(object, "dependencies", &dependencies));
-  for (size_t i = 0; i < json_array_size(dependencies); i++) {
+  const rondo_json_value *item = rondo_json_first(dependencies);
+  for (size_t i = 0; i < dependencies->count; i++, item = rondo_json_next(item)) {
     uint32_t from;
-    RONDO_TRY(read_u32(json_array_get(dependencies, i), "dependencies", &from));
+    RONDO_TRY(read_u32(item, "dependencies", &from));
     RONDO_TRY(as_invalid_graph(rondo_graph_link_edges(graph, &from, &number, 1), "dependencies", i));
   }
   return RONDO_OK;
 }
 
-static rondo_status read_port(json_t *value, uint8_t *out) {
+static rondo_status read_port(const rondo_json_value *value, uint8_t *out) {
   uint64_t port;
   RONDO_TRY(read_integer(value, "programmatic", UINT8_MAX, &port));
   *out = (uint8_t)port;
@@ -516,48 +522,50 @@ static rondo_status read_port(json_t *value, uint8_t *out) {
 }
 
 /* May be missing: then there are none. */
-static rondo_status read_programmatic(rondo_graph *graph, uint32_t number, json_t *object) {
-  json_t *edges;
-  if (json_object_get(object, "programmatic") == NULL) return RONDO_OK;
+static rondo_status read_programmatic(rondo_graph *graph, uint32_t number, const rondo_json_value *object) {
+  const rondo_json_value *edges;
+  if (rondo_json_get(object, "programmatic") == NULL) return RONDO_OK;
   RONDO_TRY(get_array(object, "programmatic", &edges));
-  for (size_t i = 0; i < json_array_size(edges); i++) {
-    json_t *entry = json_array_get(edges, i);
+  const rondo_json_value *item = rondo_json_first(edges);
+  for (size_t i = 0; i < edges->count; i++, item = rondo_json_next(item)) {
+    const rondo_json_value *entry = item;
     rondo_programmatic_edge edge = {.to = number};
-    if (!json_is_array(entry) || json_array_size(entry) != 4)
+    if (!rondo_json_is(entry, RONDO_JSON_ARRAY) || entry->count != 4)
       return fail_field("programmatic", "must hold arrays of four numbers");
-    RONDO_TRY(read_u32(json_array_get(entry, 0), "programmatic", &edge.from));
-    RONDO_TRY(read_port(json_array_get(entry, 1), &edge.from_port));
-    RONDO_TRY(read_port(json_array_get(entry, 2), &edge.to_port));
-    RONDO_TRY(read_port(json_array_get(entry, 3), &edge.type));
+    RONDO_TRY(read_u32(rondo_json_item(entry, 0), "programmatic", &edge.from));
+    RONDO_TRY(read_port(rondo_json_item(entry, 1), &edge.from_port));
+    RONDO_TRY(read_port(rondo_json_item(entry, 2), &edge.to_port));
+    RONDO_TRY(read_port(rondo_json_item(entry, 3), &edge.type));
     RONDO_TRY(as_invalid_graph(rondo_graph_link_programmatic(graph, &edge), "programmatic", i));
   }
   return RONDO_OK;
 }
 
-static rondo_status read_edges(rondo_graph *graph, uint32_t number, json_t *object) {
+static rondo_status read_edges(rondo_graph *graph, uint32_t number, const rondo_json_value *object) {
   RONDO_TRY(read_dependencies(graph, number, object));
   return read_programmatic(graph, number, object);
 }
 
 /* First all nodes, then all edges: an edge may come from a node that stands later in the text. */
-static rondo_status read_nodes(json_reader *reader, rondo_graph *graph, json_t *object) {
-  json_t *nodes;
+static rondo_status read_nodes(json_reader *reader, rondo_graph *graph, const rondo_json_value *object) {
+  const rondo_json_value *nodes;
   RONDO_TRY(get_array(object, "nodes", &nodes));
-  for (size_t i = 0; i < json_array_size(nodes); i++) {
-    const rondo_status status = read_node(reader, graph, json_array_get(nodes, i));
+  const rondo_json_value *item = rondo_json_first(nodes);
+  for (size_t i = 0; i < nodes->count; i++, item = rondo_json_next(item)) {
+    const rondo_status status = read_node(reader, graph, item);
     if (status != RONDO_OK) return rondo_fail_context(status, "nodes[%zu]", i);
   }
   uint32_t number = 0;
-  for (size_t i = 0; i < json_array_size(nodes); i++, number++) {
+  for (size_t i = 0; i < nodes->count; i++, number++) {
     while (!graph->nodes.items[number].live) number++;
-    const rondo_status status = read_edges(graph, number, json_array_get(nodes, i));
+    const rondo_status status = read_edges(graph, number, rondo_json_item(nodes, i));
     if (status != RONDO_OK) return rondo_fail_context(status, "nodes[%zu]", i);
   }
   return RONDO_OK;
 }
 
 /* A graph from an object with the fields "name" and "nodes". */
-static rondo_status read_graph(json_reader *reader, json_t *object, rondo_graph **out) {
+static rondo_status read_graph(json_reader *reader, const rondo_json_value *object, rondo_graph **out) {
   const char *name;
   *out = NULL;
   RONDO_TRY(get_text(object, "name", &name));
@@ -569,7 +577,7 @@ static rondo_status read_graph(json_reader *reader, json_t *object, rondo_graph 
   return status;
 }
 
-static rondo_status read_child_graph(json_reader *reader, json_t *child, rondo_graph **out) {
+static rondo_status read_child_graph(json_reader *reader, const rondo_json_value *child, rondo_graph **out) {
   static const char *const keys[] = {"name", "nodes", NULL};
   *out = NULL;
   if (reader->depth == RONDO_GRAPH_MAX_NESTING)
@@ -582,15 +590,15 @@ static rondo_status read_child_graph(json_reader *reader, json_t *child, rondo_g
   return status;
 }
 
-static rondo_status read_child(json_reader *reader, json_t *object, node_draft *draft) {
-  json_t *child = json_object_get(object, "child");
+static rondo_status read_child(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  const rondo_json_value *child = rondo_json_get(object, "child");
   draft->params.as.child = NULL;
   if (child == NULL) return fail_field("child", "is missing");
   const rondo_status status = read_child_graph(reader, child, &draft->params.as.child);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "child");
 }
 
-static rondo_status read_document(json_reader *reader, json_t *document, rondo_graph **out) {
+static rondo_status read_document(json_reader *reader, const rondo_json_value *document, rondo_graph **out) {
   static const char *const keys[] = {"rondo_graph", "name", "kernels", "nodes", NULL};
   uint32_t version;
   RONDO_TRY(require_object(document));
@@ -604,46 +612,18 @@ static rondo_status read_document(json_reader *reader, json_t *document, rondo_g
   return read_graph(reader, document, out);
 }
 
-static rondo_status parse(const char *bytes, size_t count, json_t **out) {
-  json_error_t error;
-  *out = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &error);
-  if (*out != NULL) return RONDO_OK;
-  if (json_error_code(&error) == json_error_out_of_memory)
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory to parse %zu bytes of JSON",
-                      count);
-  char what[2 * JSON_ERROR_TEXT_LENGTH];
-  rondo_json_escape(what, sizeof what, error.text);
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "line %d, column %d: %s", error.line, error.column,
-                    what);
-}
-
 rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char *bytes, size_t count,
                                    rondo_graph **out) {
   json_reader reader = {.allocator = *allocator};
-  json_t *document;
+  rondo_json_document document;
   *out = NULL;
-  rondo_status status = parse(bytes, count, &document);
-  if (status == RONDO_OK) status = read_document(&reader, document, out);
+  rondo_status status = rondo_json_parse(allocator, bytes, count, &document);
+  if (status == RONDO_OK) status = read_document(&reader, rondo_json_root(&document), out);
   for (size_t i = 0; i < reader.kernels.count; i++) rondo_kernel_release(reader.kernels.items[i]);
   rondo_array_free(allocator, &reader.kernels);
-  json_decref(document);
+  rondo_json_document_free(&document);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "graph from JSON");
 }
-
-#else
-
-rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char *bytes, size_t count,
-                                   rondo_graph **out) {
-  (void)allocator;
-  (void)bytes;
-  *out = NULL;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                    "this library was built without jansson, so it cannot read the %zu bytes of JSON: configure with "
-                    "-DRONDO_WITH_JANSSON=ON (Debian: libjansson-dev)",
-                    count);
-}
-
-#endif
 
 rondo_status rondo_graph_from_json(const char *bytes, size_t count, rondo_graph **out_graph) {
   RONDO_TRY(rondo_require("rondo_graph_from_json", "the out-parameter", out_graph));

@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_parse.h"
 #include "tensor/byte_source.h"
 #include "tensor/checksum.h"
-
-#ifdef RONDO_HAVE_JANSSON
-#include <jansson.h>
 
 #define LENGTH_BYTES 8
 #define MOST_HEADER_BYTES 100000000u
@@ -28,7 +26,7 @@ typedef struct reader {
   rondo_weights *weights;
   char *header;
   size_t header_bytes;
-  json_t *root;
+  rondo_json_document document;
   listed *tensors;
   size_t room, count;
 } reader;
@@ -68,60 +66,57 @@ static rondo_status parse_header(reader *r) {
   if (r->header[0] != '{') {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "the header does not begin with '{'");
   }
-  json_error_t error;
-  r->root = json_loadb(r->header, r->header_bytes, JSON_REJECT_DUPLICATES, &error);
-  if (r->root != NULL) return RONDO_OK;
-  if (json_error_code(&error) == json_error_out_of_memory) {
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory to read a header of %zu bytes",
-                      r->header_bytes);
-  }
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "header, line %d, column %d: %s", error.line,
-                    error.column, error.text);
+  const rondo_status status = rondo_json_parse(&r->weights->allocator, r->header, r->header_bytes, &r->document);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "header");
 }
 
 /* Tensors --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status read_type(const char *name, const json_t *tensor, rondo_type *out) {
-  const char *type = json_string_value(json_object_get(tensor, "dtype"));
+static rondo_status read_type(const char *name, const rondo_json_value *tensor, rondo_type *out) {
+  const char *type = rondo_json_text_of(rondo_json_get(tensor, "dtype"));
   if (type == NULL) return fail_malformed(name, "it has no dtype");
   if (rondo_safetensors_find_type(type, out)) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "tensor '%s' is %.16s; Rondo reads F32, F16, BF16, I32, I64",
                     name, type);
 }
 
-static rondo_status read_shape(const char *name, const json_t *tensor, rondo_shape *out) {
+static bool is_size(const rondo_json_value *value) {
+  return rondo_json_is(value, RONDO_JSON_INTEGER) && value->as.integer >= 0;
+}
+
+static rondo_status read_shape(const char *name, const rondo_json_value *tensor, rondo_shape *out) {
   rondo_type type;
   RONDO_TRY(read_type(name, tensor, &type));
-  const json_t *dims = json_object_get(tensor, "shape");
-  if (!json_is_array(dims)) return fail_malformed(name, "it has no shape");
+  const rondo_json_value *dims = rondo_json_get(tensor, "shape");
+  if (!rondo_json_is(dims, RONDO_JSON_ARRAY)) return fail_malformed(name, "it has no shape");
   size_t sizes[RONDO_MAX_DIMENSIONS] = {0};
-  const size_t rank = json_array_size(dims);
-  for (size_t i = 0; i < rank; i++) {
-    const json_t *dim = json_array_get(dims, i);
-    if (!json_is_integer(dim) || json_integer_value(dim) < 0) {
+  const size_t rank = dims->count;
+  const rondo_json_value *dim = rondo_json_first(dims);
+  for (size_t i = 0; i < rank; i++, dim = rondo_json_next(dim)) {
+    if (!is_size(dim)) {
       return fail_malformed(name, "its shape has an entry that is no size");
     }
-    if (i >= RONDO_MAX_DIMENSIONS || json_integer_value(dim) == 0) {
+    if (i >= RONDO_MAX_DIMENSIONS || dim->as.integer == 0) {
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
                         "tensor '%s' has %zu dimensions or one of size 0; Rondo reads up to %d, each at least 1", name,
                         rank, RONDO_MAX_DIMENSIONS);
     }
-    sizes[i] = (size_t)json_integer_value(dim);
+    sizes[i] = (size_t)dim->as.integer;
   }
   if (rondo_shape_make(name, type, sizes, rank, out) == RONDO_OK) return RONDO_OK;
   return fail_malformed(name, "its shape has more bytes than any file");
 }
 
-static rondo_status read_offsets(const char *name, const json_t *tensor, listed *out) {
-  const json_t *offsets = json_object_get(tensor, "data_offsets");
-  const json_t *begin = json_array_get(offsets, 0);
-  const json_t *end = json_array_get(offsets, 1);
-  if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
-      json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin)) {
+static rondo_status read_offsets(const char *name, const rondo_json_value *tensor, listed *out) {
+  const rondo_json_value *offsets = rondo_json_get(tensor, "data_offsets");
+  const bool is_pair = rondo_json_is(offsets, RONDO_JSON_ARRAY) && offsets->count == 2;
+  const rondo_json_value *begin = is_pair ? rondo_json_item(offsets, 0) : NULL;
+  const rondo_json_value *end = is_pair ? rondo_json_item(offsets, 1) : NULL;
+  if (!is_size(begin) || !is_size(end) || end->as.integer < begin->as.integer) {
     return fail_malformed(name, "its data_offsets are not two numbers, the first not above the second");
   }
-  out->begin = (uint64_t)json_integer_value(begin);
-  out->end = (uint64_t)json_integer_value(end);
+  out->begin = (uint64_t)begin->as.integer;
+  out->end = (uint64_t)end->as.integer;
   if (out->end - out->begin == rondo_shape_bytes(&out->shape)) return RONDO_OK;
   char shape[RONDO_SHAPE_TEXT];
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
@@ -131,35 +126,38 @@ static rondo_status read_offsets(const char *name, const json_t *tensor, listed 
 }
 
 /* JSON is UTF-8 and has each key once. Sorted when all are there: a header has room for millions. */
-static rondo_status read_metadata(reader *r, json_t *metadata) {
-  const char *key = NULL;
-  json_t *value = NULL;
-  if (!json_is_object(metadata)) {
+static rondo_status read_metadata(reader *r, const rondo_json_value *metadata) {
+  if (!rondo_json_is(metadata, RONDO_JSON_OBJECT)) {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY " is no object");
   }
-  json_object_foreach(metadata, key, value) {
-    if (!json_is_string(value)) {
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY ": '%s' is no text", key);
+  const rondo_json_value *key = rondo_json_first(metadata);
+  for (size_t i = 0; i < metadata->count; i++, key = rondo_json_next(rondo_json_next(key))) {
+    const char *value = rondo_json_text_of(rondo_json_next(key));
+    if (value == NULL) {
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY ": '%s' is no text",
+                        key->as.string);
     }
-    RONDO_TRY(rondo_weights_append_metadata(r->weights, key, json_string_value(value)));
+    RONDO_TRY(rondo_weights_append_metadata(r->weights, key->as.string, value));
   }
   rondo_weights_sort_metadata(r->weights);
   return RONDO_OK;
 }
 
 static rondo_status list_tensors(reader *r) {
-  const char *name = NULL;
-  json_t *tensor = NULL;
-  r->room = json_object_size(r->root);
+  const rondo_json_value *root = rondo_json_root(&r->document);
+  const rondo_json_value *key = rondo_json_first(root);
+  r->room = root->count;
   RONDO_TRY(rondo_allocate_items(&r->weights->allocator, r->room, sizeof *r->tensors, &r->tensors));
-  json_object_foreach(r->root, name, tensor) {
+  for (size_t i = 0; i < root->count; i++, key = rondo_json_next(rondo_json_next(key))) {
+    const char *name = key->as.string;
+    const rondo_json_value *tensor = rondo_json_next(key);
     if (strcmp(name, RONDO_METADATA_KEY) == 0) {
       RONDO_TRY(read_metadata(r, tensor));
       continue;
     }
     listed *next = &r->tensors[r->count++];
     next->name = name;
-    if (!json_is_object(tensor)) return fail_malformed(name, "it is no object");
+    if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is no object");
     RONDO_TRY(read_shape(name, tensor, &next->shape));
     RONDO_TRY(read_offsets(name, tensor, next));
   }
@@ -221,18 +219,9 @@ static rondo_status read_source(const rondo_byte_source *source, rondo_weights *
   const rondo_status status = read_all(&r);
   rondo_release(&weights->allocator, r.header, r.header_bytes, 1);
   rondo_release(&weights->allocator, r.tensors, r.room, sizeof *r.tensors);
-  json_decref(r.root);
+  rondo_json_document_free(&r.document);
   return status;
 }
-#else
-static rondo_status read_source(const rondo_byte_source *source, rondo_weights *weights) {
-  (void)source;
-  (void)weights;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                    "this library was built without jansson and cannot read safetensors: configure it with "
-                    "-DRONDO_WITH_JANSSON=ON");
-}
-#endif
 
 /* Front ----------------------------------------------------------------------------------------------------------- */
 

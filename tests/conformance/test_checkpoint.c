@@ -38,8 +38,6 @@ static void remove_files(void) {
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) (void)remove(path_of(names[i]));
 }
 
-#ifdef RONDO_HAVE_JANSSON
-
 static file_bytes read_file(const char *name) {
   file_bytes file = {.data = malloc(1 << 16)};
   FILE *stream = fopen(path_of(name), "rb");
@@ -58,8 +56,6 @@ static void assert_same_files(const char *a, const char *b) {
   free(x.data);
   free(y.data);
 }
-
-#endif
 
 /* A network with everything that carries over from run to run ------------------------------------------------------ */
 
@@ -133,8 +129,6 @@ static void save(rondo_compiled *compiled, uint32_t step, const char *name) {
 }
 
 /* Going on --------------------------------------------------------------------------------------------------------- */
-
-#ifdef RONDO_HAVE_JANSSON
 
 /* The first values of what is drawn and trained. */
 static void initialize(rondo_compiled *compiled) {
@@ -368,8 +362,6 @@ static void test_files_that_were_left_are_in_nobodys_way(void **state) {
   rondo_weights_destroy(set);
 }
 
-#endif
-
 /* Generators ------------------------------------------------------------------------------------------------------- */
 
 static void test_generators_go_on_where_they_were(void **state) {
@@ -428,7 +420,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_wrong_arguments_are_named),
       test_case(test_generators_go_on_where_they_were),
-#ifdef RONDO_HAVE_JANSSON
       test_case(test_going_on_gives_the_bits_of_not_having_stopped),
       test_case(test_a_program_can_go_back),
       test_case(test_a_checkpoint_of_another_program_is_refused_by_name),
@@ -437,7 +428,6 @@ int main(void) {
       test_case(test_a_cut_file_is_truncated_and_flipped_data_have_a_name),
       test_case(test_what_is_no_checkpoint_is_said),
       test_case(test_files_that_were_left_are_in_nobodys_way),
-#endif
   };
   const int result = test_main(tests);
   remove_files();

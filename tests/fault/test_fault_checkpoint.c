@@ -154,8 +154,6 @@ static int remove_folder(void **state) {
 
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
-#ifdef RONDO_HAVE_JANSSON
-
 /* Which one stands at the path; it is whole. */
 static uint32_t read_serial(void) {
   rondo_weights *set = NULL;
@@ -310,8 +308,6 @@ static void test_failing_allocators_leak_nothing(void **state) {
   assert_true(failures > 10);
 }
 
-#endif
-
 static void test_there_is_no_folder(void **state) {
   (void)state;
   rondo_weights *set = make_set(NEW, 10);
@@ -325,7 +321,6 @@ static void test_there_is_no_folder(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(test_there_is_no_folder, set_up),
-#ifdef RONDO_HAVE_JANSSON
       cmocka_unit_test_setup(test_the_order_of_a_save, set_up),
       cmocka_unit_test_setup(test_a_call_that_fails_leaves_the_old_one, set_up),
       cmocka_unit_test_setup(test_folders_that_cannot_be_synchronized_are_no_failure, set_up),
@@ -333,7 +328,6 @@ int main(void) {
       cmocka_unit_test_setup(test_a_process_that_is_killed_at_any_moment_leaves_one_that_is_whole, set_up),
       cmocka_unit_test_setup(test_a_full_disk_leaves_the_old_one, set_up),
       cmocka_unit_test_setup(test_failing_allocators_leak_nothing, set_up),
-#endif
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

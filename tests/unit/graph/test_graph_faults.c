@@ -215,8 +215,6 @@ static void test_dumps(void **state) {
   assert_true(sweep(fixture, json_once, 0) > 5);
 }
 
-#ifdef RONDO_HAVE_JANSSON
-
 static char *text_to_read;
 
 static rondo_status read_once(graph_fixture *fixture) {
@@ -236,8 +234,6 @@ static void test_reading(void **state) {
   rondo_text_free(text_to_read);
 }
 
-#endif
-
 int main(void) {
   rondo_slab_by_block = true; /* so that each allocation fails once */
   const struct CMUnitTest tests[] = {
@@ -250,9 +246,7 @@ int main(void) {
       graph_test(test_making_and_cloning),
       graph_test(test_questions),
       graph_test(test_dumps),
-#ifdef RONDO_HAVE_JANSSON
       graph_test(test_reading),
-#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,6 @@ static int remove_folder(void **state) {
   return rmdir(folder);
 }
 
-#ifdef RONDO_HAVE_JANSSON
 static size_t count_files(void) {
   DIR *open_folder = opendir(folder);
   size_t count = 0;
@@ -89,7 +88,6 @@ static void write_file(const char *path, const void *data, size_t count) {
   assert_int_equal(fwrite(data, 1, count, file), count);
   fclose(file);
 }
-#endif
 
 /* Sets ------------------------------------------------------------------------------------------------------------- */
 
@@ -181,8 +179,6 @@ static void test_wrong_tensors_are_refused(void **state) {
   assert_sample(weights);
   rondo_weights_destroy(weights);
 }
-
-#ifdef RONDO_HAVE_JANSSON
 
 /* Round trips ------------------------------------------------------------------------------------------------------ */
 
@@ -585,22 +581,10 @@ static void test_failing_allocators_leak_nothing(void **state) {
   }
 }
 
-#else
-static void test_reading_says_what_is_missing(void **state) {
-  (void)state;
-  bytes file = make_right_file("{}", 0);
-  rondo_weights *weights = NULL;
-  assert_fails(rondo_weights_parse(file.data, file.count, NULL, &weights), RONDO_UNSUPPORTED);
-  assert_message("RONDO_WITH_JANSSON");
-  free(file.data);
-}
-#endif
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_set_keeps_what_it_is_given),
       cmocka_unit_test(test_wrong_tensors_are_refused),
-#ifdef RONDO_HAVE_JANSSON
       cmocka_unit_test(test_what_is_saved_reads_back),
       cmocka_unit_test(test_a_set_of_many),
       cmocka_unit_test(test_an_empty_set_reads_back),
@@ -617,9 +601,6 @@ int main(void) {
       cmocka_unit_test(test_a_save_keeps_permissions),
       cmocka_unit_test(test_a_save_replaces_regular_files_alone),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
-#else
-      cmocka_unit_test(test_reading_says_what_is_missing),
-#endif
   };
   return cmocka_run_group_tests_name("tensor/weights", tests, make_folder, remove_folder);
 }

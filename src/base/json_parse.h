@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * Parses JSON (RFC 8259) from a source that is not trusted. A document is an array of values in the order of the text:
+ * behind an array stand its items, behind an object its keys and values in turn, each with all that is inside it. So
+ * the whole document is two blocks of memory, whose size is bounded by the length of the text.
+ *
+ * Refused beyond what RFC 8259 demands: an object with a key twice, a top level that is not an object or an array,
+ * nesting deeper than RONDO_JSON_MOST_DEPTH, a string with U+0000, an integer that does not fit an int64_t.
+ *
+ * A document never changes after parsing, so any number of threads may read it.
+ */
+#ifndef RONDO_BASE_JSON_PARSE_H
+#define RONDO_BASE_JSON_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+
+#define RONDO_JSON_MOST_DEPTH 512
+
+typedef enum rondo_json_kind {
+  RONDO_JSON_NULL = 1,
+  RONDO_JSON_BOOLEAN,
+  RONDO_JSON_INTEGER,
+  RONDO_JSON_REAL, /* its value is not kept */
+  RONDO_JSON_STRING,
+  RONDO_JSON_ARRAY,
+  RONDO_JSON_OBJECT
+} rondo_json_kind;
+
+typedef struct rondo_json_value {
+  rondo_json_kind kind;
+  uint32_t count; /* of an array its items, of an object its members */
+  size_t span;    /* how many values this one takes in the document: itself and all that is inside it */
+  union {
+    int64_t integer;
+    bool boolean;
+    const char *string; /* UTF-8; the document's own */
+  } as;
+} rondo_json_value;
+
+typedef struct rondo_json_document {
+  rondo_allocator allocator;
+  RONDO_ARRAY(rondo_json_value) values;
+  char *strings;
+  size_t string_bytes;
+} rondo_json_document;
+
+/* Parses `count` bytes. The document is the caller's, who frees it with rondo_json_document_free, which a document of
+ * zeros and one whose parsing failed also take. Errors: INVALID_DATA with MALFORMED, which says line and column (both
+ * from 1; columns count bytes); OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_json_parse(const rondo_allocator *allocator, const char *bytes, size_t count,
+                                             rondo_json_document *out);
+void rondo_json_document_free(rondo_json_document *document);
+
+/* The outermost value. */
+const rondo_json_value *rondo_json_root(const rondo_json_document *document);
+
+/* The items of an array, the keys and values of an object:
+ *
+ *   const rondo_json_value *item = rondo_json_first(array);
+ *   for (size_t i = 0; i < array->count; i++, item = rondo_json_next(item)) ...
+ *
+ * Of an object, the value of a key is rondo_json_next(key), and the next key is behind the value. */
+const rondo_json_value *rondo_json_first(const rondo_json_value *container);
+const rondo_json_value *rondo_json_next(const rondo_json_value *value);
+
+/* The item at `index`, which is below `count`: walks over those before it. */
+const rondo_json_value *rondo_json_item(const rondo_json_value *array, size_t index);
+
+/* The value of a member, or NULL; also when `object` is NULL or is not an object. Looks at each member. */
+const rondo_json_value *rondo_json_get(const rondo_json_value *object, const char *key);
+
+/* What kind a value is; false for NULL. */
+bool rondo_json_is(const rondo_json_value *value, rondo_json_kind kind);
+/* The text of a string; NULL for any other value and for NULL. */
+const char *rondo_json_text_of(const rondo_json_value *value);
+
+#endif
