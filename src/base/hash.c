@@ -16,7 +16,7 @@ uint64_t rondo_hash_u64(uint64_t state, uint64_t value) {
   return mixed ^ (mixed >> 31);
 }
 
-uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count) {
+uint64_t rondo_hash_part(uint64_t state, const void *bytes, size_t count) {
   const unsigned char *at = bytes;
   size_t left = count;
   for (; left >= sizeof(uint64_t); left -= sizeof(uint64_t), at += sizeof(uint64_t)) {
@@ -29,6 +29,11 @@ uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count) {
     memcpy(&word, at, left);
     state = rondo_hash_u64(state, word);
   }
+  return state;
+}
+
+uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count) {
+  state = rondo_hash_part(state, bytes, count);
   return rondo_hash_u64(state, count); /* tells trailing zeros from padding, and where one call ends */
 }
 

@@ -14,6 +14,10 @@
 /* The bytes and their number. `bytes` may be NULL when count is 0. */
 uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count);
 
+/* The bytes of one part of a longer run of bytes, without their number. When each part but the last is a multiple of 8,
+ * folding the parts and then the number of all bytes with rondo_hash_u64 is rondo_hash_bytes of the whole. */
+uint64_t rondo_hash_part(uint64_t state, const void *bytes, size_t count);
+
 uint64_t rondo_hash_u64(uint64_t state, uint64_t value);
 
 /* With its length, so that "ab","c" differs from "a","bc". NULL is as "". */

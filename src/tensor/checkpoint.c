@@ -148,13 +148,13 @@ static rondo_status check_read(const char *what, rondo_weights **inout) {
 
 rondo_status rondo_checkpoint_load(const char *path, const rondo_allocator *allocator, rondo_weights **out_checkpoint) {
   RONDO_TRY(rondo_require("rondo_checkpoint_load", "out_checkpoint", out_checkpoint));
-  RONDO_TRY(rondo_weights_load(path, allocator, out_checkpoint));
+  RONDO_TRY(rondo_weights_load(path, &(rondo_weights_options){.allocator = allocator}, out_checkpoint));
   return check_read(path, out_checkpoint);
 }
 
 rondo_status rondo_checkpoint_parse(const void *bytes, size_t count, const rondo_allocator *allocator,
                                     rondo_weights **out_checkpoint) {
   RONDO_TRY(rondo_require("rondo_checkpoint_parse", "out_checkpoint", out_checkpoint));
-  RONDO_TRY(rondo_weights_parse(bytes, count, allocator, out_checkpoint));
+  RONDO_TRY(rondo_weights_parse(bytes, count, &(rondo_weights_options){.allocator = allocator}, out_checkpoint));
   return check_read("checkpoint", out_checkpoint);
 }

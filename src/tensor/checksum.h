@@ -20,7 +20,8 @@ bool rondo_checksum_is_key(const char *key);
 RONDO_MUST_USE rondo_status rondo_checksum_make(const rondo_weights *set, char **out);
 
 /* Of a set whose file was read, the two keys among its metadata. One that has neither was not saved by Rondo and is
- * taken as it is. Errors: INVALID_DATA with CHECKSUM (naming the tensor) or MALFORMED; UNSUPPORTED, another form. */
+ * taken as it is. The data of entries without data are not compared. Gives back the pages of a mapped file as it goes.
+ * Errors: INVALID_DATA with CHECKSUM (naming the tensor) or MALFORMED; UNSUPPORTED, another form. */
 RONDO_MUST_USE rondo_status rondo_checksum_check(const rondo_weights *set);
 
 #endif

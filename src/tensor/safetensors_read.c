@@ -1,34 +1,40 @@
 /* SPDX-License-Identifier: MIT
- * Reading safetensors. The header is checked whole before any tensor is read: names once each, known types, shapes
- * whose bytes fit, and ranges that cover the data from the first byte to the last without overlap or gap, as the format
- * asks (huggingface/safetensors, README, "Format" and "Notes": header up to 100 MB, no duplicate keys, no holes). Then
- * the checksums are compared, where the file has some.
+ * Reading safetensors. The header is checked whole before any tensor is read: names once each, shapes whose bytes fit,
+ * and ranges that cover the data from the first byte to the last without overlap or gap, as the format asks
+ * (huggingface/safetensors, README, "Format" and "Notes": header up to 100 MB, no duplicate keys, no holes). Then the
+ * checksums are compared, where the file has some: of the whole header, and of the tensors that are wanted.
+ *
+ * A file is mapped, and its entries point into the mapping; bytes of the caller are copied.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_parse.h"
-#include "tensor/byte_source.h"
+#include "base/versioned.h"
 #include "tensor/checksum.h"
 
 #define LENGTH_BYTES 8
 #define MOST_HEADER_BYTES 100000000u
 
-/* A tensor of the header; the name is the JSON's. Offsets count from behind the header. */
+/* A tensor of the header; the name is the document's. Offsets count from behind the header. `skips` is set when no
+ * value can hold the tensor. */
 typedef struct listed {
   const char *name;
   rondo_shape shape;
+  bool skips;
   uint64_t begin, end;
 } listed;
 
 typedef struct reader {
-  const rondo_byte_source *source;
+  const rondo_weights_options *options;
+  const unsigned char *bytes;
+  size_t count;
   rondo_weights *weights;
-  char *header;
   size_t header_bytes;
   rondo_json_document document;
   listed *tensors;
-  size_t room, count;
+  size_t room, listed_count;
 } reader;
 
 static rondo_status fail_malformed(const char *tensor, const char *what) {
@@ -43,84 +49,91 @@ static rondo_status fail_truncated(uint64_t have, uint64_t want, const char *wha
 }
 
 static rondo_status read_length(reader *r) {
-  unsigned char bytes[LENGTH_BYTES];
-  const uint64_t size = r->source->count;
-  if (size < LENGTH_BYTES) return fail_truncated(size, LENGTH_BYTES, "the header's length");
-  RONDO_TRY(rondo_byte_source_read(r->source, 0, bytes, sizeof bytes));
+  if (r->count < LENGTH_BYTES) return fail_truncated(r->count, LENGTH_BYTES, "the header's length");
   uint64_t length = 0;
-  for (size_t i = LENGTH_BYTES; i > 0; i--) length = length << 8 | bytes[i - 1];
+  for (size_t i = LENGTH_BYTES; i > 0; i--) length = length << 8 | r->bytes[i - 1];
   if (length < 2 || length > MOST_HEADER_BYTES) {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
                       "a header of %llu bytes; it has 2 to %u: this is no safetensors file", (unsigned long long)length,
                       MOST_HEADER_BYTES);
   }
-  if (length > size - LENGTH_BYTES) return fail_truncated(size, LENGTH_BYTES + length, "the header");
+  if (length > r->count - LENGTH_BYTES) return fail_truncated(r->count, LENGTH_BYTES + length, "the header");
   r->header_bytes = (size_t)length;
   return RONDO_OK;
 }
 
 static rondo_status parse_header(reader *r) {
   RONDO_TRY(read_length(r));
-  RONDO_TRY(rondo_allocate_items(&r->weights->allocator, r->header_bytes, 1, &r->header));
-  RONDO_TRY(rondo_byte_source_read(r->source, LENGTH_BYTES, r->header, r->header_bytes));
-  if (r->header[0] != '{') {
+  const char *header = (const char *)r->bytes + LENGTH_BYTES;
+  if (header[0] != '{') {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "the header does not begin with '{'");
   }
-  const rondo_status status = rondo_json_parse(&r->weights->allocator, r->header, r->header_bytes, &r->document);
+  const rondo_status status = rondo_json_parse(&r->weights->allocator, header, r->header_bytes, &r->document);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "header");
 }
 
 /* Tensors --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status read_type(const char *name, const rondo_json_value *tensor, rondo_type *out) {
-  const char *type = rondo_json_text_of(rondo_json_get(tensor, "dtype"));
-  if (type == NULL) return fail_malformed(name, "it has no dtype");
-  if (rondo_safetensors_find_type(type, out)) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "tensor '%s' is %.16s; Rondo reads F32, F16, BF16, I32, I64",
-                    name, type);
-}
-
 static bool is_size(const rondo_json_value *value) {
   return rondo_json_is(value, RONDO_JSON_INTEGER) && value->as.integer >= 0;
 }
 
-static rondo_status read_shape(const char *name, const rondo_json_value *tensor, rondo_shape *out) {
-  rondo_type type;
-  RONDO_TRY(read_type(name, tensor, &type));
-  const rondo_json_value *dims = rondo_json_get(tensor, "shape");
-  if (!rondo_json_is(dims, RONDO_JSON_ARRAY)) return fail_malformed(name, "it has no shape");
-  size_t sizes[RONDO_MAX_DIMENSIONS] = {0};
-  const size_t rank = dims->count;
-  const rondo_json_value *dim = rondo_json_first(dims);
-  for (size_t i = 0; i < rank; i++, dim = rondo_json_next(dim)) {
-    if (!is_size(dim)) {
-      return fail_malformed(name, "its shape has an entry that is no size");
-    }
-    if (i >= RONDO_MAX_DIMENSIONS || dim->as.integer == 0) {
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
-                        "tensor '%s' has %zu dimensions or one of size 0; Rondo reads up to %d, each at least 1", name,
-                        rank, RONDO_MAX_DIMENSIONS);
-    }
-    sizes[i] = (size_t)dim->as.integer;
-  }
-  if (rondo_shape_make(name, type, sizes, rank, out) == RONDO_OK) return RONDO_OK;
-  return fail_malformed(name, "its shape has more bytes than any file");
+static rondo_status skip(reader *r, listed *tensor, rondo_reason reason, const char *what) {
+  char why[RONDO_ERROR_MESSAGE_BYTES];
+  (void)snprintf(why, sizeof why, "tensor '%s' %s", tensor->name, what);
+  tensor->skips = true;
+  return rondo_weights_skip(r->weights, tensor->name, reason, why);
 }
 
-static rondo_status read_offsets(const char *name, const rondo_json_value *tensor, listed *out) {
+static rondo_status read_sizes(reader *r, const rondo_json_value *dims, rondo_type type, listed *out) {
+  size_t sizes[RONDO_MAX_DIMENSIONS] = {0};
+  const rondo_json_value *dim = rondo_json_first(dims);
+  bool is_empty = false;
+  for (size_t i = 0; i < dims->count; i++, dim = rondo_json_next(dim)) {
+    if (!is_size(dim)) return fail_malformed(out->name, "its shape has an entry that is no size");
+    is_empty |= dim->as.integer == 0;
+    if (i < RONDO_MAX_DIMENSIONS) sizes[i] = (size_t)dim->as.integer;
+  }
+  if (out->skips) return RONDO_OK;
+  if (is_empty) return skip(r, out, RONDO_REASON_SHAPE, "is empty: a dimension of it is 0");
+  if (dims->count > RONDO_MAX_DIMENSIONS) {
+    char what[80];
+    (void)snprintf(what, sizeof what, "has %u dimensions; Rondo reads up to %d", (unsigned)dims->count,
+                   RONDO_MAX_DIMENSIONS);
+    return skip(r, out, RONDO_REASON_SHAPE, what);
+  }
+  if (rondo_shape_make(out->name, type, sizes, dims->count, &out->shape) == RONDO_OK) return RONDO_OK;
+  return fail_malformed(out->name, "its shape has more bytes than any file");
+}
+
+static rondo_status read_shape(reader *r, const rondo_json_value *tensor, listed *out) {
+  const char *type_name = rondo_json_text_of(rondo_json_get(tensor, "dtype"));
+  const rondo_json_value *dims = rondo_json_get(tensor, "shape");
+  rondo_type type = RONDO_F32;
+  if (type_name == NULL) return fail_malformed(out->name, "it has no dtype");
+  if (!rondo_json_is(dims, RONDO_JSON_ARRAY)) return fail_malformed(out->name, "it has no shape");
+  if (!rondo_safetensors_find_type(type_name, &type)) {
+    char what[80];
+    (void)snprintf(what, sizeof what, "is %.16s; Rondo reads F32, F16, BF16, I32, I64", type_name);
+    RONDO_TRY(skip(r, out, RONDO_REASON_TYPE, what));
+  }
+  return read_sizes(r, dims, type, out);
+}
+
+static rondo_status read_offsets(const rondo_json_value *tensor, listed *out) {
   const rondo_json_value *offsets = rondo_json_get(tensor, "data_offsets");
   const bool is_pair = rondo_json_is(offsets, RONDO_JSON_ARRAY) && offsets->count == 2;
   const rondo_json_value *begin = is_pair ? rondo_json_item(offsets, 0) : NULL;
   const rondo_json_value *end = is_pair ? rondo_json_item(offsets, 1) : NULL;
   if (!is_size(begin) || !is_size(end) || end->as.integer < begin->as.integer) {
-    return fail_malformed(name, "its data_offsets are not two numbers, the first not above the second");
+    return fail_malformed(out->name, "its data_offsets are not two numbers, the first not above the second");
   }
   out->begin = (uint64_t)begin->as.integer;
   out->end = (uint64_t)end->as.integer;
-  if (out->end - out->begin == rondo_shape_bytes(&out->shape)) return RONDO_OK;
+  if (out->skips || out->end - out->begin == rondo_shape_bytes(&out->shape)) return RONDO_OK;
   char shape[RONDO_SHAPE_TEXT];
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
-                    "tensor '%s': %s has %zu bytes, its data_offsets say %llu", name,
+                    "tensor '%s': %s has %zu bytes, its data_offsets say %llu", out->name,
                     rondo_shape_text(shape, &out->shape), rondo_shape_bytes(&out->shape),
                     (unsigned long long)(out->end - out->begin));
 }
@@ -143,24 +156,25 @@ static rondo_status read_metadata(reader *r, const rondo_json_value *metadata) {
   return RONDO_OK;
 }
 
+static rondo_status list_tensor(reader *r, const char *name, const rondo_json_value *tensor) {
+  listed *next = &r->tensors[r->listed_count++];
+  next->name = name;
+  if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is no object");
+  RONDO_TRY(read_shape(r, tensor, next));
+  return read_offsets(tensor, next);
+}
+
 static rondo_status list_tensors(reader *r) {
   const rondo_json_value *root = rondo_json_root(&r->document);
   const rondo_json_value *key = rondo_json_first(root);
   r->room = root->count;
   RONDO_TRY(rondo_allocate_items(&r->weights->allocator, r->room, sizeof *r->tensors, &r->tensors));
   for (size_t i = 0; i < root->count; i++, key = rondo_json_next(rondo_json_next(key))) {
-    const char *name = key->as.string;
-    const rondo_json_value *tensor = rondo_json_next(key);
-    if (strcmp(name, RONDO_METADATA_KEY) == 0) {
-      RONDO_TRY(read_metadata(r, tensor));
-      continue;
-    }
-    listed *next = &r->tensors[r->count++];
-    next->name = name;
-    if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is no object");
-    RONDO_TRY(read_shape(name, tensor, &next->shape));
-    RONDO_TRY(read_offsets(name, tensor, next));
+    const rondo_json_value *value = rondo_json_next(key);
+    const bool is_metadata = strcmp(key->as.string, RONDO_METADATA_KEY) == 0;
+    RONDO_TRY(is_metadata ? read_metadata(r, value) : list_tensor(r, key->as.string, value));
   }
+  rondo_weights_sort_skipped(r->weights);
   return RONDO_OK;
 }
 
@@ -170,15 +184,16 @@ static int compare_listed(const void *a, const void *b) {
   const listed *x = a;
   const listed *y = b;
   if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  if (x->end != y->end) return x->end < y->end ? -1 : 1; /* an empty tensor before the one that begins there */
   return strcmp(x->name, y->name);
 }
 
 /* The tensors cover the data from its first byte to its last, each byte once. */
 static rondo_status check_cover(reader *r) {
-  const uint64_t bytes = r->source->count - LENGTH_BYTES - r->header_bytes;
+  const uint64_t bytes = r->count - LENGTH_BYTES - r->header_bytes;
   uint64_t covered = 0;
-  if (r->count > 1) qsort(r->tensors, r->count, sizeof *r->tensors, compare_listed);
-  for (size_t i = 0; i < r->count; i++) {
+  if (r->listed_count > 1) qsort(r->tensors, r->listed_count, sizeof *r->tensors, compare_listed);
+  for (size_t i = 0; i < r->listed_count; i++) {
     const listed *tensor = &r->tensors[i];
     if (tensor->begin != covered) {
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
@@ -195,15 +210,34 @@ static rondo_status check_cover(reader *r) {
                     (unsigned long long)(bytes - covered));
 }
 
+static bool is_wanted(const rondo_weights_options *options, const char *name) {
+  return options->wanted == NULL || options->wanted(name, options->user);
+}
+
+/* Data of a mapped file stay where they are, unless their address is no multiple of their elements' size. */
+static rondo_status read_tensor(reader *r, const listed *tensor) {
+  rondo_weights *weights = r->weights;
+  const size_t offset = LENGTH_BYTES + r->header_bytes + (size_t)tensor->begin;
+  const size_t bytes = rondo_shape_bytes(&tensor->shape);
+  const bool is_aligned = offset % rondo_type_bytes(tensor->shape.type) == 0;
+  if (!is_wanted(r->options, tensor->name))
+    return rondo_weights_append_view(weights, tensor->name, &tensor->shape, NULL);
+  if (weights->mapping.bytes != NULL && is_aligned)
+    return rondo_weights_append_view(weights, tensor->name, &tensor->shape, weights->mapping.bytes + offset);
+  void *data = NULL;
+  RONDO_TRY(rondo_weights_append(weights, tensor->name, &tensor->shape, &data));
+  memcpy(data, r->bytes + offset, bytes);
+  rondo_file_mapping_drop(&weights->mapping, r->bytes + offset, bytes);
+  return RONDO_OK;
+}
+
 static rondo_status read_tensors(reader *r) {
-  for (size_t i = 0; i < r->count; i++) {
-    const listed *tensor = &r->tensors[i];
-    void *data = NULL;
-    RONDO_TRY(rondo_weights_append(r->weights, tensor->name, &tensor->shape, &data));
-    RONDO_TRY(rondo_byte_source_read(r->source, LENGTH_BYTES + r->header_bytes + tensor->begin, data,
-                                     (size_t)(tensor->end - tensor->begin)));
+  for (size_t i = 0; i < r->listed_count; i++) {
+    if (!r->tensors[i].skips) RONDO_TRY(read_tensor(r, &r->tensors[i]));
   }
   rondo_weights_sort(r->weights);
+  RONDO_TRY(rondo_checksum_check(r->weights));
+  rondo_weights_remove_unwanted(r->weights);
   return RONDO_OK;
 }
 
@@ -214,48 +248,54 @@ static rondo_status read_all(reader *r) {
   return read_tensors(r);
 }
 
-static rondo_status read_source(const rondo_byte_source *source, rondo_weights *weights) {
-  reader r = {.source = source, .weights = weights};
+static rondo_status read_bytes(const rondo_weights_options *options, const void *bytes, size_t count,
+                               rondo_weights *weights) {
+  reader r = {.options = options, .bytes = bytes, .count = count, .weights = weights};
   const rondo_status status = read_all(&r);
-  rondo_release(&weights->allocator, r.header, r.header_bytes, 1);
   rondo_release(&weights->allocator, r.tensors, r.room, sizeof *r.tensors);
   rondo_json_document_free(&r.document);
   return status;
 }
 
-/* Front ----------------------------------------------------------------------------------------------------------- */
+/* API ------------------------------------------------------------------------------------------------------------- */
 
-static rondo_status load_source(const rondo_byte_source *source, const rondo_allocator *allocator,
-                                rondo_weights **out_weights) {
+/* Destroys the set when reading failed. */
+static rondo_status finish(rondo_status status, const char *what, rondo_weights *weights, rondo_weights **out_weights) {
+  if (status == RONDO_OK) {
+    *out_weights = weights;
+    return RONDO_OK;
+  }
+  rondo_weights_destroy(weights);
+  return rondo_fail_context(status, "%s", what);
+}
+
+rondo_status rondo_weights_parse(const void *bytes, size_t count, const rondo_weights_options *options,
+                                 rondo_weights **out_weights) {
+  static const char call[] = "rondo_weights_parse";
+  rondo_weights_options resolved;
   rondo_weights *weights = NULL;
-  RONDO_TRY(rondo_weights_create(allocator, &weights));
-  rondo_status status = read_source(source, weights);
-  if (status == RONDO_OK) status = rondo_checksum_check(weights);
+  RONDO_TRY(rondo_require(call, "out_weights", out_weights));
+  *out_weights = NULL;
+  if (count > 0) RONDO_TRY(rondo_require(call, "bytes", bytes));
+  RONDO_TRY(rondo_versioned_read(call, options, &resolved, sizeof resolved));
+  RONDO_TRY(rondo_weights_create(resolved.allocator, &weights));
+  return finish(read_bytes(&resolved, bytes, count, weights), "safetensors", weights, out_weights);
+}
+
+rondo_status rondo_weights_load(const char *path, const rondo_weights_options *options, rondo_weights **out_weights) {
+  static const char call[] = "rondo_weights_load";
+  rondo_weights_options resolved;
+  rondo_weights *weights = NULL;
+  RONDO_TRY(rondo_require(call, "out_weights", out_weights));
+  *out_weights = NULL;
+  RONDO_TRY(rondo_require(call, "path", path));
+  RONDO_TRY(rondo_versioned_read(call, options, &resolved, sizeof resolved));
+  RONDO_TRY(rondo_weights_create(resolved.allocator, &weights));
+  rondo_status status = rondo_file_map(path, &weights->mapping);
   if (status != RONDO_OK) {
     rondo_weights_destroy(weights);
     return status;
   }
-  *out_weights = weights;
-  return RONDO_OK;
-}
-
-rondo_status rondo_weights_parse(const void *bytes, size_t count, const rondo_allocator *allocator,
-                                 rondo_weights **out_weights) {
-  RONDO_TRY(rondo_require("rondo_weights_parse", "out_weights", out_weights));
-  *out_weights = NULL;
-  if (count > 0) RONDO_TRY(rondo_require("rondo_weights_parse", "bytes", bytes));
-  const rondo_byte_source source = {.bytes = bytes == NULL ? (const unsigned char *)"" : bytes, .count = count};
-  const rondo_status status = load_source(&source, allocator, out_weights);
-  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "safetensors");
-}
-
-rondo_status rondo_weights_load(const char *path, const rondo_allocator *allocator, rondo_weights **out_weights) {
-  RONDO_TRY(rondo_require("rondo_weights_load", "out_weights", out_weights));
-  *out_weights = NULL;
-  RONDO_TRY(rondo_require("rondo_weights_load", "path", path));
-  rondo_byte_source source;
-  RONDO_TRY(rondo_byte_source_open(path, &source));
-  const rondo_status status = load_source(&source, allocator, out_weights);
-  rondo_byte_source_close(&source);
-  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", path);
+  status = read_bytes(&resolved, weights->mapping.bytes, weights->mapping.count, weights);
+  return finish(status, path, weights, out_weights);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Writing safetensors: the tensors in order of their names, the header padded with spaces so that the data begin at a
- * multiple of 8. Checksums are metadata, which readers of the format take as any text.
+ * Writing safetensors: the header padded with spaces so that the data begin at a multiple of 8, and the tensors in
+ * order of the sizes of their elements, the largest first, then of their names. So each tensor lies at a multiple of
+ * its element's size, and readers can map it. Checksums are metadata, which readers of the format take as any text.
  */
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "tensor/file_replacement.h"
 
 #define LENGTH_BYTES 8
+#define LARGEST_ELEMENT 8
 
 /* Header ---------------------------------------------------------------------------------------------------------- */
 
@@ -46,13 +48,26 @@ static void write_entry(const rondo_weights_entry *entry, uint64_t begin, rondo_
   rondo_json_object_end(text);
 }
 
+/* The entry that comes after `before` in the file, or the first one for NULL; NULL at the end. */
+static const rondo_weights_entry *next_entry(const rondo_weights *weights, const rondo_weights_entry *before) {
+  const rondo_weights_entry *items = weights->entries.items, *end = items + weights->entries.count;
+  size_t element_bytes = before == NULL ? LARGEST_ELEMENT : rondo_type_bytes(before->shape.type);
+  const rondo_weights_entry *entry = before == NULL ? items : before + 1;
+  for (; element_bytes > 0; element_bytes /= 2, entry = items) {
+    for (; entry < end; entry++) {
+      if (rondo_type_bytes(entry->shape.type) == element_bytes) return entry;
+    }
+  }
+  return NULL;
+}
+
 static void write_header(const rondo_weights *weights, const char *checksum, rondo_text *text) {
   uint64_t begin = 0;
   rondo_json_object_begin(text);
   write_metadata(weights, checksum, text);
-  for (size_t i = 0; i < weights->entries.count; i++) {
-    write_entry(&weights->entries.items[i], begin, text);
-    begin += rondo_shape_bytes(&weights->entries.items[i].shape);
+  for (const rondo_weights_entry *entry = NULL; (entry = next_entry(weights, entry)) != NULL;) {
+    write_entry(entry, begin, text);
+    begin += rondo_shape_bytes(&entry->shape);
   }
   rondo_json_object_end(text);
   while (text->failed == RONDO_OK && text->count % 8 != 0) rondo_text_add_bytes(text, " ", 1);
@@ -66,8 +81,7 @@ static rondo_status write_file(const rondo_file_replacement *file, const rondo_w
   for (size_t i = 0; i < LENGTH_BYTES; i++) length[i] = (unsigned char)((uint64_t)header_bytes >> (8 * i));
   RONDO_TRY(rondo_file_replacement_write(file, length, sizeof length));
   RONDO_TRY(rondo_file_replacement_write(file, header, header_bytes));
-  for (size_t i = 0; i < weights->entries.count; i++) {
-    const rondo_weights_entry *entry = &weights->entries.items[i];
+  for (const rondo_weights_entry *entry = NULL; (entry = next_entry(weights, entry)) != NULL;) {
     RONDO_TRY(rondo_file_replacement_write(file, entry->data, rondo_shape_bytes(&entry->shape)));
   }
   return RONDO_OK;

@@ -98,12 +98,18 @@ rondo_status rondo_values_find_sized(rondo_compiled *compiled, const char *call,
 
 /* Copying ---------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_values_write(rondo_compiled *compiled, rondo_named_value *value, const void *data) {
+rondo_status rondo_values_write_part(rondo_compiled *compiled, rondo_named_value *value, size_t offset,
+                                     const void *data, size_t bytes) {
+  unsigned char *to = (unsigned char *)value->address + offset;
   if (value->in_arena) rondo_arena_claim(compiled);
-  RONDO_TRY(
-      rondo_bounce_write(&compiled->bounce, compiled->stream, value->address, data, rondo_shape_bytes(&value->shape)));
-  if (value->is_lost) rondo_arena_note_written(compiled, value);
+  RONDO_TRY(rondo_bounce_write(&compiled->bounce, compiled->stream, to, data, bytes));
+  const bool is_last = offset + bytes == rondo_shape_bytes(&value->shape);
+  if (value->is_lost && is_last) rondo_arena_note_written(compiled, value);
   return RONDO_OK;
+}
+
+rondo_status rondo_values_write(rondo_compiled *compiled, rondo_named_value *value, const void *data) {
+  return rondo_values_write_part(compiled, value, 0, data, rondo_shape_bytes(&value->shape));
 }
 
 rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data, size_t bytes) {

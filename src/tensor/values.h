@@ -16,7 +16,10 @@ RONDO_MUST_USE rondo_status rondo_values_find_sized(rondo_compiled *compiled, co
                                                     const char *kinds, const void *data, size_t bytes,
                                                     rondo_named_value **out);
 
-/* Writes to where the value is, in the order of the stream. */
+/* Writes to where the value is, in the order of the stream: all of it, or the bytes from `offset` on. Parts are written
+ * in order of their offsets, the last one last. */
 RONDO_MUST_USE rondo_status rondo_values_write(rondo_compiled *compiled, rondo_named_value *value, const void *data);
+RONDO_MUST_USE rondo_status rondo_values_write_part(rondo_compiled *compiled, rondo_named_value *value, size_t offset,
+                                                    const void *data, size_t bytes);
 
 #endif

@@ -25,7 +25,7 @@ rondo_status rondo_weights_create(const rondo_allocator *allocator, rondo_weight
 
 static void free_entry(const rondo_weights *weights, rondo_weights_entry *entry) {
   rondo_release_text(&weights->allocator, entry->name);
-  rondo_release(&weights->allocator, entry->data, rondo_shape_bytes(&entry->shape), 1);
+  if (entry->owns_data) rondo_release(&weights->allocator, entry->data, rondo_shape_bytes(&entry->shape), 1);
 }
 
 void rondo_weights_destroy(rondo_weights *weights) {
@@ -36,8 +36,14 @@ void rondo_weights_destroy(rondo_weights *weights) {
     rondo_release_text(&allocator, weights->metadata.items[i].key);
     rondo_release_text(&allocator, weights->metadata.items[i].value);
   }
+  for (size_t i = 0; i < weights->skipped.count; i++) {
+    rondo_release_text(&allocator, weights->skipped.items[i].name);
+    rondo_release_text(&allocator, weights->skipped.items[i].why);
+  }
   rondo_array_free(&allocator, &weights->entries);
   rondo_array_free(&allocator, &weights->metadata);
+  rondo_array_free(&allocator, &weights->skipped);
+  rondo_file_unmap(&weights->mapping);
   rondo_release(&allocator, weights, 1, sizeof *weights);
 }
 
@@ -67,7 +73,7 @@ bool rondo_safetensors_find_type(const char *name, rondo_type *out_type) {
 
 /* Sorted arrays ---------------------------------------------------------------------------------------------------- */
 
-/* Entries and pairs begin with the text that they are sorted by. */
+/* Entries, pairs and skipped tensors begin with the text that they are sorted by. */
 static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void sort(void *items, size_t count, size_t item_bytes) {
@@ -125,19 +131,36 @@ static rondo_status check_name(const char *name) {
                     "'%s' cannot be a tensor's name: it must be UTF-8 and not " RONDO_METADATA_KEY, name);
 }
 
+/* Takes the entry's data. */
+static rondo_status append_entry(rondo_weights *weights, const char *name, rondo_weights_entry *entry) {
+  rondo_status status = check_name(name);
+  if (status == RONDO_OK) status = rondo_allocate_text(&weights->allocator, name, &entry->name);
+  if (status == RONDO_OK) status = rondo_array_push(&weights->allocator, &weights->entries, entry);
+  if (status != RONDO_OK) free_entry(weights, entry);
+  return status;
+}
+
 rondo_status rondo_weights_append(rondo_weights *weights, const char *name, const rondo_shape *shape, void **out_data) {
-  const rondo_allocator *allocator = &weights->allocator;
-  rondo_weights_entry entry = {.shape = *shape};
-  RONDO_TRY(check_name(name));
-  RONDO_TRY(rondo_allocate_text(allocator, name, &entry.name));
-  rondo_status status = rondo_allocate_aligned(allocator, rondo_shape_bytes(shape), 1, DATA_ALIGNMENT, &entry.data);
-  if (status == RONDO_OK) status = rondo_array_push(allocator, &weights->entries, &entry);
-  if (status != RONDO_OK) {
-    free_entry(weights, &entry);
-    return status;
-  }
+  rondo_weights_entry entry = {.shape = *shape, .owns_data = true};
+  RONDO_TRY(rondo_allocate_aligned(&weights->allocator, rondo_shape_bytes(shape), 1, DATA_ALIGNMENT, &entry.data));
   *out_data = entry.data;
-  return RONDO_OK;
+  return append_entry(weights, name, &entry);
+}
+
+rondo_status rondo_weights_append_view(rondo_weights *weights, const char *name, const rondo_shape *shape, void *data) {
+  return append_entry(weights, name, &(rondo_weights_entry){.shape = *shape, .data = data});
+}
+
+void rondo_weights_remove_unwanted(rondo_weights *weights) {
+  size_t kept = 0;
+  for (size_t i = 0; i < weights->entries.count; i++) {
+    rondo_weights_entry *entry = &weights->entries.items[i];
+    if (entry->data == NULL)
+      free_entry(weights, entry);
+    else
+      weights->entries.items[kept++] = *entry;
+  }
+  weights->entries.count = kept;
 }
 
 void rondo_weights_sort(rondo_weights *weights) {
@@ -151,6 +174,29 @@ static bool entry_is_at(const rondo_weights *weights, size_t at, const char *nam
 const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name) {
   const size_t at = position_of(&weights->entries, name);
   return entry_is_at(weights, at, name) ? &weights->entries.items[at] : NULL;
+}
+
+rondo_status rondo_weights_skip(rondo_weights *weights, const char *name, rondo_reason reason, const char *why) {
+  rondo_weights_skipped skipped = {.reason = reason};
+  rondo_status status = rondo_allocate_text(&weights->allocator, name, &skipped.name);
+  if (status == RONDO_OK) status = rondo_allocate_text(&weights->allocator, why, &skipped.why);
+  if (status == RONDO_OK) status = rondo_array_push(&weights->allocator, &weights->skipped, &skipped);
+  if (status != RONDO_OK) {
+    rondo_release_text(&weights->allocator, skipped.name);
+    rondo_release_text(&weights->allocator, skipped.why);
+  }
+  return status;
+}
+
+void rondo_weights_sort_skipped(rondo_weights *weights) {
+  sort(weights->skipped.items, weights->skipped.count, sizeof *weights->skipped.items);
+}
+
+rondo_status rondo_weights_check_skipped(const rondo_weights *weights, const char *name) {
+  const size_t at = position_of(&weights->skipped, name);
+  if (at >= weights->skipped.count || strcmp(weights->skipped.items[at].name, name) != 0) return RONDO_OK;
+  const rondo_weights_skipped *skipped = &weights->skipped.items[at];
+  return rondo_fail(RONDO_UNSUPPORTED, skipped->reason, "%s", skipped->why);
 }
 
 static rondo_status fail_duplicate(const char *name) {
@@ -220,6 +266,7 @@ rondo_status rondo_weights_find(const rondo_weights *weights, const char *name, 
   RONDO_TRY(rondo_require("rondo_weights_find", "out_weight", out_weight));
   const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
   if (entry == NULL) {
+    RONDO_TRY(rondo_weights_check_skipped(weights, name));
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor '%s' among their %zu",
                       name, weights->entries.count);
   }

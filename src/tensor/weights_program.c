@@ -3,6 +3,10 @@
  */
 #include "tensor/weights_program.h"
 
+#include "tensor/values.h"
+
+#define PIECE_BYTES ((size_t)1 << 20)
+
 /* States come first among a compiled program's values, then cells. */
 static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t index, const rondo_kept_values *kept) {
   if (index >= compiled->values.count) return NULL;
@@ -49,6 +53,7 @@ static rondo_status check_value(const rondo_weights *weights, const rondo_named_
   const char *kind = value->kind == 'c' ? "cell" : "state";
   const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
   if (entry == NULL) {
+    RONDO_TRY(rondo_weights_check_skipped(weights, value->name));
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor for the %s '%s'", kind,
                       value->name);
   }
@@ -70,13 +75,27 @@ rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_
   return RONDO_OK;
 }
 
+/* In pieces, each of which gives its pages of the file back, so that the set and the program together never take much
+ * more memory than one of them. */
+static rondo_status write_value(const rondo_weights *weights, rondo_compiled *compiled, const char *name) {
+  const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
+  const unsigned char *data = entry->data;
+  const size_t bytes = rondo_shape_bytes(&entry->shape);
+  rondo_named_value *value;
+  RONDO_TRY(rondo_values_find(compiled, "rondo_weights_apply", name, "sc", &value));
+  for (size_t offset = 0; offset < bytes; offset += PIECE_BYTES) {
+    const size_t piece = bytes - offset < PIECE_BYTES ? bytes - offset : PIECE_BYTES;
+    RONDO_TRY(rondo_values_write_part(compiled, value, offset, data + offset, piece));
+    rondo_file_mapping_drop(&weights->mapping, data + offset, piece);
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compiled *compiled,
                                       const rondo_kept_values *kept) {
   const rondo_named_value *value = NULL;
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
-    if (!accepted(value, kept)) continue;
-    const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
-    RONDO_TRY(rondo_compiled_write(compiled, value->name, entry->data, rondo_shape_bytes(&value->shape)));
+    if (accepted(value, kept)) RONDO_TRY(write_value(weights, compiled, value->name));
   }
   return RONDO_OK;
 }

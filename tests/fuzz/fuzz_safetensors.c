@@ -36,6 +36,26 @@ static void check_set(const rondo_weights *weights) {
   }
 }
 
+/* About half of the names. */
+static bool is_wanted(const char *name, void *user) {
+  (void)user;
+  return strlen(name) % 2 == 0;
+}
+
+/* What is refused with fewer tensors is refused with all; what is taken has the tensors that are wanted alone. */
+static void check_selection(const uint8_t *data, size_t size, bool whole_is_taken) {
+  const rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .wanted = is_wanted};
+  rondo_weights *weights = NULL;
+  rondo_weight weight;
+  const rondo_status status = rondo_weights_parse(data, size, &options, &weights);
+  require(status == RONDO_OK || !whole_is_taken);
+  if (status == RONDO_OK) check_set(weights);
+  for (size_t i = 0; status == RONDO_OK && rondo_weights_at(weights, i, &weight) == RONDO_OK; i++) {
+    require(is_wanted(weight.name, NULL));
+  }
+  rondo_weights_destroy(weights);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   rondo_weights *weights = NULL;
   const rondo_status status = rondo_weights_parse(data, size, NULL, &weights);
@@ -45,5 +65,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(weights == NULL && rondo_last_error()->message[0] != '\0');
   }
   rondo_weights_destroy(weights);
+  check_selection(data, size, status == RONDO_OK);
   return 0;
 }

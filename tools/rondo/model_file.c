@@ -158,7 +158,9 @@ static void format_shape(size_t rank, const size_t *shape, char *out, size_t byt
 
 static int check_tensor(const char *path, const rondo_weights *weights, const model_parameter *wanted) {
   rondo_weight found = {0};
-  if (rondo_weights_find(weights, wanted->name, &found)) {
+  const rondo_status status = rondo_weights_find(weights, wanted->name, &found);
+  if (status == RONDO_UNSUPPORTED) return tool_fail_status("%s cannot be used", path);
+  if (status != RONDO_OK) {
     return tool_fail("%s: there is no tensor '%s' in it", path, wanted->name);
   }
   if (found.type != RONDO_F32) {

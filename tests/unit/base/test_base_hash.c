@@ -97,6 +97,18 @@ static void test_cuts_lengths_and_zeros_count(void **state) {
     for (size_t j = 0; j < i; j++) assert_int_not_equal(rondo_hash_bytes(0, zeros, i), rondo_hash_bytes(0, zeros, j));
 }
 
+static void test_parts_give_the_hash_of_the_whole(void **state) {
+  (void)state;
+  unsigned char bytes[40];
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37);
+  for (size_t count = 0; count <= sizeof bytes; count++) {
+    for (size_t cut = 0; cut <= count; cut += 8) {
+      const uint64_t first = rondo_hash_part(5, bytes, cut), second = rondo_hash_part(first, bytes + cut, count - cut);
+      assert_true(rondo_hash_u64(second, count) == rondo_hash_bytes(5, bytes, count));
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_published_results),
@@ -105,6 +117,7 @@ int main(void) {
       cmocka_unit_test(test_bytes_are_their_words_and_number),
       cmocka_unit_test(test_place_in_memory_does_not_matter),
       cmocka_unit_test(test_cuts_lengths_and_zeros_count),
+      cmocka_unit_test(test_parts_give_the_hash_of_the_whole),
   };
   return cmocka_run_group_tests_name("base/hash", tests, NULL, NULL);
 }
