@@ -83,7 +83,8 @@ typedef enum rondo_skip {
   RONDO_SKIP_OTHER_WORK,           /* the work of the body cannot be recorded: the driver or verification says why; or
                                       some of it is stray: on a stream of the device that it did not fork off */
   RONDO_SKIP_KEPT_MEMORY,          /* it allocated memory that it neither freed nor made an output */
-  RONDO_SKIP_CHANGED,       /* it did not do in the recording what it did before: outputs, host steps, inputs kept */
+  RONDO_SKIP_CHANGED,       /* it did not do in the recording what it did before: outputs, host steps, inputs kept;
+                               or values that are no inputs have changed */
   RONDO_SKIP_DEPARTED,      /* it allocated otherwise than in its warm-up; it is recorded at the next call */
   RONDO_SKIP_MOVING_OUTPUT, /* an input was another output of the path too often (RONDO_DEMOTION_SKIP) */
   RONDO_SKIP_NO_GAIN,       /* RONDO_RECORD_WHERE_IT_PAYS, and it is predicted not to: the message has the figures */
@@ -345,7 +346,17 @@ typedef enum rondo_demotion {
  * - What prepares (creating, destroying, graphs by hand, instantiating, uploading, updating): is done now, and not
  *   repeated by replays. The call's own stream cannot be destroyed (INVALID_STATE/STILL_IN_USE).
  * What is given to native handles of other streams is not seen, nor is what other threads do. A host step is none of
- * the recorded work, and may use other streams in every run. */
+ * the recorded work, and may use other streams in every run.
+ *
+ * Values. A recording keeps the values that kernels and fills were given: a learning rate that the body reads from the
+ * caller's memory stays what it was. So the values of each run of the body are compared with those of the run before,
+ * when both launched the same kernels over the same grids in the same order. Where one differs, the call runs as it is
+ * (CHANGED), and the message names the kernel, the argument and both values. It is recorded at the next call if the
+ * value stays, and never after three changes. The remedy is an input that is RONDO_INPUT_SCALAR, of which each value
+ * makes a recording, or a value in device memory that the kernel reads. rondo_function_options.freezes_values switches
+ * this off. Not compared: pointers and words that may be addresses, what a generator gives (RONDO_RANDOM_ARGS),
+ * arguments of libraries' kernels, and values that change only after the recording was made. A body that makes values
+ * of its inputs' addresses needs freezes_values, since a recording has its inputs elsewhere. */
 typedef rondo_status (*rondo_function_body)(rondo_call *call, void *user);
 
 typedef struct rondo_function_options {
@@ -363,14 +374,15 @@ typedef struct rondo_function_options {
   bool static_shapes;        /* only the first form of inputs is recorded, others run as they are (CHANGING_SHAPES) */
   bool unsafe;               /* never recorded */
   bool unsafe_deterministic; /* not recorded in a tree that is deterministic */
-  bool find_inputs; /* addresses of moving inputs that no parameter declares are found: the body is recorded three
-                       times, with these inputs in two places, and the recordings are compared (<rondo/patch.h>). What
-                       changed between them and is neither an input nor memory is frozen into the recording: the log
-                       says where. Before an input is patched that was found so, the recorded work is tried, with its
-                       side effects taken back as by rondo_function_prepare, and those on outputs of the path: it must
-                       give bit for bit the same with its inputs elsewhere and zeros where they were, or all of them
-                       are copied (mistrusted) */
-  bool reserved[4];
+  bool find_inputs;    /* addresses of moving inputs that no parameter declares are found: the body is recorded three
+                          times, with these inputs in two places, and the recordings are compared (<rondo/patch.h>). What
+                          changed between them and is neither an input nor memory is frozen into the recording: the log
+                          says where. Before an input is patched that was found so, the recorded work is tried, with its
+                          side effects taken back as by rondo_function_prepare, and those on outputs of the path: it must
+                          give bit for bit the same with its inputs elsewhere and zeros where they were, or all of them
+                          are copied (mistrusted) */
+  bool freezes_values; /* values that change between calls may be frozen into a recording (see "Values") */
+  bool reserved[3];
   const size_t *buckets; /* numbers of rows, ascending: inputs that are RONDO_INPUT_ROWS are padded to the next one
                             (TR-7), so that there is one recording for each; copied. More rows than the last are not
                             padded, nor are calls inside a body or a capture */

@@ -9,6 +9,7 @@
 #include "base/tracing.h"
 #include "base/versioned.h"
 #include "exec/capture_internal.h"
+#include "exec/launch_values.h"
 #include "exec/work.h"
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
@@ -134,6 +135,7 @@ static inline rondo_status submit(rondo_stream *stream, const char *call, const 
 
 static rondo_status queue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
+  if (rondo_launch_values_now != NULL) rondo_launch_values_note(work);
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work);
   RONDO_TRY(rondo_capture_refuse_stray(stream, call));
   RONDO_TRY(rondo_work_check_now(call, stream->device, work));
@@ -142,9 +144,9 @@ static rondo_status queue_or_capture(rondo_stream *stream, const char *call, ron
   return submit(stream, call, work);
 }
 
-/* True only when rondo_front and rondo_node_params_check would pass it. */
+/* True only when rondo_front and rondo_node_params_check would pass it, and nothing notes what it is given. */
 static inline bool is_launchable(const rondo_stream *stream, const rondo_kernel_node *work) {
-  if (stream == NULL || work->kernel == NULL || rondo_in_callback()) return false;
+  if (stream == NULL || work->kernel == NULL || rondo_in_callback() || rondo_launch_values_now != NULL) return false;
   if (work->kernel->device != stream->device || work->arg_count != work->kernel->parameter_count) return false;
   if (work->arg_count > 0 && work->args == NULL) return false;
   for (size_t i = 0; i < work->arg_count; i++)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/logging.h"
 #include "base/versioned.h"
 #include "tree/plain.h"
 
@@ -32,7 +33,9 @@ rondo_status rondo_body_run(rondo_call *call) {
   call->function->bodies++;
   const uint64_t before = rondo_error_number();
   rondo_stream_hold(call->stream);
+  if (call->notes_values) rondo_launch_values_begin(&call->values, &tree->allocator);
   const rondo_status status = call->function->options.body(call, call->function->options.user);
+  if (call->notes_values) rondo_launch_values_end(&call->values);
   rondo_stream_let_go(call->stream);
   tree->active = call->outer;
   RONDO_TRY(rondo_fail_callback(status, before, "rondo_function_call: the body of '%s'", call->function->origin->name));
@@ -47,8 +50,10 @@ rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, vo
   rondo_tree *tree = call->tree;
   rondo_call *const inner = tree->active;
   tree->active = NULL;
+  rondo_launch_values *const paused = rondo_launch_values_pause();
   const uint64_t before = rondo_error_number();
   const rondo_status returned = step(user);
+  rondo_launch_values_resume(paused);
   const rondo_status status =
       rondo_fail_callback(returned, before, "rondo_function_call: a host step of '%s'", call->function->origin->name);
   tree->active = inner;
@@ -61,7 +66,21 @@ rondo_call *rondo_call_outermost(rondo_call *call) {
   return call;
 }
 
-void rondo_body_free(rondo_call *call) { rondo_array_free(&call->tree->allocator, &call->outputs); }
+bool rondo_body_compare_values(rondo_form *form, rondo_call *call, char message[RONDO_TREE_MESSAGE]) {
+  if (!call->notes_values) return false;
+  const bool differ = rondo_launch_values_differ(&form->values, &call->values, message, RONDO_TREE_MESSAGE);
+  rondo_launch_values_free(&form->values);
+  form->values = call->values;
+  call->values = (rondo_launch_values){0};
+  if (differ)
+    rondo_log(RONDO_LOG_WARNING, "tree", "'%s' is not recorded now: %s", call->function->origin->name, message);
+  return differ;
+}
+
+void rondo_body_free(rondo_call *call) {
+  rondo_array_free(&call->tree->allocator, &call->outputs);
+  rondo_launch_values_free(&call->values);
+}
 
 /* Looking ---------------------------------------------------------------------------------------------------------- */
 

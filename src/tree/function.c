@@ -103,6 +103,7 @@ static void free_forms(rondo_function *function) {
     function->forms = form->next;
     rondo_form_forget_notes(function->tree, form);
     rondo_form_forget_orders(function->tree, form);
+    rondo_launch_values_free(&form->values);
     rondo_meter_free(&form->meter);
     rondo_release(allocator, form->words, form->word_count, sizeof *form->words);
     rondo_release(allocator, form, 1, sizeof *form);

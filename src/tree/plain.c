@@ -4,6 +4,7 @@
  */
 #include "tree/plain.h"
 
+#include "tree/call.h"
 #include "tree/estimate.h"
 #include "tree/own.h"
 
@@ -116,6 +117,14 @@ void rondo_form_forget_orders(const rondo_tree *tree, rondo_form *form) {
   form->has_orders = false;
 }
 
+/* What changes from run to run without being an input is not recorded. */
+static bool learn_values(rondo_form *form, rondo_call *call) {
+  char message[RONDO_TREE_MESSAGE];
+  if (!rondo_body_compare_values(form, call, message)) return false;
+  if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, RONDO_SKIP_CHANGED, message);
+  return true;
+}
+
 /* What the run taught about the form. */
 static void learn(rondo_form *form, rondo_call *call) {
   if (call->refused != RONDO_SKIP_NONE) rondo_form_skip(form, call->refused, call->message);
@@ -125,7 +134,8 @@ static void learn(rondo_form *form, rondo_call *call) {
   form->output_count = call->outputs.count;
   form->host_steps = call->host_steps;
   learn_orders(form, call);
-  if (!call->is_warm_up || call->wants_warm_up) return;
+  const bool has_changed = learn_values(form, call);
+  if (!call->is_warm_up || call->wants_warm_up || has_changed) return;
   if (form->warm_ups > 0) form->warm_ups--;
   keep_notes(form, call);
 }
@@ -139,6 +149,8 @@ rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_s
                      .inputs = inputs,
                      .is_warm_up = is_warm_up,
                      .take = tree->active == NULL ? NULL : tree->active->take};
+  call.notes_values =
+      tree->active == NULL && form != NULL && form->skip == RONDO_SKIP_NONE && !function->options.freezes_values;
   begin_notes(&call);
   rondo_estimate_begin(form, &call);
   rondo_status status = rondo_body_run(&call);

@@ -316,6 +316,12 @@ static rondo_status give_up_as_changed(rondo_take *take, const rondo_call *call)
   return rondo_take_give_up(take, RONDO_SKIP_CHANGED, false, message);
 }
 
+static rondo_status check_values(rondo_take *take, rondo_call *call) {
+  char message[RONDO_TREE_MESSAGE];
+  if (!rondo_body_compare_values(take->form, call, message)) return RONDO_OK;
+  return rondo_take_give_up(take, RONDO_SKIP_CHANGED, false, message);
+}
+
 rondo_status rondo_take_require_stream(rondo_take *take, const rondo_function *function, rondo_stream *stream) {
   const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture != NULL && capture == rondo_stream_find_capture(take->stream)) return RONDO_OK;
@@ -470,6 +476,7 @@ static rondo_status run(rondo_take *take, rondo_call *call) {
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
   RONDO_TRY(check_stands(take));
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
+  RONDO_TRY(check_values(take, call));
   RONDO_TRY(end_segment(take, call, true));
   if (call->outputs.count != take->form->output_count || call->host_steps != take->form->host_steps)
     return give_up_as_changed(take, call);
@@ -553,6 +560,7 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   rondo_tree *tree = function->tree;
   rondo_take take = {.tree = tree, .function = function, .form = form, .stream = stream, .given = inputs};
   rondo_call call = {.tree = tree, .function = function, .stream = stream, .take = &take};
+  call.notes_values = !function->options.freezes_values;
   rondo_saved_error before;
   rondo_error_save(&before);
   *out = NULL;

@@ -19,6 +19,7 @@
 #include "exec/arena_capture.h"
 #include "exec/exec_internal.h"
 #include "exec/gain.h"
+#include "exec/launch_values.h"
 #include "exec/meter.h"
 #include "exec/patch.h"
 #include "memory/warm_up.h"
@@ -49,9 +50,10 @@ typedef struct rondo_form {
   size_t output_count, host_steps; /* of the last run */
   uint32_t *output_orders;         /* ... and when each output was made among the fresh ones, from 1; 0: it is none */
   size_t order_room;
-  bool has_orders;   /* they are known */
-  rondo_meter meter; /* of the last warm-up, until the form is recorded or not (estimate.h) */
-  rondo_gain gain;   /* what recording it was predicted to gain */
+  bool has_orders;            /* they are known */
+  rondo_launch_values values; /* what the last run of the body gave its launches */
+  rondo_meter meter;          /* of the last warm-up, until the form is recorded or not (estimate.h) */
+  rondo_gain gain;            /* what recording it was predicted to gain */
   bool has_gain;
   char message[RONDO_TREE_MESSAGE]; /* why `skip` */
 } rondo_form;
@@ -388,6 +390,8 @@ struct rondo_call {
   bool is_warm_up, wants_warm_up;
   bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
   RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */
+  bool notes_values;                          /* it is a whole call whose launches' values are compared */
+  rondo_launch_values values;
   rondo_resolved_input *inputs;
   RONDO_ARRAY(rondo_made_output) outputs;
   uint32_t fresh_count;
@@ -402,6 +406,9 @@ struct rondo_call {
  * in call->outputs, without gaps. */
 RONDO_MUST_USE rondo_status rondo_body_run(rondo_call *call);
 void rondo_body_free(rondo_call *call);
+/* Keeps the values that the call's launches were given as the form's. True: some are not those of the run before, and
+ * the message says which. */
+bool rondo_body_compare_values(rondo_form *form, rondo_call *call, char message[RONDO_TREE_MESSAGE]);
 rondo_call *rondo_call_outermost(rondo_call *call); /* that this one is a part of, or itself */
 /* Takes a host step, which is no body: it calls no functions. */
 RONDO_MUST_USE rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user);

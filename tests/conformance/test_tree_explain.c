@@ -284,8 +284,9 @@ static void test_tr6_frozen_values_are_explained(void **state) {
   const rondo_kernel_options kernel = {
       RONDO_KERNEL_OPTIONS_INIT, .name = "add",      .cpu = add_cpu,
       .cuda_source = add_cuda,   .block_threads = 1, .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(uint32_t)}};
-  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "counts", .body = add_count,  .user = &c,
-                                          .inputs = &moving,           .input_count = 1, .find_inputs = true};
+  const rondo_function_options options = {
+      RONDO_FUNCTION_OPTIONS_INIT, .name = "counts",  .body = add_count, .user = &c,
+      .freezes_values = true,      .inputs = &moving, .input_count = 1,  .find_inputs = true};
   assert_ok(rondo_kernel_create(t->device, &kernel, &c.kernel));
   assert_ok(rondo_function_create(tree, &options, &function));
   uint32_t *words = test_words(t, WORDS);

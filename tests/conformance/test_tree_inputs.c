@@ -436,9 +436,15 @@ static void make_hidden_kernel(test_fixture *t, hidden_work *work) {
 
 static rondo_function *make_hidden(test_fixture *t, rondo_tree *tree, hidden_work *work, bool find) {
   static const uint32_t moving = RONDO_INPUT_MOVING;
-  const rondo_function_options options = {
-      RONDO_FUNCTION_OPTIONS_INIT, .name = "hidden", .body = launch_hidden, .user = work,
-      .inputs = &moving,           .input_count = 1, .find_inputs = find,   .binding = RONDO_BINDING_PATCH};
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
+                                          .name = "hidden",
+                                          .body = launch_hidden,
+                                          .user = work,
+                                          .inputs = &moving,
+                                          .input_count = 1,
+                                          .find_inputs = find,
+                                          .binding = RONDO_BINDING_PATCH,
+                                          .freezes_values = work->counts};
   rondo_function *function = NULL;
   make_hidden_kernel(t, work);
   assert_ok(rondo_function_create(tree, &options, &function));
@@ -561,8 +567,8 @@ static void test_tr6_work_with_hidden_addresses_is_not_patched(void **state) {
   assert_ok(rondo_function_create(
       tree,
       &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "pieces", .body = launch_pieces, .user = &work,
-                                .inputs = &moving, .input_count = 1, .binding = RONDO_BINDING_PATCH,
-                                .find_inputs = true},
+                                .freezes_values = true, .inputs = &moving, .input_count = 1,
+                                .binding = RONDO_BINDING_PATCH, .find_inputs = true},
       &function));
   for (uint32_t i = 0; i < 6; i++) {
     uint32_t *words = make_words(t, 10 * i);

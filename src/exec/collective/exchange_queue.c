@@ -9,6 +9,7 @@
 #include "exec/capture_internal.h"
 #include "exec/collective/exchange.h"
 #include "exec/collective/reduce.h"
+#include "exec/launch_values.h"
 
 enum { MOST_QUEUED_PIECES = 4 };
 static const uint64_t CAPTURED = UINT64_C(1) << 63; /* in tags */
@@ -65,8 +66,10 @@ static rondo_status launch(sending *s, unsigned which, size_t bytes, const void 
   const rondo_kernel_node node = {
       .kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count, .arg_bytes = arg_bytes};
   rondo_node_params params = {.kind = RONDO_NODE_KERNEL, .name = name, .as.kernel = node};
+  rondo_launch_values *const paused = rondo_launch_values_pause(); /* a piece's number is meant to change */
   const rondo_status status =
       s->graph != NULL ? add_node(s, &params) : rondo_launch_with(s->stream, kernel, grid, args, arg_count, &options);
+  rondo_launch_values_resume(paused);
   if (status == RONDO_OK) s->works++;
   return rondo_fail_context(status, "%s", s->call);
 }
