@@ -94,7 +94,7 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
   *out_device = NULL;
   RONDO_TRY(rondo_require("rondo_device_open", "name", name));
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_open"));
-  RONDO_TRY(rondo_versioned_read("rondo_device_options", options, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_device_options", options, &known));
   RONDO_TRY(make_counter(known.allocator, &allocator));
   count_opened();
   rondo_device *device;

@@ -70,7 +70,7 @@ rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options 
   RONDO_TRY(rondo_front("rondo_graph_create", "out_graph", out_graph));
   *out_graph = NULL;
   rondo_graph_options known;
-  RONDO_TRY(rondo_versioned_read("rondo_graph_options", options, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_graph_options", options, &known));
   if (device != NULL) return rondo_build_graph("rondo_graph_create", device, &known, out_graph);
   rondo_allocator allocator;
   RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));

@@ -460,7 +460,7 @@ rondo_status rondo_device_set_costs(rondo_device *device, const rondo_costs *cos
   rondo_costs known;
   costs_slot *slot;
   RONDO_TRY(rondo_front("rondo_device_set_costs", "the device", device));
-  RONDO_TRY(rondo_versioned_read("rondo_costs", costs, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_costs", costs, &known));
   RONDO_TRY(check_costs(&known));
   RONDO_TRY(slot_of(device, &slot));
   add_inputs(device, &known);

@@ -57,7 +57,7 @@ rondo_status rondo_gain_estimate(const rondo_costs *costs, rondo_gain *inout_gai
   rondo_gain gain;
   RONDO_TRY(rondo_require(call, "costs", costs));
   RONDO_TRY(rondo_require(call, "inout_gain", inout_gain));
-  RONDO_TRY(rondo_versioned_read("rondo_costs", costs, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_costs", costs, &known));
   RONDO_TRY(rondo_versioned_read("rondo_gain", inout_gain, &gain, sizeof gain));
   if (gain.total_us <= 0) gain.total_us = known.stream_latency + fmax(gain.host_us, gain.device_us);
   if (!gain.is_measured) predict_recorded(&known, &gain);

@@ -108,7 +108,7 @@ rondo_status rondo_generator_create(rondo_device *device, const rondo_generator_
   *out_generator = NULL;
   if (device == NULL) return rondo_refuse_null(call, "the device");
   rondo_generator_options known;
-  RONDO_TRY(rondo_versioned_read("rondo_generator_options", options, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_generator_options", options, &known));
   rondo_generator *generator;
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *generator, &generator));
   generator->device = device;
@@ -177,7 +177,7 @@ rondo_status rondo_generator_set_state(rondo_generator *generator, const rondo_g
   RONDO_TRY(rondo_front(call, "the generator", generator));
   if (state == NULL) return rondo_refuse_null(call, "state");
   rondo_generator_state known;
-  RONDO_TRY(rondo_versioned_read("rondo_generator_state", state, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_generator_state", state, &known));
   if (known.offset % RONDO_RANDOM_STEP != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: the offset %" PRIu64 " is no multiple of %d: give back what rondo_generator_get_state gave",

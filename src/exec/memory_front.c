@@ -76,7 +76,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
   rondo_device_memory *memory;
   RONDO_TRY(check_request(call, bytes, out_address));
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  RONDO_TRY(rondo_versioned_read("rondo_malloc_options", options, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_malloc_options", options, &known));
   RONDO_TRY(check_pool(call, stream->device, known.pool));
   if (rondo_stream_find_capture(stream) != NULL) return capture_malloc(stream, bytes, &known, out_address);
   RONDO_TRY(rondo_capture_refuse_stray(stream, call));
@@ -158,7 +158,7 @@ rondo_status rondo_pool_create(rondo_device *device, const rondo_pool_options *o
   rondo_pool_options known;
   rondo_device_memory *memory;
   RONDO_TRY(enter_pools(call, device, &memory));
-  RONDO_TRY(rondo_versioned_read("rondo_pool_options", options, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_pool_options", options, &known));
   return rondo_pools_make(memory, &known, out_pool);
 }
 

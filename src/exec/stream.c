@@ -48,7 +48,7 @@ rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_option
   *out_stream = NULL;
   if (device == NULL) return rondo_refuse_null("rondo_stream_create", "device");
   rondo_stream_options known;
-  RONDO_TRY(rondo_versioned_read("rondo_stream_options", options, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_stream_options", options, &known));
   RONDO_TRY(make_stream(device, known.name, out_stream));
   atomic_fetch_add_explicit(&device->streams, 1, memory_order_relaxed);
   return RONDO_OK;
@@ -176,7 +176,7 @@ rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo
   const char *const call = "rondo_launch_with";
   RONDO_TRY(rondo_front(call, "the stream", stream));
   rondo_launch_options known;
-  RONDO_TRY(rondo_versioned_read("rondo_launch_options", options, &known, sizeof known));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_launch_options", options, &known));
   const rondo_kernel_node node = {
       .kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count, .arg_bytes = known.arg_bytes};
   rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .name = known.name, .as.kernel = node};

@@ -102,7 +102,7 @@ static rondo_status lay_out(const char *name, const rondo_parameter *params, uin
 }
 
 static rondo_status read_options(const rondo_kernel_options *given, rondo_kernel_options *out) {
-  RONDO_TRY(rondo_versioned_read("rondo_kernel_options", given, out, sizeof *out));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_kernel_options", given, out));
   if (out->name == NULL || out->name[0] == '\0')
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
                       "a kernel needs a name: messages, dumps and CUDA source know it by that");

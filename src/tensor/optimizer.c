@@ -341,7 +341,7 @@ rondo_status rondo_program_adam(rondo_program *program, rondo_value loss, const 
   RONDO_TRY(check_call(program, options, loss, call, &index));
   rondo_adam_options given;
   adam_setup setup = {0};
-  RONDO_TRY(rondo_versioned_read("rondo_adam_options", options, &given, sizeof given));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_adam_options", options, &given));
   RONDO_TRY(read_rate(program, given.learning_rate, given.schedule, call, &setup.source));
   RONDO_TRY(check_numbers(&given, &setup.attributes));
   const optimizer by = {.add = add_adam, .prepare = add_step, .user = &setup};

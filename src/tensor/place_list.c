@@ -30,6 +30,9 @@ static rondo_status check_rules(const char *caller, const rondo_place_list *list
     if (rule->operator_name == NULL && rule->least_bytes == 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                         "%s: rule %zu names no operator and no bytes of states, so it says nothing", caller, i);
+    if (rule->reserved != 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: rule %zu: 'reserved' is set: leave it 0",
+                        caller, i);
     if (rule->place >= list->count)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                         "%s: rule %zu places operators at %u, and there are %zu devices", caller, i, rule->place,

@@ -18,7 +18,7 @@ rondo_status rondo_program_create(const rondo_program_options *options, rondo_pr
   RONDO_TRY(rondo_require("rondo_program_create", "out_program", out_program));
   *out_program = NULL;
   rondo_program_options given;
-  RONDO_TRY(rondo_versioned_read("rondo_program_options", options, &given, sizeof given));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_program_options", options, &given));
   rondo_allocator allocator;
   RONDO_TRY(rondo_allocator_resolve(given.allocator, &allocator));
   rondo_program *program = NULL;

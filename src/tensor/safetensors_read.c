@@ -277,7 +277,7 @@ rondo_status rondo_weights_parse(const void *bytes, size_t count, const rondo_we
   RONDO_TRY(rondo_require(call, "out_weights", out_weights));
   *out_weights = NULL;
   if (count > 0) RONDO_TRY(rondo_require(call, "bytes", bytes));
-  RONDO_TRY(rondo_versioned_read(call, options, &resolved, sizeof resolved));
+  RONDO_TRY(RONDO_VERSIONED_READ(call, options, &resolved));
   RONDO_TRY(rondo_weights_create(resolved.allocator, &weights));
   return finish(read_bytes(&resolved, bytes, count, weights), "safetensors", weights, out_weights);
 }
@@ -289,7 +289,7 @@ rondo_status rondo_weights_load(const char *path, const rondo_weights_options *o
   RONDO_TRY(rondo_require(call, "out_weights", out_weights));
   *out_weights = NULL;
   RONDO_TRY(rondo_require(call, "path", path));
-  RONDO_TRY(rondo_versioned_read(call, options, &resolved, sizeof resolved));
+  RONDO_TRY(RONDO_VERSIONED_READ(call, options, &resolved));
   RONDO_TRY(rondo_weights_create(resolved.allocator, &weights));
   rondo_status status = rondo_file_map(path, &weights->mapping);
   if (status != RONDO_OK) {

@@ -43,6 +43,8 @@ static rondo_status check_samples(const rondo_callable *asked, size_t index, con
 
 static rondo_status check_callable(const rondo_callable *asked, size_t index) {
   if (asked->name == NULL || asked->forward == NULL) return refuse(asked->name, index, "name and forward are required");
+  if (asked->reserved[0] != NULL || asked->reserved[1] != NULL)
+    return refuse(asked->name, index, "'reserved' is set: leave it zero");
   RONDO_TRY(check_samples(asked, index, asked->inputs, asked->samples, asked->input_count));
   if (asked->backward == NULL) return RONDO_OK;
   return check_samples(asked, index, asked->gradients, asked->gradient_samples, asked->gradient_count);

@@ -140,7 +140,7 @@ static rondo_status check_choice(const char *name, unsigned value, unsigned last
 static rondo_status read_options(const rondo_function_options *given, rondo_function_options *out) {
   const char *const call = "rondo_function_create";
   RONDO_TRY(rondo_require(call, "options", given));
-  RONDO_TRY(rondo_versioned_read("rondo_function_options", given, out, sizeof *out));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_function_options", given, out));
   RONDO_TRY(rondo_require(call, "options.name", out->name));
   RONDO_TRY(rondo_require(call, "options.body", (const void *)(uintptr_t)out->body));
   RONDO_TRY(check_choice(out->name, (unsigned)out->kind, RONDO_FUNCTION_BACKWARD,

@@ -138,6 +138,52 @@ static void test_an_impossible_size_is_refused(void **state) {
   assert_null(stream);
 }
 
+/* A size that ends inside a pointer is no version's: half of the pointer would be used. */
+static void test_a_size_that_cuts_a_field_is_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *stream = NULL;
+  rondo_graph *graph = NULL;
+  rondo_program *program = NULL;
+  void *address = NULL;
+  const rondo_stream_options named = {.struct_size = offsetof(rondo_stream_options, name) + 4, .name = "cut"};
+  assert_bad_options(rondo_stream_create(t->device, &named, &stream));
+  assert_message("this version's struct has");
+  const rondo_graph_options allocated = {.struct_size = offsetof(rondo_graph_options, allocator) + 4};
+  assert_bad_options(rondo_graph_create(t->device, &allocated, &graph));
+  const rondo_malloc_options malloced = {.struct_size = offsetof(rondo_malloc_options, name) + 4, .name = "cut"};
+  assert_bad_options(rondo_malloc_async(t->stream, 256, &malloced, &address));
+  const rondo_program_options programmed = {.struct_size = offsetof(rondo_program_options, name) + 4, .name = "cut"};
+  assert_bad_options(rondo_program_create(&programmed, &program));
+}
+
+static void test_reserved_fields_must_be_zero(void **state) {
+  test_fixture *t = *state;
+  rondo_device *device = NULL;
+  rondo_stream *stream = NULL;
+  rondo_graph *graph = NULL;
+  rondo_kernel *kernel = NULL;
+  rondo_program *program = NULL;
+  rondo_generator *generator = NULL;
+  rondo_weights *weights = NULL;
+  rondo_pool *pool = NULL;
+  void *address = NULL;
+  rondo_kernel_options code = *test_kernel_options(TEST_KERNEL_SET);
+  code.reserved = 1;
+  assert_bad_options(rondo_device_open(test_device_name(), &(rondo_device_options){.reserved = 1}, &device));
+  assert_message("rondo_device_options: 'reserved' is set");
+  assert_bad_options(rondo_stream_create(t->device, &(rondo_stream_options){.reserved = 1}, &stream));
+  assert_bad_options(rondo_graph_create(t->device, &(rondo_graph_options){.reserved = 1}, &graph));
+  assert_bad_options(rondo_kernel_create(t->device, &code, &kernel));
+  assert_bad_options(rondo_program_create(&(rondo_program_options){.reserved = 1}, &program));
+  assert_bad_options(rondo_generator_create(t->device, &(rondo_generator_options){.reserved = 1}, &generator));
+  assert_bad_options(rondo_weights_parse("", 0, &(rondo_weights_options){.reserved = 1}, &weights));
+  assert_bad_options(rondo_pool_create(t->device, &(rondo_pool_options){.reserved = 1}, &pool));
+  assert_bad_options(rondo_malloc_async(t->stream, 256, &(rondo_malloc_options){.reserved = 1}, &address));
+  rondo_kernel *set = test_kernel(t, TEST_KERNEL_SET);
+  assert_bad_options(rondo_launch_with(t->stream, set, (rondo_grid){1, 0, 0}, RONDO_ARGS(&address, &address),
+                                       &(rondo_launch_options){.reserved = 1}));
+}
+
 #define UNTOUCHED 0xee
 
 /* Calls `get` with the struct cut at `size`, and looks at what lies behind. */
@@ -260,6 +306,8 @@ int main(void) {
       test_case(test_instantiate_options_of_any_version),
       test_case(test_patch_options_of_any_version),
       test_case(test_an_impossible_size_is_refused),
+      test_case(test_a_size_that_cuts_a_field_is_refused),
+      test_case(test_reserved_fields_must_be_zero),
       test_case(test_filled_structs_end_where_the_caller_says),
       test_case(test_filled_structs_of_size_zero_are_filled_whole),
       test_case(test_null_arguments_are_refused),

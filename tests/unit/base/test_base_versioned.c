@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Structs of other versions: shorter and longer ones are read and filled by the rules of <rondo/rondo.h>.
+ * Structs of other versions: which are read, and how they are filled, by the rules of <rondo/rondo.h>.
  */
 #include "base/versioned.h"
 
@@ -40,13 +40,34 @@ static void size_zero_is_this_version(void **state) {
   assert_int_equal(out.second, 3);
 }
 
-static void what_an_older_struct_lacks_is_zero(void **state) {
+/* A struct that ends inside one of its fields would be read by halves. */
+static void shorter_structs_are_refused(void **state) {
   (void)state;
-  const options given = {8, 2, 3};
-  options out;
-  assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_OK);
-  assert_int_equal(out.first, 2);
-  assert_int_equal(out.second, 0);
+  for (uint32_t size = 1; size < sizeof(options); size++) {
+    const options given = {size, 2, 3};
+    options out;
+    assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_INVALID_ARGUMENT);
+    assert_int_equal(rondo_last_error()->reason, RONDO_REASON_BAD_OPTIONS);
+    assert_non_null(strstr(rondo_last_error()->message, "this version's struct has 16 bytes"));
+  }
+}
+
+typedef struct reserving_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t second;
+} reserving_options;
+
+static void reserved_fields_must_be_zero(void **state) {
+  (void)state;
+  reserving_options given = {sizeof given, 0, 3}, out = {0};
+  assert_int_equal(RONDO_VERSIONED_READ("options", &given, &out), RONDO_OK);
+  assert_int_equal(out.second, 3);
+  assert_int_equal(RONDO_VERSIONED_READ("options", NULL, &out), RONDO_OK);
+  given.reserved = 0x01000000;
+  assert_int_equal(RONDO_VERSIONED_READ("options", &given, &out), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_BAD_OPTIONS);
+  assert_non_null(strstr(rondo_last_error()->message, "options: 'reserved' is set"));
 }
 
 static void a_newer_struct_is_read_when_its_tail_is_zero(void **state) {
@@ -90,7 +111,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(null_reads_as_zero),
       cmocka_unit_test(size_zero_is_this_version),
-      cmocka_unit_test(what_an_older_struct_lacks_is_zero),
+      cmocka_unit_test(shorter_structs_are_refused),
+      cmocka_unit_test(reserved_fields_must_be_zero),
       cmocka_unit_test(a_newer_struct_is_read_when_its_tail_is_zero),
       cmocka_unit_test(sizes_that_cannot_be_are_refused),
       cmocka_unit_test(only_what_was_asked_for_is_filled),

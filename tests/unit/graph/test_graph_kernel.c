@@ -24,8 +24,11 @@ static void test_bad_options(void **state) {
   expect_error(try_options(fixture, &(rondo_kernel_options){.name = ""}), bad, RONDO_REASON_NULL_ARGUMENT);
   expect_error(try_options(fixture, &(rondo_kernel_options){.struct_size = 3, .name = "k"}), bad,
                RONDO_REASON_BAD_OPTIONS);
-  const uint32_t short_size = offsetof(rondo_kernel_options, params); /* an older version's, without parameters */
-  expect_ok(try_options(fixture, &(rondo_kernel_options){.struct_size = short_size, .name = "k"}));
+  const uint32_t short_size = offsetof(rondo_kernel_options, params); /* no version's */
+  expect_error(try_options(fixture, &(rondo_kernel_options){.struct_size = short_size, .name = "k"}), bad,
+               RONDO_REASON_BAD_OPTIONS);
+  expect_error(try_options(fixture, &(rondo_kernel_options){.name = "k", .reserved = 1}), bad,
+               RONDO_REASON_BAD_OPTIONS);
   expect_error(try_options(fixture, &(rondo_kernel_options){.name = "k", .block_threads = 1025}), bad,
                RONDO_REASON_BAD_SIZE);
   expect_message("1025");
