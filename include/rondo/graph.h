@@ -217,9 +217,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_edges(rondo_graph *graph, 
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from,
                                                                const rondo_node *to, size_t count);
 
-/* Reads a node's parameters back, with the defaults in the place of zeros: no grid, height, depth or pitch is 0, names
- * are not NULL. Pointers in *out_params belong to the node and are valid until it changes; for a child node `child` is
- * the node's own graph, whose edits count until instantiation (B9). Errors: UNKNOWN_NODE. */
+/* Reads a node's parameters back as they were given, with the defaults in the place of zeros: no grid, height, depth or
+ * pitch is 0, names are not NULL. Pointers in *out_params belong to the node and are valid until it changes; for a
+ * child node `child` is the node's own graph, whose edits count until instantiation (B9). Errors: UNKNOWN_NODE. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_get_params(const rondo_graph *graph, rondo_node node,
                                                              rondo_node_params *out_params);
 

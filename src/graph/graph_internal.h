@@ -25,7 +25,8 @@ typedef RONDO_ARRAY(uint32_t) rondo_slots;
 typedef struct rondo_graph_node {
   bool live;                  /* false: removed, the slot is a hole and all else is zero */
   rondo_node_params params;   /* own copies, resolved; params.name and as.alloc.name are never NULL */
-  void *arguments;            /* kernel: values at the kernel's offsets, in one block with the list */
+  void *arguments;            /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: numbers
+                                 that were given and do not count (rondo_given_numbers); NULL */
   const void **argument_list; /* params.as.kernel.args */
   rondo_slots dependencies;
   rondo_slots dependents;

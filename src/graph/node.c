@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Contents of a node: its own copies of all that its parameters point to. Arguments of a kernel lie at the kernel's
  * offsets in one block aligned for any parameter, and behind them the list of their addresses; the kernel is retained;
- * a child graph is the node's alone.
+ * a child graph is the node's alone. Copies and fills are kept in their normal form, and beside it what was given.
  */
 #include "graph/node.h"
 
@@ -119,6 +119,58 @@ static rondo_status make_alloc(rondo_graph *owner, const rondo_node_params *para
   return copy_text(owner, own == NULL ? out->params.name : own, &out->params.as.alloc.name);
 }
 
+/* Of a copy, or of a fill, which has one pitch and a value. They say nothing of what the node does. */
+typedef struct rondo_given_numbers {
+  size_t pitches[4];
+  uint32_t value;
+} rondo_given_numbers;
+
+enum { DST, SRC, DST_SLICE, SRC_SLICE };
+
+static rondo_given_numbers numbers_of(const rondo_node_params *params) {
+  const rondo_copy *copy = &params->as.copy;
+  const rondo_fill *fill = &params->as.fill;
+  if (params->kind == RONDO_NODE_FILL) return (rondo_given_numbers){.pitches = {fill->pitch}, .value = fill->value};
+  return (rondo_given_numbers){
+      .pitches = {copy->dst_pitch, copy->src_pitch, copy->dst_slice_pitch, copy->src_slice_pitch}};
+}
+
+/* Where resolving changed more than zeros. */
+static rondo_status keep_given(const rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
+  if (params->kind != RONDO_NODE_COPY && params->kind != RONDO_NODE_FILL) return RONDO_OK;
+  rondo_given_numbers given = numbers_of(params), resolved = numbers_of(&out->params), *kept;
+  for (size_t i = 0; i < 4; i++)
+    if (given.pitches[i] == 0) given.pitches[i] = resolved.pitches[i];
+  if (memcmp(given.pitches, resolved.pitches, sizeof given.pitches) == 0 && given.value == resolved.value)
+    return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&owner->small, 1, sizeof *kept, &kept));
+  *kept = given;
+  out->arguments = kept;
+  return RONDO_OK;
+}
+
+rondo_node_params rondo_node_given_params(const rondo_graph_node *node) {
+  rondo_node_params params = node->params;
+  const rondo_given_numbers *given = node->arguments;
+  if (given == NULL || params.kind == RONDO_NODE_KERNEL) return params;
+  if (params.kind == RONDO_NODE_FILL) {
+    params.as.fill.pitch = given->pitches[DST];
+    params.as.fill.value = given->value;
+    return params;
+  }
+  params.as.copy.dst_pitch = given->pitches[DST];
+  params.as.copy.src_pitch = given->pitches[SRC];
+  params.as.copy.dst_slice_pitch = given->pitches[DST_SLICE];
+  params.as.copy.src_slice_pitch = given->pitches[SRC_SLICE];
+  return params;
+}
+
+void rondo_node_forget_given(rondo_graph *owner, rondo_graph_node *node) {
+  if (node->params.kind == RONDO_NODE_KERNEL) return;
+  rondo_release(&owner->small, node->arguments, 1, sizeof(rondo_given_numbers));
+  node->arguments = NULL;
+}
+
 static rondo_status make_other(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
   const bool is_foreign = params->kind == RONDO_NODE_FOREIGN;
   out->params = *params;
@@ -126,7 +178,8 @@ static rondo_status make_other(rondo_graph *owner, const rondo_node_params *para
   if (is_foreign) out->params.as.foreign.what = NULL;
   rondo_node_params_resolve(&out->params);
   RONDO_TRY(copy_text(owner, params->name, &out->params.name));
-  return is_foreign ? copy_text(owner, params->as.foreign.what, &out->params.as.foreign.what) : RONDO_OK;
+  if (is_foreign) return copy_text(owner, params->as.foreign.what, &out->params.as.foreign.what);
+  return keep_given(owner, params, out);
 }
 
 static rondo_status make_contents(rondo_graph *owner, const rondo_node_params *params, const void *values,
@@ -151,7 +204,8 @@ rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_param
 }
 
 rondo_status rondo_node_contents_copy(rondo_graph *owner, const rondo_graph_node *from, rondo_graph_node *out) {
-  const rondo_status status = make_contents(owner, &from->params, from->arguments, false, out);
+  const rondo_node_params params = rondo_node_given_params(from);
+  const rondo_status status = make_contents(owner, &params, from->arguments, false, out);
   if (status != RONDO_OK) rondo_node_contents_free(owner, out);
   return status;
 }
@@ -171,6 +225,8 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
     rondo_release_text(allocator, (char *)params->as.alloc.name);
   } else if (params->kind == RONDO_NODE_FOREIGN) {
     rondo_release_text(allocator, (char *)params->as.foreign.what);
+  } else {
+    rondo_node_forget_given(owner, node);
   }
   *params = (rondo_node_params){0};
   node->arguments = NULL;

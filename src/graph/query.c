@@ -126,6 +126,6 @@ rondo_status rondo_graph_get_params(const rondo_graph *graph, rondo_node node, r
   RONDO_TRY(rondo_require("rondo_graph_get_params", "the graph", graph));
   uint32_t slot;
   RONDO_TRY(rondo_graph_find(graph, node, &slot));
-  *out_params = rondo_graph_at(graph, slot)->params;
+  *out_params = rondo_node_given_params(rondo_graph_at(graph, slot));
   return RONDO_OK;
 }

@@ -318,6 +318,47 @@ static void test_parameters_read_back(void **state) {
   test_words_free(t, words);
 }
 
+/* Numbers that say nothing of the work: the pitch of one row, the bytes of a value beyond its element. */
+static void assert_given(const rondo_graph *graph, rondo_node copy, rondo_node fill) {
+  rondo_node_params params;
+  assert_ok(rondo_graph_get_params(graph, copy, &params));
+  assert_int_equal(params.as.copy.height, 1);
+  assert_int_equal(params.as.copy.dst_pitch, 40);
+  assert_int_equal(params.as.copy.src_pitch, 10);
+  assert_int_equal(params.as.copy.src_slice_pitch, 77);
+  assert_ok(rondo_graph_get_params(graph, fill, &params));
+  assert_int_equal(params.as.fill.pitch, 24);
+  assert_int_equal(params.as.fill.value, 0x12345678);
+}
+
+/* B3: what was given is read back, of clones too, and can be set again. */
+static void test_numbers_that_do_not_count_read_back(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t), *clone = NULL;
+  uint32_t *words = test_words(t, 64);
+  rondo_node copy = {0}, fill = {0}, found[2];
+  rondo_node_params params;
+  const rondo_copy row = {.dst = words, .src = words + 32, .width = 10, .dst_pitch = 40, .src_slice_pitch = 77};
+  const rondo_fill bytes = {.dst = words + 16, .value = 0x12345678, .element_bytes = 1, .width = 10, .pitch = 24};
+  assert_ok(rondo_graph_add_copy(graph, NULL, 0, &row, &copy));
+  assert_ok(rondo_graph_add_fill(graph, &copy, 1, &bytes, &fill));
+  assert_given(graph, copy, fill);
+  assert_ok(rondo_graph_get_params(graph, copy, &params));
+  assert_ok(rondo_graph_set_params(graph, copy, &params));
+  assert_given(graph, copy, fill);
+  assert_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_find_in_clone(clone, copy, &found[0]));
+  assert_ok(rondo_graph_find_in_clone(clone, fill, &found[1]));
+  assert_given(clone, found[0], found[1]);
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_word(t, words + 16), 0x78787878);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(clone);
+  test_graph_destroy(graph);
+  test_words_free(t, words);
+}
+
 static rondo_status no_operation(void *user) {
   (void)user;
   return RONDO_OK;
@@ -571,6 +612,7 @@ int main(void) {
       test_case(test_a_cycle_is_found_and_healed),
       test_case(test_a_cycle_in_a_child_is_found),
       test_case(test_parameters_read_back),
+      test_case(test_numbers_that_do_not_count_read_back),
       test_case(test_parameters_are_replaced_within_their_kind),
       test_case(test_setting_parameters_leaves_execs),
       test_case(test_a_clone_is_deep),
