@@ -127,7 +127,7 @@ typedef struct rondo_node_params {
     rondo_copy copy;
     rondo_fill fill;
     rondo_graph *child; /* cloned when the node is made (B9); for the same device */
-    rondo_event *event; /* record and wait; the event must outlive the graph; execs keep it themselves */
+    rondo_event *event; /* record and wait; may be destroyed before the graph, which keeps it (B12) */
     rondo_alloc_node alloc;
     void *free_address;
     rondo_foreign_node foreign; /* read only */

@@ -109,6 +109,7 @@ static rondo_status make_event(rondo_device *device, bool timing, rondo_event **
   void *state;
   RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_event), &state));
   rondo_event *event = state;
+  event->lent = (rondo_lent_event){.hold = rondo_event_hold, .let_go = rondo_event_let_go};
   event->device = device;
   const rondo_status status = device->ops->event_create(device, timing, &event->driver);
   if (status != RONDO_OK) {

@@ -41,20 +41,6 @@ static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
   return RONDO_OK;
 }
 
-static void hold_events(const rondo_lowering *lowering) {
-  for (size_t i = 0; i < lowering->nodes.count; i++) {
-    const rondo_node_params *params = lowering->nodes.items[i].params;
-    if (rondo_node_names_event(params)) rondo_event_hold(params->as.event);
-  }
-}
-
-static void let_events_go(const rondo_lowering *lowering) {
-  for (size_t i = 0; i < lowering->nodes.count; i++) {
-    const rondo_node_params *params = lowering->nodes.items[i].params;
-    if (rondo_node_names_event(params)) rondo_event_let_go(params->as.event);
-  }
-}
-
 rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate, rondo_exec_draft *out) {
   *out = (rondo_exec_draft){0};
   RONDO_TRY(check_graph(call, graph));
@@ -69,10 +55,7 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
   out->relocates = relocates && graph->has_memory;
   if (out->relocates || rondo_random_is_drawn(graph)) status = clone_for_exec(graph, &out->placed);
   if (status == RONDO_OK) status = rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering);
-  if (status == RONDO_OK)
-    hold_events(&out->lowering);
-  else
-    rondo_exec_draft_free(out);
+  if (status != RONDO_OK) rondo_exec_draft_free(out);
   return status;
 }
 
@@ -80,7 +63,6 @@ void rondo_exec_draft_free(rondo_exec_draft *draft) {
   rondo_findings_destroy(draft->findings);
   rondo_exec_memory_destroy(draft->memory);
   rondo_exec_random_destroy(draft->random);
-  let_events_go(&draft->lowering);
   rondo_lowering_free(&draft->lowering);
   rondo_relocation_destroy(draft->relocation);
   if (draft->placed != NULL) rondo_graph_free(draft->placed);

@@ -45,12 +45,13 @@ struct rondo_stream {
 };
 
 struct rondo_event {
+  rondo_lent_event lent; /* must come first: how graphs hold it */
   rondo_device *device;
   rondo_device_event *driver;
-  atomic_uint holds;       /* the user's and one an exec's node that names it; with the last it goes to the free list */
-  bool recorded;           /* ever, on a queue or by a launch */
-  rondo_event_order order; /* which frees the last record comes after */
-  rondo_capture *capture;  /* it was last recorded in; a reference. NULL when on a queue or never */
+  atomic_uint holds;        /* the user's and one a node that names it; with the last it goes to the free list */
+  bool recorded;            /* ever, on a queue or by a launch */
+  rondo_event_order order;  /* which frees the last record comes after */
+  rondo_capture *capture;   /* it was last recorded in; a reference. NULL when on a queue or never */
   rondo_device_event *mark; /* that record in the driver's own capture; NULL when there is none */
   rondo_frontier frontier;
   rondo_event *next; /* in the device's lists of destroyed events */
@@ -59,7 +60,7 @@ struct rondo_event {
   void (*ended)(rondo_event *event);
 };
 
-/* An exec's node names the event: destroyed by its user, it is not handed out again before the node lets it go. */
+/* A node names the event: destroyed by its user, it is not handed out again before the node lets it go. */
 void rondo_event_hold(rondo_event *event);
 void rondo_event_let_go(rondo_event *event);
 

@@ -50,12 +50,6 @@ static rondo_status check_shapes(const char *call, const rondo_node_params *now,
                          call, rondo_node_label(label, now, number));
 }
 
-/* The node names another event from now on. */
-static void exchange_events(const rondo_node_params *params, rondo_event *before) {
-  rondo_event_hold(params->as.event);
-  rondo_event_let_go(before);
-}
-
 /* Changes the driver's executable and the clone, in that order: what the clone needs is there before. */
 static rondo_status commit_in_place(rondo_exec *exec, uint32_t place, const rondo_lowered_node *after) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
@@ -81,14 +75,12 @@ static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
   rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
   const rondo_lowered_node after = rondo_lowered_of(params, lowered->number, lowered->captured);
-  rondo_event *event_before = after.event != NULL ? lowered->params->as.event : NULL;
   if (exec->verify) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
   if (rondo_graph_fits(origin->graph, origin->slot, params))
     RONDO_TRY(commit_in_place(exec, place, &after));
   else
     RONDO_TRY(commit_prepared(exec, place, &after));
   lowered->event = after.event;
-  if (after.event != NULL) exchange_events(lowered->params, event_before);
   return RONDO_OK;
 }
 

@@ -304,10 +304,7 @@ void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_p
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   rondo_graph_note_change(graph);
   if (params->kind != RONDO_NODE_KERNEL) {
-    const char *name = node->params.name;
-    rondo_node_forget_given(graph, node);
-    node->params = *params;
-    node->params.name = name;
+    rondo_node_overwrite(graph, node, params);
     return;
   }
   const rondo_kernel *kernel = params->as.kernel.kernel;

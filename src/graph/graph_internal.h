@@ -22,6 +22,12 @@
 /* Slot numbers, ascending. */
 typedef RONDO_ARRAY(uint32_t) rondo_slots;
 
+/* How an event begins, which is of a layer above: nodes that name one hold it. */
+typedef struct rondo_lent_event {
+  void (*hold)(rondo_event *event);
+  void (*let_go)(rondo_event *event);
+} rondo_lent_event;
+
 typedef struct rondo_graph_node {
   bool live;                  /* false: removed, the slot is a hole and all else is zero */
   rondo_node_params params;   /* own copies, resolved; params.name and as.alloc.name are never NULL */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Contents of a node: its own copies of all that its parameters point to. Arguments of a kernel lie at the kernel's
  * offsets in one block aligned for any parameter, and behind them the list of their addresses; the kernel is retained;
- * a child graph is the node's alone. Copies and fills are kept in their normal form, and beside it what was given.
+ * a child graph is the node's alone; an event is held. Copies and fills are kept in their normal form, and beside it
+ * what was given.
  */
 #include "graph/node.h"
 
@@ -165,10 +166,34 @@ rondo_node_params rondo_node_given_params(const rondo_graph_node *node) {
   return params;
 }
 
-void rondo_node_forget_given(rondo_graph *owner, rondo_graph_node *node) {
-  if (node->params.kind == RONDO_NODE_KERNEL) return;
+static void forget_given(rondo_graph *owner, rondo_graph_node *node) {
   rondo_release(&owner->small, node->arguments, 1, sizeof(rondo_given_numbers));
   node->arguments = NULL;
+}
+
+/* Graphs that were read from JSON have nodes without their events. */
+static rondo_lent_event *event_of(const rondo_node_params *params) {
+  return rondo_node_names_event(params) ? (rondo_lent_event *)(void *)params->as.event : NULL;
+}
+
+static void hold_event(const rondo_node_params *params) {
+  const rondo_lent_event *event = event_of(params);
+  if (event != NULL) event->hold(params->as.event);
+}
+
+static void let_event_go(const rondo_node_params *params) {
+  const rondo_lent_event *event = event_of(params);
+  if (event != NULL) event->let_go(params->as.event);
+}
+
+void rondo_node_overwrite(rondo_graph *owner, rondo_graph_node *node, const rondo_node_params *params) {
+  const char *name = node->params.name;
+  assert(params->kind == node->params.kind);
+  hold_event(params);
+  let_event_go(&node->params);
+  forget_given(owner, node);
+  node->params = *params;
+  node->params.name = name;
 }
 
 static rondo_status make_other(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
@@ -177,6 +202,7 @@ static rondo_status make_other(rondo_graph *owner, const rondo_node_params *para
   out->params.name = NULL;
   if (is_foreign) out->params.as.foreign.what = NULL;
   rondo_node_params_resolve(&out->params);
+  hold_event(params);
   RONDO_TRY(copy_text(owner, params->name, &out->params.name));
   if (is_foreign) return copy_text(owner, params->as.foreign.what, &out->params.as.foreign.what);
   return keep_given(owner, params, out);
@@ -226,7 +252,8 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
   } else if (params->kind == RONDO_NODE_FOREIGN) {
     rondo_release_text(allocator, (char *)params->as.foreign.what);
   } else {
-    rondo_node_forget_given(owner, node);
+    let_event_go(params);
+    forget_given(owner, node);
   }
   *params = (rondo_node_params){0};
   node->arguments = NULL;

@@ -29,8 +29,8 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node);
 /* The node's parameters as they were given, with defaults in the place of zeros: a pitch of one row, and the bytes of a
  * fill's value beyond its element, are not in params. */
 rondo_node_params rondo_node_given_params(const rondo_graph_node *node);
-/* Forgets them: the parameters become others. */
-void rondo_node_forget_given(rondo_graph *owner, rondo_graph_node *node);
+/* Gives a node that is no kernel's other parameters, which are resolved and need no room; its name stays. */
+void rondo_node_overwrite(rondo_graph *owner, rondo_graph_node *node, const rondo_node_params *params);
 
 /* Clones with another allocator; see rondo_graph_clone. */
 RONDO_MUST_USE rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rondo_graph *graph,

@@ -313,6 +313,37 @@ static void test_gx9_an_event_that_an_exec_names_is_kept(void **state) {
   for (int i = 0; i < 2; i++) rondo_event_destroy(last[i]);
 }
 
+/* B12: an event that a graph's nodes name is not handed out again while the graph, a clone or an exec lives, although
+ * its user destroyed it. A node that gets another event lets the first one go. */
+static void test_gx9_an_event_that_a_graph_names_is_kept(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = NULL, *clone = NULL;
+  rondo_exec *exec = NULL;
+  rondo_node record, wait;
+  rondo_event *named = test_event(t), *other = test_event(t);
+  assert_ok(rondo_graph_create(t->device, NULL, &graph));
+  assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
+  assert_ok(rondo_graph_add_event_wait(graph, &record, 1, other, &wait));
+  assert_ok(
+      rondo_graph_set_params(graph, wait, &(rondo_node_params){.kind = RONDO_NODE_EVENT_WAIT, .as.event = named}));
+  rondo_event_destroy(other);
+  assert_ok(rondo_graph_clone(graph, &clone));
+  rondo_event_destroy(named);
+  assert_ok(rondo_graph_destroy(graph));
+  rondo_event *given[2] = {test_event(t), test_event(t)};
+  assert_true(given[0] == other || given[1] == other);
+  for (int i = 0; i < 2; i++) assert_ptr_not_equal(given[i], named);
+  assert_ok(rondo_instantiate(clone, NULL, &exec));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(clone));
+  rondo_event *last = test_event(t);
+  assert_ptr_equal(last, named);
+  for (int i = 0; i < 2; i++) rondo_event_destroy(given[i]);
+  rondo_event_destroy(last);
+}
+
 /* What an event knows of frees goes with it, also when the exec whose node names it was launched after the event was
  * destroyed: the teardown would find it. */
 static void test_gx9_a_launch_records_an_event_that_was_destroyed(void **state) {
@@ -353,6 +384,7 @@ int main(void) {
       test_case(test_gx9_the_free_list_keeps_kinds_apart),
       test_case(test_gx9_events_from_four_threads_at_once),
       test_case(test_gx9_an_event_that_an_exec_names_is_kept),
+      test_case(test_gx9_an_event_that_a_graph_names_is_kept),
       test_case(test_gx9_a_launch_records_an_event_that_was_destroyed),
   };
   return test_main(tests);

@@ -47,7 +47,10 @@ static rondo_status create(const rondo_communicator_plan *plan, rondo_group *gro
                                .allocator = device->allocator,
                                .device = device,
                                .timeout_ns = plan->timeout_ns};
-  exchange->event = (rondo_event){.device = device, .recorded = true, .ended = end_event};
+  exchange->event = (rondo_event){.lent = {.hold = rondo_event_hold, .let_go = rondo_event_let_go},
+                                  .device = device,
+                                  .recorded = true,
+                                  .ended = end_event};
   atomic_init(&exchange->event.holds, 1);
   rondo_status status = rondo_allocate_text(&device->allocator, plan->name, &exchange->name);
   if (status == RONDO_OK) status = device->ops->semaphore->create(device, end, exchange, &exchange->event.driver);

@@ -47,8 +47,11 @@ static inline void expect_message_at(const char *part, const char *file, int lin
 static char device_identities[2];
 #define TEST_DEVICE ((rondo_device *)(void *)&device_identities[0])
 #define OTHER_DEVICE ((rondo_device *)(void *)&device_identities[1])
-#define TEST_EVENT ((rondo_event *)(void *)&device_identities[0])
-#define OTHER_EVENT ((rondo_event *)(void *)&device_identities[1])
+/* Of an event only how it is held is known here. */
+static inline void ignore_event(rondo_event *event) { (void)event; }
+static rondo_lent_event lent_events[2] = {{ignore_event, ignore_event}, {ignore_event, ignore_event}};
+#define TEST_EVENT ((rondo_event *)(void *)&lent_events[0])
+#define OTHER_EVENT ((rondo_event *)(void *)&lent_events[1])
 
 typedef struct graph_fixture {
   test_allocator allocator;
