@@ -121,7 +121,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_pool_create(rondo_device *device, co
 
 /* The pool may not be used any more; its memory goes back when its last allocation is freed and that free is done (P3).
  * If it is the device's current pool, the default pool becomes that again. NULL is fine. Thread-safe. Errors:
- * INVALID_ARGUMENT (the default pool), IN_CALLBACK. */
+ * INVALID_ARGUMENT/STILL_IN_USE (the default pool), IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_pool_destroy(rondo_pool *pool);
 
 /* The device's default pool, which is its own and cannot be destroyed. Thread-safe. Errors as rondo_pool_create. */

@@ -133,7 +133,9 @@ typedef enum rondo_reason {
   /* programs */
   RONDO_REASON_OVERWRITTEN, /* a value in memory that is shared, which another program has used since */
   /* sessions */
-  RONDO_REASON_STALE_TICKET /* of a request that was waited for */
+  RONDO_REASON_STALE_TICKET, /* of a request that was waited for */
+  /* devices */
+  RONDO_REASON_NOT_SUPPORTED /* the device, its driver or the system does not have it */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

@@ -85,7 +85,7 @@ rondo_status rondo_device_memory_of(rondo_device *device, rondo_device_memory **
 
 rondo_status rondo_device_memory_require_pools(const rondo_device_memory *memory, const char *call) {
   if (memory->memory_pools) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
                     "%s: device %s has no memory pools, and so no stream-ordered memory and no memory nodes: allocate "
                     "with rondo_malloc (rondo_device_info.memory_pools says so beforehand)",
                     call, memory->device->name);
@@ -94,7 +94,7 @@ rondo_status rondo_device_memory_require_pools(const rondo_device_memory *memory
 rondo_status rondo_device_memory_require_nodes(const rondo_device_memory *memory, const char *call) {
   RONDO_TRY(rondo_device_memory_require_pools(memory, call));
   if (memory->memory_nodes) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
                     "%s: device %s has no memory nodes: allocate outside of graphs (rondo_device_info.graph_memory "
                     "says so beforehand)",
                     call, memory->device->name);

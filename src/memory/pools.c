@@ -37,7 +37,7 @@ static void free_pool(rondo_device_memory *memory, rondo_pool *pool) {
 
 rondo_status rondo_pools_destroy(rondo_device_memory *memory, rondo_pool *pool) {
   if (pool == &memory->default_pool)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_STILL_IN_USE,
                       "rondo_pool_destroy: this is the default pool of device %s, which stays: trim it to give its "
                       "memory back",
                       memory->device->name);

@@ -19,6 +19,7 @@ static rondo_device *open_without(bool nodes, bool pools) {
 static void assert_missing(rondo_status status, const char *call, const char *what) {
   assert_int_equal(status, RONDO_UNSUPPORTED);
   assert_int_equal(rondo_last_error()->status, RONDO_UNSUPPORTED);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NOT_SUPPORTED);
   assert_message(call);
   assert_message(what);
 }

@@ -578,7 +578,7 @@ static void test_gm19_the_current_pool(void **state) {
   assert_ok(rondo_pool_destroy(pool)); /* P3: the default pool is current again */
   assert_ok(rondo_device_get_pool(t->device, &current));
   assert_ptr_equal(current, standard);
-  assert_error(rondo_pool_destroy(standard), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
+  assert_error(rondo_pool_destroy(standard), RONDO_INVALID_ARGUMENT, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_pool_destroy(NULL));
 }
 

@@ -291,7 +291,7 @@ bool check_handler_can_be_set(void) {
 static rondo_status install(void) {
   for (int i = 0; i < 2; i++) put_in_front(i);
   if (is_in_front(0) && is_in_front(1)) return RONDO_OK;
-  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NONE, "%s", CHECK_UNAVAILABLE);
+  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NOT_SUPPORTED, "%s", CHECK_UNAVAILABLE);
 }
 
 rondo_status check_handler_enter(check_state *check) {
