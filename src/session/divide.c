@@ -110,10 +110,35 @@ static rondo_status check_crossings(const rondo_session_model *model, const rond
   return RONDO_OK;
 }
 
+static bool has_row(const rondo_division_part *part, bool (*is_wanted)(const rondo_operator *row)) {
+  for (size_t i = 0; i < part->program->operations.count; i++)
+    if (is_wanted(part->program->operations.items[i].row)) return true;
+  return false;
+}
+
+static bool changes_states(const rondo_operator *row) { return row->updates != 0; }
+
+static bool may_fail(const rondo_operator *row) { return row->checks_indices; }
+
+/* Parts that run ahead run side by side: none learns in time that another one has failed. */
+static rondo_status check_updates(const rondo_session_model *model, const rondo_division *division) {
+  for (size_t i = 0; i + 1 < division->parts.count; i++) {
+    for (size_t k = 0; k + 1 < division->parts.count && has_row(&division->parts.items[i], changes_states); k++) {
+      if (k == i || !has_row(&division->parts.items[k], may_fail)) continue;
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+                        "model '%s' changes a state on %s and looks indices up on %s, and a request with a wrong index "
+                        "must change nothing: place both on one device",
+                        model->name, device_of(model, division, i), device_of(model, division, k));
+    }
+  }
+  return RONDO_OK;
+}
+
 /* All but the last one run ahead, on other devices. */
 static rondo_status check_parts(const rondo_session_model *model, const rondo_division *division) {
   const size_t last = division->parts.count - 1;
   RONDO_TRY(check_crossings(model, division));
+  RONDO_TRY(check_updates(model, division));
   for (size_t i = 0; i < last; i++)
     if (division->parts.items[i].place == 0)
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,

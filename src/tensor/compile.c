@@ -84,6 +84,8 @@ static rondo_status allocate_memory(const compiler *c) {
   const rondo_layout *layout = &c->layout;
   RONDO_TRY(allocate_block(c, layout->state_bytes, "states", &compiled->states));
   RONDO_TRY(allocate_block(c, layout->own_bytes, "constants", &compiled->own));
+  if (layout->gate_bytes > 0) compiled->gate = (void *)(compiled->own + layout->gate_offset);
+  compiled->gate_bytes = layout->gate_bytes;
   RONDO_TRY(take_arena(c, layout->arena_bytes));
   return allocate_host_memory(c);
 }

@@ -50,11 +50,26 @@ rondo_status rondo_compiled_run(rondo_compiled *compiled) {
   return rondo_exec_launch(compiled->exec, compiled->stream);
 }
 
+/* Of a failure that was told nothing is left: a run that stopped half way, which no update ended, has the number of the
+ * next. */
+static rondo_status clear_gate(rondo_compiled *compiled) {
+  if (compiled->gate == NULL) return RONDO_OK;
+  const rondo_fill zeros = {
+      .dst = compiled->gate, .element_bytes = sizeof(uint32_t), .width = compiled->gate_bytes / sizeof(uint32_t)};
+  RONDO_TRY(rondo_fill_async(compiled->stream, &zeros));
+  return rondo_stream_synchronize(compiled->stream);
+}
+
 rondo_status rondo_compiled_judge(rondo_compiled *compiled) {
+  rondo_saved_error error;
   RONDO_TRY(rondo_stream_synchronize(compiled->stream));
   RONDO_TRY(rondo_executor_settle(compiled->executed.plan));
   const rondo_status status = rondo_index_checks_judge(&compiled->checks);
-  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "program '%s'", compiled->name);
+  if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
+  const rondo_status failed = rondo_fail_context(status, "program '%s'", compiled->name);
+  rondo_error_save(&error);
+  const rondo_status cleared = clear_gate(compiled);
+  return failed == RONDO_OK ? cleared : rondo_error_raise(&error);
 }
 
 rondo_status rondo_compiled_synchronize(rondo_compiled *compiled) {

@@ -53,10 +53,12 @@ struct rondo_compiled {
   rondo_stream *stream; /* the sharing's */
   rondo_graph *graph;   /* NULL: not recorded */
   rondo_exec *exec;
-  unsigned char *states; /* its states and cells, until they are the sharing's */
-  unsigned char *own;    /* constants */
-  rondo_arena *arena;    /* for inputs and results; NULL when there are none */
-  bool has_lost;         /* a named value is lost */
+  unsigned char *states;   /* its states and cells, until they are the sharing's */
+  unsigned char *own;      /* constants, and the gate */
+  rondo_update_gate *gate; /* in `own`; NULL: there is none */
+  size_t gate_bytes;
+  rondo_arena *arena; /* for inputs and results; NULL when there are none */
+  bool has_lost;      /* a named value is lost */
   rondo_resources resources;
   RONDO_ARRAY(rondo_step) steps;
   uint32_t *order; /* operations by position, and what comes before each: kept where it is laid out for branches and */

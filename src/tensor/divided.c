@@ -36,6 +36,12 @@ static rondo_status read_options(builder *b, const rondo_divide_options *options
 
 /* Parts ------------------------------------------------------------------------------------------------------------ */
 
+static bool changes_states(const rondo_program *program) {
+  for (size_t i = 0; i < program->operations.count; i++)
+    if (program->operations.items[i].row->updates != 0) return true;
+  return false;
+}
+
 static rondo_status check_share(const builder *b) {
   const rondo_divided *share = b->given.share;
   bool is_same = share == NULL || share->parts.count == b->division.parts.count;
@@ -86,6 +92,7 @@ static rondo_status compile_part(builder *b, uint32_t part) {
   unit->place = from->place;
   unit->operators = from->operators;
   unit->device = b->devices[from->place];
+  unit->has_updates = changes_states(from->program);
   b->divided->parts.count = part + 1;
   const rondo_status status = rondo_compile(from->program, unit->device, &options, &unit->compiled);
   if (status != RONDO_OK) return explain_lack(b, part, status);
@@ -236,6 +243,7 @@ static void free_link(rondo_divided *divided, rondo_divided_link *link, rondo_st
 
 /* The parts' streams are waited for, and with them who uses the links' memory. */
 static void settle(rondo_divided *divided, rondo_status *kept) {
+  keep_first(kept, rondo_divided_tell_failure(divided));
   for (size_t i = divided->parts.count; i-- > 0;)
     keep_first(kept, rondo_compiled_destroy(divided->parts.items[i].compiled));
   for (size_t i = 0; i < divided->parts.count; i++) rondo_event_destroy(divided->parts.items[i].done);

@@ -3,7 +3,8 @@
  * another one's input. Parts of one device have its states in common, and streams and arenas of their own; each waits
  * on the device for the one that ran there last, so all that a device does is in order. A link to another device has
  * host memory in between: what sends into it has waited on the host until it was taken, and what takes until it was
- * sent. Thread-compatible.
+ * sent. A part that changes states comes behind all that may fail, and is not begun if one of the parts before it has:
+ * these are waited for, which the links ask for in most programs anyway. Thread-compatible.
  */
 #ifndef RONDO_TENSOR_DIVIDED_H
 #define RONDO_TENSOR_DIVIDED_H
@@ -18,6 +19,7 @@ typedef struct rondo_divided_unit {
   rondo_device *device;
   rondo_compiled *compiled;
   rondo_event *done; /* recorded behind whatever was queued on its stream last */
+  bool has_updates;  /* it changes states */
 } rondo_divided_unit;
 
 typedef struct rondo_divided_link {
@@ -47,6 +49,10 @@ struct rondo_divided {
   RONDO_ARRAY(rondo_divided_value) values; /* states, cells, inputs, outputs of the program */
   uint32_t last[RONDO_MAX_PLACES];         /* of each place the part that was used last, plus one; 0: none */
   uint64_t host_bytes;
+  rondo_saved_error failure; /* found by a run, and told by what waits next; its status is RONDO_OK: none */
 };
+
+/* Tells the failure that a run found, once. */
+RONDO_MUST_USE rondo_status rondo_divided_tell_failure(rondo_divided *divided);
 
 #endif

@@ -73,6 +73,36 @@ static rondo_status send_states(rondo_divided *divided) {
   return RONDO_OK;
 }
 
+/* Failures --------------------------------------------------------------------------------------------------------- */
+
+/* Looks for wrong indices of a part that this run has queued. The first that was not told yet is kept. */
+static rondo_status look_at(rondo_divided *divided, uint32_t part, bool *inout_failed) {
+  rondo_compiled *compiled = divided->parts.items[part].compiled;
+  if (compiled->checks.items.count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_stream_synchronize(compiled->stream));
+  if (rondo_compiled_judge(compiled) == RONDO_OK) return RONDO_OK;
+  *inout_failed = true;
+  if (divided->failure.status == RONDO_OK) rondo_error_save(&divided->failure);
+  return RONDO_OK;
+}
+
+/* Whether the run has failed before a part that would change states. */
+static rondo_status look_back(rondo_divided *divided, uint32_t part, bool *out_failed) {
+  rondo_saved_error before;
+  *out_failed = false;
+  if (!divided->parts.items[part].has_updates) return RONDO_OK;
+  rondo_error_save(&before);
+  for (uint32_t p = 0; p < part; p++) RONDO_TRY(look_at(divided, p, out_failed));
+  if (*out_failed) rondo_error_restore(&before);
+  return RONDO_OK;
+}
+
+rondo_status rondo_divided_tell_failure(rondo_divided *divided) {
+  const rondo_saved_error failure = divided->failure;
+  divided->failure.status = RONDO_OK;
+  return rondo_error_raise(&failure);
+}
+
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status run_part(rondo_divided *divided, uint32_t part, bool is_recorded) {
@@ -88,9 +118,14 @@ static rondo_status run_part(rondo_divided *divided, uint32_t part, bool is_reco
   return leave(divided, part);
 }
 
+/* The rest of a run that has failed is left out. */
 static rondo_status run_all(rondo_divided *divided, bool is_recorded) {
+  bool has_failed = false;
   RONDO_TRY(send_states(divided));
-  for (uint32_t p = 0; p < divided->parts.count; p++) RONDO_TRY(run_part(divided, p, is_recorded));
+  for (uint32_t p = 0; p < divided->parts.count && !has_failed; p++) {
+    RONDO_TRY(look_back(divided, p, &has_failed));
+    if (!has_failed) RONDO_TRY(run_part(divided, p, is_recorded));
+  }
   return RONDO_OK;
 }
 
@@ -122,6 +157,7 @@ rondo_status rondo_divided_run_unrecorded(rondo_divided *divided) {
 rondo_status rondo_divided_synchronize(rondo_divided *divided) {
   RONDO_TRY(rondo_require("rondo_divided_synchronize", "divided", divided));
   rondo_saved_error error = {.status = RONDO_OK};
+  if (rondo_divided_tell_failure(divided) != RONDO_OK) rondo_error_save(&error);
   for (size_t i = 0; i < divided->parts.count; i++) {
     const rondo_status status = rondo_compiled_synchronize(divided->parts.items[i].compiled);
     if (status != RONDO_OK && error.status == RONDO_OK) rondo_error_save(&error);

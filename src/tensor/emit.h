@@ -58,10 +58,29 @@ rondo_product *rondo_emit_product(const rondo_emitter *emitter);
 rondo_convolution *rondo_emit_convolution(const rondo_emitter *emitter); /* likewise */
 void *rondo_emit_object(const rondo_emitter *emitter);                   /* what it kept (rondo_resources_add_object) */
 
-/* A cell into which the operation's kernels say that an index is not in 0 .. bound - 1 (rondo_check_index). It makes
- * the run fail: the host looks at it when it waits (tensor/index_check.h). `input` is the operation's input that holds
- * the indices. At most one an operation. */
+/* Where the operation's kernels say that an index is not in 0 .. bound - 1 (rondo_check_index): three arguments of the
+ * kernel, RONDO_CHECK_ARGUMENTS, whose parameters are RONDO_CHECK_PARAMETERS. It makes the run fail: the host looks at
+ * the cell when it waits, and updates look at the mark (tensor/index_check.h). `input` is the operation's input that
+ * holds the indices. At most one an operation. */
+typedef struct rondo_check_memory {
+  void *cell;
+  void *run, *mark; /* of the gate; NULL: there is none */
+} rondo_check_memory;
+#define RONDO_CHECK_PARAMETERS RONDO_UPDATES, RONDO_READS, RONDO_UPDATES
+#define RONDO_CHECK_ARGUMENTS(memory) &(memory).cell, &(memory).run, &(memory).mark
 RONDO_MUST_USE rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound,
-                                                   void **out_cell);
+                                                   rondo_check_memory *out);
+
+/* What an update's kernel looks at before it changes a state (rondo_may_update): its first three arguments, behind the
+ * table of joined operations. Every kernel that changes a state has them. */
+typedef struct rondo_gate_memory {
+  uint32_t count; /* of marks; 0: nothing can fail */
+  void *marks;
+  void *next; /* where the number of the next run goes; NULL: another kernel writes it */
+} rondo_gate_memory;
+#define RONDO_GATE_PARAMETERS RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_UPDATES
+#define RONDO_GATE_ARGUMENTS(gate) &(gate).count, &(gate).marks, &(gate).next
+#define RONDO_GATE_COUNT 3 /* so many arguments */
+rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Emitting: operations become steps. A step's arguments are copied into one piece of memory: the list of addresses
  * first, then the bytes behind each, then the values, each at its alignment. What a kernel accesses is an input or a
- * result of its operation, from the start or from somewhere in it to its end, its workspace, or the cell of its index
- * check, so the bytes are known by the address.
+ * result of its operation, from the start or from somewhere in it to its end, its workspace, or memory of index checks,
+ * so the bytes are known by the address.
  */
 #include "tensor/emitter.h"
 
@@ -120,9 +120,18 @@ static size_t operation_bytes_at(const rondo_emitter *emitter, const rondo_opera
   return bytes;
 }
 
+/* 0 when the address is none of index checks'. An operation that checks has a mark, another one reads all of them. */
+static size_t check_bytes_at(const rondo_emitter *emitter, const void *address) {
+  const rondo_update_gate *gate = emitter->compiled->gate;
+  if (address == emitter->check.cell || (gate != NULL && address == &gate->run)) return sizeof(uint64_t);
+  if (address == emitter->check.mark) return sizeof(rondo_check_mark);
+  if (gate == NULL || address != gate->marks) return 0;
+  return emitter->layout->check_count * sizeof(rondo_check_mark);
+}
+
 /* 0 when the address is none of the current operations'. */
 static size_t bytes_at(const rondo_emitter *emitter, const void *address) {
-  size_t bytes = address == emitter->cell ? sizeof(uint64_t) : 0;
+  size_t bytes = check_bytes_at(emitter, address);
   if (address == rondo_emit_workspace(emitter)) bytes = emitter->layout->workspaces[emitter->operation].bytes;
   for (uint32_t i = 0; i < emitter->joined_count && bytes == 0; i++)
     bytes = operation_bytes_at(emitter, joined_operation(emitter, i), address);
@@ -191,7 +200,7 @@ rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const
   return push_step(emitter, &step);
 }
 
-rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound, void **out_cell) {
+rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound, rondo_check_memory *out) {
   const rondo_operation *operation = current(emitter);
   const char *rule = operation->row->index_rule;
   assert(operation->row->checks_indices);
@@ -201,9 +210,23 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
                                    .rule = rule == NULL ? "row 0 was used instead" : rule,
                                    .bound = bound,
                                    .is_wide = rondo_emit_shape(emitter, operation->inputs[input])->type == RONDO_I64};
-  RONDO_TRY(rondo_index_checks_add(&emitter->compiled->checks, &check, out_cell));
-  emitter->cell = *out_cell;
+  rondo_update_gate *gate = emitter->compiled->gate;
+  const size_t number = emitter->compiled->checks.items.count;
+  *out = (rondo_check_memory){.cell = NULL};
+  RONDO_TRY(rondo_index_checks_add(&emitter->compiled->checks, &check, &out->cell));
+  if (gate != NULL) *out = (rondo_check_memory){out->cell, &gate->run, &gate->marks[number]};
+  emitter->check = *out;
   return RONDO_OK;
+}
+
+/* The first that asks sets the number: all checks of the run are done by then. */
+rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
+  rondo_update_gate *gate = emitter->compiled->gate;
+  assert(current(emitter)->row->updates != 0);
+  if (gate == NULL) return (rondo_gate_memory){.count = 0};
+  const bool is_first = !emitter->has_next;
+  emitter->has_next = true;
+  return (rondo_gate_memory){(uint32_t)emitter->layout->check_count, gate->marks, is_first ? &gate->run : NULL};
 }
 
 static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status) {
@@ -228,10 +251,11 @@ rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *la
     emitter.joined = &layout->schedule.order[i];
     emitter.joined_count = layout->schedule.joined[i];
     emitter.operation = emitter.joined[0];
-    emitter.cell = NULL;
+    emitter.check = (rondo_check_memory){.cell = NULL};
     const rondo_status status = emit_current(&emitter);
     if (status != RONDO_OK) return fail_emit(&emitter, status);
   }
+  assert(emitter.has_next == (compiled->gate != NULL));
   compiled->info.chain_kernels = (uint32_t)(compiled->resources.kernels->made.count - made);
   return RONDO_OK;
 }

@@ -14,7 +14,8 @@ struct rondo_emitter {
   uint32_t operation;       /* the one that is being emitted, or the first of them */
   const uint32_t *joined;   /* all of them */
   uint32_t joined_count;
-  void *cell; /* of its index check; NULL when it has none */
+  rondo_check_memory check; /* of its index check; NULL when it has none */
+  bool has_next;            /* a kernel sets the number of the next run */
 };
 
 /* Emits all operations of the layout's order. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * How a wrong index makes a run fail. A kernel cannot return an error, so it writes the wrong index into a cell
- * (rondo_check_index), one cell an operation; whoever waits for the program looks at the cells. The cells are sticky: a
- * run that is right does not take back what an earlier one found. A finding is told once and the cells are cleared.
+ * How a wrong index makes a run fail, and how that keeps the run from changing states. A kernel cannot return an error,
+ * so it writes the wrong index into a cell (rondo_check_index), one cell an operation; whoever waits for the program
+ * looks at the cells. The cells are sticky: a run that is right does not take back what an earlier one found. A finding
+ * is told once and the cells are cleared.
  *
  * The cells are host memory that kernels write where it is (pinned on CUDA). So a right run touches none of them: there
  * is no copy to the host, neither a call behind a replay nor a node in it. A wrong one pays with a few accesses across
@@ -10,6 +11,12 @@
  *
  * Not a host function at the end of the graph: that would put a host round trip into every replay, for a mistake that
  * is rare, and what the kernels do in its stead (row 0) is harmless until the host looks.
+ *
+ * Updates cannot wait for the host, so kernels that check leave a mark in device memory as well: the gate, which a
+ * program has if it has both checks and updates. Updates come behind all checks (tensor/order.c), read the marks, and
+ * do nothing if one says that this run failed. Runs have numbers, so nothing has to be reset between them and no kernel
+ * or copy is added: a check copies the run's number into its mark and writes the number plus one beside it if it fails;
+ * one of the updates sets the number of the next run.
  */
 #ifndef RONDO_TENSOR_INDEX_CHECK_H
 #define RONDO_TENSOR_INDEX_CHECK_H
@@ -26,6 +33,19 @@ typedef struct rondo_index_check {
   size_t bound;      /* right: 0 <= index < bound */
   bool is_wide;      /* indices of 64 bits, of which the cell holds the nearest of 32 */
 } rondo_index_check;
+
+/* What one check leaves in the gate. */
+typedef struct rondo_check_mark {
+  uint64_t run;    /* the number of the run that it checked last */
+  uint64_t failed; /* the number plus one of the last run in which it failed; 0: none */
+} rondo_check_mark;
+
+/* In device memory; zeroed before the first run. */
+typedef struct rondo_update_gate {
+  uint64_t run; /* the number of the run that is next, or under way until one of its updates has begun */
+  uint64_t unused;
+  rondo_check_mark marks[]; /* one a check */
+} rondo_update_gate;
 
 typedef struct rondo_index_checks {
   rondo_allocator allocator;

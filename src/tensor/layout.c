@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/arena_plan.h"
+#include "tensor/index_check.h"
 #include "tensor/joins.h"
 #include "tensor/shape.h"
 
@@ -56,16 +57,26 @@ static rondo_status place_value(const rondo_program *program, const rondo_sharin
   return RONDO_OK;
 }
 
+/* Where something can fail and something else is to be kept from changing states then. */
+static rondo_status place_gate(const rondo_program *program, rondo_layout *layout) {
+  bool has_updates = false;
+  for (uint32_t p = 0; p < layout->schedule.count; p++) {
+    const rondo_operator *row = program->operations.items[layout->schedule.order[p]].row;
+    layout->check_count += row->checks_indices;
+    has_updates = has_updates || row->updates != 0;
+  }
+  if (layout->check_count == 0 || !has_updates) return RONDO_OK;
+  layout->gate_bytes = sizeof(rondo_update_gate) + layout->check_count * sizeof(rondo_check_mark);
+  return append(program, layout->gate_bytes, &layout->own_bytes, &layout->gate_offset);
+}
+
 /* All states and cells: also one that nothing reads can be written and saved. Constants that nothing reads cost a few
  * bytes. */
 static rondo_status place_lasting(const rondo_program *program, const rondo_sharing *sharing, rondo_layout *layout) {
   for (size_t i = 0; i < layout->schedule.values; i++) {
     if (!rondo_value_is_transient(program, (uint32_t)i)) RONDO_TRY(place_value(program, sharing, i, layout));
   }
-  for (uint32_t p = 0; p < layout->schedule.count; p++) {
-    if (program->operations.items[layout->schedule.order[p]].row->checks_indices) layout->check_count++;
-  }
-  return RONDO_OK;
+  return place_gate(program, layout);
 }
 
 rondo_staging rondo_staged_how(const rondo_staged_list *staged, const char *name) {

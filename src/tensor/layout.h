@@ -45,6 +45,7 @@ typedef struct rondo_layout {
   size_t shared_bytes;
   size_t own_bytes;
   size_t check_count;                         /* cells of index checks */
+  size_t gate_offset, gate_bytes;             /* of the own block (tensor/index_check.h); no bytes: there is no gate */
   size_t arena_bytes, arena_bound, arena_sum; /* planned; lower bound; without sharing */
   size_t straight_bytes;                      /* planned for the order, whether that was taken or not */
   size_t branch_bytes;                        /* planned for the last branches tried, taken or not; 0: none were */

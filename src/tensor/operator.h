@@ -103,9 +103,11 @@ struct rondo_operator {
   uint32_t required;                      /* so many of the inputs; the rest may be left out */
   uint32_t result_count;
   uint32_t spare_results; /* bit i: result i is computed where something reads it, and else has no address */
-  uint32_t updates;       /* bit i: input i, a state, is changed in place. Such operators run behind all others */
+  uint32_t updates;       /* bit i: input i, a state, is changed in place. Such operators run behind all others, and
+                             do nothing in a run that failed (rondo_emit_gate) */
   bool is_view;           /* the result shows the bytes of the first input; nothing runs */
-  bool checks_indices;    /* its emit calls rondo_emit_index_check, once */
+  bool checks_indices;    /* its emit calls rondo_emit_index_check, once. Updates come behind it */
+  bool always_runs;       /* also where nothing reads its results: an update relies on its index check */
   const char *index_rule; /* what is told of a wrong index beside its range; NULL: that row 0 was used instead */
   bool is_late;           /* one of the updates, though it changes no state: sees states as earlier updates left them */
   bool is_random;         /* two of them with the same inputs give different results: neither stands for the other */

@@ -69,6 +69,9 @@ typedef struct accesses {
     uint32_t position, next;
   } * chain;
   uint32_t chain_count;
+  uint32_t *checks, check_count; /* positions that updates come behind; known when the first update comes */
+  bool *is_before_check;         /* one a position */
+  bool has_checks;
 } accesses;
 
 static void push_edge(const rondo_edges *edges, uint32_t first, uint32_t *count, uint32_t to) {
@@ -113,12 +116,42 @@ static void note_inputs(const scheduler *s, accesses *a, uint32_t position, rond
   }
 }
 
-/* The room holds all pairs of a reader and a writer: each read of a state is seen by one later writer at most. */
+static bool is_check(const scheduler *s, uint32_t position) { return operation_at(s, position)->row->checks_indices; }
+
+static bool is_update(const scheduler *s, uint32_t position) { return operation_at(s, position)->row->updates != 0; }
+
+/* The checks that no other one comes behind, among the positions up to `end`, which have their edges. */
+static void list_last_checks(const scheduler *s, uint32_t end, accesses *a) {
+  for (uint32_t q = end; q-- > 0;) {
+    const bool leads_on = a->is_before_check[q];
+    if (is_check(s, q) && !leads_on) a->checks[a->check_count++] = q;
+    for (uint32_t e = s->before.start[q]; (leads_on || is_check(s, q)) && e < s->before.start[q + 1]; e++)
+      a->is_before_check[s->before.items[e]] = true;
+  }
+}
+
+/* An update does nothing in a run that failed, so it comes behind all that may fail, which computes and stands before
+ * the updates. */
+static void depend_on_checks(const scheduler *s, accesses *a, uint32_t position, rondo_edges *edges, uint32_t *count) {
+  const uint32_t first = edges->start[position], end = *count;
+  if (!is_update(s, position)) return;
+  if (!a->has_checks) list_last_checks(s, position, a);
+  a->has_checks = true;
+  for (uint32_t c = 0; c < a->check_count; c++) {
+    bool is_there = false;
+    for (uint32_t e = first; e < end && !is_there; e++) is_there = edges->items[e] == a->checks[c];
+    if (!is_there) edges->items[(*count)++] = a->checks[c];
+  }
+}
+
+/* The room holds all pairs of a reader and a writer: each read of a state is seen by one later writer at most; and all
+ * of an update and a check. */
 static void fill_before(scheduler *s, accesses *a) {
   uint32_t count = 0;
   for (uint32_t position = 0; position < s->count; position++) {
     const uint32_t first = s->before.start[position] = count;
     note_inputs(s, a, position, &s->before, first, &count);
+    depend_on_checks(s, a, position, &s->before, &count);
     const rondo_operation *operation = operation_at(s, position);
     for (uint32_t r = 0; r < operation->row->result_count; r++)
       note_write(a, s->schedule->owners[operation->results[r]], position);
@@ -126,24 +159,33 @@ static void fill_before(scheduler *s, accesses *a) {
   s->before.start[s->count] = count;
 }
 
-static size_t count_reads(const scheduler *s) {
-  size_t reads = 0;
+static size_t count_edges(const scheduler *s) {
+  size_t checks = 0, updates = 0, reads = 0;
   uint32_t owners[MOST_OWNERS];
-  for (uint32_t p = 0; p < s->count; p++) reads += list_inputs(s, p, owners);
-  return reads;
+  for (uint32_t p = 0; p < s->count; p++) {
+    checks += is_check(s, p);
+    updates += is_update(s, p);
+    reads += list_inputs(s, p, owners);
+  }
+  return 2 * reads + checks * updates;
 }
 
 static rondo_status find_dependencies(scheduler *s) {
   const size_t values = s->schedule->values, entries = (size_t)s->count * RONDO_MAX_OPERANDS;
   accesses a = {0};
-  rondo_status status = rondo_edges_make(s->allocator, s->count, 2 * count_reads(s), &s->before);
+  rondo_status status = rondo_edges_make(s->allocator, s->count, count_edges(s), &s->before);
   if (status == RONDO_OK) status = rondo_allocate_items(s->allocator, values, sizeof *a.writer, &a.writer);
   if (status == RONDO_OK) status = rondo_allocate_items(s->allocator, values, sizeof *a.reader, &a.reader);
   if (status == RONDO_OK) status = rondo_allocate_items(s->allocator, entries, sizeof *a.chain, &a.chain);
+  if (status == RONDO_OK) status = rondo_allocate_items(s->allocator, s->count, sizeof *a.checks, &a.checks);
+  if (status == RONDO_OK)
+    status = rondo_allocate_items(s->allocator, s->count, sizeof *a.is_before_check, &a.is_before_check);
   if (status == RONDO_OK) fill_before(s, &a);
   rondo_release(s->allocator, a.writer, values, sizeof *a.writer);
   rondo_release(s->allocator, a.reader, values, sizeof *a.reader);
   rondo_release(s->allocator, a.chain, entries, sizeof *a.chain);
+  rondo_release(s->allocator, a.checks, s->count, sizeof *a.checks);
+  rondo_release(s->allocator, a.is_before_check, s->count, sizeof *a.is_before_check);
   return status;
 }
 

@@ -60,9 +60,18 @@ static rondo_status follow_changes(walker *w, uint32_t position, uint32_t state)
   return RONDO_OK;
 }
 
+/* What changes states does nothing in a run that failed, so no part changes any before all that may fail has run. */
+static rondo_status follow_checks(walker *w, uint32_t position) {
+  for (uint32_t p = 0; p < position; p++)
+    if (w->program->operations.items[w->order[p]].row->checks_indices)
+      RONDO_TRY(add_edge(w, w->order[p], w->order[position]));
+  return RONDO_OK;
+}
+
 static rondo_status follow_inputs(walker *w, uint32_t position) {
   const uint32_t number = w->order[position];
   const rondo_operation *operation = &w->program->operations.items[number];
+  if (operation->row->updates != 0) RONDO_TRY(follow_checks(w, position));
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
     const uint32_t input = operation->inputs[k];
     if (input == RONDO_NO_VALUE) continue;

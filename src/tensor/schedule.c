@@ -31,7 +31,8 @@ bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *r
   for (size_t i = 0; i < program->outputs.count; i++) needed[program->outputs.items[i].value] = true;
   for (size_t i = program->operations.count; i > 0; i--) {
     const rondo_operation *operation = &program->operations.items[i - 1];
-    runs[i - 1] = operation->row->updates != 0 || any_result_needed(operation, needed);
+    const bool is_update = operation->row->updates != 0;
+    runs[i - 1] = is_update || operation->row->always_runs || any_result_needed(operation, needed);
     any = any || runs[i - 1];
     for (uint32_t k = 0; runs[i - 1] && k < RONDO_MAX_OPERANDS; k++) {
       if (operation->inputs[k] != RONDO_NO_VALUE) needed[operation->inputs[k]] = true;

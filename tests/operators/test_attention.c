@@ -190,7 +190,7 @@ static void test_tokens_see_those_before_them(void **state) {
   assert_ok(rondo_compiled_write(compiled, "length", &full, sizeof full));
   assert_ok(rondo_compiled_run(compiled));
   assert_fails(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED);
-  assert_message("attention_append");
+  assert_message("attention_decode");
   assert_ok(rondo_compiled_destroy(compiled));
   rondo_program_destroy(program);
 }

@@ -31,12 +31,11 @@ static adam_numbers numbers_of(const rondo_operation *operation, uint32_t contro
 enum { STEP, STEP_CONTROL }; /* inputs */
 
 static void adam_step_cpu(rondo_blocks blocks, void *const *args) {
-  const adam_numbers *numbers = args[0];
-  int32_t *step = RONDO_ARG(int32_t *, 1);
-  float *factors = RONDO_ARG(float *, 2);
-  const float *control = RONDO_ARG(const float *, 3);
-  const bool is_counted = numbers->is_controlled == 0 || control[1] != 0;
-  (void)blocks; /* one */
+  const adam_numbers *numbers = args[3];
+  int32_t *step = RONDO_ARG(int32_t *, 4);
+  float *factors = RONDO_ARG(float *, 5);
+  const float *control = RONDO_ARG(const float *, 6);
+  const bool is_counted = rondo_may_update(blocks, args) && (numbers->is_controlled == 0 || control[1] != 0);
   if (is_counted && *step < INT32_MAX) *step += 1;
   factors[0] = (float)(1.0 / (1.0 - pow((double)numbers->beta1, *step)));
   factors[1] = (float)(1.0 / (1.0 - pow((double)numbers->beta2, *step)));
@@ -44,7 +43,7 @@ static void adam_step_cpu(rondo_blocks blocks, void *const *args) {
 
 static const rondo_kernel_options adam_step_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "adam_step", .cpu = adam_step_cpu, RONDO_CUDA(adam),
-    .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES, RONDO_READS}};
+    .params = {RONDO_GATE_PARAMETERS, RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES, RONDO_READS}};
 
 static rondo_status infer_adam_step(const rondo_program *program, const rondo_operation *operation,
                                     rondo_shape *results) {
@@ -61,8 +60,9 @@ static rondo_status emit_adam_step(rondo_emitter *emitter, const rondo_operation
   float *factors = rondo_emit_address(emitter, operation->results[0]);
   const void *control =
       numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[STEP_CONTROL]) : step;
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
   return rondo_emit_kernel(emitter, &adam_step_code, (rondo_grid){.x = 1},
-                           RONDO_ARGS(&numbers, &step, &factors, &control));
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &step, &factors, &control));
 }
 
 const rondo_operator rondo_operator_adam_step = {.name = "adam_step",
@@ -98,14 +98,14 @@ RONDO_VECTORISED(adam_span,
   RONDO_EACH_LANE(i, lane, count, adam_one(&p[i], &m[i], &v[i], g[i], &numbers, rates));
 }
 
-/* Arguments: numbers, rate, factors, control from `args` on. False: nothing is to be done. */
-static bool read_rates(void *const *args, adam_rates *out) {
-  const adam_numbers *numbers = args[0];
-  const float rate = *RONDO_ARG(const float *, 1), *factors = RONDO_ARG(const float *, 2);
-  const float *control = RONDO_ARG(const float *, 3);
+/* Arguments: the gate, numbers, rate, factors, control from `args` on. False: nothing is to be done. */
+static bool read_rates(rondo_blocks blocks, void *const *args, adam_rates *out) {
+  const adam_numbers *numbers = args[3];
+  const float rate = *RONDO_ARG(const float *, 4), *factors = RONDO_ARG(const float *, 5);
+  const float *control = RONDO_ARG(const float *, 6);
   const bool is_controlled = numbers->is_controlled != 0;
   *out = (adam_rates){rate * factors[0], factors[1], 1.0f - rate * numbers->decay, is_controlled ? control[0] : 1.0f};
-  return !is_controlled || control[1] != 0;
+  return rondo_may_update(blocks, args) && (!is_controlled || control[1] != 0);
 }
 
 /* The pointers of one parameter: p, m, v and g, which is of this type, from `args` on. */
@@ -119,36 +119,35 @@ static void update_span(rondo_type type, void *const *args, rondo_span span, ada
 }
 
 static void adam_cpu(rondo_blocks blocks, void *const *args) {
-  const adam_numbers *numbers = args[1];
-  const size_t count = RONDO_ARG(size_t, 0);
-  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 9);
+  const adam_numbers *numbers = args[3];
+  const size_t count = RONDO_ARG(size_t, 7);
+  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 12);
   adam_rates rates;
-  if (!read_rates(args + 1, &rates)) return;
+  if (!read_rates(blocks, args, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++)
-    update_span(type, args + 5, rondo_block_span(block, blocks, count, RONDO_LANES), *numbers, rates);
+    update_span(type, args + 8, rondo_block_span(block, blocks, count, RONDO_LANES), *numbers, rates);
 }
 
 static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_joined_table *table = args[0];
-  const adam_numbers *numbers = args[1];
+  const adam_numbers *numbers = args[4];
   adam_rates rates;
-  if (!read_rates(args + 1, &rates)) return;
+  if (!read_rates(blocks, args + 1, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(table, block);
-    update_span(share.type, args + 5 + 4 * share.operation, share.span, *numbers, rates);
+    update_span(share.type, args + 8 + 4 * share.operation, share.span, *numbers, rates);
   }
 }
 
+#define SHARED RONDO_GATE_PARAMETERS, RONDO_SCALAR(adam_numbers), RONDO_READS, RONDO_READS, RONDO_READS
 #define POINTERS RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS
 
-static const rondo_kernel_options adam_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu,
-                                               RONDO_CUDA(adam),
-                                               .params = {RONDO_SCALAR(size_t), RONDO_SCALAR(adam_numbers), RONDO_READS,
-                                                          RONDO_READS, RONDO_READS, POINTERS, RONDO_SCALAR(uint32_t)}};
+static const rondo_kernel_options adam_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(adam),
+    .params = {SHARED, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t)}};
 
-static const rondo_parameter joined_parameters[] = {
-    RONDO_SCALAR(rondo_joined_table), RONDO_SCALAR(adam_numbers), RONDO_READS, RONDO_READS, RONDO_READS,
-    RONDO_JOINED_PARAMETERS(POINTERS)};
+static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), SHARED,
+                                                    RONDO_JOINED_PARAMETERS(POINTERS)};
 
 static const rondo_kernel_options adam_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "adam_joined",
                                                       .cpu = adam_joined_cpu, RONDO_CUDA(adam),
@@ -173,7 +172,9 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   const float *rate = rondo_emit_address(emitter, shared[RATE]);
   const float *factors = rondo_emit_address(emitter, shared[FACTORS]);
   const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, shared[CONTROL]) : factors;
-  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&numbers, &rate, &factors, &control));
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_joined(emitter, &kernel, operations, count,
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &rate, &factors, &control));
 }
 
 static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -187,8 +188,10 @@ static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *ope
   const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
   const float *factors = rondo_emit_address(emitter, operation->inputs[FACTORS]);
   const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[CONTROL]) : factors;
-  return rondo_emit_kernel(emitter, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&count, &numbers, &rate, &factors, &control, &p, &m, &v, &g, &type));
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(
+      emitter, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &rate, &factors, &control, &count, &p, &m, &v, &g, &type));
 }
 
 static const rondo_join adam_join = {

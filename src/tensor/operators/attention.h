@@ -110,7 +110,7 @@ RONDO_MUST_USE rondo_status rondo_packed_attributes(const char *call, size_t row
 void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
 /* shape, q, k, v, y, dy, sums, dq, dk, dv; of the last three those that are wanted */
 void rondo_attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
-/* shape, q, k, v, k_cache, v_cache, length, y */
+/* shape, q, k, v, k_cache, v_cache, length, y, rondo_check_memory */
 void rondo_attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
 
 #endif

@@ -8,12 +8,12 @@ struct append_shape {
   size_t batch, head, row; /* from one to the next, in elements */
 };
 
-extern "C" __global__ void attention_append(append_shape shape, const unsigned short *__restrict__ k,
+extern "C" __global__ void attention_append(GATE, append_shape shape, const unsigned short *__restrict__ k,
                                             const unsigned short *__restrict__ v, const int *__restrict__ given,
-                                            unsigned short *__restrict__ k_cache, unsigned short *__restrict__ v_cache,
-                                            u64 *cell) {
+                                            unsigned short *__restrict__ k_cache,
+                                            unsigned short *__restrict__ v_cache) {
   const size_t each = shape.bytes / sizeof *k, pieces = shape.size * each, rows = shape.heads * shape.count;
-  if (given != NULL && !check_index(cell, 0, *given, shape.columns)) return;
+  if (!may_update(TO_GATE) || (given != NULL && !is_index(*given, shape.columns))) return;
   const size_t at = given != NULL ? (size_t)*given : 0;
   for (size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP; i < 2 * rows; i += (size_t)gridDim.x * WARPS) {
     const size_t head = i % rows / shape.count, row = i % shape.count;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * attention_decode: one token's row of q, which sees the rows of a cache up to a length that lies on the device, and
- * the token's own row of k and v; append puts these into the caches, behind all else in the run. So every run of a
- * program that generates does the same work at the same addresses. attention_decode_packed is the same where q, k and v
- * lie side by side in a row. attention_fill begins caches with many such rows.
+ * the token's own row of k and v; append puts these into the caches, behind all else in the run, whose check of the
+ * length it relies on. So every run of a program that generates does the same work at the same addresses.
+ * attention_decode_packed is the same where q, k and v lie side by side in a row. attention_fill begins caches with
+ * many such rows.
  */
 #include <string.h>
 
@@ -23,7 +24,7 @@ static void attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *con
 }
 
 RONDO_TYPED_KERNEL(attention_decode, attention_decode, RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES);
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static rondo_status infer_decode(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *q = rondo_operation_input(program, operation, Q);
@@ -48,9 +49,12 @@ static rondo_status emit_kernel(rondo_emitter *emitter, const rondo_operation *o
   const void *v_cache = rondo_emit_address(emitter, operation->inputs[caches + 1]);
   const void *length = rondo_emit_address(emitter, operation->inputs[caches + 2]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &attention_decode_code[rondo_emit_shape(emitter, operation->inputs[Q])->type],
-                           rondo_emit_grid(emitter, shape->batches * shape->heads, (rondo_grain){1, 1}),
-                           RONDO_ARGS(shape, &own->q, &own->k, &own->v, &k_cache, &v_cache, &length, &y));
+  rondo_check_memory check;
+  RONDO_TRY(rondo_emit_index_check(emitter, caches + 2, shape->columns, &check));
+  return rondo_emit_kernel(
+      emitter, &attention_decode_code[rondo_emit_shape(emitter, operation->inputs[Q])->type],
+      rondo_emit_grid(emitter, shape->batches * shape->heads, (rondo_grain){1, 1}),
+      RONDO_ARGS(shape, &own->q, &own->k, &own->v, &k_cache, &v_cache, &length, &y, RONDO_CHECK_ARGUMENTS(check)));
 }
 
 static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -61,11 +65,14 @@ static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *o
   return emit_kernel(emitter, operation, &shape, &own, K_CACHE);
 }
 
+#define DECODE_ROW                                                                       \
+  .types = RONDO_FLOATS, .result_count = 1, .checks_indices = true, .always_runs = true, \
+  .index_rule = "nothing was written into caches"
+
 const rondo_operator rondo_operator_attention_decode = {.name = "attention_decode",
-                                                        .types = RONDO_FLOATS,
+                                                        DECODE_ROW,
                                                         .inputs = {"q", "k", "v", "k_cache", "v_cache", "length"},
                                                         .required = 6,
-                                                        .result_count = 1,
                                                         .infer = infer_decode,
                                                         .emit = emit_decode};
 
@@ -103,10 +110,9 @@ static rondo_status emit_packed(rondo_emitter *emitter, const rondo_operation *o
 }
 
 const rondo_operator rondo_operator_attention_decode_packed = {.name = "attention_decode_packed",
-                                                               .types = RONDO_FLOATS,
+                                                               DECODE_ROW,
                                                                .inputs = {"qkv", "k_cache", "v_cache", "length"},
                                                                .required = 4,
-                                                               .result_count = 1,
                                                                .infer = infer_packed,
                                                                .emit = emit_packed};
 
@@ -126,14 +132,16 @@ static void append_row(const append_shape *shape, const char *from, char *to, si
          shape->size * shape->bytes);
 }
 
-/* Without the place of the first row, it is 0. */
+/* Without the place of the first row, it is 0. One that the caches have not is told by attention_decode, which may run
+ * on another device. */
 static void attention_append_cpu(rondo_blocks blocks, void *const *args) {
-  const append_shape *shape = args[0];
-  const char *from[] = {RONDO_ARG(const char *, 1), RONDO_ARG(const char *, 2)};
-  const int32_t *given = RONDO_ARG(const int32_t *, 3);
-  char *to[] = {RONDO_ARG(char *, 4), RONDO_ARG(char *, 5)};
+  const append_shape *shape = args[3];
+  const char *from[] = {RONDO_ARG(const char *, 4), RONDO_ARG(const char *, 5)};
+  const int32_t *given = RONDO_ARG(const int32_t *, 6);
+  char *to[] = {RONDO_ARG(char *, 7), RONDO_ARG(char *, 8)};
   const size_t each = shape->heads * shape->count;
-  if (given != NULL && !rondo_check_index(RONDO_ARG(_Atomic uint64_t *, 6), 0, *given, shape->columns)) return;
+  const bool has_place = given == NULL || (*given >= 0 && (size_t)*given < shape->columns);
+  if (!rondo_may_update(blocks, args) || !has_place) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, 2 * each, 1);
     for (size_t i = span.first; i < span.last; i++)
@@ -144,7 +152,7 @@ static void attention_append_cpu(rondo_blocks blocks, void *const *args) {
 
 static const rondo_kernel_options attention_append_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "attention_append", .cpu = attention_append_cpu, RONDO_CUDA(attention_append),
-    .params = {RONDO_SCALAR(append_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES,
+    .params = {RONDO_GATE_PARAMETERS, RONDO_SCALAR(append_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_UPDATES,
                RONDO_UPDATES}};
 
 static append_shape append_shape_of(const rondo_shape *cache, size_t count, rondo_attention_place from) {
@@ -160,14 +168,15 @@ static append_shape append_shape_of(const rondo_shape *cache, size_t count, rond
 /* What the kernel reads and writes beside the shape. */
 typedef struct append_memory {
   const void *k, *v, *at;
-  void *to_k, *to_v, *cell;
+  void *to_k, *to_v;
 } append_memory;
 
 static rondo_status emit_rows(rondo_emitter *emitter, const append_shape *shape, const append_memory *memory) {
   const rondo_grain grain = {4096 / shape->size + 1, RONDO_CUDA_THREADS / 32};
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
   return rondo_emit_kernel(
       emitter, &attention_append_code, rondo_emit_grid(emitter, 2 * shape->heads * shape->count, grain),
-      RONDO_ARGS(shape, &memory->k, &memory->v, &memory->at, &memory->to_k, &memory->to_v, &memory->cell));
+      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), shape, &memory->k, &memory->v, &memory->at, &memory->to_k, &memory->to_v));
 }
 
 static rondo_status require_states(const rondo_program *program, const rondo_operation *operation, uint32_t k,
@@ -200,7 +209,6 @@ static rondo_status emit_append(rondo_emitter *emitter, const rondo_operation *o
     memory.k = begin + (row - 2 * each) * shape.bytes;
     memory.v = begin + (row - each) * shape.bytes;
   }
-  RONDO_TRY(rondo_emit_index_check(emitter, AT, shape.columns, &memory.cell));
   return emit_rows(emitter, &shape, &memory);
 }
 
@@ -208,7 +216,6 @@ const rondo_operator rondo_operator_attention_append = {.name = "attention_appen
                                                         .inputs = {"k_cache", "v_cache", "length", "k", "v"},
                                                         .required = 4,
                                                         .updates = 1u << TO_K | 1u << TO_V,
-                                                        .checks_indices = true,
                                                         .infer = infer_append,
                                                         .emit = emit_append};
 

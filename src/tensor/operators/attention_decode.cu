@@ -64,9 +64,11 @@ extern "C" __global__ void attention_decode_TYPE(attention_shape shape, const el
                                                  const element *__restrict__ k, const element *__restrict__ v,
                                                  const element *__restrict__ k_cache,
                                                  const element *__restrict__ v_cache, const int *__restrict__ length,
-                                                 element *__restrict__ y) {
+                                                 element *__restrict__ y, CHECK) {
+  const index_cell told = begin_check(TO_CHECK);
   const size_t size = shape.size, given = *length < 0 ? 0 : (size_t)*length;
   const size_t count = given < shape.columns ? given : shape.columns;
+  if (blockIdx.x == 0 && threadIdx.x == 0) check_index(told, 0, *length, shape.columns);
   for (size_t head = blockIdx.x; head < shape.batches * shape.heads; head += gridDim.x) {
     const size_t group = group_of(shape, head), own = rows_in(shape.own, shape.groups, group, 1).begin;
     const head_rows cache = rows_in(shape.k, shape.groups, group, shape.columns);

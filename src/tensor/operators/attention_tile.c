@@ -378,7 +378,7 @@ RONDO_VECTORISED(decode_row,
   scale_row(1.0f / sum, y, size);
 }
 
-/* Of the cache, whatever the cell holds; a wrong length is told where rows are appended. */
+/* Of the cache, whatever the cell holds; a wrong length makes the run fail. */
 static size_t length_of(const rondo_attention_shape *shape, const int32_t *length) {
   const size_t given = *length < 0 ? 0 : (size_t)*length;
   return given < shape->columns ? given : shape->columns;
@@ -390,9 +390,11 @@ void rondo_attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *cons
   seen_rows keys = {.own = RONDO_ARG(const void *, 2), .cache = RONDO_ARG(const void *, 4)};
   seen_rows values = {.own = RONDO_ARG(const void *, 3), .cache = RONDO_ARG(const void *, 5)};
   void *y = RONDO_ARG(void *, 7);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 8);
   const size_t heads = shape->batches * shape->heads;
   float rooms[2][RONDO_HEAD_MOST];
   keys.count = values.count = length_of(shape, RONDO_ARG(const int32_t *, 6));
+  if (blocks.first == 0) (void)rondo_check_index(cell, 0, *RONDO_ARG(const int32_t *, 6), shape->columns);
   for (size_t block = blocks.first; block < blocks.last; block++) {
     for (size_t head = block; head < heads; head += blocks.grid.x) {
       const size_t group = group_of(shape, head), at = y_rows(shape, head).begin;

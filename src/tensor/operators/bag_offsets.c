@@ -16,7 +16,7 @@ static void bag_offsets_cpu(rondo_blocks blocks, void *const *args) {
   const size_t count = RONDO_ARG(size_t, 2);
   const uint32_t is_wide = RONDO_ARG(uint32_t, 3);
   int32_t *to = RONDO_ARG(int32_t *, 4);
-  _Atomic uint64_t *cell = RONDO_ARG(_Atomic uint64_t *, 5);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 5);
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, bags, 1);
     for (size_t i = span.first; i < span.last; i++) {
@@ -32,7 +32,7 @@ static void bag_offsets_cpu(rondo_blocks blocks, void *const *args) {
 static const rondo_kernel_options bag_offsets_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "bag_offsets", .cpu = bag_offsets_cpu, RONDO_CUDA(bag_offsets),
     .params = {RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(uint32_t), RONDO_WRITES,
-               RONDO_UPDATES}};
+               RONDO_CHECK_PARAMETERS}};
 
 static rondo_status infer_bag_offsets(const rondo_program *program, const rondo_operation *operation,
                                       rondo_shape *results) {
@@ -51,10 +51,10 @@ static rondo_status emit_bag_offsets(rondo_emitter *emitter, const rondo_operati
   const uint32_t is_wide = given->type == RONDO_I64;
   const void *offsets = rondo_emit_address(emitter, operation->inputs[OFFSETS]);
   int32_t *to = rondo_emit_address(emitter, operation->results[0]);
-  void *cell = NULL;
-  RONDO_TRY(rondo_emit_index_check(emitter, OFFSETS, count + 1, &cell));
+  rondo_check_memory check;
+  RONDO_TRY(rondo_emit_index_check(emitter, OFFSETS, count + 1, &check));
   return rondo_emit_kernel(emitter, &bag_offsets_code, rondo_emit_grid(emitter, bags, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&offsets, &bags, &count, &is_wide, &to, &cell));
+                           RONDO_ARGS(&offsets, &bags, &count, &is_wide, &to, RONDO_CHECK_ARGUMENTS(check)));
 }
 
 const rondo_operator rondo_operator_bag_offsets = {.name = "bag_offsets",

@@ -201,13 +201,14 @@ enum { RUNNING_MEAN, RUNNING_VARIANCE, MEAN, VARIANCE }; /* inputs */
 enum { MOMENTUM, UNBIASED };                             /* numbers; UNBIASED: by which the variance is multiplied */
 
 static void batch_norm_update_cpu(rondo_blocks blocks, void *const *args) {
-  float *running_mean = RONDO_ARG(float *, 0);
-  float *running_variance = RONDO_ARG(float *, 1);
-  const float *mean = RONDO_ARG(const float *, 2);
-  const float *variance = RONDO_ARG(const float *, 3);
-  const float momentum = RONDO_ARG(float, 4);
-  const float unbiased = RONDO_ARG(float, 5);
-  const size_t count = RONDO_ARG(size_t, 6);
+  float *running_mean = RONDO_ARG(float *, 3);
+  float *running_variance = RONDO_ARG(float *, 4);
+  const float *mean = RONDO_ARG(const float *, 5);
+  const float *variance = RONDO_ARG(const float *, 6);
+  const float momentum = RONDO_ARG(float, 7);
+  const float unbiased = RONDO_ARG(float, 8);
+  const size_t count = RONDO_ARG(size_t, 9);
+  if (!rondo_may_update(blocks, args)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
     for (size_t i = span.first; i < span.last; i++) {
@@ -219,8 +220,8 @@ static void batch_norm_update_cpu(rondo_blocks blocks, void *const *args) {
 
 static const rondo_kernel_options update_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "batch_norm_update", .cpu = batch_norm_update_cpu, RONDO_CUDA(batch_norm_update),
-    .params = {RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_SCALAR(float), RONDO_SCALAR(float),
-               RONDO_SCALAR(size_t)}};
+    .params = {RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_SCALAR(float),
+               RONDO_SCALAR(float), RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_update(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const size_t channels = rondo_shape_elements(rondo_operation_input(program, operation, MEAN));
@@ -246,9 +247,10 @@ static rondo_status emit_update(rondo_emitter *emitter, const rondo_operation *o
   float *running_variance = rondo_emit_address(emitter, operation->inputs[RUNNING_VARIANCE]);
   const float *mean = rondo_emit_address(emitter, operation->inputs[MEAN]);
   const float *variance = rondo_emit_address(emitter, operation->inputs[VARIANCE]);
-  return rondo_emit_kernel(
-      emitter, &update_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-      RONDO_ARGS(&running_mean, &running_variance, &mean, &variance, &numbers[MOMENTUM], &numbers[UNBIASED], &count));
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(emitter, &update_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &running_mean, &running_variance, &mean, &variance,
+                                      &numbers[MOMENTUM], &numbers[UNBIASED], &count));
 }
 
 const rondo_operator rondo_operator_batch_norm_update = {

@@ -78,7 +78,7 @@ RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
   float *losses = RONDO_ARG(float *, 3);
   float *maxima = RONDO_ARG(float *, 4);
   float *sums = RONDO_ARG(float *, 5);
-  _Atomic uint64_t *cell = RONDO_ARG(_Atomic uint64_t *, 6);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
     for (size_t row = span.first; row < span.last; row++) {
@@ -95,7 +95,7 @@ RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
 }
 
 RONDO_TYPED_KERNEL(cross_entropy_rows, cross_entropy, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
-                   RONDO_WRITES, RONDO_WRITES, RONDO_UPDATES);
+                   RONDO_WRITES, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static void mean_cpu(rondo_blocks blocks, void *const *args) {
   const rows_shape *shape = args[0];
@@ -178,11 +178,12 @@ static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_opera
   float *maxima = rondo_emit_address(emitter, operation->results[MAXIMA]);
   float *sums = rondo_emit_address(emitter, operation->results[SUMS]);
   float *count = rondo_emit_address(emitter, operation->results[COUNT]);
-  void *cell = NULL;
-  RONDO_TRY(rondo_emit_index_check(emitter, LABELS, shape.columns, &cell));
-  RONDO_TRY(rondo_emit_kernel(emitter, &cross_entropy_rows_code[of_logits->type],
-                              rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-                              RONDO_ARGS(&shape, &logits, &labels, &losses, &maxima, &sums, &cell)));
+  rondo_check_memory check;
+  RONDO_TRY(rondo_emit_index_check(emitter, LABELS, shape.columns, &check));
+  RONDO_TRY(
+      rondo_emit_kernel(emitter, &cross_entropy_rows_code[of_logits->type],
+                        rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+                        RONDO_ARGS(&shape, &logits, &labels, &losses, &maxima, &sums, RONDO_CHECK_ARGUMENTS(check))));
   return rondo_emit_kernel(emitter, &mean_code, (rondo_grid){.x = 1},
                            RONDO_ARGS(&shape, &losses, &labels, &loss, &count));
 }

@@ -6,7 +6,8 @@
 
 extern "C" __global__ void cross_entropy_rows_TYPE(rows_shape shape, const element *__restrict__ logits,
                                                    const void *__restrict__ labels, float *__restrict__ losses,
-                                                   float *__restrict__ maxima, float *__restrict__ sums, u64 *cell) {
+                                                   float *__restrict__ maxima, float *__restrict__ sums, CHECK) {
+  const index_cell to = begin_check(TO_CHECK);
   const row_team team = team_of(shape.columns);
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
     const element *x = logits + row * shape.columns;
@@ -23,7 +24,7 @@ extern "C" __global__ void cross_entropy_rows_TYPE(rows_shape shape, const eleme
     sums[row] = sum;
     losses[row] = 0;
     if (is_ignored(shape, given)) continue;
-    const size_t label = check_index(cell, row, given, shape.columns) ? (size_t)given : 0;
+    const size_t label = check_index(to, row, given, shape.columns) ? (size_t)given : 0;
     losses[row] = logf(sum) - shape.to_label * (to_float(x[label]) - most) - shape.to_each * below;
   }
 }

@@ -108,14 +108,13 @@ const rondo_operator rondo_operator_dropout_gradient = {.name = "dropout_gradien
 /* Moving on -------------------------------------------------------------------------------------------------------- */
 
 static void dropout_advance_cpu(rondo_blocks blocks, void *const *args) {
-  uint64_t *state = RONDO_ARG(uint64_t *, 0);
-  (void)blocks; /* one */
-  state[1] += GROUP;
+  uint64_t *state = RONDO_ARG(uint64_t *, 3);
+  if (rondo_may_update(blocks, args)) state[1] += GROUP;
 }
 
 static const rondo_kernel_options advance_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "dropout_advance",
                                                   .cpu = dropout_advance_cpu, RONDO_CUDA(dropout_advance),
-                                                  .params = {RONDO_UPDATES}};
+                                                  .params = {RONDO_GATE_PARAMETERS, RONDO_UPDATES}};
 
 static rondo_status infer_advance(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -125,7 +124,9 @@ static rondo_status infer_advance(const rondo_program *program, const rondo_oper
 
 static rondo_status emit_advance(rondo_emitter *emitter, const rondo_operation *operation) {
   uint64_t *state = rondo_emit_address(emitter, operation->inputs[0]);
-  return rondo_emit_kernel(emitter, &advance_code, (rondo_grid){.x = 1}, RONDO_ARGS(&state));
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(emitter, &advance_code, (rondo_grid){.x = 1},
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &state));
 }
 
 const rondo_operator rondo_operator_dropout_advance = {.name = "dropout_advance",

@@ -3,6 +3,6 @@
  */
 #include "tensor/operators/kernel_support.cuh"
 
-extern "C" __global__ void dropout_advance(u64 *state) {
-  if (threadIdx.x == 0) state[1] += 4;
+extern "C" __global__ void dropout_advance(GATE, u64 *state) {
+  if (threadIdx.x == 0 && may_update(TO_GATE)) state[1] += 4;
 }

@@ -108,7 +108,7 @@ static void embedding_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   const char *table = RONDO_ARG(const char *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   char *y = RONDO_ARG(char *, 3);
-  _Atomic uint64_t *cell = RONDO_ARG(_Atomic uint64_t *, 4);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 4);
   const size_t row_bytes = shape->columns * rondo_type_bytes(type);
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
@@ -121,7 +121,7 @@ static void embedding_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
 }
 
 RONDO_TYPED_KERNEL(embedding, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
-                   RONDO_UPDATES);
+                   RONDO_CHECK_PARAMETERS);
 
 static rondo_status require_table(const rondo_program *program, const rondo_operation *operation) {
   RONDO_TRY(rondo_require_float(program, operation, TABLE, 2));
@@ -166,11 +166,11 @@ static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation
   const void *table = rondo_emit_address(emitter, operation->inputs[TABLE]);
   const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
-  void *cell = NULL;
-  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.rows, &cell));
+  rondo_check_memory check;
+  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.rows, &check));
   return rondo_emit_kernel(emitter, &embedding_code[of_table->type],
                            rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
-                           RONDO_ARGS(&shape, &table, &indices, &y, &cell));
+                           RONDO_ARGS(&shape, &table, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
 }
 
 const rondo_operator rondo_operator_embedding = {.name = "embedding",
@@ -203,7 +203,7 @@ static void add_bag(rondo_type type, const gather_shape *shape, rondo_span bag, 
   RONDO_EACH_LANE(i, lane, length, sums[i] *= factor);
 }
 
-static void check_bag(const gather_shape *shape, rondo_span bag, const void *indices, _Atomic uint64_t *cell) {
+static void check_bag(const gather_shape *shape, rondo_span bag, const void *indices, rondo_index_cell cell) {
   for (size_t i = bag.first; i < bag.last; i++)
     (void)rondo_check_index(cell, i, rondo_index_at(indices, shape->wide_indices, i), shape->rows);
 }
@@ -215,7 +215,7 @@ static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const 
   const int32_t *offsets = RONDO_ARG(const int32_t *, 3);
   const void *weights = RONDO_ARG(const void *, 4);
   void *y = RONDO_ARG(void *, 5);
-  _Atomic uint64_t *cell = RONDO_ARG(_Atomic uint64_t *, 6);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
   float room[RONDO_CHUNK];
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->bags, 1);
@@ -232,7 +232,7 @@ static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const 
 }
 
 RONDO_TYPED_KERNEL(embedding_bag, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_WRITES, RONDO_UPDATES);
+                   RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static rondo_status require_weights(const rondo_program *program, const rondo_operation *operation) {
   const rondo_shape *weights = rondo_operation_input(program, operation, WEIGHTS);
@@ -294,14 +294,14 @@ static rondo_status emit_bag(rondo_emitter *emitter, const rondo_operation *oper
   const int32_t *offsets = rondo_emit_address(emitter, operation->inputs[OFFSETS]);
   const void *weights = rondo_emit_address(emitter, operation->inputs[WEIGHTS]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
-  void *cell = NULL;
+  rondo_check_memory check;
   const size_t of_bag = shape.count / shape.bags + 1;
-  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.rows, &cell));
+  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.rows, &check));
   return rondo_emit_kernel(
       emitter, &embedding_bag_code[of_table->type],
       rondo_emit_grid(emitter, shape.bags,
                       (rondo_grain){GATHER_GRAIN / of_bag / shape.columns + 1, rondo_row_grain(shape.columns).cuda}),
-      RONDO_ARGS(&shape, &table, &indices, &offsets, &weights, &y, &cell));
+      RONDO_ARGS(&shape, &table, &indices, &offsets, &weights, &y, RONDO_CHECK_ARGUMENTS(check)));
 }
 
 const rondo_operator rondo_operator_embedding_bag = {.name = "embedding_bag",

@@ -54,10 +54,11 @@ __device__ inline float bag_factor(const gather_shape &shape, const int *offsets
 }
 
 extern "C" __global__ void embedding_TYPE(gather_shape shape, const element *__restrict__ table,
-                                          const void *__restrict__ indices, element *__restrict__ y, u64 *cell) {
+                                          const void *__restrict__ indices, element *__restrict__ y, CHECK) {
+  const index_cell to = begin_check(TO_CHECK);
   const row_team team = team_of(shape.columns);
   for (size_t i = team.first; i < shape.count; i += team.stride) {
-    if (team.lane == 0) check_index(cell, i, index_at(indices, shape.wide_indices, i), shape.rows);
+    if (team.lane == 0) check_index(to, i, index_at(indices, shape.wide_indices, i), shape.rows);
     const element *from = table + row_at(shape, indices, i) * shape.columns;
     for (size_t k = team.lane; k < shape.columns; k += team.lanes) y[i * shape.columns + k] = from[k];
   }
@@ -66,13 +67,14 @@ extern "C" __global__ void embedding_TYPE(gather_shape shape, const element *__r
 /* A team has a bag. */
 extern "C" __global__ void embedding_bag_TYPE(gather_shape shape, const element *__restrict__ table,
                                               const void *__restrict__ indices, const int *__restrict__ offsets,
-                                              const element *__restrict__ weights, element *__restrict__ y, u64 *cell) {
+                                              const element *__restrict__ weights, element *__restrict__ y, CHECK) {
+  const index_cell to = begin_check(TO_CHECK);
   const row_team team = team_of(shape.columns);
   for (size_t bag = team.first; bag < shape.bags; bag += team.stride) {
     const bag_span span = span_of(shape, offsets, bag);
     const float factor = bag_factor(shape, offsets, bag);
     for (size_t i = span.first + team.lane; i < span.last; i += team.lanes)
-      check_index(cell, i, index_at(indices, shape.wide_indices, i), shape.rows);
+      check_index(to, i, index_at(indices, shape.wide_indices, i), shape.rows);
     for (size_t k = team.lane; k < shape.columns; k += team.lanes) {
       float sum = 0;
       for (size_t i = span.first; i < span.last; i++) {

@@ -47,7 +47,7 @@ static size_t index_place(const pick_shape *shape, size_t row, size_t inside) {
 
 /* Elements of a row, of outer x picked, that one index picks. */
 static void pick(const pick_shape *shape, const char *x, const void *indices, size_t row, size_t inside, size_t count,
-                 char *y, _Atomic uint64_t *cell) {
+                 char *y, rondo_index_cell cell) {
   const size_t place = index_place(shape, row, inside), bytes = shape->unit_bytes;
   const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
   const size_t at = rondo_check_index(cell, place, index, shape->size) ? (size_t)index : 0;
@@ -60,7 +60,7 @@ static void gather_cpu(rondo_blocks blocks, void *const *args) {
   const char *x = RONDO_ARG(const char *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   char *y = RONDO_ARG(char *, 3);
-  _Atomic uint64_t *cell = RONDO_ARG(_Atomic uint64_t *, 4);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 4);
   const size_t together = shape->shares != 0 ? shape->inner : 1;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->outer * shape->picked, 1);
@@ -72,7 +72,7 @@ static void gather_cpu(rondo_blocks blocks, void *const *args) {
 
 static const rondo_kernel_options gather_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "gather", .cpu = gather_cpu, RONDO_CUDA(gather),
-    .params = {RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_UPDATES}};
+    .params = {RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS}};
 
 static bool fits(const rondo_shape *value, const rondo_shape *indices, size_t dimension) {
   bool is_fit = value->rank == indices->rank;
@@ -132,13 +132,13 @@ static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *o
   const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
   const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
-  void *cell = NULL;
+  rondo_check_memory check;
   const bool by_row = !rondo_emit_is_cuda(emitter);
-  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.size, &cell));
+  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.size, &check));
   return rondo_emit_kernel(emitter, &gather_code,
                            rondo_emit_grid(emitter, rondo_shape_elements(result) / (by_row ? shape.inner : 1),
                                            (rondo_grain){2048 / shape.inner + 1, RONDO_CUDA_THREADS}),
-                           RONDO_ARGS(&shape, &x, &indices, &y, &cell));
+                           RONDO_ARGS(&shape, &x, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
 }
 
 #define GATHER_ROW                                                                                                  \

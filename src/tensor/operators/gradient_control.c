@@ -42,17 +42,19 @@ static void accumulate_span(rondo_type type, void *const *args, rondo_span span,
 }
 
 static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
-  const size_t count = RONDO_ARG(size_t, 0);
-  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 4);
-  const bool is_first = *RONDO_ARG(const int32_t *, 1) == 0;
-  accumulate_span(type, args + 2, rondo_blocks_span(blocks, count, RONDO_LANES), is_first);
+  const size_t count = RONDO_ARG(size_t, 4);
+  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 7);
+  const bool is_first = *RONDO_ARG(const int32_t *, 3) == 0;
+  if (!rondo_may_update(blocks, args)) return;
+  accumulate_span(type, args + 5, rondo_blocks_span(blocks, count, RONDO_LANES), is_first);
 }
 
 static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
-  const bool is_first = *RONDO_ARG(const int32_t *, 1) == 0;
+  const bool is_first = *RONDO_ARG(const int32_t *, 4) == 0;
+  if (!rondo_may_update(blocks, args + 1)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(args[0], block);
-    accumulate_span(share.type, args + 2 + 2 * share.operation, share.span, is_first);
+    accumulate_span(share.type, args + 5 + 2 * share.operation, share.span, is_first);
   }
 }
 
@@ -60,10 +62,10 @@ static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
 
 static const rondo_kernel_options accumulate_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate", .cpu = accumulate_cpu, RONDO_CUDA(gradient_control),
-    .params = {RONDO_SCALAR(size_t), RONDO_READS, POINTERS, RONDO_SCALAR(uint32_t)}};
+    .params = {RONDO_GATE_PARAMETERS, RONDO_READS, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t)}};
 
-static const rondo_parameter accumulate_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_READS,
-                                                        RONDO_JOINED_PARAMETERS(POINTERS)};
+static const rondo_parameter accumulate_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_GATE_PARAMETERS,
+                                                        RONDO_READS, RONDO_JOINED_PARAMETERS(POINTERS)};
 
 static const rondo_kernel_options accumulate_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate_joined",
                                                             .cpu = accumulate_joined_cpu, RONDO_CUDA(gradient_control),
@@ -83,15 +85,17 @@ static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operatio
   const void *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
   const uint32_t type = rondo_emit_shape(emitter, operation->inputs[ADDED])->type;
   const int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS]);
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
   return rondo_emit_kernel(emitter, &accumulate_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&count, &runs, &sum, &g, &type));
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &runs, &count, &sum, &g, &type));
 }
 
 static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {SUM, ADDED};
   const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
   const int32_t *runs = rondo_emit_address(emitter, operations[0]->inputs[RUNS]);
-  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&runs));
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &runs));
 }
 
 static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = join_accumulate};
@@ -262,15 +266,15 @@ static void keep_scale(const control_numbers *n, bool is_finite, float *scale, i
 }
 
 static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
-  const control_numbers *n = args[0];
-  int32_t *runs = RONDO_ARG(int32_t *, 1);
-  const float *parts = RONDO_ARG(const float *, 2);
-  float *scale = RONDO_ARG(float *, 3);
-  int32_t *good = RONDO_ARG(int32_t *, 4);
-  float *control = RONDO_ARG(float *, 5);
-  float *norm = RONDO_ARG(float *, 6);
+  const control_numbers *n = args[3];
+  int32_t *runs = RONDO_ARG(int32_t *, 4);
+  const float *parts = RONDO_ARG(const float *, 5);
+  float *scale = RONDO_ARG(float *, 6);
+  int32_t *good = RONDO_ARG(int32_t *, 7);
+  float *control = RONDO_ARG(float *, 8);
+  float *norm = RONDO_ARG(float *, 9);
   float squares = 0;
-  (void)blocks; /* one */
+  const bool may_update = rondo_may_update(blocks, args);
   for (size_t i = 0; n->has_squares != 0 && i < PARTS; i++) squares += parts[i];
   const bool is_finite = isfinite(squares), is_last = *runs + 1 >= n->round;
   float factor = 1.0f / (float)n->round;
@@ -279,14 +283,15 @@ static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
   if (n->max_norm > 0 && *norm > n->max_norm) factor *= n->max_norm / (*norm + 1e-6f);
   control[0] = factor;
   control[1] = is_last && is_finite ? 1.0f : 0.0f;
+  if (!may_update) return;
   if (is_last && n->has_scale != 0) keep_scale(n, is_finite, scale, good);
   *runs = is_last ? 0 : *runs + 1;
 }
 
 static const rondo_kernel_options gradient_control_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_control", .cpu = gradient_control_cpu, RONDO_CUDA(gradient_control),
-    .params = {RONDO_SCALAR(control_numbers), RONDO_UPDATES, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES, RONDO_WRITES,
-               RONDO_WRITES}};
+    .params = {RONDO_GATE_PARAMETERS, RONDO_SCALAR(control_numbers), RONDO_UPDATES, RONDO_READS, RONDO_UPDATES,
+               RONDO_UPDATES, RONDO_WRITES, RONDO_WRITES}};
 
 static rondo_status infer_control(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -314,8 +319,10 @@ static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *
   const void *parts = numbers.has_squares != 0 ? rondo_emit_address(emitter, operation->inputs[SQUARES]) : runs;
   void *scale = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[SCALE]) : runs;
   void *good = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[GOOD]) : runs;
-  return rondo_emit_kernel(emitter, &gradient_control_code, (rondo_grid){.x = 1},
-                           RONDO_ARGS(&numbers, &runs, &parts, &scale, &good, &control, &norm));
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(
+      emitter, &gradient_control_code, (rondo_grid){.x = 1},
+      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &runs, &parts, &scale, &good, &control, &norm));
 }
 
 const rondo_operator rondo_operator_gradient_control = {.name = "gradient_control",

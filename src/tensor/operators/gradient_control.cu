@@ -8,8 +8,9 @@
 
 __device__ inline void accumulate_one(float *sum, float g, bool is_first) { *sum = is_first ? g : *sum + g; }
 
-extern "C" __global__ void accumulate(size_t count, const int *__restrict__ runs, float *__restrict__ sum,
+extern "C" __global__ void accumulate(GATE, const int *__restrict__ runs, size_t count, float *__restrict__ sum,
                                       const void *__restrict__ g, unsigned type) {
+  if (!may_update(TO_GATE)) return;
   const bool is_first = *runs == 0;
   each_gradient(type, g, first_element(), count, element_stride(),
                 [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
@@ -21,7 +22,8 @@ extern "C" __global__ void accumulate(size_t count, const int *__restrict__ runs
     sum = sum##i, g = g##i; \
     break;
 
-extern "C" __global__ void accumulate_joined(joined_table table, const int *runs EACH_JOINED(SUM_PARAMETERS)) {
+extern "C" __global__ void accumulate_joined(joined_table table, GATE, const int *runs EACH_JOINED(SUM_PARAMETERS)) {
+  if (!may_update(TO_GATE)) return;
   const joined_share share = share_of(table);
   const bool is_first = *runs == 0;
   float *sum = 0;
@@ -120,8 +122,8 @@ __device__ inline void keep_scale(const control_numbers &n, bool finite, float *
 }
 
 /* One thread works. */
-extern "C" __global__ void gradient_control(control_numbers n, int *runs, const float *parts, float *scale, int *good,
-                                            float *control, float *norm) {
+extern "C" __global__ void gradient_control(GATE, control_numbers n, int *runs, const float *parts, float *scale,
+                                            int *good, float *control, float *norm) {
   if (first_element() > 0) return;
   float squares = 0;
   for (int i = 0; n.has_squares && i < NORM_PARTS; i++) squares += parts[i];
@@ -133,6 +135,7 @@ extern "C" __global__ void gradient_control(control_numbers n, int *runs, const 
   *norm = length;
   control[0] = factor;
   control[1] = last && finite ? 1.0f : 0.0f;
+  if (!may_update(TO_GATE)) return;
   if (last && n.has_scale) keep_scale(n, finite, scale, good);
   *runs = last ? 0 : *runs + 1;
 }

@@ -24,9 +24,30 @@ __device__ inline long long index_at(const void *indices, unsigned is_wide, size
 
 __device__ inline bool is_index(long long index, size_t bound) { return index >= 0 && (u64)index < bound; }
 
-/* As rondo_check_index in kernel_support.h: the cell keeps the wrong index of the lowest position. */
-__device__ inline bool check_index(u64 *cell, size_t position, long long index, size_t bound) {
+/* As rondo_index_cell in kernel_support.h: three parameters of a kernel, CHECK, which begins with
+ * begin_check(TO_CHECK).
+ */
+struct index_cell {
+  u64 *cell;
+  const u64 *run;
+  u64 *mark;
+};
+
+#define CHECK u64 *cell, const u64 *run, u64 *mark
+#define TO_CHECK cell, run, mark
+
+__device__ inline index_cell begin_check(CHECK) {
+  const index_cell to = {cell, run, mark};
+  if (mark != 0 && blockIdx.x == 0 && threadIdx.x == 0) mark[0] = *run;
+  return to;
+}
+
+/* As rondo_check_index in kernel_support.h: the cell keeps the wrong index of the lowest position. All that fail write
+ * the same into the mark. */
+__device__ inline bool check_index(const index_cell &to, size_t position, long long index, size_t bound) {
   if (is_index(index, bound)) return true;
+  u64 *const cell = to.cell;
+  if (to.mark != 0) to.mark[1] = *to.run + 1;
   const int told = index < -0x7fffffffll - 1 ? -0x7fffffff - 1 : index > 0x7fffffffll ? 0x7fffffff : (int)index;
   const u64 place = position < 0xfffffffeu ? position + 1 : 0xffffffffu;
   const u64 mine = place << 32 | (unsigned)told;
@@ -37,4 +58,16 @@ __device__ inline bool check_index(u64 *cell, size_t position, long long index, 
     held = found;
   }
   return false;
+}
+
+/* As rondo_may_update in kernel_support.h: three parameters of an update, GATE, which begins with may_update(TO_GATE).
+ */
+#define GATE unsigned marks, const u64 *mark, u64 *next_run
+#define TO_GATE marks, mark, next_run
+
+__device__ inline bool may_update(GATE) {
+  bool has_failed = false;
+  for (unsigned i = 0; i < marks; i++) has_failed = has_failed || mark[2 * i + 1] == mark[2 * i] + 1;
+  if (next_run != 0 && blockIdx.x == 0 && threadIdx.x == 0) *next_run = mark[0] + 1;
+  return !has_failed;
 }

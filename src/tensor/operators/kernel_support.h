@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "tensor/emit.h"
+#include "tensor/index_check.h"
 #include "tensor/operators/cuda_sources.h"
 
 #define RONDO_LANES 16
@@ -61,11 +62,28 @@ static inline int64_t rondo_index_at(const void *indices, uint32_t is_wide, size
   return is_wide != 0 ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
 }
 
-/* True when 0 <= index < bound. Otherwise the cell keeps the wrong index of the lowest position, whatever the order in
- * which blocks run: position plus one in the upper half, the index, or the nearest that an I32 holds, in the lower; 0 =
- * none. */
-static inline bool rondo_check_index(_Atomic uint64_t *cell, size_t position, int64_t index, size_t bound) {
+/* Where a kernel says that an index is wrong (rondo_check_memory). */
+typedef struct rondo_index_cell {
+  _Atomic uint64_t *cell;
+  const uint64_t *run;
+  _Atomic uint64_t *mark; /* a rondo_check_mark; NULL: no update looks at it */
+} rondo_index_cell;
+
+/* From the arguments of rondo_check_memory on; each call of a kernel's function begins with it. */
+static inline rondo_index_cell rondo_begin_check(rondo_blocks blocks, void *const *args) {
+  const rondo_index_cell to = {RONDO_ARG(_Atomic uint64_t *, 0), RONDO_ARG(const uint64_t *, 1),
+                               RONDO_ARG(_Atomic uint64_t *, 2)};
+  if (to.mark != NULL && blocks.first == 0) atomic_store_explicit(&to.mark[0], *to.run, memory_order_relaxed);
+  return to;
+}
+
+/* True when 0 <= index < bound. Otherwise the run has failed, and the cell keeps the wrong index of the lowest
+ * position, whatever the order in which blocks run: position plus one in the upper half, the index, or the nearest that
+ * an I32 holds, in the lower; 0 = none. */
+static inline bool rondo_check_index(rondo_index_cell to, size_t position, int64_t index, size_t bound) {
   if (index >= 0 && (uint64_t)index < bound) return true;
+  _Atomic uint64_t *const cell = to.cell;
+  if (to.mark != NULL) atomic_store_explicit(&to.mark[1], *to.run + 1, memory_order_relaxed);
   const int32_t told = (int32_t)(index < INT32_MIN ? INT32_MIN : index > INT32_MAX ? INT32_MAX : index);
   const uint64_t place = position < UINT32_MAX - 1 ? position + 1 : UINT32_MAX;
   const uint64_t mine = place << 32 | (uint32_t)told;
@@ -74,6 +92,18 @@ static inline bool rondo_check_index(_Atomic uint64_t *cell, size_t position, in
          !atomic_compare_exchange_weak_explicit(cell, &held, mine, memory_order_relaxed, memory_order_relaxed)) {
   }
   return false;
+}
+
+/* Whether a kernel may change states: not in a run that failed. From the arguments of rondo_gate_memory on; each call
+ * of an update's function begins with it. */
+static inline bool rondo_may_update(rondo_blocks blocks, void *const *args) {
+  const uint32_t count = RONDO_ARG(uint32_t, 0);
+  const rondo_check_mark *marks = RONDO_ARG(const rondo_check_mark *, 1);
+  uint64_t *next = RONDO_ARG(uint64_t *, 2);
+  bool has_failed = false;
+  for (uint32_t i = 0; i < count; i++) has_failed = has_failed || marks[i].failed == marks[i].run + 1;
+  if (next != NULL && blocks.first == 0) *next = marks[0].run + 1;
+  return !has_failed;
 }
 
 #endif

@@ -32,7 +32,7 @@ static void one_hot_cpu(rondo_blocks blocks, void *const *args) {
   const one_hot_shape *shape = args[0];
   const void *indices = RONDO_ARG(const void *, 1);
   char *y = RONDO_ARG(char *, 2);
-  _Atomic uint64_t *cell = RONDO_ARG(_Atomic uint64_t *, 3);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 3);
   const size_t row_bytes = shape->size * shape->unit_bytes;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
@@ -47,7 +47,7 @@ static void one_hot_cpu(rondo_blocks blocks, void *const *args) {
 
 static const rondo_kernel_options one_hot_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "one_hot", .cpu = one_hot_cpu, RONDO_CUDA(one_hot),
-    .params = {RONDO_SCALAR(one_hot_shape), RONDO_READS, RONDO_WRITES, RONDO_UPDATES}};
+    .params = {RONDO_SCALAR(one_hot_shape), RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS}};
 
 static rondo_status infer_one_hot(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -77,13 +77,13 @@ static rondo_status emit_one_hot(rondo_emitter *emitter, const rondo_operation *
                                .unit_bytes = (uint32_t)rondo_type_bytes(result->type)};
   const void *indices = rondo_emit_address(emitter, operation->inputs[0]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
-  void *cell = NULL;
-  RONDO_TRY(rondo_emit_index_check(emitter, 0, shape.size, &cell));
+  rondo_check_memory check;
+  RONDO_TRY(rondo_emit_index_check(emitter, 0, shape.size, &check));
   const bool by_row = !rondo_emit_is_cuda(emitter);
   return rondo_emit_kernel(emitter, &one_hot_code,
                            rondo_emit_grid(emitter, by_row ? shape.count : shape.count * shape.size,
                                            (rondo_grain){8192 / shape.size + 1, RONDO_CUDA_THREADS}),
-                           RONDO_ARGS(&shape, &indices, &y, &cell));
+                           RONDO_ARGS(&shape, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
 }
 
 const rondo_operator rondo_operator_one_hot = {.name = "one_hot",

@@ -147,15 +147,15 @@ const rondo_operator rondo_operator_learning_rate = {.name = "learning_rate",
 enum { UPDATES, CONTROL }; /* inputs; the control, which may be left out, is that of gradient_control.c */
 
 static void count_update_cpu(rondo_blocks blocks, void *const *args) {
-  int32_t *updates = RONDO_ARG(int32_t *, 0);
-  const float *control = RONDO_ARG(const float *, 1);
-  (void)blocks; /* one */
-  if ((control == NULL || control[1] != 0) && *updates < INT32_MAX) *updates += 1;
+  int32_t *updates = RONDO_ARG(int32_t *, 3);
+  const float *control = RONDO_ARG(const float *, 4);
+  const bool is_counted = rondo_may_update(blocks, args) && (control == NULL || control[1] != 0);
+  if (is_counted && *updates < INT32_MAX) *updates += 1;
 }
 
 static const rondo_kernel_options count_update_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "count_update",
                                                        .cpu = count_update_cpu, RONDO_CUDA(rate),
-                                                       .params = {RONDO_UPDATES, RONDO_READS}};
+                                                       .params = {RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_READS}};
 
 static rondo_status infer_count_update(const rondo_program *program, const rondo_operation *operation,
                                        rondo_shape *results) {
@@ -168,7 +168,9 @@ static rondo_status infer_count_update(const rondo_program *program, const rondo
 static rondo_status emit_count_update(rondo_emitter *emitter, const rondo_operation *operation) {
   int32_t *updates = rondo_emit_address(emitter, operation->inputs[UPDATES]);
   const float *control = rondo_emit_address(emitter, operation->inputs[CONTROL]);
-  return rondo_emit_kernel(emitter, &count_update_code, (rondo_grid){.x = 1}, RONDO_ARGS(&updates, &control));
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(emitter, &count_update_code, (rondo_grid){.x = 1},
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &updates, &control));
 }
 
 const rondo_operator rondo_operator_count_update = {.name = "learning_rate_step",

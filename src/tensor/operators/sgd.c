@@ -42,17 +42,17 @@ RONDO_VECTORISED(momentum_span,
   RONDO_EACH_LANE(i, lane, count, momentum_one(&p[i], g[i], &v[i], rates));
 }
 
-/* Arguments: numbers, rate, control, and for the form with momentum that, from `args` on. False: nothing is to be done.
- */
-static bool read_rates(void *const *args, bool has_momentum, sgd_rates *out) {
-  const sgd_numbers *numbers = args[0];
-  const float *control = RONDO_ARG(const float *, 2);
+/* Arguments: the gate, numbers, rate, control, and for the form with momentum that, from `args` on. False: nothing is
+ * to be done. */
+static bool read_rates(rondo_blocks blocks, void *const *args, bool has_momentum, sgd_rates *out) {
+  const sgd_numbers *numbers = args[3];
+  const float *control = RONDO_ARG(const float *, 5);
   const bool is_controlled = numbers->is_controlled != 0;
-  *out = (sgd_rates){.rate = *RONDO_ARG(const float *, 1),
-                     .momentum = has_momentum ? *RONDO_ARG(const float *, 3) : 0,
+  *out = (sgd_rates){.rate = *RONDO_ARG(const float *, 4),
+                     .momentum = has_momentum ? *RONDO_ARG(const float *, 6) : 0,
                      .decay = numbers->decay,
                      .scale = is_controlled ? control[0] : 1.0f};
-  return !is_controlled || control[1] != 0;
+  return rondo_may_update(blocks, args) && (!is_controlled || control[1] != 0);
 }
 
 /* The pointers of one parameter, p and g, which is of this type, with momentum v, from `args` on. */
@@ -69,23 +69,22 @@ static void update_span(rondo_type type, void *const *args, bool has_momentum, r
 }
 
 static void update(rondo_blocks blocks, void *const *args, bool has_momentum) {
-  const size_t count = RONDO_ARG(size_t, 0);
-  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, has_momentum ? 8 : 6);
+  const size_t shared = has_momentum ? 7 : 6, count = RONDO_ARG(size_t, shared);
+  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, has_momentum ? 11 : 9);
   sgd_rates rates;
-  if (!read_rates(args + 1, has_momentum, &rates)) return;
+  if (!read_rates(blocks, args, has_momentum, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++)
-    update_span(type, args + 4 + has_momentum, has_momentum, rondo_block_span(block, blocks, count, RONDO_LANES),
-                rates);
+    update_span(type, args + shared + 1, has_momentum, rondo_block_span(block, blocks, count, RONDO_LANES), rates);
 }
 
 static void update_joined(rondo_blocks blocks, void *const *args, bool has_momentum) {
   const rondo_joined_table *table = args[0];
   const uint32_t pointers = has_momentum ? 3 : 2;
   sgd_rates rates;
-  if (!read_rates(args + 1, has_momentum, &rates)) return;
+  if (!read_rates(blocks, args + 1, has_momentum, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(table, block);
-    update_span(share.type, args + 4 + has_momentum + pointers * share.operation, has_momentum, share.span, rates);
+    update_span(share.type, args + 7 + has_momentum + pointers * share.operation, has_momentum, share.span, rates);
   }
 }
 
@@ -94,7 +93,7 @@ static void momentum_cpu(rondo_blocks blocks, void *const *args) { update(blocks
 static void sgd_joined_cpu(rondo_blocks blocks, void *const *args) { update_joined(blocks, args, false); }
 static void momentum_joined_cpu(rondo_blocks blocks, void *const *args) { update_joined(blocks, args, true); }
 
-#define SGD_SHARED RONDO_SCALAR(sgd_numbers), RONDO_READS, RONDO_READS
+#define SGD_SHARED RONDO_GATE_PARAMETERS, RONDO_SCALAR(sgd_numbers), RONDO_READS, RONDO_READS
 #define SGD_POINTERS RONDO_UPDATES, RONDO_READS
 #define MOMENTUM_SHARED SGD_SHARED, RONDO_READS
 #define MOMENTUM_POINTERS RONDO_UPDATES, RONDO_READS, RONDO_UPDATES
@@ -107,13 +106,13 @@ static const rondo_parameter momentum_parameters[] = {RONDO_SCALAR(rondo_joined_
 /* Alone, joined. */
 static const rondo_kernel_options sgd_code[] = {
     {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd", .cpu = sgd_cpu, RONDO_CUDA(sgd),
-     .params = {RONDO_SCALAR(size_t), SGD_SHARED, SGD_POINTERS, RONDO_SCALAR(uint32_t)}},
+     .params = {SGD_SHARED, RONDO_SCALAR(size_t), SGD_POINTERS, RONDO_SCALAR(uint32_t)}},
     {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_joined", .cpu = sgd_joined_cpu, RONDO_CUDA(sgd),
      RONDO_PARAMETER_LIST(sgd_parameters)}};
 
 static const rondo_kernel_options momentum_code[] = {
     {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum", .cpu = momentum_cpu, RONDO_CUDA(sgd),
-     .params = {RONDO_SCALAR(size_t), MOMENTUM_SHARED, MOMENTUM_POINTERS, RONDO_SCALAR(uint32_t)}},
+     .params = {MOMENTUM_SHARED, RONDO_SCALAR(size_t), MOMENTUM_POINTERS, RONDO_SCALAR(uint32_t)}},
     {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum_joined", .cpu = momentum_joined_cpu, RONDO_CUDA(sgd),
      RONDO_PARAMETER_LIST(momentum_parameters)}};
 
@@ -156,12 +155,14 @@ static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *oper
   const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
   float *v = rondo_emit_address(emitter, operation->inputs[VELOCITY]);
   const rondo_grid grid = rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN);
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
   if (operation->row == &rondo_operator_sgd)
-    return rondo_emit_kernel(emitter, &sgd_code[0], grid,
-                             RONDO_ARGS(&count, &shared.numbers, &shared.rate, &shared.control, &p, &g, &type));
-  return rondo_emit_kernel(
-      emitter, &momentum_code[0], grid,
-      RONDO_ARGS(&count, &shared.numbers, &shared.rate, &shared.control, &shared.momentum, &p, &g, &v, &type));
+    return rondo_emit_kernel(
+        emitter, &sgd_code[0], grid,
+        RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &shared.numbers, &shared.rate, &shared.control, &count, &p, &g, &type));
+  return rondo_emit_kernel(emitter, &momentum_code[0], grid,
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &shared.numbers, &shared.rate, &shared.control,
+                                      &shared.momentum, &count, &p, &g, &v, &type));
 }
 
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
@@ -170,8 +171,10 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   const rondo_joined_kernel kernel = {has_momentum ? &momentum_code[1] : &sgd_code[1], inputs, has_momentum ? 3 : 2,
                                       GRADIENT, RONDO_ELEMENTWISE_GRAIN};
   const sgd_shared shared = shared_of(emitter, operations[0]);
-  const void *const args[] = {&shared.numbers, &shared.rate, &shared.control, &shared.momentum};
-  return rondo_emit_joined(emitter, &kernel, operations, count, args, has_momentum ? 4 : 3);
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  const void *const args[] = {RONDO_GATE_ARGUMENTS(gate), &shared.numbers, &shared.rate, &shared.control,
+                              &shared.momentum};
+  return rondo_emit_joined(emitter, &kernel, operations, count, args, RONDO_GATE_COUNT + (has_momentum ? 4 : 3));
 }
 
 static const rondo_join sgd_join = {

@@ -35,21 +35,21 @@ __device__ inline void momentum_one(const sgd_rates &rates, float *p, float g, f
   *p = fmaf(-rates.rate, velocity, *p);
 }
 
-extern "C" __global__ void sgd(size_t count, sgd_numbers numbers, const float *__restrict__ rate,
-                               const float *__restrict__ control, float *__restrict__ p, const void *__restrict__ g,
-                               unsigned type) {
+extern "C" __global__ void sgd(GATE, sgd_numbers numbers, const float *__restrict__ rate,
+                               const float *__restrict__ control, size_t count, float *__restrict__ p,
+                               const void *__restrict__ g, unsigned type) {
   const sgd_rates rates = read_rates(numbers, rate, control, 0);
-  if (!rates.applies) return;
+  if (!may_update(TO_GATE) || !rates.applies) return;
   each_gradient(type, g, first_element(), count, element_stride(),
                 [&](size_t i, float gradient) { sgd_one(rates, &p[i], gradient); });
 }
 
-extern "C" __global__ void sgd_momentum(size_t count, sgd_numbers numbers, const float *__restrict__ rate,
+extern "C" __global__ void sgd_momentum(GATE, sgd_numbers numbers, const float *__restrict__ rate,
                                         const float *__restrict__ control, const float *__restrict__ momentum,
-                                        float *__restrict__ p, const void *__restrict__ g, float *__restrict__ v,
-                                        unsigned type) {
+                                        size_t count, float *__restrict__ p, const void *__restrict__ g,
+                                        float *__restrict__ v, unsigned type) {
   const sgd_rates rates = read_rates(numbers, rate, control, momentum);
-  if (!rates.applies) return;
+  if (!may_update(TO_GATE) || !rates.applies) return;
   each_gradient(type, g, first_element(), count, element_stride(),
                 [&](size_t i, float gradient) { momentum_one(rates, &p[i], gradient, &v[i]); });
 }
@@ -60,13 +60,13 @@ extern "C" __global__ void sgd_momentum(size_t count, sgd_numbers numbers, const
     p = p##i, g = g##i; \
     break;
 
-extern "C" __global__ void sgd_joined(joined_table table, sgd_numbers numbers, const float *rate,
+extern "C" __global__ void sgd_joined(joined_table table, GATE, sgd_numbers numbers, const float *rate,
                                       const float *control EACH_JOINED(SGD_PARAMETERS)) {
   const joined_share share = share_of(table);
   const sgd_rates rates = read_rates(numbers, rate, control, 0);
   float *p = 0;
   const void *g = 0;
-  if (!rates.applies) return;
+  if (!may_update(TO_GATE) || !rates.applies) return;
   switch (share.operation) { EACH_JOINED(SGD_PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { sgd_one(rates, &p[i], gradient); });
@@ -78,14 +78,14 @@ extern "C" __global__ void sgd_joined(joined_table table, sgd_numbers numbers, c
     p = p##i, g = g##i, v = v##i; \
     break;
 
-extern "C" __global__ void sgd_momentum_joined(joined_table table, sgd_numbers numbers, const float *rate,
+extern "C" __global__ void sgd_momentum_joined(joined_table table, GATE, sgd_numbers numbers, const float *rate,
                                                const float *control,
                                                const float *momentum EACH_JOINED(MOMENTUM_PARAMETERS)) {
   const joined_share share = share_of(table);
   const sgd_rates rates = read_rates(numbers, rate, control, momentum);
   float *p = 0, *v = 0;
   const void *g = 0;
-  if (!rates.applies) return;
+  if (!may_update(TO_GATE) || !rates.applies) return;
   switch (share.operation) { EACH_JOINED(MOMENTUM_PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { momentum_one(rates, &p[i], gradient, &v[i]); });

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT
+ * A run that fails changes no state (PR-11): weights, moments, running means, caches and counters are bit for bit as
+ * they were before it, recorded or eager, in programs, divided programs and sessions. Runs before and after a failed
+ * one count as ever, also when nothing waited in between.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+enum { BATCH = 6, IDS = 10, CHANNELS = 8, CLASSES = 5, MOST_BYTES = 4096, MOST_STATES = 40 };
+
+static const rondo_value none;
+
+typedef enum method { SGD, MOMENTUM, ADAM, METHODS } method;
+
+/* What stands between a failure and the states. */
+typedef struct form {
+  method by;
+  bool is_scheduled, is_controlled, is_unrecorded;
+} form;
+
+/* All states of a program, in its order. */
+typedef struct snapshot {
+  unsigned char bytes[MOST_STATES][MOST_BYTES];
+  size_t sizes[MOST_STATES], count;
+} snapshot;
+
+/* The program ------------------------------------------------------------------------------------------------------ */
+
+static void add_optimizer(rondo_program *program, rondo_value loss, const form *f) {
+  const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_LINEAR, .rate = 0.05f,
+                                       .period = 100};
+  const rondo_gradient_options controlled = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 1,
+                                             .scale_loss = true, .growth_interval = 2};
+  rondo_value rate = none, momentum = none;
+  if (!f->is_scheduled) assert_ok(rondo_program_cell(program, "rate", 0.05f, &rate));
+  if (f->by == MOMENTUM) assert_ok(rondo_program_cell(program, "momentum", 0.5f, &momentum));
+  const rondo_rate_options *by_schedule = f->is_scheduled ? &schedule : NULL;
+  const rondo_gradient_options *gradients = f->is_controlled ? &controlled : NULL;
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .schedule = by_schedule,
+                                   .gradients = gradients};
+  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
+                                 .schedule = by_schedule, .gradients = gradients};
+  assert_ok(f->by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
+}
+
+static rondo_value add_state(rondo_program *program, const char *name, size_t m, size_t n) {
+  const size_t shape[] = {m, n};
+  rondo_value value;
+  assert_ok(rondo_program_state(program, name, RONDO_F32, shape, n == 0 ? 1 : 2, &value));
+  return value;
+}
+
+/* Values that a test places. */
+typedef struct network {
+  rondo_program *program;
+  rondo_value table, normed, logits;
+} network;
+
+/* logits = dropout(batch_norm(table[ids])) w: a check before the running means and the random numbers, and one behind
+ * them. */
+static network make_network(const form *f) {
+  const size_t batch = BATCH;
+  network n = {0};
+  rondo_value ids, labels, x, p, w, loss;
+  assert_ok(rondo_program_create(NULL, &n.program));
+  assert_ok(rondo_program_input(n.program, "ids", RONDO_I32, &batch, 1, &ids));
+  assert_ok(rondo_program_input(n.program, "labels", RONDO_I32, &batch, 1, &labels));
+  n.table = add_state(n.program, "table", IDS, CHANNELS);
+  w = add_state(n.program, "w", CHANNELS, CLASSES);
+  const rondo_batch_norm_options norm = {RONDO_BATCH_NORM_OPTIONS_INIT, .momentum = 0.25f,
+                                         .running_mean = add_state(n.program, "mean", CHANNELS, 0),
+                                         .running_variance = add_state(n.program, "variance", CHANNELS, 0)};
+  assert_ok(rondo_op_embedding(n.program, n.table, ids, &x));
+  assert_ok(rondo_op_batch_norm(n.program, x, &norm, &n.normed));
+  assert_ok(rondo_program_cell(n.program, "p", 0.25f, &p));
+  assert_ok(rondo_op_dropout(n.program, n.normed, p, &x));
+  assert_ok(rondo_op_matmul(n.program, x, w, none, &n.logits));
+  assert_ok(rondo_op_cross_entropy(n.program, n.logits, labels, &loss));
+  assert_ok(rondo_program_output(n.program, "loss", loss));
+  add_optimizer(n.program, loss, f);
+  return n;
+}
+
+static void fill_reals(float *to, size_t count, unsigned seed) {
+  for (size_t i = 0; i < count; i++) to[i] = (float)((int)((i * 37 + seed * 11) % 23) - 11) / 16;
+}
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+/* Both forms of a program. */
+typedef struct runner {
+  rondo_compiled *compiled;
+  rondo_divided *divided;
+  bool is_unrecorded;
+} runner;
+
+static rondo_status put(const runner *r, const char *name, const void *data, size_t bytes) {
+  return r->compiled != NULL ? rondo_compiled_write(r->compiled, name, data, bytes)
+                             : rondo_divided_write(r->divided, name, data, bytes);
+}
+
+static rondo_status get(const runner *r, const char *name, void *data, size_t bytes) {
+  return r->compiled != NULL ? rondo_compiled_read(r->compiled, name, data, bytes)
+                             : rondo_divided_read(r->divided, name, data, bytes);
+}
+
+static rondo_status wait_for(const runner *r) {
+  return r->compiled != NULL ? rondo_compiled_synchronize(r->compiled) : rondo_divided_synchronize(r->divided);
+}
+
+static rondo_status run_once(const runner *r) {
+  if (r->compiled != NULL)
+    return r->is_unrecorded ? rondo_compiled_run_unrecorded(r->compiled) : rondo_compiled_run(r->compiled);
+  return r->is_unrecorded ? rondo_divided_run_unrecorded(r->divided) : rondo_divided_run(r->divided);
+}
+
+/* A run with these batches, of which a wrong id or label is the last. Does not wait. */
+static void enqueue(const runner *r, unsigned seed, int32_t last_id, int32_t last_label) {
+  int32_t ids[BATCH], labels[BATCH];
+  for (unsigned i = 0; i < BATCH; i++)
+    ids[i] = (int32_t)((i * 3 + seed) % IDS), labels[i] = (int32_t)((i + seed) % CLASSES);
+  ids[BATCH - 1] = last_id;
+  labels[BATCH - 1] = last_label;
+  assert_ok(put(r, "ids", ids, sizeof ids));
+  assert_ok(put(r, "labels", labels, sizeof labels));
+  assert_ok(run_once(r));
+}
+
+static void start(const runner *r) {
+  float table[IDS * CHANNELS], w[CHANNELS * CLASSES], of_channels[CHANNELS];
+  fill_reals(table, IDS * CHANNELS, 1);
+  fill_reals(w, CHANNELS * CLASSES, 2);
+  fill_reals(of_channels, CHANNELS, 3);
+  assert_ok(put(r, "table", table, sizeof table));
+  assert_ok(put(r, "w", w, sizeof w));
+  assert_ok(put(r, "mean", of_channels, sizeof of_channels));
+  assert_ok(put(r, "variance", of_channels, sizeof of_channels));
+}
+
+static void note(snapshot *s, const runner *r, const char *name, size_t bytes) {
+  assert_true(s->count < MOST_STATES && bytes <= MOST_BYTES);
+  s->sizes[s->count] = bytes;
+  assert_ok(get(r, name, s->bytes[s->count++], bytes));
+}
+
+static void note_states(snapshot *s, const runner *r, const rondo_compiled *of) {
+  for (size_t i = 0;; i++) {
+    rondo_compiled_value value = {.struct_size = sizeof value};
+    if (rondo_compiled_get_value(of, i, &value) != RONDO_OK) return;
+    if (value.kind == 's') note(s, r, value.name, value.bytes);
+  }
+}
+
+static void take_snapshot(snapshot *s, const runner *r) {
+  s->count = 0;
+  if (r->compiled != NULL) {
+    note_states(s, r, r->compiled);
+    return;
+  }
+  rondo_divided_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_divided_get_info(r->divided, &info));
+  for (uint32_t p = 0; p < info.parts; p++) {
+    rondo_divided_part part = {.struct_size = sizeof part};
+    assert_ok(rondo_divided_get_part(r->divided, p, &part));
+    note_states(s, r, part.compiled);
+  }
+}
+
+static bool is_same(const snapshot *a, const snapshot *b) {
+  assert_true(a->count > 0 && a->count == b->count);
+  bool same = true;
+  for (size_t i = 0; i < a->count; i++) same = same && memcmp(a->bytes[i], b->bytes[i], a->sizes[i]) == 0;
+  return same;
+}
+
+/* Each state, so that a message says which. */
+static void assert_unchanged(const snapshot *before, const runner *r) {
+  static snapshot now;
+  take_snapshot(&now, r);
+  assert_int_equal(now.count, before->count);
+  for (size_t i = 0; i < now.count; i++) assert_memory_equal(now.bytes[i], before->bytes[i], now.sizes[i]);
+}
+
+static void assert_told(const runner *r) {
+  assert_error(wait_for(r), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(wait_for(r));
+}
+
+static void end(runner *r) {
+  assert_ok(rondo_compiled_destroy(r->compiled));
+  assert_ok(rondo_divided_destroy(r->divided));
+}
+
+static runner compile_form(test_fixture *t, const form *f) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
+                                         .record = f->is_unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
+  runner r = {.is_unrecorded = f->is_unrecorded};
+  network n = make_network(f);
+  assert_ok(rondo_compile(n.program, t->device, &options, &r.compiled));
+  rondo_program_destroy(n.program);
+  start(&r);
+  return r;
+}
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+/* Two good runs, a wrong one, two more; a twin has the good ones alone. */
+static void try_failures(const runner *r, const runner *twin) {
+  static const int32_t wrong[][2] = {{1, CLASSES}, {IDS, 1}, {-1, -1}};
+  static snapshot before, after;
+  for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (unsigned k = 0; k < 3; k++) enqueue(r, 7 * i + k, 2, 3), enqueue(twin, 7 * i + k, 2, 3);
+    assert_ok(wait_for(r));
+    take_snapshot(&before, r);
+    for (unsigned k = 0; k < 2; k++) {
+      enqueue(r, i + k, wrong[i][0], wrong[i][1]);
+      assert_told(r);
+      assert_unchanged(&before, r);
+    }
+    enqueue(r, 7 * i + 5, 2, 3), enqueue(twin, 7 * i + 5, 2, 3);
+    assert_ok(wait_for(r));
+    take_snapshot(&after, r);
+    assert_false(is_same(&before, &after));
+    take_snapshot(&before, twin);
+    assert_true(is_same(&before, &after));
+  }
+}
+
+static void test_pr11_a_failed_run_leaves_every_state(void **state) {
+  for (unsigned i = 0; i < 8 * METHODS; i++) {
+    const form f = {(method)(i / 8), (i & 1) != 0, (i & 2) != 0, (i & 4) != 0};
+    runner r = compile_form(*state, &f), twin = compile_form(*state, &f);
+    try_failures(&r, &twin);
+    end(&r);
+    end(&twin);
+  }
+}
+
+/* Nobody waits in between: the good runs count, the wrong ones do not, and one of these is told. */
+static void test_pr11_runs_around_a_failed_one_count(void **state) {
+  static snapshot mine, wanted;
+  for (unsigned i = 0; i < 4; i++) {
+    const form f = {ADAM, false, (i & 1) != 0, (i & 2) != 0};
+    runner r = compile_form(*state, &f), twin = compile_form(*state, &f);
+    enqueue(&r, 0, IDS, 1);
+    for (unsigned k = 1; k < 8; k++) {
+      if (k % 3 == 0) enqueue(&r, k, 1, k == 3 ? CLASSES : -1);
+      enqueue(&r, k, 1, 1);
+      enqueue(&twin, k, 1, 1);
+    }
+    assert_told(&r);
+    take_snapshot(&mine, &r);
+    take_snapshot(&wanted, &twin);
+    assert_true(is_same(&mine, &wanted));
+    end(&r);
+    end(&twin);
+  }
+}
+
+/* Many look-ups side by side: one of them fails, the first or the last. */
+static void test_pr11_any_of_many_checks_holds_updates_back(void **state) {
+  enum { TABLES = 20 };
+  test_fixture *t = *state;
+  const size_t batch = BATCH;
+  rondo_program *program = NULL;
+  rondo_value sum = none, loss, rate;
+  static snapshot before;
+  assert_ok(rondo_program_create(NULL, &program));
+  for (int i = 0; i < TABLES; i++) {
+    char name[16];
+    rondo_value ids, row;
+    (void)snprintf(name, sizeof name, "ids%d", i);
+    assert_ok(rondo_program_input(program, name, RONDO_I32, &batch, 1, &ids));
+    (void)snprintf(name, sizeof name, "table%d", i);
+    assert_ok(rondo_op_embedding(program, add_state(program, name, IDS, CHANNELS), ids, &row));
+    if (i == 0)
+      sum = row;
+    else
+      assert_ok(rondo_op_add(program, sum, row, &sum));
+  }
+  assert_ok(rondo_op_square(program, sum, &sum));
+  assert_ok(rondo_op_add_constant(program, sum, 1, &sum));
+  assert_ok(rondo_op_sum(program, sum, (const size_t[]){0, 1}, 2, false, &loss));
+  assert_ok(rondo_program_cell(program, "rate", 0.1f, &rate));
+  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
+  assert_ok(rondo_program_sgd(program, loss, &sgd));
+  runner r = {0};
+  assert_ok(rondo_compile(program, t->device, NULL, &r.compiled));
+  rondo_program_destroy(program);
+  for (int i = 0; i < TABLES; i++) {
+    float table[IDS * CHANNELS];
+    char name[16];
+    fill_reals(table, IDS * CHANNELS, (unsigned)i);
+    (void)snprintf(name, sizeof name, "table%d", i);
+    assert_ok(put(&r, name, table, sizeof table));
+  }
+  take_snapshot(&before, &r);
+  for (int i = 0; i < TABLES; i += TABLES - 1) {
+    const int32_t wrong[BATCH] = {0, 1, 2, 3, 4, IDS}, right[BATCH] = {0};
+    char name[16];
+    (void)snprintf(name, sizeof name, "ids%d", i);
+    assert_ok(put(&r, name, wrong, sizeof wrong));
+    assert_ok(run_once(&r));
+    assert_told(&r);
+    assert_unchanged(&before, &r);
+    assert_ok(put(&r, name, right, sizeof right));
+  }
+  assert_ok(run_once(&r));
+  static snapshot after;
+  take_snapshot(&after, &r);
+  assert_false(is_same(&before, &after));
+  end(&r);
+}
+
+/* Caches ----------------------------------------------------------------------------------------------------------- */
+
+enum { SIZE = 4, LONG = 8, SHORT = 3 };
+
+static void add_decode(rondo_program *program, rondo_value row, rondo_value length, const char *k, const char *v,
+                       size_t capacity, rondo_value *out) {
+  const size_t shape[] = {1, 1, capacity, SIZE};
+  rondo_value k_cache, v_cache;
+  assert_ok(rondo_program_state(program, k, RONDO_F32, shape, 4, &k_cache));
+  assert_ok(rondo_program_state(program, v, RONDO_F32, shape, 4, &v_cache));
+  assert_ok(rondo_op_attention_decode(program, row, row, row, k_cache, v_cache, length, NULL, out));
+}
+
+/* A length that one pair of caches has room for and the other has not: neither is written. Where nothing reads what
+ * decoding gives, its check still counts. */
+static void test_pr11_caches_are_written_together_or_not(void **state) {
+  test_fixture *t = *state;
+  for (int i = 0; i < 4; i++) {
+    static snapshot before;
+    const bool is_read = i / 2 == 0;
+    const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
+                                           .record = i % 2 == 0 ? RONDO_RECORD_ALWAYS : RONDO_RECORD_NEVER};
+    rondo_program *program = NULL;
+    rondo_value row, length, y, z, both;
+    assert_ok(rondo_program_create(NULL, &program));
+    assert_ok(rondo_program_input(program, "row", RONDO_F32, (const size_t[]){1, 1, 1, SIZE}, 4, &row));
+    assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
+    add_decode(program, row, length, "k long", "v long", LONG, &y);
+    add_decode(program, row, length, "k short", "v short", SHORT, &z);
+    assert_ok(rondo_op_add(program, y, is_read ? z : y, &both));
+    assert_ok(rondo_program_output(program, "y", both));
+    runner r = {0};
+    assert_ok(rondo_compile(program, t->device, &options, &r.compiled));
+    rondo_program_destroy(program);
+    for (int32_t at = 0; at <= SHORT; at++) {
+      const float numbers[SIZE] = {(float)at + 1, 2, 3, 4};
+      take_snapshot(&before, &r);
+      assert_ok(put(&r, "row", numbers, sizeof numbers));
+      assert_ok(put(&r, "length", &at, sizeof at));
+      assert_ok(run_once(&r));
+      if (at < SHORT) {
+        static snapshot after;
+        take_snapshot(&after, &r);
+        assert_false(is_same(&before, &after));
+        continue;
+      }
+      assert_told(&r);
+      assert_unchanged(&before, &r);
+    }
+    end(&r);
+  }
+}
+
+/* Divided programs ------------------------------------------------------------------------------------------------- */
+
+/* Look-ups on one device, the rest on the other, in both ways: there are checks and updates on both. */
+static runner divide_form(const form *f, rondo_device *const *devices, uint32_t front) {
+  const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT};
+  runner r = {.is_unrecorded = f->is_unrecorded};
+  network n = make_network(f);
+  assert_ok(rondo_program_place(n.program, n.table, front));
+  assert_ok(rondo_program_place(n.program, n.normed, front));
+  assert_ok(rondo_program_place(n.program, n.logits, 1 - front));
+  assert_ok(rondo_compile_divided(n.program, devices, 2, &options, &r.divided));
+  rondo_program_destroy(n.program);
+  start(&r);
+  return r;
+}
+
+static void test_pr11_a_failed_run_of_a_divided_program_leaves_every_state(void **state) {
+  test_fixture *t = *state;
+  rondo_device *devices[] = {t->device, NULL};
+  assert_ok(rondo_device_open(test_device_is("cpu") ? "cpu:1" : "cpu", NULL, &devices[1]));
+  for (unsigned i = 0; i < 8; i++) {
+    const form f = {ADAM, false, (i & 1) != 0, (i & 2) != 0};
+    runner r = divide_form(&f, devices, i / 4), twin = divide_form(&f, devices, i / 4);
+    rondo_divided_info info = {.struct_size = sizeof info};
+    assert_ok(rondo_divided_get_info(r.divided, &info));
+    assert_true(info.parts > 1);
+    try_failures(&r, &twin);
+    end(&r);
+    end(&twin);
+  }
+  assert_ok(rondo_device_close(devices[1]));
+}
+
+/* Sessions --------------------------------------------------------------------------------------------------------- */
+
+/* A model with a running mean of what it has seen, as programs of sessions may have. */
+static rondo_status build_seen(void *user, size_t rows, rondo_program *program) {
+  const size_t table_shape[] = {IDS, CHANNELS}, channels = CHANNELS;
+  rondo_value ids, table, mean, variance, x;
+  (void)user;
+  rondo_status status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
+  if (!status) status = rondo_program_state(program, "table", RONDO_F32, table_shape, 2, &table);
+  if (!status) status = rondo_program_state(program, "mean", RONDO_F32, &channels, 1, &mean);
+  if (!status) status = rondo_program_state(program, "variance", RONDO_F32, &channels, 1, &variance);
+  if (!status) status = rondo_op_embedding(program, table, ids, &x);
+  const rondo_batch_norm_options norm = {RONDO_BATCH_NORM_OPTIONS_INIT, .momentum = 0.5f, .running_mean = mean,
+                                         .running_variance = variance};
+  if (!status) status = rondo_op_batch_norm(program, x, &norm, &x);
+  if (!status) status = rondo_op_add(program, x, mean, &x); /* as it was before the run */
+  return status ? status : rondo_program_output(program, "y", x);
+}
+
+static rondo_session *open_seen(test_fixture *t) {
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 1};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_seen};
+  float table[IDS * CHANNELS];
+  rondo_session *session = NULL;
+  fill_reals(table, IDS * CHANNELS, 1);
+  assert_ok(rondo_session_create(t->device, &options, &session));
+  assert_ok(rondo_session_add_model(session, "seen", &model));
+  assert_ok(rondo_session_write(session, "seen", "table", table, sizeof table));
+  return session;
+}
+
+static rondo_status ask(rondo_session *session, rondo_way way, int32_t last, float *y) {
+  const int32_t ids[BATCH] = {0, 3, 5, 7, 9, last};
+  const void *inputs[] = {ids};
+  void *outputs[] = {y};
+  const rondo_request r = {RONDO_REQUEST_INIT, .rows = BATCH, .inputs = inputs, .outputs = outputs, .way = way};
+  return rondo_session_run(session, "seen", &r, NULL);
+}
+
+/* One session gets wrong requests too: the others' answers show the same means in both. */
+static void test_pr11_a_failed_request_of_a_session_leaves_every_state(void **state) {
+  rondo_session *sessions[] = {open_seen(*state), open_seen(*state)};
+  float y[2][BATCH * CHANNELS], before[BATCH * CHANNELS];
+  for (int i = 0; i < 2; i++) {
+    assert_ok(rondo_session_capture_begin(sessions[i], "seen"));
+    assert_ok(ask(sessions[i], RONDO_WAY_AUTO, 2, y[i]));
+    assert_ok(rondo_session_capture_end(sessions[i]));
+  }
+  for (int way = RONDO_WAY_RECORDED; way <= RONDO_WAY_UNRECORDED; way += RONDO_WAY_UNRECORDED - RONDO_WAY_RECORDED) {
+    for (int i = 0; i < 2; i++) assert_ok(ask(sessions[i], (rondo_way)way, 4, y[i]));
+    memcpy(before, y[0], sizeof before);
+    assert_error(ask(sessions[0], (rondo_way)way, IDS, y[0]), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+    for (int i = 0; i < 2; i++) assert_ok(ask(sessions[i], (rondo_way)way, 4, y[i]));
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    assert_memory_not_equal(y[0], before, sizeof before); /* what it shows moves */
+  }
+  for (int i = 0; i < 2; i++) assert_ok(rondo_session_destroy(sessions[i]));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_pr11_a_failed_run_leaves_every_state),
+      test_case(test_pr11_runs_around_a_failed_one_count),
+      test_case(test_pr11_any_of_many_checks_holds_updates_back),
+      test_case(test_pr11_caches_are_written_together_or_not),
+      test_case(test_pr11_a_failed_run_of_a_divided_program_leaves_every_state),
+      test_case(test_pr11_a_failed_request_of_a_session_leaves_every_state),
+  };
+  return test_main(tests);
+}
