@@ -96,9 +96,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_divided_read(rondo_divided *divided,
 /* Runs the parts in order, recorded ones by a launch each. Waits for what one device hands over to the next, not for
  * the last part. _unrecorded: kernel by kernel, as rondo_compiled_run_unrecorded. A failure leaves the parts before it
  * run. A run that meets a wrong index changes no state on any device, as for rondo_compiled_run: before a part that
- * changes states, the parts before it that look indices up are waited for, and if one has failed, the rest of the run is
- * left out. rondo_divided_synchronize and rondo_divided_read tell it. Errors: those of rondo_compiled_run; CAPTURE_REFUSED/UNSUPPORTED_CALL while a stream of it captures, with which
- * the capture goes on: no graph is of several devices. Thread-compatible. */
+ * changes states, the parts before it that look indices up are waited for, and if one has failed, the rest of the run
+ * is left out. rondo_divided_synchronize and rondo_divided_read tell it. Errors: those of rondo_compiled_run;
+ * CAPTURE_REFUSED/UNSUPPORTED_CALL while a stream of it captures, with which the capture goes on: no graph is of
+ * several devices. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_divided_run(rondo_divided *divided);
 RONDO_API RONDO_MUST_USE rondo_status rondo_divided_run_unrecorded(rondo_divided *divided);
 

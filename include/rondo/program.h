@@ -341,9 +341,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_read(rondo_compiled *compil
  *
  * A run that meets a wrong index fails as a whole: it changes no state, so weights, moments, counters, running means,
  * caches and the random numbers' position are bit for bit what they were before it. What it writes into outputs is not
- * defined. Runs that were queued before and behind it count as if it had not been there. The failure is told by the next
- * call that waits; several failed runs before it are told as one. This does not cover a call that fails to queue a run,
- * or a lost device: then part of the run may have changed states. */
+ * defined. Runs that were queued before and behind it count as if it had not been there. The failure is told by the
+ * next call that waits; several failed runs before it are told as one. This does not cover a call that fails to queue a
+ * run, or a lost device: then part of the run may have changed states. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run(rondo_compiled *compiled);
 
 /* Queues a run kernel by kernel even when recorded; same arena, same addresses, same results bit for bit (FW-9). Where

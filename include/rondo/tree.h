@@ -64,7 +64,8 @@ typedef enum rondo_skip {
   RONDO_SKIP_BEHIND_WARM_UP, /* a call before it on the path ran as it is, so that addresses are not fixed (TR-2) */
   RONDO_SKIP_MUTATED_INPUT,  /* it writes to a moving input that is not declared RONDO_INPUT_MUTATED (TR-6), or to bytes
                                 that a moving input has in common with another one */
-  RONDO_SKIP_HOST_WORK,      /* it waits for the device or asks for its state, or a host step where there may be none */
+  RONDO_SKIP_HOST_WORK,      /* it waits for the device or asks for its state, accesses memory of the device on the
+                                host, or takes a host step where there may be none */
   RONDO_SKIP_SEVERAL_DEVICES,      /* it uses another device's stream or memory */
   RONDO_SKIP_UNKNOWN_SHAPE,        /* it said so (rondo_call_refuse) */
   RONDO_SKIP_UNSAFE,               /* it said so, or its options did */
@@ -343,6 +344,10 @@ typedef enum rondo_demotion {
  *   - Waiting for an event that was recorded outside of the recording: refused by C7 (OTHER_WORK).
  * - What waits or asks, for any stream, event or device, and what acts at once (rondo_malloc, rondo_free, trims, states
  *   of generators): refused as captures refuse it, C6 and C9 (HOST_WORK).
+ * - What reads or writes memory of a CPU device directly, on the body's own thread: there is no memory behind inputs
+ * and allocations while they are recorded. It reads zeros, what it writes is gone, and the recording is given up
+ *   (HOST_WORK) in words that name the input or allocation. Memory that an earlier recording of the tree has used is
+ *   there, so that reading it is not noticed; cpu:check notices it too.
  * - What prepares (creating, destroying, graphs by hand, instantiating, uploading, updating): is done now, and not
  *   repeated by replays. The call's own stream cannot be destroyed (INVALID_STATE/STILL_IN_USE).
  * What is given to native handles of other streams is not seen, nor is what other threads do. A host step is none of

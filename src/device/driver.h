@@ -277,6 +277,14 @@ typedef struct rondo_device_ops {
   rondo_status (*unmap)(rondo_device *device, void *address, size_t bytes);
   rondo_status (*protect)(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
 
+  /* What the calling thread does to memory that is not there. Between the two calls, an access of the host's to the
+   * `bytes` bytes from `address`, which are reserved and not mapped, does not end the process: it is noted, reads zeros
+   * and goes on. `end` gets what `begin` returned, and returns the first address that was accessed among the first
+   * `used` bytes, as exact as *out_bytes says, or NULL; what was written there is gone. `begin` returns NULL when it
+   * cannot watch; then there is nothing to end. May be NULL: the device's memory is not the host's. any */
+  void *(*host_watch_begin)(rondo_device *device, void *address, size_t bytes);
+  void *(*host_watch_end)(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
+
   /* Host memory that copies use without a detour, aligned to 256. any */
   rondo_status (*host_allocate)(rondo_device *device, size_t bytes, void **out_address);
   void (*host_release)(rondo_device *device, void *address, size_t bytes);

@@ -115,6 +115,22 @@ typedef struct rondo_arena_setting {
   const rondo_plan_options *plan;         /* for `lifetimes`; NULL: until 1.005 of the lower bound, 5 ms at most */
 } rondo_arena_setting;
 
+/* Watching --------------------------------------------------------------------------------------------------------- */
+
+/* An access of the host's to memory that is not there. */
+typedef struct rondo_arena_access {
+  void *address; /* the first one, somewhere in `bytes` bytes; NULL: there was none */
+  size_t bytes;
+} rondo_arena_access;
+
+/* Watches what the calling thread does on the host to addresses of the arena that have no memory, and to slots, which
+ * have nothing in them (a body that reads what it is recorded with). Between the two the arena gets no more memory.
+ * `end` looks at the first `used` bytes of the arena; it fails only where a guarded device cannot open the slots again.
+ */
+void rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count);
+RONDO_MUST_USE rondo_status rondo_arena_watch_end(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count,
+                                                  size_t used, rondo_arena_access *out);
+
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
 /* An output: what a recording allocates and does not free. */

@@ -28,6 +28,7 @@ struct rondo_arena {
   size_t reserved;
   uint32_t place; /* in the index of the device's own ranges */
   size_t backed;  /* what is mapped */
+  void *watch;    /* the device's, of the host's accesses behind that; NULL */
   RONDO_ARRAY(rondo_arena_piece) pieces;
   _Atomic uint64_t peers; /* devices that may access it */
 

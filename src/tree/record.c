@@ -161,6 +161,7 @@ static rondo_status begin_segment(rondo_take *take) {
   if (status == RONDO_OUT_OF_MEMORY) return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
   if (status != RONDO_OK) return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, NULL);
   take->is_capturing = true;
+  rondo_arena_watch_begin(take->arena, take->slots.items, take->slots.count);
   if (index > 0) return RONDO_OK;
   show_slots(take);
   return keep_slots(take);
@@ -168,9 +169,67 @@ static rondo_status begin_segment(rondo_take *take) {
 
 /* Ending a segment ------------------------------------------------------------------------------------------------- */
 
+/* How much of the arena is looked at where it is not known what was recorded. */
+#define WATCHED_BYTES ((size_t)256 << 20)
+
+static size_t used_bytes(const rondo_take *take, const rondo_graph *graph) {
+  rondo_arena_recording recording;
+  size_t used = WATCHED_BYTES;
+  if (graph == NULL || rondo_arena_of(graph) != take->arena) return used;
+  if (rondo_arena_recording_read(graph, &recording) != RONDO_OK) return used;
+  used = recording.need;
+  rondo_arena_recording_free(&recording);
+  return used;
+}
+
+/* Ends the watch of the host too: take->access is where it accessed memory that was not there. */
 static rondo_status end_capture(rondo_take *take, rondo_graph **out) {
+  rondo_saved_error error;
+  rondo_arena_access access;
   take->is_capturing = false;
-  return rondo_capture_end(take->stream, out);
+  const rondo_status status = rondo_capture_end(take->stream, out);
+  if (status != RONDO_OK) rondo_error_save(&error);
+  const size_t used = used_bytes(take, status == RONDO_OK ? *out : NULL);
+  const rondo_status ended = rondo_arena_watch_end(take->arena, take->slots.items, take->slots.count, used, &access);
+  if (take->access.address == NULL) take->access = access;
+  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+}
+
+/* Whether memory has a byte of what the host accessed. */
+static bool is_touched(const rondo_take *take, const void *address, size_t bytes) {
+  const uintptr_t begin = (uintptr_t)address, at = (uintptr_t)take->access.address;
+  return begin < at + take->access.bytes && at < begin + bytes;
+}
+
+/* Slots and allocations that the host may have accessed: several where they share a page. */
+static void name_touched(const rondo_take *take, const rondo_graph *graph, char *out, size_t room) {
+  char bytes[RONDO_SIZE_TEXT];
+  size_t length = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < take->slots.count && length < room; i++)
+    if (is_touched(take, take->slots.items[i].address, take->slots.items[i].bytes))
+      length += (size_t)snprintf(out + length, room - length, "%sinput %u", length == 0 ? "" : " or ",
+                                 take->made->bound[i].input);
+  for (size_t i = 0; graph != NULL && i < graph->nodes.count && length < room; i++) {
+    const rondo_node_params *params = &graph->nodes.items[i].params;
+    if (!graph->nodes.items[i].live || params->kind != RONDO_NODE_ALLOC) continue;
+    if (!is_touched(take, params->as.alloc.address, params->as.alloc.bytes)) continue;
+    const bool has_name = params->as.alloc.name[0] != '\0';
+    length += (size_t)snprintf(out + length, room - length, "%sallocation%s%.40s%s of %s", length == 0 ? "" : " or ",
+                               has_name ? " '" : "", params->as.alloc.name, has_name ? "'" : "",
+                               rondo_size_text(bytes, params->as.alloc.bytes));
+  }
+}
+
+/* What it read would be nothing, and what it wrote would be gone. */
+static rondo_status give_up_for_access(rondo_take *take, const rondo_graph *graph) {
+  char message[RONDO_TREE_MESSAGE], name[160];
+  name_touched(take, graph, name, sizeof name);
+  (void)snprintf(message, sizeof message,
+                 "its body accesses %s at %p on the host, which has no memory while it is recorded: do it outside, or "
+                 "in a host step (rondo_call_host_step)",
+                 name[0] == '\0' ? "memory of the device" : name, take->access.address);
+  return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, true, message);
 }
 
 /* The arena has memory for what was recorded, within the tree's bound. */
@@ -289,6 +348,8 @@ static rondo_status give_up_foreign(rondo_take *take, rondo_graph *graph) {
 static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool is_last) {
   rondo_graph *graph = NULL;
   rondo_status status = end_capture(take, &graph);
+  if (status == RONDO_OK && take->access.address != NULL) status = give_up_for_access(take, graph);
+  if (status != RONDO_OK) rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
   if (rondo_arena_of(graph) != take->arena) return give_up_foreign(take, graph);
   if (is_last && take->segments.count == 0 && take->function->options.find_inputs) rondo_take_find(take);
@@ -527,6 +588,10 @@ static void abandon_capture(rondo_take *take) {
   if (!take->is_capturing) return;
   rondo_graph *graph = NULL;
   rondo_status_ignore(end_capture(take, &graph), "what was recorded is given up");
+  if (take->access.address != NULL) {
+    take->skip = RONDO_SKIP_NONE; /* whatever the body made of what it read */
+    rondo_status_ignore(give_up_for_access(take, graph), "it is the reason from now on");
+  }
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
 }
 

@@ -27,6 +27,7 @@ struct rondo_take {
   const void **elsewhere;            /* where, of the bound inputs; NULL with `moved` */
   size_t path_blocks; /* of the blocks, those of the path; behind them the slots and what segments left */
   bool is_capturing;
+  rondo_arena_access access; /* of the body's on the host to memory that was not there */
   rondo_capture_watch watch; /* of the last run of the body */
   rondo_skip skip;           /* why it is given up; NONE */
   bool is_for_good;          /* ... by the form, from now on */

@@ -19,6 +19,7 @@ typedef struct odd_work {
   rondo_stream *other;
   uint32_t from_run; /* the odd thing is done from this run on */
   uint32_t steps;    /* host steps taken */
+  uint32_t read;     /* by the host */
 } odd_work;
 
 static rondo_status odd_body(rondo_call *call, void *user) {
@@ -123,6 +124,39 @@ static rondo_status wait_inside(rondo_call *call, odd_work *odd) {
 static void test_tr8_host_work(void **state) {
   assert_odd_skipped(*state, wait_inside, 1, RONDO_SKIP_HOST_WORK, "rondo_stream_synchronize");
   assert_odd_skipped(*state, wait_inside, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): ");
+}
+
+/* Reads the scratch memory and the input on the host: what every profiler print and `if (loss > limit)` does. */
+static rondo_status read_on_host(rondo_call *call, odd_work *odd) {
+  rondo_stream *stream = rondo_call_stream(call);
+  void *scratch;
+  const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "loss"};
+  assert_ok(rondo_malloc_async(stream, 3 << 20, &options, &scratch));
+  odd->read = ((volatile uint32_t *)scratch)[(2 << 20) / sizeof(uint32_t)];
+  return rondo_free_async(stream, scratch);
+}
+
+static rondo_status read_input_on_host(rondo_call *call, odd_work *odd) {
+  odd->read = ((volatile uint32_t *)rondo_call_input(call, 0))[1];
+  return RONDO_OK;
+}
+
+/* What it reads decides what the body returns. */
+static rondo_status fail_by_host(rondo_call *call, odd_work *odd) {
+  assert_ok(read_input_on_host(call, odd));
+  return odd->read == 0 ? RONDO_INVALID_DATA : RONDO_OK;
+}
+
+static bool is_memory_of_the_host(void) { return strncmp(test_device_name(), "cpu", 3) == 0; }
+
+/* Memory of a recording is not there while it is made. */
+static void test_tr8_host_accesses_in_the_body(void **state) {
+  if (!is_memory_of_the_host()) skip();
+  assert_odd_skipped(*state, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
+  assert_odd_skipped(*state, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step)");
+  assert_odd_skipped(*state, fail_by_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
+  if (test_is_guarded(*state)) return; /* there even the memory of a plain run is not there before the stream comes */
+  assert_odd_skipped(*state, read_on_host, 1, RONDO_SKIP_HOST_WORK, "allocation 'loss' of 3.0 MiB");
 }
 
 static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
@@ -541,6 +575,7 @@ int main(void) {
   static const struct CMUnitTest tests[] = {
       test_tree_case(test_tr6_undeclared_mutation),
       test_tree_case(test_tr8_host_work),
+      test_tree_case(test_tr8_host_accesses_in_the_body),
       test_tree_case(test_tr15_kept_memory),
       test_tree_case(test_tr8_unsafe),
       test_tree_case(test_tr8_unsafe_by_options),

@@ -196,6 +196,9 @@ void check_handler_leave(check_state *check);
 /* Puts the handler back in front if another one was installed meanwhile. */
 void check_handler_renew(void);
 bool check_handler_can_be_set(void);
+/* See rondo_device_ops. A run that is no work's: its faults are told to the caller, not to a queue. */
+void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes);
+void *check_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
 void check_run_begin(check_run *run, const check_work *work);
 void check_run_end(check_run *run);
 

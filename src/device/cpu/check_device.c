@@ -90,6 +90,8 @@ static void fill_tables(check_state *check) {
   check->device_ops.unreserve = check_unreserve;
   check->device_ops.map = check_map;
   check->device_ops.unmap = check_unmap;
+  check->device_ops.host_watch_begin = check_host_watch_begin;
+  check->device_ops.host_watch_end = check_host_watch_end;
   check->device_ops.host_allocate = check_host_allocate;
   check->device_ops.host_release = check_host_release;
   check->device_ops.guard = &check_guard_ops;

@@ -49,20 +49,52 @@ static void inspect(const check_work *work, const rondo_saved_error *before) {
   if (status != RONDO_OK) check_fail(check, *work->queue, before);
 }
 
+static void clear_scratch(check_state *check, const check_run *run) {
+  check_lock(check);
+  check_spin_lock(check);
+  check_scratch_clear(check, run, NULL, NULL);
+  check_spin_unlock(check);
+  check_unlock(check);
+}
+
 static void end_run(check_run *run) {
   rondo_saved_error before;
   rondo_error_save(&before);
-  check_state *check = run->work->check;
   check_run_end(run);
   if (run->count > 0) {
-    check_lock(check);
-    check_spin_lock(check);
-    check_scratch_clear(check, run, NULL, NULL);
-    check_spin_unlock(check);
-    check_unlock(check);
+    clear_scratch(run->work->check, run);
     check_report_faults(run, &before);
   }
   inspect(run->work, &before);
+}
+
+void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  check_run *run;
+  rondo_saved_error before;
+  (void)address;
+  (void)bytes;
+  rondo_error_save(&before);
+  if (rondo_allocate_items(&check->allocator, 1, sizeof *run, &run) != RONDO_OK) {
+    rondo_error_restore(&before);
+    return NULL;
+  }
+  check_handler_renew();
+  check_run_begin(run, NULL);
+  return run;
+}
+
+void *check_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  check_run *run = watch;
+  (void)bytes;
+  (void)used;
+  check_run_end(run);
+  if (run->count > 0) clear_scratch(check, run);
+  void *found = run->count > 0 ? (void *)(uintptr_t)run->faults[0].address : NULL;
+  *out_bytes = 1;
+  rondo_release(&check->allocator, run, 1, sizeof *run);
+  return found;
 }
 
 void check_run_work(rondo_blocks blocks, void *const *args) {

@@ -661,6 +661,8 @@ int cpu_physical_file(const rondo_physical *physical);
 rondo_status cpu_map(rondo_device *device, void *address, rondo_physical *physical);
 rondo_status cpu_unmap(rondo_device *device, void *address, size_t bytes);
 rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
+void *cpu_host_watch_begin(rondo_device *device, void *address, size_t bytes);
+void *cpu_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
 rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address);
 void cpu_host_release(rondo_device *device, void *address, size_t bytes);
 

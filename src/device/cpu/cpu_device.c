@@ -122,6 +122,8 @@ static const rondo_device_ops device_ops = {
     .map = cpu_map,
     .unmap = cpu_unmap,
     .protect = cpu_protect,
+    .host_watch_begin = cpu_host_watch_begin,
+    .host_watch_end = cpu_host_watch_end,
     .host_allocate = cpu_host_allocate,
     .host_release = cpu_host_release,
 };

@@ -141,6 +141,36 @@ rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rond
   return RONDO_OK;
 }
 
+/* Watching the host ------------------------------------------------------------------------------------------------ */
+
+/* The reservation can be accessed for a while: a page that somebody accesses becomes resident. */
+void *cpu_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
+  (void)device;
+  if (bytes == 0 || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return NULL;
+  (void)madvise(address, bytes, MADV_NOHUGEPAGE); /* else one access makes many pages resident */
+  return address;
+}
+
+/* The first resident page; NULL when there is none, or that cannot be told. */
+static char *find_resident(char *begin, size_t bytes, size_t page) {
+  unsigned char resident[1024];
+  for (size_t at = 0; at < bytes; at += sizeof resident * page) {
+    const size_t left = (bytes - at + page - 1) / page, count = left < sizeof resident ? left : sizeof resident;
+    if (mincore(begin + at, count * page, resident) != 0) return NULL;
+    for (size_t i = 0; i < count; i++)
+      if ((resident[i] & 1) != 0) return begin + at + i * page;
+  }
+  return NULL;
+}
+
+void *cpu_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes) {
+  *out_bytes = ((cpu_device *)device)->page_bytes;
+  char *found = find_resident(watch, used < bytes ? used : bytes, *out_bytes);
+  (void)madvise(watch, bytes, MADV_DONTNEED);
+  (void)mprotect(watch, bytes, PROT_NONE);
+  return found;
+}
+
 rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address) {
   return rondo_allocate_aligned(&device->allocator, 1, bytes, 256, out_address);
 }
