@@ -389,6 +389,7 @@ typedef struct rondo_library_info {
   const char *purpose;  /* what it makes: "convolutions on CUDA devices" */
   const char *path;     /* the name that it was found by; NULL when it is not used */
   const char *reason;   /* why it is not: what is wrong with the first name that opens, or with each; "" if it is */
+  const char *note;     /* what its users should know, such as a fault of its release that Rondo works around; or "" */
 } rondo_library_info;
 #define RONDO_LIBRARY_INFO_INIT .struct_size = sizeof(rondo_library_info)
 

@@ -293,7 +293,11 @@ typedef struct rondo_compile_options {
  * (RONDO_ONEDNN_LEAST), with workspaces in the program's arena; not with own_kernels. OpenBLAS is told once to use one
  * thread, which holds for all of the process: a program that calls OpenBLAS too, with more threads, sets
  * RONDO_CBLAS_LIBRARY to another build or to "none". Other BLAS libraries are used as they are set: give one that is
- * single-threaded, or tell it to be. */
+ * single-threaded, or tell it to be.
+ *
+ * While oneDNN before release 3.11.2 computes on x86-64, all signals of the computing thread are blocked but SIGSEGV
+ * and SIGBUS, because such a release keeps the stack pointer outside of the stack: handlers run up to one tile later.
+ * This includes the threads that wait for a run, which compute meanwhile. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rondo_device *device,
                                                     const rondo_compile_options *options,
                                                     rondo_compiled **out_compiled);

@@ -33,6 +33,17 @@ static void block_signals(sigset_t *before) {
   pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
+/* By the system call: pthread_sigmask leaves the signal by which setuid reaches every thread unblocked. */
+uint64_t rondo_signals_block(void) {
+  uint64_t before = 0, blocked = ~(UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
+  (void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before, sizeof blocked);
+  return before;
+}
+
+void rondo_signals_restore(uint64_t before) {
+  (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+}
+
 rondo_status rondo_thread_start(rondo_thread *out, const char *name, void *(*run)(void *), void *argument) {
   *out = (rondo_thread){0};
   sigset_t before;

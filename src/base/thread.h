@@ -24,6 +24,13 @@ RONDO_MUST_USE rondo_status rondo_thread_start(rondo_thread *out, const char *na
                                                void *argument);
 void rondo_thread_join(rondo_thread thread);
 
+/* Blocks the signals of the calling thread, also those that the C library uses itself and keeps out of signal sets,
+ * until rondo_signals_restore. SIGSEGV and SIGBUS stay as they are, since a fault that is blocked kills the process.
+ * What arrives meanwhile is delivered to another thread, or here afterwards. Costs a system call. Calls can be nested.
+ */
+uint64_t rondo_signals_block(void); /* the mask before */
+void rondo_signals_restore(uint64_t before);
+
 /* Binds the thread to one processor, by the system's number of it; false when refused. */
 bool rondo_thread_bind(rondo_thread thread, int processor);
 

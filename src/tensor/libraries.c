@@ -109,6 +109,12 @@ bool rondo_library_find(rondo_library *library) {
   return is_found(library);
 }
 
+/* A part of another library says what the whole says. */
+static const char *note_of(const rondo_library *library) {
+  const char *note = library->base != NULL ? library->base->note : library->note;
+  return note == NULL || !is_found(library) ? "" : note;
+}
+
 rondo_status rondo_library_enumerate(size_t index, rondo_library_info *out_info) {
   static rondo_library *const all[] = {&rondo_cublaslt, &rondo_cudnn, &rondo_onednn_library, &rondo_onednn_convolutions,
                                        &rondo_cblas_library};
@@ -120,6 +126,7 @@ rondo_status rondo_library_enumerate(size_t index, rondo_library_info *out_info)
   const rondo_library_info info = {.name = library->name,
                                    .purpose = library->purpose,
                                    .path = found ? library->file.path : NULL,
-                                   .reason = library->reason};
+                                   .reason = library->reason,
+                                   .note = note_of(library)};
   return rondo_versioned_write("rondo_library_info", &info, out_info, sizeof info);
 }

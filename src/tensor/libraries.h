@@ -41,6 +41,7 @@ struct rondo_library {
   pthread_mutex_t search;
   atomic_int state; /* 0: nobody asked for it yet */
   rondo_dylib file;
+  const char *note;                       /* of one that is used: what its users should know; NULL: nothing */
   bool is_faulty;                         /* accept met what should not be: said as a warning */
   char reason[RONDO_ERROR_MESSAGE_BYTES]; /* why it is not used; "" when it is */
 };

@@ -119,12 +119,14 @@ static void write_library(const rondo_library_info *info, json *out) {
     json_text(out, "path", info->path);
   else
     json_text(out, "reason", info->reason);
+  if (info->note[0] != '\0') json_text(out, "note", info->note);
   json_end(out);
 }
 
 static void print_library(const rondo_library_info *info) {
   if (info->path)
-    printf("%-10s %s: %s\n", info->name, info->purpose, info->path);
+    printf("%-10s %s: %s%s%s%s\n", info->name, info->purpose, info->path, info->note[0] ? " (" : "", info->note,
+           info->note[0] ? ")" : "");
   else
     printf("%-10s not available for %s: %s\n", info->name, info->purpose, info->reason);
 }

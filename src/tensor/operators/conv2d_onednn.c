@@ -361,10 +361,10 @@ static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv2d_s
 
 static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
   RONDO_TRY(allocate_parts(c));
-  const int threads = rondo_onednn_begin(); /* a way is chosen for so many */
+  const rondo_onednn_use use = rondo_onednn_begin(); /* a way is chosen for so many */
   *out_code = make_primitives(c);
   if (*out_code == ONEDNN_OK) *out_code = make_parts(c);
-  rondo_onednn_end(threads);
+  rondo_onednn_end(use);
   if (*out_code == ONEDNN_NO_MEMORY)
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "oneDNN has no memory for a convolution");
   return RONDO_OK;
@@ -461,7 +461,7 @@ static void arrange_weights(rondo_blocks blocks, void *const *args) {
   rondo_onednn_convolution *c = RONDO_ARG(rondo_onednn_convolution *, 0);
   float *weights = RONDO_ARG(float *, 1);
   unsigned char *workspace = RONDO_ARG(unsigned char *, 2);
-  const int threads = rondo_onednn_begin();
+  const rondo_onednn_use use = rondo_onednn_begin();
   for (size_t slice = blocks.first; slice < blocks.last; slice++) {
     part *arranger = &c->arrangers[slice], *first = &c->parts[slice * c->image_parts];
     unsigned char *to = workspace + c->operands[WEIGHT].at + slice * c->operands[WEIGHT].bytes;
@@ -472,7 +472,7 @@ static void arrange_weights(rondo_blocks blocks, void *const *args) {
     arranger->is_ready =
         is_ready && put(&arranger->wanted[WEIGHT], to) && reorder(c, arranger, WEIGHT, slot + c->scratch_at);
   }
-  rondo_onednn_end(threads);
+  rondo_onednn_end(use);
 }
 
 /* Where the operands of a call lie. */
@@ -544,7 +544,7 @@ static call call_of(const rondo_onednn_convolution *c, size_t index, size_t imag
 /* args: the convolution, x, weight, y, bias, workspace. A block is a part. */
 static void run_parts(rondo_blocks blocks, void *const *args) {
   rondo_onednn_convolution *c = RONDO_ARG(rondo_onednn_convolution *, 0);
-  const int threads = rondo_onednn_begin();
+  const rondo_onednn_use use = rondo_onednn_begin();
   for (size_t index = blocks.first; index < blocks.last; index++) {
     const size_t first = index % c->image_parts * c->part_images, last = first + c->part_images;
     const bool is_ready = !shares_weights(c) || c->arrangers[index / c->image_parts].is_ready;
@@ -553,7 +553,7 @@ static void run_parts(rondo_blocks blocks, void *const *args) {
       if (!is_ready || !run_library(c, &c->parts[index], &made)) run_own(c, &made);
     }
   }
-  rondo_onednn_end(threads);
+  rondo_onednn_end(use);
 }
 
 /* args: the convolution, workspace, dweight. */

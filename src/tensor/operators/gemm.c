@@ -22,9 +22,10 @@ typedef void (*set_threads_function)(int threads);
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANSPOSE = 111, CBLAS_TRANSPOSE = 112 };
 
 /* Multiplications from which oneDNN is the quicker one: OpenBLAS has kernels for small products that arrange nothing
- * beforehand, but not for a b that is stored transposed. */
+ * beforehand, but not for a b that is stored transposed; and for oneDNN signals are blocked, which takes half a
+ * microsecond (gemm_onednn.h). */
 #define ONEDNN_LEAST 524288.0
-#define ONEDNN_LEAST_TRANSPOSED 32768.0
+#define ONEDNN_LEAST_TRANSPOSED 131072.0
 
 typedef struct cblas_api {
   cblas_sgemm_function sgemm;

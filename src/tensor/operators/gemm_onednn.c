@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "tensor/libraries.h"
 
 /* oneDNN's C interface (oneapi/dnnl/dnnl.h). */
@@ -34,6 +35,7 @@ typedef struct products_api {
 static products_api api;
 static get_threads_function get_threads; /* NULL: the library has no threads */
 static set_threads_function set_threads;
+static bool moves_stack; /* away from the thread's stack: see the header */
 
 static bool find(const rondo_dylib *file, const char *name, void *function) {
   void *symbol = rondo_dylib_symbol(file, name);
@@ -41,7 +43,21 @@ static bool find(const rondo_dylib *file, const char *name, void *function) {
   return symbol != NULL;
 }
 
+static bool is_before(const onednn_version *v, int major, int minor, int patch) {
+  if (v->major != major) return v->major < major;
+  return v->minor != minor ? v->minor < minor : v->patch < patch;
+}
+
+static void check_stack(void) {
+#ifdef __x86_64__
+  moves_stack = is_before(api.version(), 3, 11, 2);
+#endif
+  rondo_onednn_library.note =
+      moves_stack ? "releases before 3.11.2 use the stack pointer for other things: signals wait during its calls" : "";
+}
+
 static const char *check_threads(const rondo_dylib *file) {
+  check_stack();
   const unsigned runtime = api.version()->cpu_runtime;
   get_threads = NULL;
   if (runtime == RUNTIME_SEQUENTIAL) return NULL;
@@ -78,21 +94,23 @@ rondo_library rondo_onednn_library = {.name = "oneDNN",
 
 int rondo_onednn_major(void) { return api.version()->major; }
 
-int rondo_onednn_begin(void) {
-  const int threads = get_threads == NULL ? 1 : get_threads();
-  if (threads != 1) set_threads(1);
-  return threads;
+rondo_onednn_use rondo_onednn_begin(void) {
+  const rondo_onednn_use use = {.threads = get_threads == NULL ? 1 : get_threads(),
+                                .signals = moves_stack ? rondo_signals_block() : 0};
+  if (use.threads != 1) set_threads(1);
+  return use;
 }
 
-void rondo_onednn_end(int threads) {
-  if (threads != 1) set_threads(threads);
+void rondo_onednn_end(rondo_onednn_use use) {
+  if (use.threads != 1) set_threads(use.threads);
+  if (moves_stack) rondo_signals_restore(use.signals);
 }
 
 bool rondo_onednn_run(const rondo_gemm *g) {
-  const int threads = rondo_onednn_begin();
+  const rondo_onednn_use use = rondo_onednn_begin();
   const int status = api.sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', (int64_t)g->m, (int64_t)g->n,
                                (int64_t)g->k, 1.0f, g->a, (int64_t)g->a_stride, g->b, (int64_t)g->b_stride,
                                g->accumulate ? 1.0f : 0.0f, g->c, (int64_t)g->c_stride);
-  rondo_onednn_end(threads);
+  rondo_onednn_end(use);
   return status == SUCCESS;
 }

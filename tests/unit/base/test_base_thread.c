@@ -178,8 +178,45 @@ static void test_the_clock_goes_forward(void **state) {
   assert_true(rondo_clock_ns() - last >= 2 * MILLISECOND);
 }
 
+static atomic_int handled;
+
+static void note(int number) { atomic_store(&handled, number); }
+
+static void test_blocked_signals_wait_but_for_faults(void **state) {
+  const int sent[] = {SIGTERM, SIGUSR1, SIGPROF, SIGTRAP, SIGRTMIN, SIGRTMAX};
+  const struct sigaction action = {.sa_handler = note};
+  (void)state;
+  for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
+    struct sigaction before;
+    atomic_store(&handled, 0);
+    assert_int_equal(sigaction(sent[i], &action, &before), 0);
+    const uint64_t outer = rondo_signals_block(), inner = rondo_signals_block();
+    assert_int_equal(raise(sent[i]), 0);
+    rondo_signals_restore(inner);
+    assert_int_equal(atomic_load(&handled), 0);
+    rondo_signals_restore(outer);
+    assert_int_equal(atomic_load(&handled), sent[i]);
+    assert_int_equal(sigaction(sent[i], &before, NULL), 0);
+  }
+}
+
+/* The C library keeps its own signals, 32 and 33, out of the sets of pthread_sigmask: the kernel tells of them. */
+static void test_signals_of_the_c_library_are_blocked(void **state) {
+  const uint64_t own = UINT64_C(3) << 31, faults = UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1);
+  (void)state;
+  const uint64_t before = rondo_signals_block(), during = rondo_signals_block();
+  rondo_signals_restore(before);
+  assert_true((during & own) == own);
+  assert_true((during & faults) == (before & faults));
+  const uint64_t after = rondo_signals_block();
+  rondo_signals_restore(after);
+  assert_true(after == before);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_blocked_signals_wait_but_for_faults),
+      cmocka_unit_test(test_signals_of_the_c_library_are_blocked),
       cmocka_unit_test(test_a_thread_has_its_name_and_blocks_signals),
       cmocka_unit_test(test_binding_to_each_processor),
       cmocka_unit_test(test_processors_are_what_the_process_may_use),
