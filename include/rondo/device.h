@@ -20,8 +20,11 @@
  *   comparison: nothing else should use it during such a launch. Other streams' work waits meanwhile.
  * Programs see the same results as on `cpu`, more memory held, and addresses of graph memory that are not given out
  * twice (rondo_device_info.guarded). Faults are seen by handlers of SIGSEGV and SIGBUS, which are installed while such
- * a device is open and pass on what is not theirs; a handler that is installed later stands in front until the
- * device runs its next work. AddressSanitizer must allow that: handle_segv=1:handle_sigbus=1 in ASAN_OPTIONS.
+ * a device is open. What is not theirs goes to the handler that was there before: outside of the device's work, the
+ * system calls that one with its flags and its mask, and it may leave by siglongjmp; inside, this handler calls it, on
+ * the same stack. From then on, and when a handler is installed later, that one stands in front until the device runs
+ * its next work. Threads that run work get an alternate signal stack if they have none. AddressSanitizer must allow
+ * that: handle_segv=1:handle_sigbus=1 in ASAN_OPTIONS.
  *
  * `cuda:N` is GPU N of the CUDA driver, 12.4 (550) or newer, which is loaded by name when a device is first asked for:
  * RONDO_CUDA_LIBRARY, else libcuda.so.1. Without it, or without a GPU, opening fails with UNAVAILABLE and the reason.

@@ -423,6 +423,94 @@ static void test_handlers_of_the_program_keep_working(void **state) {
   assert_int_equal(munmap(guarded_page, BYTES), 0);
 }
 
+static sigjmp_buf back;
+static volatile sig_atomic_t mask_was_honoured;
+
+static void jump_back(int number) {
+  sigset_t now;
+  sigemptyset(&now);
+  (void)pthread_sigmask(SIG_SETMASK, NULL, &now);
+  mask_was_honoured = sigismember(&now, SIGUSR2) == 1 && sigismember(&now, number) == 1;
+  handled++;
+  siglongjmp(back, 1);
+}
+
+/* A program that recovers from its faults by a jump gets every one of them, with its mask, as without the device. */
+static void test_a_handler_may_jump_each_time(void **state) {
+  test_fixture *t = *state;
+  struct sigaction own = {.sa_handler = jump_back}, before;
+  sigemptyset(&own.sa_mask);
+  sigaddset(&own.sa_mask, SIGUSR2);
+  unsigned char *page = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_true(page != MAP_FAILED);
+  assert_int_equal(sigaction(SIGSEGV, &own, &before), 0);
+  void *gone = fresh(t, BYTES, "gone");
+  assert_ok(rondo_free(t->device, gone));
+  handled = 0;
+  for (int i = 0; i < 6; i++) {
+    if (i % 2 == 0) { /* the device's own faults are found in between */
+      poke_on(t, t->stream, gone, 0, 1);
+      assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "'gone'");
+    }
+    mask_was_honoured = 0;
+    if (sigsetjmp(back, 1) == 0) *(volatile unsigned char *)page = 1;
+    assert_int_equal(handled, i + 1);
+    assert_true(mask_was_honoured);
+  }
+  assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+  assert_int_equal(munmap(page, BYTES), 0);
+}
+
+/* A signal that was sent and that the program ignores stays ignored. */
+static void test_an_ignored_signal_stays_ignored(void **state) {
+  test_fixture *t = *state;
+  const struct sigaction ignored = {.sa_handler = SIG_IGN};
+  struct sigaction before;
+  assert_int_equal(sigaction(SIGSEGV, &ignored, &before), 0);
+  void *mine = fresh(t, 256, "mine");
+  poke_on(t, t->stream, mine, 0, 1); /* the device's handler is in front */
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(raise(SIGSEGV), 0);
+  assert_int_equal(raise(SIGSEGV), 0);
+  assert_ok(rondo_free(t->device, mine));
+  assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+static volatile sig_atomic_t on_other_stack;
+static char other_stack[1 << 16];
+
+static void look_at_stack(int number) {
+  const char here = (char)number, *at = &here;
+  on_other_stack = at >= other_stack && at < other_stack + sizeof other_stack;
+  handled++;
+}
+
+/* The alternate stack is for handlers that ask for it; SA_RESETHAND is for once. */
+static void test_flags_of_handlers_are_honoured(void **state) {
+  test_fixture *t = *state;
+  const stack_t mine = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+  stack_t stack_before;
+  struct sigaction own = {.sa_handler = look_at_stack}, before, now;
+  assert_int_equal(sigaltstack(&mine, &stack_before), 0);
+  assert_int_equal(sigaction(SIGSEGV, NULL, &before), 0);
+  for (int asks = 0; asks < 2; asks++) {
+    own.sa_flags = asks ? SA_ONSTACK | (int)SA_RESETHAND : 0;
+    assert_int_equal(sigaction(SIGSEGV, &own, NULL), 0);
+    void *words = fresh(t, 256, "words");
+    poke_on(t, t->stream, words, 0, 1);
+    assert_ok(rondo_stream_synchronize(t->stream));
+    handled = 0;
+    assert_int_equal(raise(SIGSEGV), 0);
+    assert_int_equal(handled, 1);
+    assert_int_equal(on_other_stack, asks);
+    assert_ok(rondo_free(t->device, words));
+  }
+  assert_int_equal(sigaction(SIGSEGV, NULL, &now), 0);
+  assert_true(now.sa_handler == SIG_DFL);
+  assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+  assert_int_equal(sigaltstack(&stack_before, NULL), 0);
+}
+
 /* With the last checking device the handler goes, and what was there before is there again. */
 static void test_the_handler_goes_with_the_last_device(void **state) {
   (void)state;
@@ -489,6 +577,9 @@ int main(void) {
       test_case(test_fresh_memory_is_poisoned),
       test_case(test_devices_are_checked_each_for_itself),
       test_case(test_handlers_of_the_program_keep_working),
+      test_case(test_a_handler_may_jump_each_time),
+      test_case(test_an_ignored_signal_stays_ignored),
+      test_case(test_flags_of_handlers_are_honoured),
       cmocka_unit_test(test_the_handler_goes_with_the_last_device),
       test_case(test_too_many_allocations_are_refused),
   };

@@ -106,6 +106,7 @@ typedef struct check_run {
   const check_work *work;
   uint32_t count;
   uint32_t retries;
+  uint32_t passing; /* handlers that a signal was passed on to and that came back to this one */
   const void *retried;
   check_fault faults[CHECK_FAULTS]; /* the first of `count` */
 } check_run;
