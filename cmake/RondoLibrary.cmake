@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The library: one object library a layer, and from the same objects librondo.so and librondo.a.
+# The library: one object library a layer, and from the same objects librondo.so, librondo.a and, for tests, the archive
+# rondo_internal, whose internal names can be linked to.
 
 # From the bottom up; see scripts/check-layers for who may include whom.
 set(RONDO_LAYERS base graph plan device device/cpu device/cuda memory exec exec/collective tree tensor tensor/operators
@@ -47,10 +48,29 @@ foreach(layer IN LISTS RONDO_LAYERS)
 endforeach()
 
 add_library(rondo SHARED ${rondo_objects})
-add_library(rondo_static STATIC ${rondo_objects})
-foreach(target IN ITEMS rondo rondo_static)
-  add_library(rondo::${target} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME rondo LINKER_LANGUAGE C)
+target_link_libraries(rondo PRIVATE $<BUILD_INTERFACE:rondo_settings>)
+add_library(rondo_internal STATIC EXCLUDE_FROM_ALL ${rondo_objects})
+
+# librondo.a is one object in which all but the public names are local, so that no internal name meets one of the
+# program's. Objects of sanitizers and of coverage stay as they are.
+set(rondo_static_objects ${rondo_objects})
+if(NOT RONDO_SANITIZE AND NOT RONDO_BUILD_FUZZ AND NOT RONDO_COVERAGE)
+  set(rondo_static_objects "${PROJECT_BINARY_DIR}/rondo_static.o")
+  add_custom_command(
+    OUTPUT "${rondo_static_objects}"
+    COMMAND "${CMAKE_C_COMPILER}" -r -nostdlib -o "${rondo_static_objects}"
+            -Wl,--whole-archive "$<TARGET_FILE:rondo_internal>" -Wl,--no-whole-archive
+    COMMAND "${CMAKE_OBJCOPY}" --localize-hidden "${rondo_static_objects}"
+    DEPENDS rondo_internal
+    COMMENT "Joining the objects of librondo.a" VERBATIM)
+  set_source_files_properties("${rondo_static_objects}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+endif()
+add_library(rondo_static STATIC ${rondo_static_objects})
+add_library(rondo::rondo ALIAS rondo)
+add_library(rondo::rondo_static ALIAS rondo_static)
+set_target_properties(rondo rondo_static PROPERTIES OUTPUT_NAME rondo)
+foreach(target IN ITEMS rondo rondo_static rondo_internal)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
   target_compile_features(${target} INTERFACE c_std_99)
   target_include_directories(${target} INTERFACE
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")

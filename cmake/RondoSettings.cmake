@@ -15,6 +15,24 @@ target_compile_options(rondo_settings INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>  # the same bits whether a processor has fused multiply-adds or not
   $<$<BOOL:${RONDO_WERROR}>:-Werror>)
 
+# What Debian hardens its packages with, in optimised builds: overflows of the stack and of known buffers end the process,
+# jumps go to marked places only, and tables of addresses are read-only once the program is loaded.
+if(RONDO_HARDENING AND NOT RONDO_SANITIZE AND NOT RONDO_COVERAGE AND NOT RONDO_BUILD_FUZZ)
+  include(CheckCCompilerFlag)
+  set(hardening -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  foreach(flag IN ITEMS -fstack-protector-strong -fstack-clash-protection -fcf-protection -mbranch-protection=standard)
+    string(MAKE_C_IDENTIFIER "RONDO_HAS${flag}" has)
+    check_c_compiler_flag("-Werror ${flag}" ${has})  # each processor has one of the last two
+    if(${has})
+      list(APPEND hardening ${flag})
+    endif()
+  endforeach()
+  target_compile_options(rondo_settings INTERFACE "$<$<NOT:$<CONFIG:Debug>>:${hardening}>")
+  target_link_options(rondo_settings INTERFACE "LINKER:-z,relro" "LINKER:-z,now")
+  include(CheckPIESupported)
+  check_pie_supported(LANGUAGES C)
+endif()
+
 if(RONDO_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   # Instrumented code makes gcc see these where there are none (its manual, at -fsanitize); other builds look for them.
   target_compile_options(rondo_settings INTERFACE -Wno-maybe-uninitialized)

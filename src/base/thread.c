@@ -106,7 +106,7 @@ bool rondo_thread_bind(rondo_thread thread, int processor) {
 
 uint64_t rondo_thread_id(void) {
   static _Atomic uint64_t given = 0;
-  static _Thread_local uint64_t id __attribute__((tls_model("initial-exec"))) = 0; /* asked at each call of a tree */
+  static _Thread_local uint64_t id = 0;
   if (id == 0) id = atomic_fetch_add_explicit(&given, 1, memory_order_relaxed) + 1;
   return id;
 }

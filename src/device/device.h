@@ -41,7 +41,7 @@ bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner)
 
 /* How many works this thread has queued on streams, of all devices: kernels, copies, fills, host functions, and calls
  * of libraries that queue. */
-extern _Thread_local uint64_t rondo_works_queued __attribute__((tls_model("initial-exec")));
+extern _Thread_local uint64_t rondo_works_queued;
 
 /* Whether the device takes work that libraries of its driver's queue; and making their calls (rondo_device_ops). */
 static inline bool rondo_device_takes_libraries(const rondo_device *device) {
@@ -71,9 +71,8 @@ RONDO_MUST_USE rondo_status rondo_captured_keep(rondo_captured *captured, void *
 /* For drivers: what was captured is gone. */
 void rondo_captured_let_go(rondo_captured *captured);
 
-/* How many host functions run on this thread, one inside the other. Asked at each launch: found by an offset that is
- * known when the library is loaded, not by a call. */
-extern _Thread_local unsigned rondo_callback_depth __attribute__((tls_model("initial-exec")));
+/* How many host functions run on this thread, one inside the other. */
+extern _Thread_local unsigned rondo_callback_depth;
 
 /* True while a host function of any device runs on this thread: calls of the API are refused then (IN_CALLBACK). */
 static inline bool rondo_in_callback(void) { return rondo_callback_depth > 0; }
