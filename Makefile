@@ -72,7 +72,6 @@ check-source: build
 	scripts/check-headers
 	scripts/check-abi
 	scripts/check-symbols build/release/librondo.so
-	cmake --build build/release -j $(JOBS) --target rondo_static rondo_tool
 	scripts/check-hardening build/release
 
 asan tsan:
