@@ -58,16 +58,17 @@ rondo_product *rondo_emit_product(const rondo_emitter *emitter);
 rondo_convolution *rondo_emit_convolution(const rondo_emitter *emitter); /* likewise */
 void *rondo_emit_object(const rondo_emitter *emitter);                   /* what it kept (rondo_resources_add_object) */
 
-/* Where the operation's kernels say that an index is not in 0 .. bound - 1 (rondo_check_index): three arguments of the
+/* Where the operation's kernels say that an index is not in 0 .. bound - 1 (rondo_check_index): four arguments of the
  * kernel, RONDO_CHECK_ARGUMENTS, whose parameters are RONDO_CHECK_PARAMETERS. It makes the run fail: the host looks at
  * the cell when it waits, and updates look at the mark (tensor/index_check.h). `input` is the operation's input that
  * holds the indices. At most one an operation. */
 typedef struct rondo_check_memory {
   void *cell;
   void *run, *mark; /* of the gate; NULL: there is none */
+  void *begun;      /* where the number of the run goes; NULL: another kernel writes it */
 } rondo_check_memory;
-#define RONDO_CHECK_PARAMETERS RONDO_UPDATES, RONDO_READS, RONDO_UPDATES
-#define RONDO_CHECK_ARGUMENTS(memory) &(memory).cell, &(memory).run, &(memory).mark
+#define RONDO_CHECK_PARAMETERS RONDO_UPDATES, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES
+#define RONDO_CHECK_ARGUMENTS(memory) &(memory).cell, &(memory).run, &(memory).mark, &(memory).begun
 RONDO_MUST_USE rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound,
                                                    rondo_check_memory *out);
 

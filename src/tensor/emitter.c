@@ -123,10 +123,10 @@ static size_t operation_bytes_at(const rondo_emitter *emitter, const rondo_opera
 /* 0 when the address is none of index checks'. An operation that checks has a mark, another one reads all of them. */
 static size_t check_bytes_at(const rondo_emitter *emitter, const void *address) {
   const rondo_update_gate *gate = emitter->compiled->gate;
-  if (address == emitter->check.cell || (gate != NULL && address == &gate->run)) return sizeof(uint64_t);
-  if (address == emitter->check.mark) return sizeof(rondo_check_mark);
-  if (gate == NULL || address != gate->marks) return 0;
-  return emitter->layout->check_count * sizeof(rondo_check_mark);
+  const rondo_check_memory *check = &emitter->check;
+  if (address == check->cell || address == check->mark || address == check->begun) return sizeof(uint64_t);
+  if (gate != NULL && address == &gate->run) return sizeof(uint64_t);
+  return gate != NULL && address == &gate->begun ? emitter->compiled->gate_bytes - sizeof gate->run : 0;
 }
 
 /* 0 when the address is none of the current operations'. */
@@ -214,7 +214,8 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
   const size_t number = emitter->compiled->checks.items.count;
   *out = (rondo_check_memory){.cell = NULL};
   RONDO_TRY(rondo_index_checks_add(&emitter->compiled->checks, &check, &out->cell));
-  if (gate != NULL) *out = (rondo_check_memory){out->cell, &gate->run, &gate->marks[number]};
+  if (gate != NULL)
+    *out = (rondo_check_memory){out->cell, &gate->run, &gate->failed[number], number == 0 ? &gate->begun : NULL};
   emitter->check = *out;
   return RONDO_OK;
 }
@@ -226,7 +227,7 @@ rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
   if (gate == NULL) return (rondo_gate_memory){.count = 0};
   const bool is_first = !emitter->has_next;
   emitter->has_next = true;
-  return (rondo_gate_memory){(uint32_t)emitter->layout->check_count, gate->marks, is_first ? &gate->run : NULL};
+  return (rondo_gate_memory){(uint32_t)emitter->layout->check_count, &gate->begun, is_first ? &gate->run : NULL};
 }
 
 static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status) {

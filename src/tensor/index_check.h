@@ -15,8 +15,8 @@
  * Updates cannot wait for the host, so kernels that check leave a mark in device memory as well: the gate, which a
  * program has if it has both checks and updates. Updates come behind all checks (tensor/order.c), read the marks, and
  * do nothing if one says that this run failed. Runs have numbers, so nothing has to be reset between them and no kernel
- * or copy is added: a check copies the run's number into its mark and writes the number plus one beside it if it fails;
- * one of the updates sets the number of the next run.
+ * or copy is added: a check that fails writes the number plus one; the first check copies the number to where updates
+ * read it, and the first update sets the number of the next run.
  */
 #ifndef RONDO_TENSOR_INDEX_CHECK_H
 #define RONDO_TENSOR_INDEX_CHECK_H
@@ -34,17 +34,12 @@ typedef struct rondo_index_check {
   bool is_wide;      /* indices of 64 bits, of which the cell holds the nearest of 32 */
 } rondo_index_check;
 
-/* What one check leaves in the gate. */
-typedef struct rondo_check_mark {
-  uint64_t run;    /* the number of the run that it checked last */
-  uint64_t failed; /* the number plus one of the last run in which it failed; 0: none */
-} rondo_check_mark;
-
-/* In device memory; zeroed before the first run. */
+/* In device memory; zeroed before the first run. Updates read it from `begun` on. Checks that find nothing write
+ * nothing there, as several run side by side. */
 typedef struct rondo_update_gate {
-  uint64_t run; /* the number of the run that is next, or under way until one of its updates has begun */
-  uint64_t unused;
-  rondo_check_mark marks[]; /* one a check */
+  uint64_t run;      /* the number of the run that is next, or under way until one of its updates has begun */
+  uint64_t begun;    /* the number of the run that is under way, once the first check has begun */
+  uint64_t failed[]; /* one a check: the number plus one of the last run in which it failed; 0: none */
 } rondo_update_gate;
 
 typedef struct rondo_index_checks {

@@ -66,7 +66,7 @@ static rondo_status place_gate(const rondo_program *program, rondo_layout *layou
     has_updates = has_updates || row->updates != 0;
   }
   if (layout->check_count == 0 || !has_updates) return RONDO_OK;
-  layout->gate_bytes = sizeof(rondo_update_gate) + layout->check_count * sizeof(rondo_check_mark);
+  layout->gate_bytes = sizeof(rondo_update_gate) + layout->check_count * sizeof(uint64_t);
   return append(program, layout->gate_bytes, &layout->own_bytes, &layout->gate_offset);
 }
 

@@ -24,8 +24,7 @@ __device__ inline long long index_at(const void *indices, unsigned is_wide, size
 
 __device__ inline bool is_index(long long index, size_t bound) { return index >= 0 && (u64)index < bound; }
 
-/* As rondo_index_cell in kernel_support.h: three parameters of a kernel, CHECK, which begins with
- * begin_check(TO_CHECK).
+/* As rondo_index_cell in kernel_support.h: four parameters of a kernel, CHECK, which begins with begin_check(TO_CHECK).
  */
 struct index_cell {
   u64 *cell;
@@ -33,12 +32,12 @@ struct index_cell {
   u64 *mark;
 };
 
-#define CHECK u64 *cell, const u64 *run, u64 *mark
-#define TO_CHECK cell, run, mark
+#define CHECK u64 *cell, const u64 *run, u64 *mark, u64 *begun
+#define TO_CHECK cell, run, mark, begun
 
 __device__ inline index_cell begin_check(CHECK) {
   const index_cell to = {cell, run, mark};
-  if (mark != 0 && blockIdx.x == 0 && threadIdx.x == 0) mark[0] = *run;
+  if (begun != 0 && blockIdx.x == 0 && threadIdx.x == 0) *begun = *run;
   return to;
 }
 
@@ -47,7 +46,7 @@ __device__ inline index_cell begin_check(CHECK) {
 __device__ inline bool check_index(const index_cell &to, size_t position, long long index, size_t bound) {
   if (is_index(index, bound)) return true;
   u64 *const cell = to.cell;
-  if (to.mark != 0) to.mark[1] = *to.run + 1;
+  if (to.mark != 0) *to.mark = *to.run + 1;
   const int told = index < -0x7fffffffll - 1 ? -0x7fffffff - 1 : index > 0x7fffffffll ? 0x7fffffff : (int)index;
   const u64 place = position < 0xfffffffeu ? position + 1 : 0xffffffffu;
   const u64 mine = place << 32 | (unsigned)told;
@@ -62,12 +61,12 @@ __device__ inline bool check_index(const index_cell &to, size_t position, long l
 
 /* As rondo_may_update in kernel_support.h: three parameters of an update, GATE, which begins with may_update(TO_GATE).
  */
-#define GATE unsigned marks, const u64 *mark, u64 *next_run
-#define TO_GATE marks, mark, next_run
+#define GATE unsigned checks, const u64 *marks, u64 *next_run
+#define TO_GATE checks, marks, next_run
 
 __device__ inline bool may_update(GATE) {
   bool has_failed = false;
-  for (unsigned i = 0; i < marks; i++) has_failed = has_failed || mark[2 * i + 1] == mark[2 * i] + 1;
-  if (next_run != 0 && blockIdx.x == 0 && threadIdx.x == 0) *next_run = mark[0] + 1;
+  for (unsigned i = 1; i <= checks; i++) has_failed |= marks[i] == marks[0] + 1;
+  if (next_run != 0 && blockIdx.x == 0 && threadIdx.x == 0) *next_run = marks[0] + 1;
   return !has_failed;
 }

@@ -66,14 +66,15 @@ static inline int64_t rondo_index_at(const void *indices, uint32_t is_wide, size
 typedef struct rondo_index_cell {
   _Atomic uint64_t *cell;
   const uint64_t *run;
-  _Atomic uint64_t *mark; /* a rondo_check_mark; NULL: no update looks at it */
+  _Atomic uint64_t *mark; /* NULL: no update looks at it */
 } rondo_index_cell;
 
 /* From the arguments of rondo_check_memory on; each call of a kernel's function begins with it. */
 static inline rondo_index_cell rondo_begin_check(rondo_blocks blocks, void *const *args) {
   const rondo_index_cell to = {RONDO_ARG(_Atomic uint64_t *, 0), RONDO_ARG(const uint64_t *, 1),
                                RONDO_ARG(_Atomic uint64_t *, 2)};
-  if (to.mark != NULL && blocks.first == 0) atomic_store_explicit(&to.mark[0], *to.run, memory_order_relaxed);
+  uint64_t *begun = RONDO_ARG(uint64_t *, 3);
+  if (begun != NULL && blocks.first == 0) *begun = *to.run;
   return to;
 }
 
@@ -83,7 +84,7 @@ static inline rondo_index_cell rondo_begin_check(rondo_blocks blocks, void *cons
 static inline bool rondo_check_index(rondo_index_cell to, size_t position, int64_t index, size_t bound) {
   if (index >= 0 && (uint64_t)index < bound) return true;
   _Atomic uint64_t *const cell = to.cell;
-  if (to.mark != NULL) atomic_store_explicit(&to.mark[1], *to.run + 1, memory_order_relaxed);
+  if (to.mark != NULL) atomic_store_explicit(to.mark, *to.run + 1, memory_order_relaxed);
   const int32_t told = (int32_t)(index < INT32_MIN ? INT32_MIN : index > INT32_MAX ? INT32_MAX : index);
   const uint64_t place = position < UINT32_MAX - 1 ? position + 1 : UINT32_MAX;
   const uint64_t mine = place << 32 | (uint32_t)told;
@@ -98,11 +99,11 @@ static inline bool rondo_check_index(rondo_index_cell to, size_t position, int64
  * of an update's function begins with it. */
 static inline bool rondo_may_update(rondo_blocks blocks, void *const *args) {
   const uint32_t count = RONDO_ARG(uint32_t, 0);
-  const rondo_check_mark *marks = RONDO_ARG(const rondo_check_mark *, 1);
+  const uint64_t *marks = RONDO_ARG(const uint64_t *, 1); /* the run's number, and what each check says */
   uint64_t *next = RONDO_ARG(uint64_t *, 2);
   bool has_failed = false;
-  for (uint32_t i = 0; i < count; i++) has_failed = has_failed || marks[i].failed == marks[i].run + 1;
-  if (next != NULL && blocks.first == 0) *next = marks[0].run + 1;
+  for (uint32_t i = 1; i <= count; i++) has_failed |= marks[i] == marks[0] + 1;
+  if (next != NULL && blocks.first == 0) *next = marks[0] + 1;
   return !has_failed;
 }
 
