@@ -340,9 +340,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
  *              all.
  *   concat:    2 to 8 values put together along a dimension; their other sizes are the same.
  *   stack:     2 to 8 values of one shape as slices of a new dimension.
- *   split:     into 2 to 8 values along a dimension, of the lengths given, which add up to its size. */
+ *   split:     into 2 to 8 values along a dimension, of the lengths given, which add up to its size.
+ *   stop_gradient: the value itself; gradients do not pass through it, as if it were an input. No copy. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
                                                        size_t rank, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_stop_gradient(rondo_program *program, rondo_value value,
+                                                             rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_permute(rondo_program *program, rondo_value value, const size_t *order,
                                                        rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_transpose(rondo_program *program, rondo_value value, size_t a, size_t b,

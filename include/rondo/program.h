@@ -76,6 +76,21 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_input(rondo_program *program
                                                           const size_t *shape, size_t rank, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_state(rondo_program *program, const char *name, rondo_type type,
                                                           const size_t *shape, size_t rank, rondo_value *out_value);
+
+/* A state with options: a frozen one is updated by no optimizer, such as a table of constants (the cosines of rotary
+ * positions) or weights that are not to be trained further. Other states of type F32 are trained where a loss depends
+ * on them. rondo_program_gradients gives gradients of both. options may be NULL. Errors as above; INVALID_ARGUMENT with
+ * BAD_OPTIONS. */
+typedef struct rondo_state_options {
+  uint32_t struct_size;
+  bool frozen;
+} rondo_state_options;
+#define RONDO_STATE_OPTIONS_INIT .struct_size = sizeof(rondo_state_options)
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_state_with(rondo_program *program, const char *name,
+                                                               rondo_type type, const size_t *shape, size_t rank,
+                                                               const rondo_state_options *options,
+                                                               rondo_value *out_value);
+
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_cell(rondo_program *program, const char *name, float initial,
                                                          rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_output(rondo_program *program, const char *name, rondo_value value);
@@ -165,6 +180,8 @@ typedef struct rondo_sgd_options {
   rondo_value momentum;                    /* the same, or no value for none */
   const rondo_gradient_options *gradients; /* may be NULL */
   const rondo_rate_options *schedule;      /* the rate is computed on the device; NULL: it is learning_rate */
+  const rondo_value *states; /* to train, state_count of them, in any order; read during the call. NULL: */
+  size_t state_count;        /* ... all F32 states that are not frozen and that the loss depends on */
 } rondo_sgd_options;
 #define RONDO_SGD_OPTIONS_INIT .struct_size = sizeof(rondo_sgd_options)
 
@@ -176,19 +193,24 @@ typedef struct rondo_adam_options {
   uint32_t reserved;
   const rondo_gradient_options *gradients; /* may be NULL */
   const rondo_rate_options *schedule;      /* the rate is computed on the device; NULL: it is learning_rate */
+  const rondo_value *states;               /* as of rondo_sgd_options */
+  size_t state_count;
 } rondo_adam_options;
 #define RONDO_ADAM_OPTIONS_INIT .struct_size = sizeof(rondo_adam_options)
 
-/* Adds the gradients of `loss` for all F32 states that it depends on, and one update for each, so that a run of the
- * program is a whole training step (FW-4); a gradient needs no zeroing, for each run writes it anew. States to which no
- * gradient comes, such as the running statistics that a batch_norm of inference is given, are left as they are.
+/* Adds the gradients of `loss` for the states that the options list, or for all F32 states that it depends on and that
+ * are not frozen (rondo_state_options), and one update for each, so that a run of the program is a whole training step
+ * (FW-4); a gradient needs no zeroing, for each run writes it anew. Without a list, states to which no gradient comes
+ * are left as they are, such as the running statistics that a batch_norm of inference is given, or what is used behind
+ * rondo_op_stop_gradient alone. rondo_compiled_explain lists what is updated.
  * SGD: p -= rate g; with momentum (Polyak 1964) v = momentum v + g, p -= rate v, where v is the state
  * "<name>.momentum". Adam (Kingma and Ba 2015, algorithm 1, with bias correction) keeps its moments as states
  * "<name>.m", "<name>.v" and its step as the I32 state "adam.step", counted on the device. With a schedule, SGD counts
  * its updates in the I32 state "sgd.step"; the host writes nothing between runs, and updates that are left out
  * (overflow, accumulation) do not count (FW-5, RC-6). Errors as rondo_program_gradients; INVALID_ARGUMENT when the loss
  * has a gradient for no F32 state (NONE), when a rate or momentum is no F32 (TYPE) or no scalar (SHAPE), when there is
- * a rate and a schedule (BAD_OPTIONS) or neither (NULL_ARGUMENT), when a number is out of range (OUT_OF_RANGE),
+ * a rate and a schedule (BAD_OPTIONS) or neither (NULL_ARGUMENT), when a number is out of range (OUT_OF_RANGE), when an
+ * entry of the list is no state or not F32 (TYPE), has no gradient (NONE), is frozen (BAD_OPTIONS) or is there twice,
  * DUPLICATE_NAME when a state or output of these names is there; INVALID_STATE when the program has an optimizer
  * already. The program is then as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
@@ -446,13 +468,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *      "is_measured":true},
  *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}],
  *    "executor":{"used":false, "reason":"SLOWER", "expensive":3, "line_us":20.5, "executor_us":24.1},
- *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120}}
+ *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120},
+ *    "updates":[{"optimizer":"adam", "states":["w", "b"]}]}
  * The policy is "always", "never" or "where it pays"; the reason ASKED or NO_GAIN (rondo_unrecorded), null when it is
  * recorded; the message says it in words. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER) or "memory"
  * (they would need branch_bytes). Inputs are those that are not staged. The gain is null while it is not known. Advice
  * is of the kinds MEASURE, RECORD, LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null when
  * none was given; its reason is SLOWER, LINE or BUSY (rondo_unexecuted), null when it is used. The memory's are those
- * of rondo_compiled_info. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY. Thread-compatible. */
+ * of rondo_compiled_info. Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains, without
+ * its moments and counters; a text names eight at most. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY.
+ * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 

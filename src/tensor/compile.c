@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "tensor/emitter.h"
 #include "tensor/estimate.h"
+#include "tensor/operators.h"
 #include "tensor/record.h"
 #include "tensor/shape.h"
 #include "tensor/state_guard.h"
@@ -147,12 +148,26 @@ static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t outpu
   named->in_arena = false;
 }
 
+/* The first input of an optimizer's update is what it trains, the others are moments. */
+static const char *find_optimizer(const rondo_program *program, uint32_t value) {
+  if (!program->values.items[value].trained) return NULL;
+  for (size_t i = 0; i < program->operations.count; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    const rondo_operator *row = operation->row;
+    const bool trains =
+        row == &rondo_operator_adam || row == &rondo_operator_sgd || row == &rondo_operator_sgd_momentum;
+    if (trains && operation->inputs[0] == value) return row->name;
+  }
+  return NULL;
+}
+
 /* `output`: its number, if it is one. */
 static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output) {
   rondo_compiled *compiled = c->compiled;
   rondo_named_value named = {.kind = kind,
                              .shape = *rondo_program_shape(c->program, value),
                              .address = rondo_layout_address(&c->layout, compiled, value),
+                             .trained_by = kind == 's' ? find_optimizer(c->program, value) : NULL,
                              .in_arena = c->layout.places[value].block == RONDO_BLOCK_ARENA};
   link_staged(&compiled->feeds, value, output, &named);
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));

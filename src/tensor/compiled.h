@@ -40,6 +40,7 @@ typedef struct rondo_named_value {
   void *address;
   rondo_staged_input *input;   /* NULL: not staged; the address is the buffer's otherwise */
   rondo_staged_output *output; /* likewise */
+  const char *trained_by;      /* the operator that updates the state as an optimizer's; static; NULL: none */
   bool in_arena;
   bool is_lost; /* in the arena, which another program used since this was written or computed */
 } rondo_named_value;

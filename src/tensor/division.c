@@ -200,6 +200,7 @@ static rondo_status declare_value(divider *d, rondo_program *program, uint32_t v
   if (of->kind == RONDO_VALUE_CONSTANT) return rondo_program_constant(program, of->initial, &d->values[value]);
   RONDO_TRY(rondo_program_declare(program, of->kind, of->name, &of->shape, of->initial, &d->values[value]));
   program->values.items[d->values[value]].trained = of->trained;
+  program->values.items[d->values[value]].frozen = of->frozen;
   return RONDO_OK;
 }
 

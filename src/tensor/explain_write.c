@@ -3,6 +3,7 @@
  * (<rondo/program.h>).
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "device/device.h"
 #include "tensor/explain.h"
@@ -133,11 +134,50 @@ static void put_executor(const rondo_explanation *e, rondo_text *out) {
   rondo_text_add(out, "\n");
 }
 
+/* Updates: a run of states in the list of values for each optimizer; states come first. The state at or behind `from`
+ * that an optimizer trains, by this name or, for NULL, by any; the number of values: none. */
+static size_t find_trained(const rondo_compiled *compiled, size_t from, const char *optimizer) {
+  for (; from < compiled->values.count; from++) {
+    const char *by = compiled->values.items[from].trained_by;
+    if (by != NULL && (optimizer == NULL || strcmp(by, optimizer) == 0)) return from;
+  }
+  return from;
+}
+
+/* Whether no state before it is trained by the same. */
+static bool is_first_trained(const rondo_compiled *compiled, size_t index) {
+  return find_trained(compiled, 0, compiled->values.items[index].trained_by) == index;
+}
+
+enum { MOST_NAMED = 8 };
+
+static void put_updates_of(const rondo_compiled *compiled, size_t first, rondo_text *out) {
+  const char *optimizer = compiled->values.items[first].trained_by;
+  size_t count = 0, named = 0;
+  for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, optimizer)) count++;
+  put_label(out, "updates");
+  rondo_text_add(out, "%s: ", optimizer);
+  put_count(out, count, "state", "states");
+  for (size_t i = first; named < MOST_NAMED && i < compiled->values.count; named++) {
+    rondo_text_add(out, ", ");
+    put_name(out, compiled->values.items[i].name);
+    i = find_trained(compiled, i + 1, optimizer);
+  }
+  if (count > named) rondo_text_add(out, " and %zu more", count - named);
+  rondo_text_add(out, "\n");
+}
+
+static void put_updates(const rondo_compiled *compiled, rondo_text *out) {
+  for (size_t i = 0; (i = find_trained(compiled, i, NULL)) < compiled->values.count; i++)
+    if (is_first_trained(compiled, i)) put_updates_of(compiled, i, out);
+}
+
 void rondo_explanation_to_text(const rondo_explanation *e, rondo_text *out) {
   put_heading(e, out);
   put_recorded(e, out);
   put_memory(e, out);
   put_branches(e, out);
+  put_updates(e->compiled, out);
   put_unrecorded(e, out);
   put_executor(e, out);
   put_label(out, "gain");
@@ -237,6 +277,26 @@ static void put_memory_fields(const rondo_explanation *e, rondo_text *out) {
   rondo_json_object_end(out);
 }
 
+static void put_states(const rondo_compiled *compiled, size_t first, rondo_text *out) {
+  const char *optimizer = compiled->values.items[first].trained_by;
+  rondo_json_object_begin(out);
+  put_string(out, "optimizer", optimizer);
+  rondo_json_key(out, "states");
+  rondo_json_array_begin(out);
+  for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, optimizer))
+    rondo_json_string(out, compiled->values.items[i].name);
+  rondo_json_array_end(out);
+  rondo_json_object_end(out);
+}
+
+static void put_update_fields(const rondo_compiled *compiled, rondo_text *out) {
+  rondo_json_key(out, "updates");
+  rondo_json_array_begin(out);
+  for (size_t i = 0; (i = find_trained(compiled, i, NULL)) < compiled->values.count; i++)
+    if (is_first_trained(compiled, i)) put_states(compiled, i, out);
+  rondo_json_array_end(out);
+}
+
 void rondo_explanation_to_json(const rondo_explanation *e, rondo_text *out) {
   rondo_json_object_begin(out);
   put_number(out, "rondo_compiled", 1);
@@ -254,5 +314,6 @@ void rondo_explanation_to_json(const rondo_explanation *e, rondo_text *out) {
   rondo_json_array_end(out);
   put_execution(e, out);
   put_memory_fields(e, out);
+  put_update_fields(e->compiled, out);
   rondo_json_object_end(out);
 }

@@ -20,6 +20,7 @@ typedef struct walk {
 } walk;
 
 static bool any_input_depends(const walk *w, const rondo_operation *operation) {
+  if (operation->row->stops_gradients) return false;
   for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
     if (operation->inputs[i] != RONDO_NO_VALUE && w->depends[operation->inputs[i]]) return true;
   }

@@ -20,6 +20,7 @@
   ROW(gather_gradient)           \
   ROW(reshape)                   \
   ROW(permute)                   \
+  ROW(stop_gradient)             \
   ROW(slice)                     \
   ROW(slice_gradient)            \
   ROW(concat)                    \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Optimizers: the gradients of the loss for every F32 state that it depends on, and one update operator for each that
- * has one. All or nothing: a failure rolls the program back.
+ * Optimizers: the gradients of the loss for the states of a list, or for every F32 state that it depends on and that is
+ * not frozen, and one update operator for each that has one. All or nothing: a failure rolls the program back.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +17,8 @@
 typedef struct trainees {
   rondo_program *program;
   const char *call;
+  const rondo_value *list; /* NULL: all that can be trained */
+  size_t list_count;
   uint32_t *states;
   uint32_t *gradients;
   size_t count;
@@ -42,6 +44,69 @@ typedef struct optimizer {
   void *user;
 } optimizer;
 
+/* The list --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_entry(const trainees *t, size_t entry, uint32_t state, rondo_reason reason, const char *why) {
+  char text[RONDO_CALL_TEXT];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: states entry %zu is %s%s", t->call, entry,
+                    rondo_value_text(text, t->program, state), why);
+}
+
+static rondo_status check_entry(const trainees *t, size_t entry) {
+  char what[48];
+  uint32_t state = 0;
+  (void)snprintf(what, sizeof what, "states entry %zu", entry);
+  RONDO_TRY(rondo_program_resolve(t->program, t->list[entry], t->call, what, &state));
+  const rondo_program_value *value = &t->program->values.items[state];
+  if (value->kind != RONDO_VALUE_STATE)
+    return fail_entry(t, entry, state, RONDO_REASON_TYPE, ", which is no state: optimizers update states");
+  if (value->shape.type != RONDO_F32)
+    return fail_entry(t, entry, state, RONDO_REASON_TYPE,
+                      ", and optimizers update states of f32: keep one and cast it");
+  if (value->frozen)
+    return fail_entry(t, entry, state, RONDO_REASON_BAD_OPTIONS, ", which is frozen (rondo_state_options)");
+  for (size_t i = 0; i < entry; i++) {
+    char again[48];
+    (void)snprintf(again, sizeof again, ", which entry %zu is, too", i);
+    if (t->list[i].id == t->list[entry].id) return fail_entry(t, entry, state, RONDO_REASON_DUPLICATE_NAME, again);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_list(const trainees *t) {
+  if (t->list == NULL && t->list_count > 0) return rondo_require(t->call, "states", NULL);
+  if (t->list != NULL && t->list_count == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: states is an empty list: NULL stands for all states that can be trained", t->call);
+  for (size_t i = 0; i < t->list_count; i++) RONDO_TRY(check_entry(t, i));
+  return RONDO_OK;
+}
+
+static bool is_asked(const trainees *t, uint32_t state) {
+  const rondo_value tag = rondo_program_tag(t->program, state);
+  for (size_t i = 0; i < t->list_count; i++)
+    if (t->list[i].id == tag.id) return true;
+  return t->list == NULL;
+}
+
+static bool has_gradient(const trainees *t, rondo_value state) {
+  for (size_t i = 0; i < t->count; i++)
+    if (rondo_program_tag(t->program, t->states[i]).id == state.id) return t->gradients[i] != RONDO_NO_VALUE;
+  return false;
+}
+
+static rondo_status require_gradients(const trainees *t) {
+  for (size_t i = 0; i < t->list_count; i++) {
+    uint32_t state = 0;
+    if (has_gradient(t, t->list[i])) continue;
+    RONDO_TRY(rondo_program_resolve(t->program, t->list[i], t->call, "states", &state));
+    return fail_entry(
+        t, i, state, RONDO_REASON_NONE,
+        ", and the loss has no gradient for it: it does not depend on it, or through stop_gradient alone");
+  }
+  return RONDO_OK;
+}
+
 /* Collecting ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status collect(trainees *t, uint32_t loss) {
@@ -56,15 +121,17 @@ static rondo_status collect(trainees *t, uint32_t loss) {
   if (status == RONDO_OK) rondo_program_mark_sources(program, loss, needed);
   for (uint32_t i = 0; status == RONDO_OK && i < t->room; i++) {
     const rondo_program_value *value = &program->values.items[i];
-    if (needed[i] && value->kind == RONDO_VALUE_STATE && value->shape.type == RONDO_F32) t->states[t->count++] = i;
+    const bool can_be = value->kind == RONDO_VALUE_STATE && value->shape.type == RONDO_F32 && !value->frozen;
+    if (needed[i] && can_be && is_asked(t, i)) t->states[t->count++] = i;
   }
   rondo_release(&program->allocator, needed, t->room, sizeof *needed);
   return status;
 }
 
-/* States without a gradient are not the optimizer's: weight decay would shrink them. */
+/* States without a gradient are not the optimizer's: weight decay would shrink them. Those of a list have one. */
 static rondo_status keep_differentiable(trainees *t) {
   size_t kept = 0;
+  RONDO_TRY(require_gradients(t));
   for (size_t i = 0; i < t->count; i++) {
     if (t->gradients[i] == RONDO_NO_VALUE) continue;
     t->states[kept] = t->states[i];
@@ -73,7 +140,8 @@ static rondo_status keep_differentiable(trainees *t) {
   t->count = kept;
   if (kept > 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
-                    "%s: the loss of program '%s' has a gradient for no f32 state, so there is nothing to train",
+                    "%s: the loss of program '%s' has a gradient for no f32 state that is not frozen, so there is "
+                    "nothing to train",
                     t->call, t->program->name);
 }
 
@@ -190,12 +258,13 @@ static rondo_status add_updates(trainees *t, uint32_t loss, gradient_setup *setu
   return RONDO_OK;
 }
 
-static rondo_status train(rondo_program *program, const char *call, uint32_t loss,
-                          const rondo_gradient_options *gradients, const optimizer *by) {
+/* With the program, the call and the list of `t`. */
+static rondo_status train(trainees t, uint32_t loss, const rondo_gradient_options *gradients, const optimizer *by) {
   gradient_setup setup;
-  trainees t = {.program = program, .call = call};
+  rondo_program *program = t.program;
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  RONDO_TRY(read_gradient_options(gradients, call, &setup.given));
+  RONDO_TRY(read_gradient_options(gradients, t.call, &setup.given));
+  RONDO_TRY(check_list(&t));
   const rondo_status status = add_updates(&t, loss, &setup, by);
   rondo_release(&program->allocator, t.states, t.room, sizeof *t.states);
   rondo_release(&program->allocator, t.gradients, t.room, sizeof *t.gradients);
@@ -294,7 +363,8 @@ rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss, const r
   if (given.momentum.id != 0) RONDO_TRY(resolve_scalar(program, given.momentum, call, "momentum", &setup.momentum));
   RONDO_TRY(check_decay(given.weight_decay, call));
   const optimizer by = {.add = add_sgd, .prepare = add_sgd_rate, .user = &setup};
-  return train(program, call, index, given.gradients, &by);
+  const trainees t = {.program = program, .call = call, .list = given.states, .list_count = given.state_count};
+  return train(t, index, given.gradients, &by);
 }
 
 /* Adam ------------------------------------------------------------------------------------------------------------- */
@@ -345,5 +415,6 @@ rondo_status rondo_program_adam(rondo_program *program, rondo_value loss, const 
   RONDO_TRY(read_rate(program, given.learning_rate, given.schedule, call, &setup.source));
   RONDO_TRY(check_numbers(&given, &setup.attributes));
   const optimizer by = {.add = add_adam, .prepare = add_step, .user = &setup};
-  return train(program, call, index, given.gradients, &by);
+  const trainees t = {.program = program, .call = call, .list = given.states, .list_count = given.state_count};
+  return train(t, index, given.gradients, &by);
 }

@@ -180,6 +180,18 @@ rondo_status rondo_program_state(rondo_program *program, const char *name, rondo
   return declare_shaped("rondo_program_state", program, RONDO_VALUE_STATE, name, type, shape, rank, out_value);
 }
 
+rondo_status rondo_program_state_with(rondo_program *program, const char *name, rondo_type type, const size_t *shape,
+                                      size_t rank, const rondo_state_options *options, rondo_value *out_value) {
+  static const char call[] = "rondo_program_state_with";
+  rondo_state_options given;
+  RONDO_TRY(rondo_require(call, "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_versioned_read("rondo_state_options", options, &given, sizeof given));
+  RONDO_TRY(declare_shaped(call, program, RONDO_VALUE_STATE, name, type, shape, rank, out_value));
+  program->values.items[program->values.count - 1].frozen = given.frozen;
+  return RONDO_OK;
+}
+
 rondo_status rondo_program_cell(rondo_program *program, const char *name, float initial, rondo_value *out_value) {
   RONDO_TRY(rondo_require("rondo_program_cell", "out_value", out_value));
   *out_value = (rondo_value){0};

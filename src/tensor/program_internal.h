@@ -36,6 +36,7 @@ typedef struct rondo_program_value {
   char *name;         /* inputs, states and cells; else NULL */
   float initial;      /* of cells, constants and states that are one F32; else 0 */
   bool trained;       /* a state that an optimizer updates */
+  bool frozen;        /* a state that none may */
   uint32_t operation; /* results: the one that computes it */
   uint32_t view_of;   /* the value whose bytes it shows; RONDO_NO_VALUE: its own */
   uint32_t readers;   /* inputs of operations, and outputs, that it is */

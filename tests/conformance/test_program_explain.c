@@ -83,7 +83,7 @@ static void test_fw7_json_has_the_fields_of_the_header(void **state) {
                                      "reason",         "message",     "kernels",       "operators",    "nodes",
                                      "dependencies",   "branches",    "arena_bytes",   "branch_bytes", "state_bytes",
                                      "inputs",         "input_bytes", "staged_inputs", "gain",         "advice",
-                                     "executor",       "memory"};
+                                     "executor",       "memory",      "updates"};
   static const char *const memory_keys[] = {"lower_bound", "straight_bytes", "order_peak", "program_peak"};
   static const char *const gain_keys[] = {
       "works",     "host_us",   "device_us",  "total_us",      "recorded_host_us", "recorded_total_us",

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * stop_gradient: the value passes, gradients do not (PR-1).
+ */
+#include "support/rondo_test.h"
+
+enum { COUNT = 4 };
+
+static const rondo_value none;
+
+/* x stop(x) has the gradient x, where x x has 2 x; finite differences of the form with a fixed factor say the same. */
+static void test_pr1_stop_gradient_passes_values_and_no_gradients(void **state) {
+  test_fixture *t = *state;
+  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
+  for (size_t k = 0; k < 3; k++) {
+    const size_t shape[] = {COUNT};
+    const float numbers[COUNT] = {1, -2, 0.5f, 3};
+    float g[COUNT], y[COUNT];
+    rondo_program *program = NULL;
+    rondo_value x, cast, stopped, product, loss, gradient, back;
+    assert_ok(rondo_program_create(NULL, &program));
+    assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x));
+    assert_ok(rondo_op_cast(program, x, types[k], &cast));
+    assert_ok(rondo_op_stop_gradient(program, cast, &stopped));
+    assert_ok(rondo_op_mul(program, cast, stopped, &product));
+    assert_ok(rondo_op_cast(program, product, RONDO_F32, &product));
+    assert_ok(rondo_op_sum(program, product, (const size_t[]){0}, 1, false, &loss));
+    assert_ok(rondo_program_gradients(program, loss, &x, 1, &gradient));
+    assert_ok(rondo_op_cast(program, stopped, RONDO_F32, &back));
+    assert_ok(rondo_program_output(program, "y", back));
+    assert_ok(rondo_program_output(program, "g", gradient));
+    rondo_compiled *compiled = NULL;
+    assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+    rondo_program_destroy(program);
+    assert_ok(rondo_compiled_write(compiled, "x", numbers, sizeof numbers));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "g", g, sizeof g));
+    assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+    assert_memory_equal(g, numbers, sizeof g);
+    assert_memory_equal(y, numbers, sizeof y);
+    assert_ok(rondo_compiled_destroy(compiled));
+  }
+}
+
+/* An operator without a gradient may stand behind it; whole numbers pass, too. */
+static void test_pr1_what_has_no_gradient_may_stand_behind_it(void **state) {
+  const size_t shape[] = {COUNT};
+  rondo_program *program = NULL;
+  rondo_value a, stopped, x, loss, gradient, whole;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_state(program, "a", RONDO_F32, shape, 1, &a));
+  assert_ok(rondo_op_stop_gradient(program, a, &stopped));
+  assert_ok(rondo_op_greater(program, stopped, a, &x)); /* has none */
+  assert_ok(rondo_op_cast(program, x, RONDO_F32, &x));
+  assert_ok(rondo_op_stop_gradient(program, x, &x));
+  assert_ok(rondo_op_mul(program, x, a, &x));
+  assert_ok(rondo_op_sum(program, x, (const size_t[]){0}, 1, false, &loss));
+  assert_ok(rondo_program_gradients(program, loss, &a, 1, &gradient));
+  assert_ok(rondo_program_input(program, "ids", RONDO_I32, shape, 1, &whole));
+  assert_ok(rondo_op_stop_gradient(program, whole, &x));
+  assert_error(rondo_op_stop_gradient(program, none, &x), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_pr1_stop_gradient_passes_values_and_no_gradients),
+      test_case(test_pr1_what_has_no_gradient_may_stand_behind_it),
+  };
+  return test_main(tests);
+}
