@@ -338,9 +338,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
  *   transpose: dimensions a and b exchanged.
  *   slice:     of each dimension i length[i] elements, from start[i] on, every step[i]-th (step NULL: each). No copy of
  *              all.
- *   concat:    2 to 8 values put together along a dimension; their other sizes are the same.
- *   stack:     2 to 8 values of one shape as slices of a new dimension.
- *   split:     into 2 to 8 values along a dimension, of the lengths given, which add up to its size.
+ *   concat:    2 or more values put together along a dimension; their other sizes are the same. out_value may be an
+ *              entry of the list, here and for stack.
+ *   stack:     2 or more values of one shape as slices of a new dimension.
+ *   split:     into 2 or more values along a dimension, of the lengths given, which add up to its size. One operator
+ *              takes 8 values, so more of them take several, one behind the other: elements are copied twice for up to
+ *              64 values, three times for up to 512, and so on. The same goes for concat and stack.
  *   stop_gradient: the value itself; gradients do not pass through it, as if it were an input. No copy. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
                                                        size_t rank, rondo_value *out_value);

@@ -157,23 +157,68 @@ const rondo_operator rondo_operator_concat = {.name = "concat",
                                               .differentiate = differentiate_concat,
                                               .emit = emit_concat};
 
-static rondo_status fail_count(const char *call, size_t count) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu parts; there can be 2 .. %d", call,
-                    count, MOST_PARTS);
+static rondo_status require_count(const char *call, size_t count) {
+  if (count >= 2) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu parts; there must be at least 2", call,
+                    count);
+}
+
+/* A copy of the list, which the caller releases: the result may go into one of its entries, also when the call fails.
+ */
+static rondo_status copy_list(const rondo_program *program, const char *call, const rondo_value *values, size_t count,
+                              rondo_value **out) {
+  *out = NULL;
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_require(call, "values", values));
+  RONDO_TRY(require_count(call, count));
+  for (size_t i = 0; i < count; i++) {
+    if (values[i].id == 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: entry %zu is no value", call, i);
+  }
+  RONDO_TRY(rondo_allocate_items(&program->allocator, count, sizeof **out, out));
+  memcpy(*out, values, count * sizeof **out);
+  return RONDO_OK;
+}
+
+/* An operation has MOST_PARTS inputs, so of more values groups are put together first, and these in the same way: the
+ * elements are copied once for each power of MOST_PARTS. Changes the list. */
+static rondo_status concat_list(rondo_program *program, rondo_value *list, size_t count, size_t dimension) {
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
+  while (count > 1) {
+    size_t groups = 0;
+    for (size_t first = 0; first < count; first += MOST_PARTS, groups++) {
+      const size_t left = count - first, together = left < MOST_PARTS ? left : MOST_PARTS;
+      rondo_value whole = list[first];
+      if (together > 1)
+        RONDO_TRY(rondo_program_apply(program, &rondo_operator_concat, list + first, (uint32_t)together, &attributes,
+                                      &whole));
+      list[groups] = whole;
+    }
+    count = groups;
+  }
+  return RONDO_OK;
+}
+
+/* Puts the list together and releases it; all or nothing. `status`: of what was done to the list before. */
+static rondo_status finish_list(rondo_program *program, rondo_program_mark mark, rondo_status status, rondo_value *list,
+                                size_t count, size_t dimension, rondo_value *out_value) {
+  if (status == RONDO_OK) status = concat_list(program, list, count, dimension);
+  if (status == RONDO_OK)
+    *out_value = list[0];
+  else
+    rondo_program_roll_back(program, mark);
+  rondo_release(&program->allocator, list, count, sizeof *list);
+  return status;
 }
 
 rondo_status rondo_op_concat(rondo_program *program, const rondo_value *values, size_t count, size_t dimension,
                              rondo_value *out_value) {
-  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
+  rondo_value *list = NULL;
   RONDO_TRY(rondo_require("concat", "out_value", out_value));
+  const rondo_status status = copy_list(program, "concat", values, count, &list);
   *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("concat", "values", values));
-  if (count < 2 || count > MOST_PARTS) return fail_count("concat", count);
-  for (size_t i = 0; i < count; i++) {
-    if (values[i].id == 0)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "concat: entry %zu is no value", i);
-  }
-  return rondo_program_apply(program, &rondo_operator_concat, values, (uint32_t)count, &attributes, out_value);
+  RONDO_TRY(status);
+  return finish_list(program, rondo_program_get_mark(program), RONDO_OK, list, count, dimension, out_value);
 }
 
 /* Stack ------------------------------------------------------------------------------------------------------------ */
@@ -197,19 +242,17 @@ static rondo_status insert_dimension(rondo_program *program, rondo_value value, 
 
 rondo_status rondo_op_stack(rondo_program *program, const rondo_value *values, size_t count, size_t dimension,
                             rondo_value *out_value) {
+  rondo_value *list = NULL;
   RONDO_TRY(rondo_require("stack", "out_value", out_value));
+  rondo_status status = copy_list(program, "stack", values, count, &list);
   *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("stack", "program", program));
-  RONDO_TRY(rondo_require("stack", "values", values));
-  if (count < 2 || count > MOST_PARTS) return fail_count("stack", count);
+  RONDO_TRY(status);
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  rondo_value parts[MOST_PARTS];
-  rondo_status status = RONDO_OK;
-  for (size_t i = 0; i < count && status == RONDO_OK; i++)
-    status = insert_dimension(program, values[i], dimension, &parts[i]);
-  if (status == RONDO_OK) status = rondo_op_concat(program, parts, count, dimension, out_value);
-  if (status != RONDO_OK) rondo_program_roll_back(program, mark);
-  return status;
+  for (size_t i = 0; i < count && status == RONDO_OK; i++) {
+    const rondo_value value = list[i];
+    status = insert_dimension(program, value, dimension, &list[i]);
+  }
+  return finish_list(program, mark, status, list, count, dimension, out_value);
 }
 
 /* Split ------------------------------------------------------------------------------------------------------------ */
@@ -271,18 +314,63 @@ SPLIT_ROW(6);
 SPLIT_ROW(7);
 SPLIT_ROW(8);
 
+/* What is split, and where the parts go. */
+typedef struct splitter {
+  rondo_program *program;
+  size_t dimension;
+  rondo_value *results;
+} splitter;
+
+static rondo_status add_split(const splitter *s, uint32_t value, const size_t *lengths, size_t count,
+                              uint32_t *results) {
+  rondo_attributes attributes = {.sizes = {s->dimension}, .size_count = (uint32_t)(LENGTHS + count)};
+  memcpy(attributes.sizes + LENGTHS, lengths, count * sizeof *lengths);
+  return rondo_program_add(s->program, split_row(count), &value, 1, &attributes, results);
+}
+
+static rondo_status add_lengths(const size_t *lengths, size_t count, size_t *out_sum) {
+  *out_sum = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!rondo_checked_add(*out_sum, lengths[i], out_sum))
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                        "split: the lengths add up to more than fits in %zu bits", 8 * sizeof(size_t));
+  }
+  return RONDO_OK;
+}
+
+/* An operation has MOST_PARTS results, so into more parts a value is split by groups, as concat_list puts them
+ * together. `first`: the number of the first of these parts. */
+static rondo_status split_list(const splitter *s, uint32_t value, const size_t *lengths, size_t first, size_t count) {
+  size_t sums[MOST_PARTS], together = 1, groups = 0;
+  uint32_t results[RONDO_MAX_RESULTS];
+  while ((count - 1) / together >= MOST_PARTS) together *= MOST_PARTS;
+  for (size_t at = 0; at < count; at += together)
+    RONDO_TRY(add_lengths(lengths + first + at, count - at < together ? count - at : together, &sums[groups++]));
+  RONDO_TRY(add_split(s, value, sums, groups, results));
+  for (size_t g = 0; g < groups; g++) {
+    const size_t at = first + g * together, left = first + count - at;
+    if (together == 1 || left == 1)
+      s->results[at] = rondo_program_tag(s->program, results[g]);
+    else
+      RONDO_TRY(split_list(s, results[g], lengths, at, left < together ? left : together));
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_op_split(rondo_program *program, rondo_value value, size_t dimension, const size_t *lengths,
                             size_t count, rondo_value *out_values) {
-  uint32_t index, results[RONDO_MAX_RESULTS];
+  uint32_t index;
   RONDO_TRY(rondo_require("split", "out_values", out_values));
   for (size_t i = 0; i < count; i++) out_values[i] = (rondo_value){0};
   RONDO_TRY(rondo_require("split", "program", program));
   RONDO_TRY(rondo_require("split", "lengths", lengths));
-  if (count < 2 || count > MOST_PARTS) return fail_count("split", count);
+  RONDO_TRY(require_count("split", count));
   RONDO_TRY(rondo_program_resolve(program, value, "split", "value", &index));
-  rondo_attributes attributes = {.sizes = {dimension}, .size_count = (uint32_t)(LENGTHS + count)};
-  memcpy(attributes.sizes + LENGTHS, lengths, count * sizeof *lengths);
-  RONDO_TRY(rondo_program_add(program, split_row(count), &index, 1, &attributes, results));
-  for (size_t i = 0; i < count; i++) out_values[i] = rondo_program_tag(program, results[i]);
-  return RONDO_OK;
+  const splitter s = {.program = program, .dimension = dimension, .results = out_values};
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = split_list(&s, index, lengths, 0, count);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_program_roll_back(program, mark);
+  for (size_t i = 0; i < count; i++) out_values[i] = (rondo_value){0};
+  return status;
 }
