@@ -58,10 +58,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_upload(rondo_exec *exec, rondo_
 
 /* Queues the exec. While the stream captures, it becomes a child-graph node (C16). Does not allocate and takes no lock
  * once warm (GX-4, GX-10), unless memory that an exec of the same graph left allocated was freed in stream order since:
- * then it looks whether it gives those bytes out. Errors: INVALID_ARGUMENT (NULL, another device's stream),
- * INVALID_LIFETIME with STILL_ALLOCATED (memory of the last launch, or of an exec of the same graph, was not freed, and
- * no auto_free_on_launch; or another thread is freeing it), NOT_ALLOCATED or DOUBLE_FREE (it frees what does not live),
- * CAPTURE_INVALID, OUT_OF_MEMORY (first launch on a stream), UNSUPPORTED (nodes are disabled and the stream captures).
+ * then it looks whether it gives those bytes out.
+ *
+ * What its nodes declare to access (copies, fills, pointer parameters of kernels, in child graphs too) must be
+ * allocated when it is launched, as for the same work on a stream: memory of another graph is, once a launch has left
+ * it so. This is looked up again when an allocation of the device was freed since the last launch; else a launch
+ * compares two numbers. Disabled nodes, addresses that are not the device's, and execs made without verification are
+ * not checked. The error is INVALID_LIFETIME with NOT_ALLOCATED (no launch has allocated it, or its graph is destroyed)
+ * or USE_AFTER_FREE, or INVALID_ARGUMENT/OUT_OF_RANGE, with the node, the address, the allocation and the remedy;
+ * nothing runs, and the exec can be launched when the memory is there. Errors beside these: INVALID_ARGUMENT (NULL,
+ * another device's stream), INVALID_LIFETIME with STILL_ALLOCATED (memory of the last launch, or of an exec of the same
+ * graph, was not freed, and no auto_free_on_launch; or another thread is freeing it), NOT_ALLOCATED or DOUBLE_FREE (it
+ * frees what does not live), CAPTURE_INVALID, OUT_OF_MEMORY (first launch on a stream), UNSUPPORTED (nodes are disabled
+ * and the stream captures).
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream);
 

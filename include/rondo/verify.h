@@ -14,6 +14,8 @@
  *   two frees of one allocation                                            INVALID_LIFETIME, DOUBLE_FREE
  *   a free of what no alloc node of this or another graph allocates        INVALID_LIFETIME, FOREIGN_ADDRESS or
  *                                                                          INTERIOR_ADDRESS
+ *   an access of memory that was freed outside of the graph, while the     INVALID_LIFETIME, USE_AFTER_FREE
+ *   device still has its addresses
  *   two allocations of the same bytes that may be alive at once            INVALID_LIFETIME, STILL_ALLOCATED
  *   two accesses of the same bytes without order, of which one writes      INVALID_GRAPH, RACE
  *   an access that begins in an allocation and passes its end              INVALID_GRAPH, OUT_OF_RANGE
@@ -24,6 +26,8 @@
  * address that it frees and does not allocate, and, once for a graph, that none of its nodes has an address
  * (NO_ADDRESS: it was dumped without them), so that nothing was looked at. Kernels that update the same bytes
  * atomically without order between them race by what they declare: leave their bytes unknown, and they get a warning.
+ *
+ * Memory of another graph need not be allocated yet: rondo_exec_launch checks that, and the rest once more.
  *
  * Allocations are those of the graph's alloc nodes and, where the graph has a device, all of the device's; other
  * addresses are taken on trust, and exact accesses of them are compared with each other. Nodes that are disabled in an

@@ -34,6 +34,9 @@ struct rondo_device {
   rondo_device_slot costs;                        /* exec/: what launches and nodes cost */
   _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
   _Atomic uint64_t streams_created;               /* by exec/: the number of the next, by which messages tell it */
+  /* How many allocations have ended, by memory/: while it stays the same, what was allocated still is. Launches compare
+   * it with what it was when they were checked. */
+  _Atomic uint64_t allocations_ended;
 };
 
 /* Whether work of `device` can be let access memory of `owner`. */

@@ -16,6 +16,7 @@
 #include "exec/lowering.h"
 #include "exec/random_internal.h"
 #include "memory/exec_memory.h"
+#include "memory/misuse.h"
 #include "memory/relocation.h"
 
 struct rondo_exec {
@@ -26,6 +27,9 @@ struct rondo_exec {
   bool verify, auto_free, relocate; /* as asked for */
   bool relocates;                   /* the second clone has addresses of its own for graph memory */
   uint64_t launches, updates;
+  uint64_t checked;          /* the device's count of ended allocations when what the nodes access was allocated */
+  rondo_freed_marks unfreed; /* what was freed by then, or by the making of the exec */
+  bool is_unsure;            /* nodes may have got other addresses since, of memory that is not the device's */
   struct rondo_patch_set *patched;    /* the current one, which knows what the clones do not (patch.h); or NULL */
   struct rondo_patch_set *patch_sets; /* made for it, by next */
   rondo_exec_memory *memory;          /* NULL when the graph has none */
@@ -61,6 +65,11 @@ RONDO_MUST_USE rondo_status rondo_exec_draft_random(rondo_exec_draft *draft, con
 RONDO_MUST_USE rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, rondo_graph *graph);
 RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free);
 void rondo_exec_draft_free(rondo_exec_draft *draft);
+
+/* Whether the node would access what it does now; and whether all that a kernel's pointers reach are allocations in
+ * which nothing can go wrong: they live, and no graph has them. */
+bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t place, const rondo_node_params *params);
+bool rondo_exec_reaches_plain(const rondo_exec *exec, const rondo_kernel_node *node);
 
 /* Fails with the first mistake that the node's accesses would be with these parameters, resolved: of lifetimes, extents
  * and reach. Races are left out, because other nodes may have to change too. */
@@ -98,6 +107,20 @@ rondo_graph *rondo_exec_original(const rondo_exec *exec, const rondo_graph *plac
 const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t place);
 
 void rondo_exec_note_extras(rondo_exec *exec);
+
+/* Whether what the nodes declare to access is allocated now (reach.c). A launch asks unless no allocation has ended
+ * since it was found so: rondo_exec_is_reached. Execs made without verification are not asked. */
+#define RONDO_UNCHECKED UINT64_MAX
+RONDO_MUST_USE rondo_status rondo_exec_check_reach(const char *call, rondo_exec *exec);
+static inline bool rondo_exec_is_reached(const rondo_exec *exec) {
+  return exec->checked == atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire) || !exec->verify;
+}
+
+/* The exec is made of the graph, or updated: looks whether all is allocated already, so that its first launch need not,
+ * or notes that it must, and that the graph is not verified for other execs. Cannot fail. */
+void rondo_exec_begin_reach(rondo_exec *exec, rondo_graph *graph);
+/* The node at the place has got other addresses: the same. */
+void rondo_exec_renew_reach(rondo_exec *exec, uint32_t place);
 
 /* For an exec that was never launched or uploaded: its graph memory, if it has any, comes from a heap of its own,
  * whatever the stream, which goes with it; and the bytes there. */

@@ -179,11 +179,13 @@ static rondo_status make_exec(rondo_graph *graph, const rondo_instantiate_option
   exec->relocate = options->relocate;
   exec->plan = *plan;
   status = complete(exec, graph);
-  if (status == RONDO_OK)
-    *out = exec;
-  else
+  if (status != RONDO_OK) {
     free_exec(exec);
-  return status;
+    return status;
+  }
+  rondo_exec_begin_reach(exec, graph);
+  *out = exec;
+  return RONDO_OK;
 }
 
 static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {

@@ -107,10 +107,16 @@ rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, r
   return launch(exec, stream, moves);
 }
 
+OUT_OF_LINE static rondo_status launch_checked(rondo_exec *exec, rondo_stream *stream) {
+  RONDO_TRY(rondo_exec_check_reach("rondo_exec_launch", exec));
+  return launch(exec, stream, NULL);
+}
+
 rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
   const bool fine = exec != NULL && stream != NULL && exec->device == stream->device && !rondo_in_callback();
   if (__builtin_expect(!fine, 0)) return refuse("rondo_exec_launch", exec, stream);
   if (__builtin_expect(!rondo_stream_runs_at_once(stream), 0)) return launch_into_capture(exec, stream);
+  if (__builtin_expect(!rondo_exec_is_reached(exec), 0)) return launch_checked(exec, stream);
   return launch(exec, stream, NULL);
 }
 

@@ -169,6 +169,15 @@ static inline void note_held(rondo_patch_set *set, size_t count) {
   set->patched += count;
 }
 
+/* With the inputs where the launch will have them. */
+static __attribute__((noinline)) rondo_status check_reach(rondo_patch_set *set, size_t count) {
+  rondo_patch_settle(set->exec);
+  for (size_t i = 0; i < count; i++) write_slot(set, set->moving[i], set->changes[i].address);
+  const rondo_status status = rondo_exec_check_reach("rondo_patch_set_launch", set->exec);
+  for (size_t i = 0; i < count; i++) write_slot(set, set->moving[i], set->held[set->moving[i]]);
+  return status;
+}
+
 rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream, const void *const *addresses) {
   rondo_exec *exec = set->exec;
   const bool fine = exec != NULL && exec->patched == set && !set->is_unsure && stream != NULL &&
@@ -177,6 +186,7 @@ rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream, cons
   exec = set->exec;
   if (__builtin_expect(!rondo_stream_runs_at_once(stream), 0)) return launch_into_capture(set, stream, addresses);
   rondo_moves moves = {.changes = set->changes, .count = collect_changes(set, addresses)};
+  if (__builtin_expect(!rondo_exec_is_reached(exec), 0)) RONDO_TRY(check_reach(set, moves.count));
   const rondo_status status = rondo_exec_launch_patched(exec, stream, moves.count > 0 ? &moves : NULL);
   if (moves.are_made) note_held(set, moves.count);
   return status;

@@ -75,11 +75,13 @@ static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
   rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
   const rondo_lowered_node after = rondo_lowered_of(params, lowered->number, lowered->captured);
-  if (exec->verify) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
+  const bool same = rondo_exec_same_accesses(exec, place, params);
+  if (exec->verify && !same) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
   if (rondo_graph_fits(origin->graph, origin->slot, params))
     RONDO_TRY(commit_in_place(exec, place, &after));
   else
     RONDO_TRY(commit_prepared(exec, place, &after));
+  if (!same) rondo_exec_renew_reach(exec, place);
   lowered->event = after.event;
   return RONDO_OK;
 }
@@ -130,9 +132,13 @@ static rondo_status set_arguments(rondo_exec *exec, uint32_t place, const rondo_
   const rondo_grid *grid = &kernel->grid, *grid_now = &now->as.kernel.grid;
   if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
     RONDO_TRY(rondo_grid_check(kernel->kernel->name, *grid, &then.as.kernel.grid));
-  if (exec->verify && !keeps_pointers(&now->as.kernel, kernel)) RONDO_TRY(rondo_exec_verify_node(exec, place, &then));
-  return commit_in_place(exec, place,
-                         &(rondo_lowered_node){.params = &then, .number = exec->lowering.nodes.items[place].number});
+  const bool is_new = exec->verify && !keeps_pointers(&now->as.kernel, kernel);
+  const rondo_lowered_node after = {.params = &then, .number = exec->lowering.nodes.items[place].number};
+  const bool is_plain = is_new && rondo_exec_reaches_plain(exec, kernel);
+  if (is_new && !is_plain) RONDO_TRY(rondo_exec_verify_node(exec, place, &then));
+  RONDO_TRY(commit_in_place(exec, place, &after));
+  if (is_new && !is_plain) rondo_exec_renew_reach(exec, place);
+  return RONDO_OK;
 }
 
 /* Not the usual: of another kind, or there is more to it than the driver's own parameters. */
@@ -189,6 +195,7 @@ rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enab
   if (exec->disabled[place] == !enabled) return RONDO_OK;
   RONDO_TRY(exec->executable->ops->set_enabled(exec->executable, place, enabled));
   exec->disabled[place] = !enabled;
+  if (enabled) exec->checked = RONDO_UNCHECKED;
   exec->disabled_count += enabled ? (size_t)-1 : 1;
   return RONDO_OK;
 }
@@ -356,6 +363,7 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));
   RONDO_TRY(commit_nodes(exec, draft));
   exchange(exec, draft, memory_changed);
+  rondo_exec_begin_reach(exec, graph);
   return RONDO_OK;
 }
 

@@ -119,7 +119,8 @@ static inline void take_over_node(rondo_graph *clone, uint32_t slot, const rondo
 }
 
 /* What the driver has taken becomes the clone's. */
-static void take_over(rondo_exec *exec, const rondo_graph *graph, const rondo_node_change *changes, size_t count) {
+static void take_over(rondo_exec *exec, const rondo_graph *graph, const rondo_node_change *changes, size_t count,
+                      uint64_t ended) {
   rondo_graph *clone = exec->graph;
   const rondo_graph_node *nodes = graph->nodes.items;
   for (size_t i = 0; i < count; i++) {
@@ -127,6 +128,9 @@ static void take_over(rondo_exec *exec, const rondo_graph *graph, const rondo_no
     take_over_node(clone, slot, &nodes[slot]);
   }
   exec->updates++;
+  if (!exec->verify) return;
+  exec->checked = ended; /* the graph is verified, and no allocation has ended since */
+  exec->is_unsure = true;
 }
 
 rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph, bool *out_done) {
@@ -135,11 +139,12 @@ rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *gra
   rondo_node_change *changes;
   size_t count;
   *out_done = false;
+  const uint64_t ended = atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire);
   RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *changes, &changes));
   rondo_status status = RONDO_OK;
   *out_done = rondo_exec_fits(exec, graph, changes, &count);
   if (*out_done) status = rondo_exec_commit(exec, changes, count);
-  if (*out_done && status == RONDO_OK) take_over(exec, graph, changes, count);
+  if (*out_done && status == RONDO_OK) take_over(exec, graph, changes, count, ended);
   rondo_release(allocator, changes, room, sizeof *changes);
   return status;
 }

@@ -257,11 +257,12 @@ static void log_warnings(const char *call, const rondo_graph *graph, const rondo
             call, rondo_graph_label(label, graph), (unsigned long long)warnings, first.message);
 }
 
-/* What changes with every allocation and free of the device, host memory too. Never 0. */
+/* What changes with every allocation and free of the device, host memory and lives of graph memory too. Never 0. */
 static uint64_t allocations_stamp(const rondo_device *device) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL) return 1;
-  return 2 + atomic_load_explicit(&memory->table.index.version, memory_order_acquire) +
+  return 2 + atomic_load_explicit(&device->allocations_ended, memory_order_acquire) +
+         atomic_load_explicit(&memory->table.index.version, memory_order_acquire) +
          atomic_load_explicit(&memory->host.index.version, memory_order_acquire);
 }
 
@@ -342,9 +343,7 @@ static rondo_status verify_alone(const rondo_exec *exec, uint32_t place, const r
   return raise_first(&input, exec);
 }
 
-/* Whether all that the kernel's pointers reach are allocations in which there is nothing to go wrong: they live, and no
- * graph has them. */
-static bool reaches_plain_memory(const rondo_exec *exec, const rondo_kernel_node *node) {
+bool rondo_exec_reaches_plain(const rondo_exec *exec, const rondo_kernel_node *node) {
   const rondo_device_memory *memory = rondo_device_memory_made(exec->device);
   if (memory == NULL || exec->graph->has_memory) return false;
   for (size_t i = 0; i < node->arg_count; i++) {
@@ -356,9 +355,12 @@ static bool reaches_plain_memory(const rondo_exec *exec, const rondo_kernel_node
   return true;
 }
 
+bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  return same_accesses(rondo_exec_params(exec, place), params);
+}
+
 rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
-  if (same_accesses(rondo_exec_params(exec, place), params)) return RONDO_OK;
-  if (params->kind == RONDO_NODE_KERNEL && reaches_plain_memory(exec, &params->as.kernel)) return RONDO_OK;
+  if (params->kind == RONDO_NODE_KERNEL && rondo_exec_reaches_plain(exec, &params->as.kernel)) return RONDO_OK;
   return exec->graph->has_memory ? verify_in_lives(exec, place, params) : verify_alone(exec, place, params);
 }
 

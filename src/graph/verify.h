@@ -29,6 +29,7 @@ typedef struct rondo_known_range {
   char name[RONDO_RANGE_NAME];      /* cut; "" when it has none */
   bool is_graph_memory;             /* of another graph's alloc node: a free node may name it */
   bool is_dead;                     /* nothing lives there that the graph may know of: whatever accesses it is late */
+  bool was_freed;                   /* is_dead because the allocation was freed; else it is an arena */
   char no_access[RONDO_RANGE_NAME]; /* the device that it is on, when the graph's may not access it; else "" */
 } rondo_known_range;
 

@@ -353,6 +353,16 @@ static rondo_status report_dead(report *self, const rondo_mistake *mistake) {
   begin_access(self, mistake->subject, mistake->object);
   set_nodes(self, use->node, RONDO_NONE);
   set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  if (verifier->ranges.items[region->range].was_freed) {
+    char allocation[ALLOCATION_TEXT];
+    say(self,
+        "%s %s%s 0x%" PRIxPTR ", byte %" PRIuPTR
+        " of %s, which was freed. Instantiate before the free and launch "
+        "before it, or give the node memory that is allocated",
+        node_text(node, verifier, use->node), verb_of(use), scanned_text(part, use), begin, begin - region->begin,
+        region_text(allocation, verifier, mistake->object));
+    return RONDO_OK;
+  }
   say(self,
       "%s %s%s 0x%" PRIxPTR ", byte %" PRIuPTR
       " of arena '%s', where nothing lives that the recording was told of: it was freed, or belongs to another "

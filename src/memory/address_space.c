@@ -100,6 +100,7 @@ bool rondo_graph_allocation_begin(rondo_graph_allocation *allocation, rondo_life
 
 void rondo_graph_allocation_cancel(rondo_graph_allocation *allocation, rondo_life before) {
   atomic_store_explicit(&allocation->life, (uint32_t)before, memory_order_release);
+  rondo_memory_note_ended(allocation->space->memory);
   uncount_life(allocation->space);
 }
 
@@ -122,6 +123,7 @@ void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, 
 static void end_life(rondo_graph_allocation *allocation, rondo_queue *queue) {
   rondo_graph_allocation_set_freed_queue(allocation, queue);
   atomic_store_explicit(&allocation->life, (uint32_t)RONDO_LIFE_FREED, memory_order_release);
+  rondo_memory_note_ended(allocation->space->memory);
 }
 
 void rondo_graph_allocation_finish(rondo_graph_allocation *allocation, rondo_queue *queue) {

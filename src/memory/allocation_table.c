@@ -201,7 +201,10 @@ static void copy_name(char out[RONDO_FREED_NAME], const char *name) {
 
 void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rondo_allocation *allocation) {
   rondo_freed *at = &table->freed[table->next_freed];
-  *at = (rondo_freed){.address = allocation->address, .bytes = allocation->bytes, .kind = allocation->kind};
+  *at = (rondo_freed){.address = allocation->address,
+                      .bytes = allocation->bytes,
+                      .kind = allocation->kind,
+                      .number = ++table->freed_count};
   if (allocation->name != NULL) copy_name(at->name, allocation->name);
   table->next_freed = (table->next_freed + 1) % RONDO_FREED_RING;
 }
@@ -214,7 +217,7 @@ static const rondo_freed *freed_before(const rondo_allocation_table *table, size
 const rondo_freed *rondo_allocation_table_freed_at(const rondo_allocation_table *table, const void *address) {
   for (size_t back = 1; back <= RONDO_FREED_RING; back++) {
     const rondo_freed *at = freed_before(table, back);
-    if (at->address != NULL && at->address == address) return at;
+    if (at->address != NULL && at->address == address && at->kind != RONDO_ALLOCATION_SPACE) return at;
   }
   return NULL;
 }
@@ -223,6 +226,16 @@ const rondo_freed *rondo_allocation_table_freed_around(const rondo_allocation_ta
   for (size_t back = 1; back <= RONDO_FREED_RING; back++) {
     const rondo_freed *at = freed_before(table, back);
     if (at->address != NULL && !at->gone && (uintptr_t)address - (uintptr_t)at->address < at->bytes) return at;
+  }
+  return NULL;
+}
+
+const rondo_freed *rondo_allocation_table_freed_since(const rondo_allocation_table *table, const void *address,
+                                                      uint64_t number) {
+  for (size_t back = 1; back <= RONDO_FREED_RING; back++) {
+    const rondo_freed *at = freed_before(table, back);
+    if (at->number <= number) return NULL;
+    if ((uintptr_t)address - (uintptr_t)at->address < at->bytes) return at;
   }
   return NULL;
 }

@@ -24,7 +24,8 @@ typedef enum rondo_allocation_kind {
   RONDO_ALLOCATION_IMMEDIATE = 1,
   RONDO_ALLOCATION_STREAM_ORDERED = 2,
   RONDO_ALLOCATION_GRAPH = 3,
-  RONDO_ALLOCATION_ARENA = 4 /* all of an arena that has memory (arena.h) */
+  RONDO_ALLOCATION_ARENA = 4, /* all of an arena that has memory (arena.h) */
+  RONDO_ALLOCATION_SPACE = 5  /* all addresses of a graph or arena: no allocation, known when they are given back */
 } rondo_allocation_kind;
 
 /* The beginning of every owner's record. */
@@ -68,7 +69,8 @@ typedef struct rondo_freed {
   const char *address; /* NULL: nothing was freed here yet */
   size_t bytes;
   rondo_allocation_kind kind;
-  bool gone; /* the addresses were given back to the system and may be somebody else's */
+  bool gone;       /* the addresses were given back to the system and may be somebody else's */
+  uint64_t number; /* among all that were freed, from 1 */
   char name[RONDO_FREED_NAME];
 } rondo_freed;
 
@@ -77,6 +79,7 @@ typedef struct rondo_allocation_table {
   rondo_range_index index; /* the owners are the records, the tags their kinds */
   rondo_freed freed[RONDO_FREED_RING];
   size_t next_freed;
+  uint64_t freed_count; /* ever */
 } rondo_allocation_table;
 
 RONDO_MUST_USE rondo_status rondo_allocation_table_init(const rondo_allocator *allocator,
@@ -109,6 +112,10 @@ void rondo_allocation_table_visit(const rondo_allocation_table *table,
 void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rondo_allocation *allocation);
 const rondo_freed *rondo_allocation_table_freed_at(const rondo_allocation_table *table, const void *address);
 const rondo_freed *rondo_allocation_table_freed_around(const rondo_allocation_table *table, const void *address);
+/* The latest that the address lies in of those with a higher number than `number`, also where the addresses are gone:
+ * for who knows that it means what was allocated there then. */
+const rondo_freed *rondo_allocation_table_freed_since(const rondo_allocation_table *table, const void *address,
+                                                      uint64_t number);
 
 /* Addresses were given back to the system. */
 void rondo_allocation_table_note_gone(rondo_allocation_table *table, const char *address, size_t bytes);

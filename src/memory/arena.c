@@ -27,11 +27,13 @@ const rondo_arena *rondo_arena_find(const rondo_device_memory *memory, const voi
 /* What is backed is `bytes` from now on. */
 static void set_backed(rondo_arena *arena, size_t bytes) {
   rondo_device_memory *memory = arena->memory;
+  const bool shrinks = bytes < arena->allocation.bytes;
   pthread_mutex_lock(&memory->lock);
   if (arena->allocation.bytes > 0) rondo_allocation_table_remove(&memory->table, &arena->allocation);
   arena->allocation.bytes = bytes;
   if (bytes > 0) rondo_allocation_table_insert(&memory->allocator, &memory->table, &arena->allocation);
   pthread_mutex_unlock(&memory->lock);
+  if (shrinks) rondo_memory_note_ended(memory);
 }
 
 /* Backing --------------------------------------------------------------------------------------------------------- */

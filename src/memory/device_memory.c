@@ -393,6 +393,7 @@ static rondo_status free_block(rondo_device_memory *memory, rondo_stream_order *
   pthread_mutex_lock(&memory->lock);
   if (status == RONDO_OK) {
     give_block(memory, stream, block, way->fence);
+    rondo_memory_note_ended(memory);
     atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
   } else {
     if (way->fence != NULL) rondo_pool_release_fence(pool, way->fence);
@@ -467,6 +468,7 @@ static rondo_status withdraw_host(rondo_device_memory *memory, const void *addre
   rondo_allocation_table_remove(&memory->host, *out);
   rondo_allocation_table_note_freed(&memory->host, *out);
   rondo_host_watches_note_freed(memory, *out);
+  rondo_memory_note_ended(memory);
   return RONDO_OK;
 }
 

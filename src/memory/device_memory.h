@@ -95,6 +95,12 @@ bool rondo_memory_host_has(rondo_device_memory *memory, const void *address, siz
 uint32_t rondo_memory_note_own(rondo_device_memory *memory, const void *address, size_t bytes);
 void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, size_t bytes, uint32_t place);
 
+/* An allocation has ended: a free, or the end of a life of graph memory. Called after it is out of the tables, or no
+ * longer live, so that a launch which sees the old count came before the free. Any thread. */
+static inline void rondo_memory_note_ended(const rondo_device_memory *memory) {
+  atomic_fetch_add_explicit(&memory->device->allocations_ended, 1, memory_order_release);
+}
+
 /* Lets the lock go, under which the pool was changed, and destroys the chunks that it discarded. */
 void rondo_memory_leave_pool(rondo_device_memory *memory, rondo_pool *pool);
 

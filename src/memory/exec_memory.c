@@ -115,6 +115,16 @@ static bool covers(const rondo_exec_memory *exec, const rondo_allocation *alloca
   return low < exec->extents.count && exec->extents.items[low].begin < allocation->address + allocation->bytes;
 }
 
+bool rondo_exec_memory_covers(const rondo_exec_memory *exec, const void *address) {
+  const rondo_allocation byte = {.address = (char *)(uintptr_t)address, .bytes = 1};
+  if (covers(exec, &byte)) return true;
+  for (size_t i = 0; i < exec->frees.count; i++) {
+    const rondo_allocation *freed = &exec->frees.items[i].allocation->base;
+    if ((uintptr_t)address - (uintptr_t)freed->address < freed->bytes) return true;
+  }
+  return false;
+}
+
 static bool is_unfreed(const rondo_exec_memory *exec, const rondo_graph_allocation *allocation) {
   for (size_t i = 0; i < exec->unfreed.count; i++)
     if (exec->unfreed.items[i].allocation == allocation) return true;

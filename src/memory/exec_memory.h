@@ -34,6 +34,10 @@ void rondo_exec_memory_destroy(rondo_exec_memory *exec); /* what lives stays ali
 /* Frees what its launches left allocated and nobody has freed, at once. */
 void rondo_exec_memory_free_live(rondo_exec_memory *exec);
 
+/* Whether what is at the address is the exec's own affair: its alloc nodes give it out, or its free nodes free it, so
+ * that launches keep account of its life. */
+bool rondo_exec_memory_covers(const rondo_exec_memory *exec, const void *address);
+
 /* Bytes of whole pages that must be mapped for it. */
 uint64_t rondo_exec_memory_bytes(const rondo_exec_memory *exec);
 /* Host memory of the struct itself. */

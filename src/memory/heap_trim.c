@@ -161,7 +161,9 @@ static void destroy_allocation(rondo_address_space *space, rondo_graph_allocatio
 void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, size_t bytes, uint32_t place,
                                      bool unmapped) {
   rondo_device *device = memory->device;
+  const rondo_allocation all = {.address = base, .bytes = bytes, .kind = RONDO_ALLOCATION_SPACE};
   pthread_mutex_lock(&memory->lock);
+  rondo_allocation_table_note_freed(&memory->table, &all);
   rondo_memory_note_gone(memory, base, bytes, place);
   pthread_mutex_unlock(&memory->lock);
   if (!unmapped) rondo_peers_forget(device, base);

@@ -29,10 +29,22 @@ static bool find_peer(const rondo_device *device, const void *address, rondo_kno
   return true;
 }
 
+/* An allocation that was freed, where the device still has the addresses: only there can none be anybody else's. */
+static bool find_freed(const rondo_device_memory *memory, const void *address, rondo_known_range *out) {
+  const bool is_guarded = memory->device->ops->guard != NULL;
+  if (!is_guarded && rondo_range_place(&memory->own, address) == 0) return false;
+  const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, address);
+  if (freed == NULL || freed->kind == RONDO_ALLOCATION_GRAPH) return false; /* a launch may allocate that again */
+  *out = (rondo_known_range){.begin = freed->address, .bytes = freed->bytes, .is_dead = true, .was_freed = true};
+  snprintf(out->name, sizeof out->name, "%s", freed->name);
+  return true;
+}
+
 bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, rondo_known_range *out) {
   *out = (rondo_known_range){.begin = NULL};
   pthread_mutex_lock(&memory->lock);
   const rondo_allocation *at = find_allocation(memory, address);
+  const bool freed = at == NULL && find_freed(memory, address, out);
   if (at != NULL) {
     out->begin = at->address;
     out->bytes = at->bytes;
@@ -40,7 +52,7 @@ bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, r
     snprintf(out->name, sizeof out->name, "%s", at->name == NULL ? "" : at->name);
   }
   pthread_mutex_unlock(&memory->lock);
-  return at != NULL || find_peer(memory->device, address, out);
+  return at != NULL || freed || find_peer(memory->device, address, out);
 }
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */

@@ -177,8 +177,19 @@ typedef struct touch {
   const char *call, *what;
   const void *address;
   size_t bytes;
+  const rondo_freed_marks *since; /* what was freed later counts as freed also where the addresses are gone; or NULL */
   const rondo_graph_allocation *live; /* the one that reaches farthest */
 } touch;
+
+#define TOUCH_TEXT 160
+
+/* "source of 64 bytes at 0x..."; without the size where that is not known. */
+static const char *touch_text(char buffer[TOUCH_TEXT], const touch *self) {
+  char size[32] = "";
+  if (self->bytes > 0) snprintf(size, sizeof size, " of %zu bytes", self->bytes);
+  snprintf(buffer, TOUCH_TEXT, "%.80s%s at %p", self->what, size, self->address);
+  return buffer;
+}
 
 static rondo_status check_end(const touch *self, const rondo_allocation *at) {
   const size_t offset = offset_in(at->address, self->address);
@@ -204,24 +215,45 @@ static bool look_for_live(rondo_allocation *allocation, void *user) {
 static rondo_status check_allocated(const rondo_device_memory *memory, touch *self, const rondo_allocation *at) {
   rondo_allocation_table_visit_around(&memory->table, self->address, look_for_live, self);
   if (self->live != NULL) return check_end(self, &self->live->base);
-  char label[RONDO_ALLOCATION_LABEL];
+  char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT];
   const rondo_graph_allocation *graph = (const rondo_graph_allocation *)at;
   const bool never = atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER;
   return rondo_fail(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE,
-                    "%s: the %s of %zu bytes lies in graph allocation %s, which %s: use it in the graph, before its "
-                    "free, or launch a graph first that allocates it and leaves it so",
-                    self->call, self->what, self->bytes, rondo_allocation_label(label, at),
+                    "%s: the %s lies in graph allocation %s, which %s: use it in the graph, before its free, or launch "
+                    "a graph first that allocates it and leaves it so",
+                    self->call, touch_text(text, self), rondo_allocation_label(label, at),
                     never ? "no launch has left allocated" : "was freed");
 }
 
-static rondo_status check_freed(const rondo_device_memory *memory, const touch *self, bool now) {
+static const rondo_freed *find_freed(const rondo_device_memory *memory, const touch *self) {
   const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, self->address);
+  if (freed != NULL || self->since == NULL) return freed;
+  freed = rondo_allocation_table_freed_since(&memory->table, self->address, self->since->device);
+  return freed != NULL ? freed : rondo_allocation_table_freed_since(&memory->host, self->address, self->since->host);
+}
+
+/* Addresses that the device has, and no allocation: one that was freed too long ago to be known. */
+static rondo_status check_own(const rondo_device_memory *memory, const touch *self) {
+  char text[TOUCH_TEXT];
+  if (rondo_range_place(&memory->own, self->address) == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                    "%s: the %s lies in no allocation of device %s, which has these addresses: queue the work before "
+                    "the memory is freed",
+                    self->call, touch_text(text, self), memory->device->name);
+}
+
+static rondo_status check_freed(const rondo_device_memory *memory, const touch *self, bool now) {
+  const rondo_freed *freed = find_freed(memory, self);
+  if (freed == NULL && now) return check_own(memory, self);
   if (freed == NULL || (freed->kind == RONDO_ALLOCATION_GRAPH && !now)) return RONDO_OK;
-  char label[RONDO_ALLOCATION_LABEL];
+  char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT];
+  if (freed->kind == RONDO_ALLOCATION_SPACE)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                      "%s: the %s lies in memory of a graph that was destroyed: keep the graph, and launch it before",
+                      self->call, touch_text(text, self));
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
-                    "%s: the %s of %zu bytes begins %zu bytes into allocation %s, which was freed: queue it before the "
-                    "free",
-                    self->call, self->what, self->bytes, offset_in(freed->address, self->address),
+                    "%s: the %s begins %zu bytes into allocation %s, which was freed: queue it before the free",
+                    self->call, touch_text(text, self), offset_in(freed->address, self->address),
                     freed_label(label, freed));
 }
 
@@ -239,11 +271,16 @@ static bool is_plainly_fine(const rondo_device_memory *memory, const void *addre
   return (found.tag != RONDO_ALLOCATION_GRAPH || !now) && bytes <= found.end - (uintptr_t)address;
 }
 
+bool rondo_memory_find_plain(const rondo_device_memory *memory, const void *address, size_t bytes,
+                             rondo_range_found *out) {
+  return memory->device->ops->guard == NULL && rondo_range_look(&memory->table.index, address, out) && out->end != 0 &&
+         out->tag != RONDO_ALLOCATION_GRAPH && out->tag != RONDO_ALLOCATION_ARENA &&
+         bytes <= out->end - (uintptr_t)address;
+}
+
 bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *address, size_t bytes) {
   rondo_range_found found;
-  return memory->device->ops->guard == NULL && rondo_range_look(&memory->table.index, address, &found) &&
-         found.end != 0 && found.tag != RONDO_ALLOCATION_GRAPH && found.tag != RONDO_ALLOCATION_ARENA &&
-         bytes <= found.end - (uintptr_t)address;
+  return rondo_memory_find_plain(memory, address, bytes, &found);
 }
 
 /* More of an arena may have memory by the time that a node runs. */
@@ -254,24 +291,40 @@ static rondo_status check_found(const rondo_device_memory *memory, touch *self, 
 
 static rondo_status check_not_found(const rondo_device_memory *memory, const touch *self, bool now) {
   const rondo_arena *arena = now ? rondo_arena_find(memory, self->address) : NULL;
+  char text[TOUCH_TEXT];
   if (arena == NULL) return check_freed(memory, self, now);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                    "%s: the %s of %zu bytes begins %zu bytes into arena '%.60s', of which %zu have memory: nothing "
-                    "lives there",
-                    self->call, self->what, self->bytes, offset_in(rondo_arena_base(arena), self->address),
+                    "%s: the %s begins %zu bytes into arena '%.60s', of which %zu have memory: nothing lives there",
+                    self->call, touch_text(text, self), offset_in(rondo_arena_base(arena), self->address),
                     arena->allocation.name, arena->allocation.bytes);
+}
+
+static rondo_status look_closer(rondo_device_memory *memory, touch *self, bool now) {
+  pthread_mutex_lock(&memory->lock);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, self->address);
+  if (at == NULL) at = rondo_allocation_table_around(&memory->host, self->address);
+  const rondo_status status = at == NULL ? check_not_found(memory, self, now) : check_found(memory, self, at, now);
+  pthread_mutex_unlock(&memory->lock);
+  return status;
 }
 
 rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
                                       const void *address, size_t bytes, bool now) {
   if (is_plainly_fine(memory, address, bytes, now)) return RONDO_OK;
   touch self = {.call = call, .what = what, .address = address, .bytes = bytes};
+  return look_closer(memory, &self, now);
+}
+
+rondo_status rondo_memory_check_still(rondo_device_memory *memory, const char *call, const char *what,
+                                      const void *address, size_t bytes, const rondo_freed_marks *since) {
+  touch self = {.call = call, .what = what, .address = address, .bytes = bytes, .since = since};
+  return look_closer(memory, &self, true);
+}
+
+void rondo_memory_mark_freed(rondo_device_memory *memory, rondo_freed_marks *out) {
   pthread_mutex_lock(&memory->lock);
-  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
-  if (at == NULL) at = rondo_allocation_table_around(&memory->host, address);
-  const rondo_status status = at == NULL ? check_not_found(memory, &self, now) : check_found(memory, &self, at, now);
+  *out = (rondo_freed_marks){.device = memory->table.freed_count, .host = memory->host.freed_count};
   pthread_mutex_unlock(&memory->lock);
-  return status;
 }
 
 /* Who holds the memory -------------------------------------------------------------------------------------------- */

@@ -23,6 +23,21 @@ RONDO_MUST_USE rondo_status rondo_memory_refuse_free_node(const rondo_device_mem
 RONDO_MUST_USE rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
                                                      const void *address, size_t bytes, bool now);
 
+/* What was freed last. */
+typedef struct rondo_freed_marks {
+  uint64_t device, host;
+} rondo_freed_marks;
+void rondo_memory_mark_freed(rondo_device_memory *memory, rondo_freed_marks *out);
+
+/* As rondo_memory_check_range for work that is queued now, whose addresses were checked at `since`: so what was freed
+ * later is USE_AFTER_FREE also where its addresses are gone. `since` may be NULL: not known. Takes the lock. */
+RONDO_MUST_USE rondo_status rondo_memory_check_still(rondo_device_memory *memory, const char *call, const char *what,
+                                                     const void *address, size_t bytes, const rondo_freed_marks *since);
+
+/* The allocation, under the conditions of rondo_memory_is_plain. */
+bool rondo_memory_find_plain(const rondo_device_memory *memory, const void *address, size_t bytes,
+                             rondo_range_found *out);
+
 /* True, without the lock, when the range lies in an allocation of the device's own that no graph and no arena has;
  * false says that it takes a closer look. Any thread. */
 bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *address, size_t bytes);

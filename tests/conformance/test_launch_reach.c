@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * GM-18: work in a graph may touch what work on a stream may. What its nodes declare to access must be allocated when
+ * the graph is launched, and memory that was freed is refused already when it is instantiated, updated or patched. The
+ * error names node, address, allocation and remedy, nothing runs, and the exec can be launched once the memory is
+ * there.
+ */
+#include "support/test_graph_memory.h"
+
+#include <stdio.h>
+
+#include <rondo/patch.h>
+
+enum { WORDS = 16, BYTES = WORDS * 4, LARGE = 8 << 20 };
+
+/* A graph that allocates `bytes`, sets the first words to 7 and leaves them allocated. */
+static rondo_graph *make_owner(test_fixture *t, uint32_t **out_words) {
+  rondo_graph *graph = test_graph(t);
+  const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
+  test_add_set(t, graph, kept.node, kept.words, WORDS, 7);
+  *out_words = kept.words;
+  return graph;
+}
+
+/* The ways to touch `words`: a copy's source and destination, a fill, and a kernel's pointer. */
+enum { WAYS = 4 };
+
+static rondo_node add_use(test_fixture *t, rondo_graph *graph, int way, uint32_t *words, uint32_t *other) {
+  rondo_node node = {0};
+  const rondo_fill fill = {.dst = words, .value = 7, .element_bytes = 4, .width = WORDS};
+  const rondo_copy copy = {.dst = way == 0 ? other : words, .src = way == 0 ? words : other, .width = BYTES};
+  if (way < 2) assert_ok(rondo_graph_add_copy(graph, NULL, 0, &copy, &node));
+  if (way == 2) assert_ok(rondo_graph_add_fill(graph, NULL, 0, &fill, &node));
+  if (way == 3) node = test_add_affine(t, graph, NULL, 0, words, 1, 0);
+  return node;
+}
+
+static void refuse_launch(test_fixture *t, rondo_exec *exec, rondo_reason reason, const char *words) {
+  assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, reason);
+  assert_message("rondo_exec_launch");
+  assert_message("(node 0)");
+  assert_message(words);
+}
+
+static void assert_names(const void *address) {
+  char text[32];
+  snprintf(text, sizeof text, "%p", address);
+  assert_message(text);
+}
+
+/* Memory of another graph: instantiated before it is allocated, launched while it is, in child graphs too. */
+static void test_gm18_graph_memory_of_another_graph(void **state) {
+  test_fixture *t = *state;
+  uint32_t *kept = NULL, *other = test_words(t, WORDS);
+  rondo_graph *owner = make_owner(t, &kept);
+  rondo_exec *owns = test_instantiate(owner);
+  for (int i = 0; i < 2 * WAYS; i++) {
+    rondo_graph *user = test_graph(t), *outer = test_graph(t);
+    rondo_node node;
+    add_use(t, user, i % WAYS, kept, other);
+    assert_ok(rondo_graph_add_child(outer, NULL, 0, user, &node));
+    rondo_exec *uses = test_instantiate(i < WAYS ? user : outer);
+    refuse_launch(t, uses, i == 0 ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE, "'kept' (64 B)");
+    assert_names(kept);
+    assert_message(i == 0 ? "no launch has left allocated" : "was freed");
+    assert_message("launch a graph first that allocates it");
+    assert_ok(rondo_exec_launch(owns, t->stream));
+    for (int k = 0; k < 2; k++) assert_ok(rondo_exec_launch(uses, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    assert_ok(rondo_free(t->device, kept));
+    refuse_launch(t, uses, RONDO_REASON_USE_AFTER_FREE, "'kept' (64 B)");
+    rondo_exec_destroy(uses);
+    test_graph_destroy(user);
+    test_graph_destroy(outer);
+  }
+  test_assert_all(t, other, WORDS, 7);
+  rondo_exec_destroy(owns);
+  test_graph_destroy(owner);
+  test_words_free(t, other);
+}
+
+/* An exec that frees the memory itself, between launches of the one that allocates it: each has its turn. */
+static void test_gm18_allocated_and_freed_in_turn(void **state) {
+  test_fixture *t = *state;
+  uint32_t *kept = NULL, *other = test_words(t, WORDS);
+  rondo_graph *owner = make_owner(t, &kept), *reader = test_graph(t), *last = test_graph(t);
+  add_use(t, reader, 0, kept, other);
+  test_add_free(last, add_use(t, last, 0, kept, other), kept);
+  rondo_exec *owns = test_instantiate(owner), *reads = test_instantiate(reader), *frees = test_instantiate(last);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(rondo_exec_launch(owns, t->stream));
+    assert_ok(rondo_exec_launch(reads, t->stream));
+    assert_ok(rondo_exec_launch(frees, t->stream));
+    refuse_launch(t, reads, RONDO_REASON_USE_AFTER_FREE, "'kept'");
+    assert_error(rondo_exec_launch(frees, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  }
+  assert_ok(rondo_stream_synchronize(t->stream));
+  test_assert_all(t, other, WORDS, 7);
+  rondo_exec_destroy(owns);
+  rondo_exec_destroy(reads);
+  rondo_exec_destroy(frees);
+  test_graph_destroy(owner);
+  test_graph_destroy(reader);
+  test_graph_destroy(last);
+  test_words_free(t, other);
+}
+
+/* The graph that would have allocated it is gone: its addresses are nobody's. */
+static void test_gm18_memory_of_a_graph_that_is_gone(void **state) {
+  test_fixture *t = *state;
+  uint32_t *kept = NULL, *other = test_words(t, WORDS);
+  rondo_graph *owner = make_owner(t, &kept), *user = test_graph(t);
+  add_use(t, user, 0, kept, other);
+  rondo_exec *uses = test_instantiate(user);
+  test_graph_destroy(owner);
+  refuse_launch(t, uses, RONDO_REASON_NOT_ALLOCATED, "of a graph that was destroyed");
+  rondo_exec_destroy(uses);
+  test_graph_destroy(user);
+  test_words_free(t, other);
+}
+
+/* Memory of the other kinds, small (whose addresses the device keeps) and large (whose go back to the system). */
+static uint32_t *take(test_fixture *t, int kind, size_t bytes) {
+  void *address = NULL;
+  if (kind == 0) assert_ok(rondo_malloc(t->device, bytes, "gone", &address));
+  if (kind == 1) assert_ok(rondo_malloc_async(t->stream, bytes, &(rondo_malloc_options){.name = "gone"}, &address));
+  if (kind == 2) assert_ok(rondo_host_malloc(t->device, bytes, &address));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  return address;
+}
+
+static void give(test_fixture *t, int kind, void *address) {
+  if (kind == 0) assert_ok(rondo_free(t->device, address));
+  if (kind == 1) assert_ok(rondo_free_async(t->stream, address));
+  if (kind == 2) assert_ok(rondo_host_free(t->device, address));
+  assert_ok(rondo_stream_synchronize(t->stream));
+}
+
+static void test_gm18_memory_freed_before_a_launch(void **state) {
+  test_fixture *t = *state;
+  uint32_t *other = test_words(t, WORDS);
+  for (int i = 0; i < 6 * WAYS; i++) {
+    const int kind = i / 2 % 3, way = i / 6;
+    if (kind == 2 && way > 1) continue; /* host memory is for copies */
+    rondo_graph *user = test_graph(t);
+    uint32_t *gone = take(t, kind, i % 2 == 0 ? BYTES : LARGE);
+    rondo_node node = add_use(t, user, way, gone, other);
+    rondo_exec *uses = test_instantiate(user);
+    for (int k = 0; k < 2; k++) assert_ok(rondo_exec_launch(uses, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    give(t, kind, gone);
+    refuse_launch(t, uses, RONDO_REASON_USE_AFTER_FREE, "which was freed");
+    assert_names(gone);
+    if (kind < 2) assert_message("'gone'");
+    assert_ok(rondo_exec_set_enabled(uses, node, false));
+    assert_ok(rondo_exec_launch(uses, t->stream)); /* what does not run accesses nothing */
+    assert_ok(rondo_exec_set_enabled(uses, node, true));
+    refuse_launch(t, uses, RONDO_REASON_USE_AFTER_FREE, "which was freed");
+    rondo_exec_destroy(uses);
+    test_graph_destroy(user);
+  }
+  test_words_free(t, other);
+}
+
+/* What was freed, and whose addresses the device still has, is refused where it is named. */
+static void test_gm18_freed_memory_is_refused_at_once(void **state) {
+  test_fixture *t = *state;
+  uint32_t *other = test_words(t, WORDS);
+  for (int way = 0; way < WAYS; way++) {
+    rondo_graph *user = test_graph(t), *stale = test_graph(t);
+    rondo_exec *uses = NULL, *none = NULL;
+    uint32_t *gone = take(t, 0, BYTES), *lives = take(t, 0, BYTES);
+    const rondo_node node = add_use(t, user, way, lives, other), mate = add_use(t, stale, way, gone, other);
+    uses = test_instantiate(user);
+    give(t, 0, gone);
+    assert_error(rondo_instantiate(stale, NULL, &none), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+    assert_message("'gone' (64 B)");
+    assert_names(gone);
+    assert_null(none);
+    rondo_node_params params = {0};
+    assert_ok(rondo_graph_get_params(stale, mate, &params));
+    assert_error(rondo_exec_set_params(uses, node, &params), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+    assert_message("'gone'");
+    assert_fails(rondo_exec_update(uses, stale, NULL), RONDO_UPDATE_REFUSED);
+    assert_message("'gone'");
+    assert_ok(rondo_exec_launch(uses, t->stream)); /* as it was */
+    assert_ok(rondo_stream_synchronize(t->stream));
+    give(t, 0, lives);
+    rondo_exec_destroy(uses);
+    test_graph_destroy(user);
+    test_graph_destroy(stale);
+  }
+  test_words_free(t, other);
+}
+
+/* New addresses, then the old ones are freed: only what the exec has now counts. */
+static void test_gm18_addresses_given_up(void **state) {
+  test_fixture *t = *state;
+  uint32_t *other = test_words(t, WORDS);
+  for (int way = 0; way < WAYS; way++) {
+    rondo_graph *user = test_graph(t), *next = test_graph(t);
+    uint32_t *before = take(t, 0, LARGE), *after = take(t, 0, LARGE);
+    const rondo_node node = add_use(t, user, way, before, other), mate = add_use(t, next, way, after, other);
+    rondo_exec *uses = test_instantiate(user);
+    assert_ok(rondo_exec_launch(uses, t->stream));
+    rondo_node_params params = {0};
+    assert_ok(rondo_graph_get_params(next, mate, &params));
+    assert_ok(way % 2 == 0 ? rondo_exec_set_params(uses, node, &params) : rondo_exec_update(uses, next, NULL));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    give(t, 0, before);
+    assert_ok(rondo_exec_launch(uses, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    give(t, 0, after);
+    refuse_launch(t, uses, RONDO_REASON_USE_AFTER_FREE, "'gone'");
+    rondo_exec_destroy(uses);
+    test_graph_destroy(user);
+    test_graph_destroy(next);
+  }
+  test_words_free(t, other);
+}
+
+static void test_gm18_patched_addresses(void **state) {
+  test_fixture *t = *state;
+  uint32_t *other = test_words(t, WORDS), *before = take(t, 0, BYTES), *after = take(t, 0, BYTES),
+           *fixed = take(t, 0, BYTES);
+  rondo_graph *user = test_graph(t);
+  rondo_patch_set *set = NULL;
+  add_use(t, user, 3, fixed, other);
+  add_use(t, user, 0, before, other);
+  rondo_exec *uses = test_instantiate(user);
+  const rondo_patch_input input = {.name = "in", .address = before, .bytes = BYTES};
+  assert_ok(rondo_patch_set_create(uses, &input, 1, NULL, &set));
+  assert_ok(rondo_patch_set_launch(set, t->stream, (const void *[]){before}));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  give(t, 0, before);
+  assert_error(rondo_patch_set_launch(set, t->stream, (const void *[]){before}), RONDO_INVALID_LIFETIME,
+               RONDO_REASON_USE_AFTER_FREE);
+  assert_message("rondo_patch_set_launch");
+  for (int i = 0; i < 2; i++) assert_ok(rondo_patch_set_launch(set, t->stream, (const void *[]){after}));
+  assert_ok(rondo_exec_launch(uses, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  give(t, 0, fixed);
+  refuse_launch(t, uses, RONDO_REASON_USE_AFTER_FREE, "'gone'");
+  assert_error(rondo_patch_set_launch(set, t->stream, (const void *[]){after}), RONDO_INVALID_LIFETIME,
+               RONDO_REASON_USE_AFTER_FREE);
+  give(t, 0, after);
+  rondo_patch_set_destroy(set);
+  rondo_exec_destroy(uses);
+  test_graph_destroy(user);
+  test_words_free(t, other);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_gm18_graph_memory_of_another_graph),
+      test_case(test_gm18_allocated_and_freed_in_turn),
+      test_case(test_gm18_memory_of_a_graph_that_is_gone),
+      test_case(test_gm18_memory_freed_before_a_launch),
+      test_case(test_gm18_freed_memory_is_refused_at_once),
+      test_case(test_gm18_addresses_given_up),
+      test_case(test_gm18_patched_addresses),
+  };
+  return test_main(tests);
+}
