@@ -263,7 +263,8 @@ static rondo_status take_unordered(rondo_device_memory *memory, const request *a
   return RONDO_OK;
 }
 
-/* When the system has no more: what pools keep idle, then what a wait makes safe, then what is found to be free. */
+/* When the system has no more: what pools keep idle, then what a wait makes safe, then what is found to be free, then
+ * what graphs hold idle. */
 static rondo_status scrape_together(rondo_device_memory *memory, request *asked, rondo_block **out) {
   rondo_pools_give_back(memory, false);
   rondo_status status = grow_pool(memory, asked, out);
@@ -272,7 +273,9 @@ static rondo_status scrape_together(rondo_device_memory *memory, request *asked,
   if (*out != NULL) return RONDO_OK;
   rondo_pools_give_back(memory, true);
   *out = take_block(memory, asked);
-  return *out != NULL ? RONDO_OK : grow_pool(memory, asked, out);
+  if (*out != NULL) return RONDO_OK;
+  rondo_heaps_give_idle_back(memory);
+  return grow_pool(memory, asked, out);
 }
 
 static rondo_status find_more(rondo_device_memory *memory, request *asked, rondo_block **out) {
@@ -442,10 +445,24 @@ rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, ro
 
 /* Host memory ----------------------------------------------------------------------------------------------------- */
 
+/* On a CPU device graphs and pools have the same memory as the host: what they keep idle makes room. */
+static rondo_status allocate_host(rondo_device_memory *memory, size_t bytes, void **out_address) {
+  rondo_device *device = memory->device;
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  rondo_status status = device->ops->host_allocate(device, bytes, out_address);
+  if (status != RONDO_OUT_OF_MEMORY) return status;
+  rondo_pools_give_back(memory, true);
+  rondo_heaps_give_idle_back(memory);
+  status = device->ops->host_allocate(device, bytes, out_address);
+  if (status == RONDO_OK) rondo_error_restore(&before);
+  return status;
+}
+
 rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t bytes, void **out_address) {
   void *record, *address;
   RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_allocation), &record));
-  const rondo_status status = memory->device->ops->host_allocate(memory->device, bytes, &address);
+  const rondo_status status = allocate_host(memory, bytes, &address);
   if (status != RONDO_OK) {
     rondo_release(&memory->allocator, record, 1, sizeof(rondo_allocation));
     char asked[RONDO_SIZE_TEXT];

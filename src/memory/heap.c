@@ -170,16 +170,6 @@ bool rondo_heap_is_dispensable(const rondo_heap *heap) {
   return rondo_heap_use_of(heap) != RONDO_HEAP_PRIVATE && rondo_heap_is_idle(heap) && !is_awaited(heap);
 }
 
-/* What heaps of streams hold and do not use now goes back to the system; a heap whose gate is entered keeps its own. */
-static void give_idle_back(rondo_device_memory *memory) {
-  for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
-    if (rondo_heap_use_of(heap) == RONDO_HEAP_PRIVATE || !rondo_heap_try_enter(heap)) continue;
-    if (heap->chunks.count > 0 && rondo_heap_is_dispensable(heap) && rondo_heap_unmap_all(heap) == RONDO_OK)
-      rondo_heap_remove_all_chunks(heap);
-    rondo_heap_leave(heap);
-  }
-}
-
 /* What is held for later only makes room first: the pools' memory, then that of idle heaps. */
 rondo_status rondo_graph_pages_create(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
   rondo_device *device = memory->device;
@@ -192,7 +182,7 @@ rondo_status rondo_graph_pages_create(rondo_device_memory *memory, size_t bytes,
     status = device->ops->physical_create(device, bytes, out);
   }
   if (status == RONDO_OUT_OF_MEMORY) {
-    give_idle_back(memory);
+    rondo_heaps_give_idle_back(memory);
     status = device->ops->physical_create(device, bytes, out);
   }
   if (status != RONDO_OK) return rondo_memory_fail_growth(memory, status, "memory for graphs", bytes);

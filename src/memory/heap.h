@@ -121,6 +121,10 @@ size_t rondo_graph_addresses_wanted(const rondo_device_memory *memory);
  * keep theirs. */
 RONDO_MUST_USE rondo_status rondo_heaps_trim(rondo_device_memory *memory);
 
+/* The same for the heaps of streams that nothing uses now, without waiting; a heap whose gate is entered keeps what it
+ * has, and so does one with memory that was mapped ahead. For who finds no memory. */
+void rondo_heaps_give_idle_back(rondo_device_memory *memory);
+
 /* Frees retired spaces whose launches are done, or, with `wait`, all; and the memory of heaps that were given up. */
 void rondo_retired_sweep(rondo_device_memory *memory, bool wait);
 

@@ -302,10 +302,26 @@ static bool claim_spaces(rondo_heap *chosen, rondo_space_need *needs, size_t cou
   return same;
 }
 
+/* Other heaps have given back what they hold idle, but this one has earlier graphs' memory: what they do not need now
+ * makes room, behind their launches, which this one comes after anyway. */
+static rondo_status satisfy_trimmed(rondo_heap *heap, rondo_space_need *needs, size_t count,
+                                    const rondo_saved_error *before) {
+  rondo_saved_error refusal;
+  rondo_error_save(&refusal);
+  if (rondo_heap_trim(heap) != RONDO_OK) return rondo_error_raise(&refusal);
+  const rondo_status status = satisfy_all(heap, needs, count);
+  if (status == RONDO_OK) rondo_error_restore(before);
+  return status;
+}
+
 static rondo_status bind_entered(rondo_heap *chosen, rondo_space_need *needs, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (needs[i].space->heap != chosen) RONDO_TRY(move_space(needs[i].space, chosen));
-  return satisfy_all(chosen, needs, count);
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  const rondo_status status = satisfy_all(chosen, needs, count);
+  if (status != RONDO_OUT_OF_MEMORY || rondo_heap_use_of(chosen) == RONDO_HEAP_PRIVATE) return status;
+  return satisfy_trimmed(chosen, needs, count, &before);
 }
 
 rondo_status rondo_heap_bind(rondo_heap *target, rondo_space_need *needs, size_t count, bool move,

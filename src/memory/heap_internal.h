@@ -44,6 +44,9 @@ RONDO_MUST_USE rondo_status rondo_heap_add_private(rondo_address_space *space, s
                                                    size_t bytes);
 RONDO_MUST_USE rondo_status rondo_heap_remove_private(rondo_address_space *space, size_t position);
 
+/* With the gate entered: gives back, after waiting for its launches, all that no live allocation needs. */
+RONDO_MUST_USE rondo_status rondo_heap_trim(rondo_heap *heap);
+
 /* The space is no longer bound to its heap. Under the memory's lock, while others know the space. */
 void rondo_heap_detach(rondo_address_space *space);
 

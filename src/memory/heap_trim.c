@@ -38,6 +38,15 @@ static rondo_graph_allocation *find_unfinished_free(rondo_address_space *space) 
   return found;
 }
 
+static bool has_unfinished_free(rondo_address_space *space) {
+  rondo_graph_allocation *at = find_unfinished_free(space);
+  if (at == NULL) return false;
+  pthread_mutex_lock(&space->memory->lock);
+  rondo_graph_allocation_release(at);
+  pthread_mutex_unlock(&space->memory->lock);
+  return true;
+}
+
 static rondo_status wait_frees(rondo_address_space *space) {
   rondo_status status = RONDO_OK;
   rondo_graph_allocation *at;
@@ -50,9 +59,11 @@ static rondo_status wait_frees(rondo_address_space *space) {
   return status;
 }
 
-static rondo_status trim_privates(rondo_address_space *space) {
+/* Without `wait`, those of which a free may not have been reached stay. */
+static rondo_status trim_privates(rondo_address_space *space, bool wait) {
   if (space->privates.count == 0) return RONDO_OK;
-  RONDO_TRY(wait_frees(space));
+  if (wait) RONDO_TRY(wait_frees(space));
+  if (!wait && has_unfinished_free(space)) return RONDO_OK;
   for (size_t i = space->privates.count; i-- > 0;) {
     pthread_mutex_lock(&space->memory->lock);
     const bool alive = is_alive(space, &space->privates.items[i]);
@@ -62,15 +73,36 @@ static rondo_status trim_privates(rondo_address_space *space) {
   return RONDO_OK;
 }
 
-static rondo_status trim_heap(rondo_heap *heap) {
-  RONDO_TRY(rondo_heap_wait_idle(heap));
+/* The heap is idle. */
+static rondo_status give_back(rondo_heap *heap, bool wait) {
   heap->version++;
   RONDO_TRY(rondo_heap_unmap_all(heap));
   rondo_heap_remove_all_chunks(heap);
-  heap->lost = false;
   for (rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
-    RONDO_TRY(trim_privates(space));
+    RONDO_TRY(trim_privates(space, wait));
   return RONDO_OK;
+}
+
+rondo_status rondo_heap_trim(rondo_heap *heap) {
+  RONDO_TRY(rondo_heap_wait_idle(heap));
+  heap->lost = false;
+  return give_back(heap, true);
+}
+
+static bool holds_memory(const rondo_heap *heap) {
+  if (heap->chunks.count > 0) return true;
+  for (const rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
+    if (space->privates.count > 0) return true;
+  return false;
+}
+
+void rondo_heaps_give_idle_back(rondo_device_memory *memory) {
+  for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
+    if (rondo_heap_use_of(heap) == RONDO_HEAP_PRIVATE || !rondo_heap_try_enter(heap)) continue;
+    if (holds_memory(heap) && rondo_heap_is_dispensable(heap))
+      rondo_status_ignore(give_back(heap, false), "what cannot be unmapped stays; the caller finds no memory then");
+    rondo_heap_leave(heap);
+  }
 }
 
 rondo_status rondo_heaps_trim(rondo_device_memory *memory) {
@@ -78,7 +110,7 @@ rondo_status rondo_heaps_trim(rondo_device_memory *memory) {
   for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
     if (rondo_heap_use_of(heap) == RONDO_HEAP_PRIVATE) continue;
     rondo_heap_enter(heap);
-    const rondo_status trimmed = trim_heap(heap);
+    const rondo_status trimmed = rondo_heap_trim(heap);
     rondo_heap_leave(heap);
     if (status == RONDO_OK) status = trimmed;
   }

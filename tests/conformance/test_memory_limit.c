@@ -141,12 +141,82 @@ static void test_launches_and_uploads_that_find_no_memory(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_exec_launch(modest, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  refuse_at_once(t, 8 * MIB);
-  assert_message("rondo_graph_memory_trim gives back");
-  assert_ok(rondo_graph_memory_trim(t->device));
+  assert_ok(rondo_free(t->device, take_at_once(t, 8 * MIB, "what the graphs had")));
   assert_ok(rondo_free(t->device, take_at_once(t, 16 * MIB, "all")));
   rondo_exec_destroy(exec);
   rondo_exec_destroy(modest);
+}
+
+/* A graph that allocates `bytes`, writes the first word and leaves them, or, with a free node, frees them. */
+static rondo_exec *make_large(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, bytes, name, out_address, &node));
+  const rondo_fill fill = {.dst = *out_address, .value = 5, .element_bytes = 4, .width = 1};
+  assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
+  if (!keeps) assert_ok(rondo_graph_add_free(graph, &node, 1, *out_address, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return exec;
+}
+
+static size_t three_quarters(test_fixture *t) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(t->device, &info));
+  return (size_t)(info.memory_bytes / 4 * 3 / MIB * MIB);
+}
+
+/* GM-15: what graphs hold and nothing uses makes room for the next launch, on the same stream and on another, whether
+ * the memory was left allocated and freed outside, or freed in the graph. */
+static void test_gm15_launches_take_idle_graph_memory(void **state) {
+  test_fixture *t = *state;
+  const size_t bytes = three_quarters(t);
+  rondo_stream *beside = test_stream(t, "beside");
+  for (int i = 0; i < 16; i++) {
+    const bool keeps_first = i % 2 == 0, keeps_second = i / 2 % 2 == 0, frees_ordered = i / 4 % 2 == 0;
+    rondo_stream *stream = i / 8 == 0 ? t->stream : beside;
+    void *first = NULL, *second = NULL;
+    rondo_exec *before = make_large(t, bytes, "first", keeps_first, &first);
+    rondo_exec *after = make_large(t, bytes, "second", keeps_second, &second);
+    for (int k = 0; k < 2; k++) {
+      assert_ok(rondo_exec_launch(before, t->stream));
+      if (!frees_ordered || stream != t->stream) assert_ok(rondo_stream_synchronize(t->stream));
+      if (keeps_first) assert_ok(frees_ordered ? rondo_free_async(t->stream, first) : rondo_free(t->device, first));
+      if (stream != t->stream) assert_ok(rondo_stream_synchronize(t->stream));
+      assert_ok(rondo_exec_launch(after, stream));
+      assert_ok(rondo_stream_synchronize(stream));
+      if (keeps_second) assert_int_equal(test_word(t, second), 5);
+      if (keeps_second && k == 0) { /* what lives is nobody's to take */
+        assert_fails(rondo_exec_launch(before, t->stream), RONDO_OUT_OF_MEMORY);
+        assert_int_equal(test_word(t, second), 5);
+      }
+      if (keeps_second) assert_ok(rondo_free(t->device, second));
+    }
+    rondo_exec_destroy(before);
+    rondo_exec_destroy(after);
+  }
+  test_stream_destroy(beside);
+}
+
+/* And for allocations of the other kinds. */
+static void test_gm15_allocations_take_idle_graph_memory(void **state) {
+  test_fixture *t = *state;
+  const size_t bytes = three_quarters(t);
+  for (int i = 0; i < 4; i++) {
+    void *kept = NULL, *address = NULL;
+    rondo_exec *exec = make_large(t, bytes, "graph's", i % 2 == 0, &kept);
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    if (i % 2 == 0) assert_ok(rondo_free(t->device, kept));
+    if (i / 2 == 0) assert_ok(rondo_malloc(t->device, bytes, "another", &address));
+    if (i / 2 == 1) assert_ok(rondo_malloc_async(t->stream, bytes, NULL, &address));
+    assert_fails(rondo_exec_launch(exec, t->stream), RONDO_OUT_OF_MEMORY);
+    assert_ok(rondo_free(t->device, address));
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    if (i % 2 == 0) assert_ok(rondo_free(t->device, kept));
+    rondo_exec_destroy(exec);
+  }
 }
 
 /* Memory of the host is the program's, and each device has a limit of its own. */
@@ -234,6 +304,8 @@ int main(void) {
       limit_case(test_the_failure_says_who_holds_the_memory),
       limit_case(test_idle_memory_is_given_back_first),
       limit_case(test_launches_and_uploads_that_find_no_memory),
+      limit_case(test_gm15_launches_take_idle_graph_memory),
+      limit_case(test_gm15_allocations_take_idle_graph_memory),
       limit_case(test_what_the_limit_is_not_about),
       test_case(test_more_than_the_machine_has),
       test_case(test_memory_does_not_take_files),
