@@ -49,8 +49,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_malloc_async(rondo_stream *stream, s
  * CAPTURE_INVALID; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_free_async(rondo_stream *stream, void *address);
 
-/* Host memory that copies can use without a detour (pinned on CUDA), aligned to 256. It comes from the device's
- * allocator (rondo_device_options) and does not count as memory of the device. Thread-safe. Errors as rondo_malloc. */
+/* Host memory that copies can use without a detour, aligned to 256, contents undefined. It does not count as memory of
+ * the device. On CUDA it is pinned: its pages are made and locked during the call, which takes time that grows with the
+ * size. On a CPU device it comes from the device's allocator (rondo_device_options) and is not touched, so that with
+ * the C library's allocator pages of a large buffer are made when they are first used. Thread-safe. Errors as
+ * rondo_malloc.
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_malloc(rondo_device *device, size_t bytes, void **out_address);
 
 /* Frees it at once: the caller has waited for the copies. On CUDA the driver first waits for all that the device runs.

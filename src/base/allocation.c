@@ -64,6 +64,11 @@ static rondo_status allocate(const rondo_allocator *allocator, size_t count, siz
                     *out_total, rondo_size_text(size, *out_total), alignment);
 }
 
+rondo_status rondo_allocate_untouched(const rondo_allocator *allocator, size_t bytes, size_t alignment, void **out) {
+  size_t total;
+  return allocate(allocator, 1, bytes, alignment, &total, out);
+}
+
 rondo_status rondo_allocate_aligned(const rondo_allocator *allocator, size_t count, size_t bytes, size_t alignment,
                                     void **out) {
   size_t total;

@@ -36,6 +36,11 @@ RONDO_MUST_USE rondo_status rondo_allocate_copy(const rondo_allocator *allocator
 RONDO_MUST_USE rondo_status rondo_allocate_items(const rondo_allocator *allocator, size_t count, size_t bytes,
                                                  void *out);
 
+/* Memory with an alignment (a power of two, at least 16) that is not zeroed: what users ask for, which may be large and
+ * have no pages until it is touched. */
+RONDO_MUST_USE rondo_status rondo_allocate_untouched(const rondo_allocator *allocator, size_t bytes, size_t alignment,
+                                                     void **out);
+
 /* As rondo_allocate with an alignment (a power of two, at least 16). */
 RONDO_MUST_USE rondo_status rondo_allocate_aligned(const rondo_allocator *allocator, size_t count, size_t bytes,
                                                    size_t alignment, void **out);

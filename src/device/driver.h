@@ -285,7 +285,8 @@ typedef struct rondo_device_ops {
   void *(*host_watch_begin)(rondo_device *device, void *address, size_t bytes);
   void *(*host_watch_end)(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
 
-  /* Host memory that copies use without a detour, aligned to 256. any */
+  /* Host memory that copies use without a detour, aligned to 256; not zeroed. Only where the device needs it are its
+   * pages made at once (pinned). any */
   rondo_status (*host_allocate)(rondo_device *device, size_t bytes, void **out_address);
   void (*host_release)(rondo_device *device, void *address, size_t bytes);
 

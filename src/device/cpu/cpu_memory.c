@@ -172,7 +172,7 @@ void *cpu_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t
 }
 
 rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address) {
-  return rondo_allocate_aligned(&device->allocator, 1, bytes, 256, out_address);
+  return rondo_allocate_untouched(&device->allocator, bytes, 256, out_address);
 }
 
 void cpu_host_release(rondo_device *device, void *address, size_t bytes) {
