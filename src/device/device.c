@@ -252,11 +252,10 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
 
 /* Callbacks ------------------------------------------------------------------------------------------------------- */
 
-_Thread_local unsigned rondo_callback_depth;
-_Thread_local uint64_t rondo_works_queued;
+_Thread_local rondo_thread_state rondo_this_thread;
 
-void rondo_callback_enter(void) { rondo_callback_depth++; }
-void rondo_callback_leave(void) { rondo_callback_depth--; }
+void rondo_callback_enter(void) { rondo_this_thread.callback_depth++; }
+void rondo_callback_leave(void) { rondo_this_thread.callback_depth--; }
 
 rondo_status rondo_refuse_in_callback(const char *call) {
   if (!rondo_in_callback()) return RONDO_OK;

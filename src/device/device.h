@@ -42,9 +42,13 @@ struct rondo_device {
 /* Whether work of `device` can be let access memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
 
-/* How many works this thread has queued on streams, of all devices: kernels, copies, fills, host functions, and calls
- * of libraries that queue. */
-extern _Thread_local uint64_t rondo_works_queued;
+/* What a launch asks of its thread, in one place, so that finding it costs once. */
+typedef struct rondo_thread_state {
+  uint64_t works_queued;   /* on streams, of all devices: kernels, copies, fills, host functions, calls of libraries */
+  unsigned callback_depth; /* host functions that run on the thread, one inside the other */
+  struct rondo_launch_values *values; /* exec/: where launches note the values they are given; NULL */
+} rondo_thread_state;
+extern _Thread_local rondo_thread_state rondo_this_thread;
 
 /* Whether the device takes work that libraries of its driver's queue; and making their calls (rondo_device_ops). */
 static inline bool rondo_device_takes_libraries(const rondo_device *device) {
@@ -52,7 +56,7 @@ static inline bool rondo_device_takes_libraries(const rondo_device *device) {
 }
 RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use,
                                                                     rondo_library_call call, void *user) {
-  if (use == RONDO_LIBRARY_WORK) rondo_works_queued++;
+  if (use == RONDO_LIBRARY_WORK) rondo_this_thread.works_queued++;
   return device->ops->call_library(device, use, call, user);
 }
 
@@ -74,11 +78,8 @@ RONDO_MUST_USE rondo_status rondo_captured_keep(rondo_captured *captured, void *
 /* For drivers: what was captured is gone. */
 void rondo_captured_let_go(rondo_captured *captured);
 
-/* How many host functions run on this thread, one inside the other. */
-extern _Thread_local unsigned rondo_callback_depth;
-
 /* True while a host function of any device runs on this thread: calls of the API are refused then (IN_CALLBACK). */
-static inline bool rondo_in_callback(void) { return rondo_callback_depth > 0; }
+static inline bool rondo_in_callback(void) { return rondo_this_thread.callback_depth > 0; }
 void rondo_callback_enter(void);
 void rondo_callback_leave(void);
 

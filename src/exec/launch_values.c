@@ -9,19 +9,18 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "device/device.h"
 
 enum { WORD = sizeof(uint64_t) };
-
-_Thread_local rondo_launch_values *rondo_launch_values_now;
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
 
 void rondo_launch_values_begin(rondo_launch_values *values, const rondo_allocator *allocator) {
-  *values = (rondo_launch_values){.allocator = *allocator, .outer = rondo_launch_values_now, .is_complete = true};
-  rondo_launch_values_now = values;
+  *values = (rondo_launch_values){.allocator = *allocator, .outer = rondo_this_thread.values, .is_complete = true};
+  rondo_this_thread.values = values;
 }
 
-void rondo_launch_values_end(rondo_launch_values *values) { rondo_launch_values_now = values->outer; }
+void rondo_launch_values_end(rondo_launch_values *values) { rondo_this_thread.values = values->outer; }
 
 void rondo_launch_values_free(rondo_launch_values *values) {
   if (values->launches.items != NULL) rondo_array_free(&values->allocator, &values->launches);
@@ -30,12 +29,12 @@ void rondo_launch_values_free(rondo_launch_values *values) {
 }
 
 rondo_launch_values *rondo_launch_values_pause(void) {
-  rondo_launch_values *paused = rondo_launch_values_now;
-  rondo_launch_values_now = NULL;
+  rondo_launch_values *paused = rondo_this_thread.values;
+  rondo_this_thread.values = NULL;
   return paused;
 }
 
-void rondo_launch_values_resume(rondo_launch_values *paused) { rondo_launch_values_now = paused; }
+void rondo_launch_values_resume(rondo_launch_values *paused) { rondo_this_thread.values = paused; }
 
 /* Noting ----------------------------------------------------------------------------------------------------------- */
 
@@ -113,7 +112,7 @@ static rondo_status note(rondo_launch_values *values, const rondo_node_params *w
 }
 
 void rondo_launch_values_note(const rondo_node_params *work) {
-  rondo_launch_values *values = rondo_launch_values_now;
+  rondo_launch_values *values = rondo_this_thread.values;
   rondo_saved_error before;
   if (!values->is_complete) return;
   rondo_error_save(&before);

@@ -38,9 +38,6 @@ typedef struct rondo_launch_values {
   bool is_complete; /* it was begun, and nothing was left out */
 } rondo_launch_values;
 
-/* The calling thread's; NULL when nothing is noted. */
-extern _Thread_local rondo_launch_values *rondo_launch_values_now __attribute__((tls_model("initial-exec")));
-
 /* Begins to note, and ends. `values` is zeros at first; the caller frees it, and may move it when noting has ended. */
 void rondo_launch_values_begin(rondo_launch_values *values, const rondo_allocator *allocator);
 void rondo_launch_values_end(rondo_launch_values *values);
@@ -50,7 +47,7 @@ void rondo_launch_values_free(rondo_launch_values *values); /* zeros are fine */
 rondo_launch_values *rondo_launch_values_pause(void);
 void rondo_launch_values_resume(rondo_launch_values *paused);
 
-/* Something is launched or captured that was not checked yet. Never fails. */
+/* Something is launched or captured that was not checked yet, on a thread that notes. Never fails. */
 void rondo_launch_values_note(const rondo_node_params *work);
 
 /* Whether the later run was given another value than the earlier one in the same place; the first such place is

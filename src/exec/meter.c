@@ -104,7 +104,7 @@ rondo_status rondo_meter_begin(rondo_meter *meter, rondo_stream *stream, uint64_
   *meter = (rondo_meter){.stream = stream};
   const rondo_status status = begin(meter, most_ns);
   if (status != RONDO_OK) rondo_meter_free(meter);
-  meter->works = rondo_works_queued;
+  meter->works = rondo_this_thread.works_queued;
   meter->began_ns = rondo_clock_ns();
   return status;
 }
@@ -116,7 +116,7 @@ void rondo_meter_stop(rondo_meter *meter) {
 
 rondo_status rondo_meter_end(rondo_meter *meter) {
   const uint64_t now = rondo_clock_ns();
-  meter->works = rondo_works_queued - meter->works;
+  meter->works = rondo_this_thread.works_queued - meter->works;
   const rondo_status status = rondo_event_record(meter->end, meter->stream);
   open_gate(meter);
   meter->host_ns = status == RONDO_OK ? now - meter->began_ns : 0;
