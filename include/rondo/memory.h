@@ -38,8 +38,13 @@ typedef struct rondo_malloc_options {
 /* Memory that may be used by work queued on the stream after this call. While capturing it becomes an alloc node with a
  * fixed address (GM-7), whatever the pool. options may be NULL. Which freed memory is used again is said at
  * rondo_pool_attribute (GM-19). Errors: INVALID_ARGUMENT (also OTHER_DEVICE: the pool's), OUT_OF_MEMORY
- * (ADDRESS_SPACE when a graph's addresses are used up: twice the device's memory, at least 64 GiB and at most 1 TiB),
- * UNSUPPORTED (a device without pools or, while capturing, without graph memory), CAPTURE_INVALID. */
+ * (ADDRESS_SPACE when a graph's addresses are used up, see below),
+ * UNSUPPORTED (a device without pools or, while capturing, without graph memory), CAPTURE_INVALID.
+ *
+ * A graph's addresses are reserved with its first alloc node and do not move: twice the device's memory, at least 64
+ * GiB and at most 1 TiB, as long as the process has few graphs with memory nodes. With more than about a hundred (fewer
+ * on a GPU with much memory), each further graph gets 8 TiB divided by their number, at least 64 MiB and at least eight
+ * times its first allocation. So 100,000 graphs fit the addresses of a process. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes,
                                                          const rondo_malloc_options *options, void **out_address);
 

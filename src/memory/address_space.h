@@ -29,15 +29,17 @@
 #include "memory/profile.h"
 #include "memory/standpoints.h"
 
-/* What is asked of the system for each space: twice the device's memory, within these; less when the system has no
- * more. ThreadSanitizer leaves a program about a TiB of addresses, which spaces that wait for their launches would
- * fill. */
+/* What is asked of the system for each space: twice the device's memory, within these; when a process has many spaces,
+ * RONDO_ADDRESS_SPACE_SHARED divided by their number; less when the system has no more. ThreadSanitizer leaves a
+ * program about a TiB of addresses, which spaces that wait for their launches would fill. */
 #if defined(__SANITIZE_THREAD__)
 #define RONDO_ADDRESS_SPACE_LEAST (UINT64_C(4) << 30)
 #define RONDO_ADDRESS_SPACE_MOST (UINT64_C(4) << 30)
+#define RONDO_ADDRESS_SPACE_SHARED (UINT64_C(64) << 30)
 #else
 #define RONDO_ADDRESS_SPACE_LEAST (UINT64_C(64) << 30)
 #define RONDO_ADDRESS_SPACE_MOST (UINT64_C(1) << 40)
+#define RONDO_ADDRESS_SPACE_SHARED (UINT64_C(8) << 40)
 #endif
 
 typedef enum rondo_life {

@@ -114,6 +114,7 @@ RONDO_MUST_USE rondo_status rondo_graph_addresses_reserve(rondo_device *device, 
                                                           char **out_base, size_t *out_bytes);
 void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, size_t bytes, uint32_t place,
                                      bool unmapped);
+void rondo_graph_addresses_uncount(void); /* those of one graph or arena were given back */
 /* What is wanted where it is not known how much is needed: enough for all of the device's memory with gaps. */
 size_t rondo_graph_addresses_wanted(const rondo_device_memory *memory);
 

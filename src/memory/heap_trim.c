@@ -198,6 +198,7 @@ void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, si
   rondo_allocation_table_note_freed(&memory->table, &all);
   rondo_memory_note_gone(memory, base, bytes, place);
   pthread_mutex_unlock(&memory->lock);
+  rondo_graph_addresses_uncount();
   if (!unmapped) rondo_peers_forget(device, base);
   if (unmapped && rondo_peers_unreserve(device, base, bytes) != RONDO_OK)
     rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",

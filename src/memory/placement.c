@@ -16,10 +16,28 @@
 #include "memory/heap.h"
 #include "memory/peers.h"
 
-#define SMALLEST_SPACE (UINT64_C(1) << 30)
+#define SMALLEST_SPACE (UINT64_C(64) << 20) /* what is wanted at least, and tried with when the system has no more */
+#define NEEDED_TIMES 8 /* of its first allocation, or of its profile's peak, a graph wants as many addresses at least \
+                        */
 #define SPACE_ALIGNMENT ((size_t)2 << 20)
 
 /* The range -------------------------------------------------------------------------------------------------------- */
+
+/* Ranges of all devices of the process. */
+static atomic_uint ranges;
+
+void rondo_graph_addresses_uncount(void) { atomic_fetch_sub_explicit(&ranges, 1, memory_order_relaxed); }
+
+/* In whole pages. The first graphs of a process get addresses for all of the device's memory; when there are many, each
+ * further one gets its share of what is set aside: so the ranges together grow with the logarithm of their number. */
+static size_t wanted_by(const rondo_device_memory *memory, size_t least) {
+  const uint64_t whole = rondo_graph_addresses_wanted(memory);
+  const uint64_t count = (uint64_t)atomic_load_explicit(&ranges, memory_order_relaxed) + 1;
+  uint64_t share = RONDO_ADDRESS_SPACE_SHARED / count;
+  if (share < SMALLEST_SPACE) share = SMALLEST_SPACE;
+  if (share / NEEDED_TIMES < least) share = least < whole / NEEDED_TIMES ? least * NEEDED_TIMES : whole;
+  return (size_t)((share < whole ? share : whole) / SPACE_ALIGNMENT * SPACE_ALIGNMENT);
+}
 
 rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, size_t wanted, char **out_base,
                                            size_t *out_bytes) {
@@ -35,9 +53,11 @@ rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, s
   }
   if (status != RONDO_OK) {
     char size[RONDO_SIZE_TEXT];
-    return rondo_fail_context(status, "addresses for graph memory of at least %s on %s", rondo_size_text(size, bytes),
-                              device->name);
+    return rondo_fail_context(
+        status, "addresses for graph memory of at least %s on %s, beside those of %u other graphs",
+        rondo_size_text(size, bytes), device->name, atomic_load_explicit(&ranges, memory_order_relaxed));
   }
+  atomic_fetch_add_explicit(&ranges, 1, memory_order_relaxed);
   if (!at_once) rondo_error_restore(&before);
   *out_base = base;
   *out_bytes = bytes;
@@ -63,7 +83,9 @@ static rondo_status reserve_range(rondo_address_space *space, size_t least, size
     space->place = rondo_memory_note_own(memory, base, bytes);
   }
   pthread_mutex_unlock(&memory->lock);
-  return first ? RONDO_OK : rondo_peers_unreserve(device, base, bytes);
+  if (first) return RONDO_OK;
+  rondo_graph_addresses_uncount();
+  return rondo_peers_unreserve(device, base, bytes);
 }
 
 rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t bytes) {
@@ -112,7 +134,8 @@ static rondo_status place_online(const rondo_address_space *space, rondo_standpo
   char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
                     "an alloc node of %s does not fit the graph's address space of %s, of which %s are in use: free "
-                    "memory inside the graph, before the node",
+                    "memory inside the graph, before the node, make a large allocation its first, or destroy other "
+                    "graphs before it is made",
                     rondo_size_text(asked, bytes), rondo_size_text(whole, space->reserved),
                     rondo_size_text(used, (uint64_t)(point->end - space->base)));
 }
@@ -239,7 +262,9 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
   if (!rondo_pool_round(node->bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "an alloc node of %zu bytes does not fit the address space", node->bytes);
-  RONDO_TRY(reserve_range(space, whole, rondo_graph_addresses_wanted(space->memory)));
+  const rondo_profile *planned = space->planned.profile;
+  const size_t known = planned != NULL && planned->plan.peak > whole ? (size_t)planned->plan.peak : whole;
+  RONDO_TRY(reserve_range(space, whole, wanted_by(space->memory, known)));
   if (is_guarded_recording(space)) {
     char *address;
     RONDO_TRY(rondo_arena_take_guarded(space, rounded, &address));

@@ -2,11 +2,14 @@
  * Running out of memory: a CPU device takes no more than its limit or the machine's memory, the call that would says
  * how much was asked for, how much is held and by whom, everything else goes on, and what was freed can be had again.
  */
+#define _GNU_SOURCE
 #include "support/rondo_test.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { MIB = 1 << 20, LIMIT = 16 * MIB };
 
@@ -235,6 +238,58 @@ static void test_what_the_limit_is_not_about(void **state) {
   assert_ok(rondo_free(t->device, all));
 }
 
+/* Host memory of a CPU device has pages when they are touched, so that a large buffer of which little is used costs
+ * little. A device of its own: the fixture's allocator writes to what it gives. */
+static void test_host_memory_has_pages_when_touched(void **state) {
+  if (!test_device_is("cpu")) skip();
+  enum { PAGES = 65536 };
+  static unsigned char resident[PAGES];
+  (void)state;
+  rondo_device *device = NULL;
+  char *host = NULL;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  assert_ok(rondo_host_malloc(device, PAGES * page, (void **)&host));
+  host[PAGES / 2 * page] = 1;
+  char *first = (char *)(((uintptr_t)host + page - 1) / page * page);
+  assert_int_equal(mincore(first, (PAGES - 1) * page, resident), 0);
+  size_t there = 0;
+  for (size_t i = 0; i + 1 < PAGES; i++) there += resident[i] & 1;
+  assert_in_range(there, 1, PAGES / 16); /* large pages of the system may take some at once */
+  assert_ok(rondo_host_free(device, host));
+  assert_ok(rondo_device_close(device));
+}
+
+/* GM-2: the addresses of a process hold many graphs with memory nodes, and what they allocate stays apart. */
+
+/* An allocation that nothing else in the graph is ordered with, and its free. */
+static char *add_pair(rondo_graph *graph) {
+  rondo_node node;
+  void *address = NULL;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, MIB, "one of many", &address, &node));
+  assert_ok(rondo_graph_add_free(graph, &node, 1, address, &node));
+  return address;
+}
+
+static void test_gm2_a_hundred_thousand_graphs(void **state) {
+  test_fixture *t = *state;
+  enum { GRAPHS = 100000, FEW = 10000 };
+  static rondo_graph *graphs[GRAPHS];
+  const size_t count = test_device_is("cpu") && !test_is_guarded(t) ? GRAPHS : FEW;
+  char *before = NULL;
+  for (size_t i = 0; i < count; i++) {
+    assert_ok(rondo_graph_create(t->device, NULL, &graphs[i]));
+    char *address = add_pair(graphs[i]);
+    assert_true(before == NULL || address + MIB <= before || before + MIB <= address);
+    before = address;
+  }
+  for (size_t i = 0; i < count; i += count / 4) { /* those made late have room for more than their first allocation */
+    for (size_t k = 0; k < 8; k++) (void)add_pair(graphs[i]);
+    test_run_once(t, graphs[i]);
+  }
+  for (size_t i = 0; i < count; i++) test_graph_destroy(graphs[i]);
+}
+
 /* Without a limit it is the machine's memory, though pages are made when they are touched. */
 static void test_more_than_the_machine_has(void **state) {
   test_fixture *t = *state;
@@ -307,6 +362,8 @@ int main(void) {
       limit_case(test_gm15_launches_take_idle_graph_memory),
       limit_case(test_gm15_allocations_take_idle_graph_memory),
       limit_case(test_what_the_limit_is_not_about),
+      test_case(test_host_memory_has_pages_when_touched),
+      test_case(test_gm2_a_hundred_thousand_graphs),
       test_case(test_more_than_the_machine_has),
       test_case(test_memory_does_not_take_files),
   };

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "device/cpu/cpu.h"
@@ -28,15 +29,29 @@ static rondo_status fail_mapping(int error, const char *what, size_t bytes) {
                           what, rondo_size_text(size, bytes));
 }
 
+/* Which limit it was that left no range: a single page tells. */
+static rondo_status fail_reserving(int error, size_t bytes, size_t page) {
+  char size[RONDO_SIZE_TEXT];
+  struct rlimit limit;
+  const char *what = "the process has no free range of addresses so large: destroy graphs with memory nodes or trees";
+  (void)rondo_size_text(size, bytes);
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    what = "the process has a limit on its address space: raise it (ulimit -v)";
+  void *one = mmap(NULL, page, PROT_NONE, RESERVATION, -1, 0);
+  if (one == MAP_FAILED && error == ENOMEM)
+    what = "the process may have no more mappings: raise vm.max_map_count, or ulimit -v where that is set";
+  if (one != MAP_FAILED) (void)munmap(one, page);
+  return rondo_fail_errno(RONDO_OUT_OF_MEMORY, error, "reserving %s of addresses failed: %s", size, what);
+}
+
 rondo_status cpu_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
   const size_t page = ((cpu_device *)base)->page_bytes;
   size_t padded;
   *out_address = NULL;
   if (alignment < page) alignment = page;
-  if (!rondo_checked_add(bytes, alignment - page, &padded))
-    return fail_mapping(ENOMEM, "reserving address space", bytes);
+  if (!rondo_checked_add(bytes, alignment - page, &padded)) return fail_reserving(ENOMEM, bytes, page);
   char *start = mmap(NULL, padded, PROT_NONE, RESERVATION, -1, 0);
-  if (start == MAP_FAILED) return fail_mapping(errno, "reserving address space", bytes);
+  if (start == MAP_FAILED) return fail_reserving(errno, bytes, page);
   char *aligned = (char *)(((uintptr_t)start + alignment - 1) & ~(uintptr_t)(alignment - 1));
   if (aligned > start) (void)munmap(start, (size_t)(aligned - start));
   const size_t behind = padded - bytes - (size_t)(aligned - start);
