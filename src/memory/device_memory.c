@@ -445,15 +445,24 @@ rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, ro
 
 /* Host memory ----------------------------------------------------------------------------------------------------- */
 
-/* On a CPU device graphs and pools have the same memory as the host: what they keep idle makes room. */
+static uint64_t held_by_pools_and_graphs(rondo_device_memory *memory) {
+  rondo_memory_statistics held;
+  rondo_memory_read_statistics(memory, &held);
+  return held.pool_reserved + held.graph_reserved;
+}
+
+/* On a CPU device graphs and pools have the same memory as the host: what they keep idle makes room. It
+ * is not tried again where there was nothing. */
 static rondo_status allocate_host(rondo_device_memory *memory, size_t bytes, void **out_address) {
   rondo_device *device = memory->device;
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = device->ops->host_allocate(device, bytes, out_address);
   if (status != RONDO_OUT_OF_MEMORY) return status;
+  const uint64_t held = held_by_pools_and_graphs(memory);
   rondo_pools_give_back(memory, true);
   rondo_heaps_give_idle_back(memory);
+  if (held_by_pools_and_graphs(memory) == held) return status;
   status = device->ops->host_allocate(device, bytes, out_address);
   if (status == RONDO_OK) rondo_error_restore(&before);
   return status;

@@ -17,8 +17,9 @@
 #include "memory/peers.h"
 
 #define SMALLEST_SPACE (UINT64_C(64) << 20) /* what is wanted at least, and tried with when the system has no more */
-#define NEEDED_TIMES 8 /* of its first allocation, or of its profile's peak, a graph wants as many addresses at least \
-                        */
+#define NEEDED_TIMES                                                                               \
+  8 /* of its first allocation, or of its profile's peak, a graph wants as many addresses at least \
+     */
 #define SPACE_ALIGNMENT ((size_t)2 << 20)
 
 /* The range -------------------------------------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@ succeeds devices --operators
 grep -Eq '^operator +f32 +f16 +bf16 +i32 +i64 +gradient$' out || die "no header: $(cat out)"
 grep -Eq '^add +cpu, cuda +cpu, cuda +cpu, cuda +cpu, cuda +cpu, cuda +yes$' out || die "no add: $(cat out)"
 grep -Eq '^exp +cpu, cuda +cpu, cuda +cpu, cuda +- +- +yes$' out || die "no exp: $(cat out)"
-grep -q '_gradient' out && die "a gradient is listed: $(cat out)"
+grep -v '^stop_gradient ' out | grep -q '_gradient' && die "a gradient is listed: $(cat out)"
 succeeds devices --operators --json
 json_holds '.operators | map(select(.name == "less"))[0] | .types == ["f32", "f16", "bf16", "i32", "i64"] and
     .devices == ["cpu", "cuda"] and (.gradient | not)' \
