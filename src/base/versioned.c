@@ -41,11 +41,12 @@ rondo_status rondo_versioned_read(const char *what, const void *given, void *out
   return RONDO_OK;
 }
 
-rondo_status rondo_versioned_read_reserved(const char *what, const void *given, void *out, size_t bytes,
-                                           const void *reserved, size_t reserved_bytes) {
+rondo_status rondo_versioned_read_reserved(const char *what, const void *given, void *out, size_t bytes, size_t offset,
+                                           size_t reserved_bytes) {
   RONDO_TRY(rondo_versioned_read(what, given, out, bytes));
+  const unsigned char *reserved = (const unsigned char *)out + offset;
   for (size_t i = 0; i < reserved_bytes; i++) {
-    if (((const unsigned char *)reserved)[i] == 0) continue;
+    if (reserved[i] == 0) continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "%s: 'reserved' is set: leave it zero (begin the struct with its INIT macro)", what);
   }

@@ -17,10 +17,11 @@
 RONDO_MUST_USE rondo_status rondo_versioned_read(const char *what, const void *given, void *out, size_t bytes);
 
 /* The same for a struct with a field `reserved`, which must be zero. */
-#define RONDO_VERSIONED_READ(what, given, out) \
-  rondo_versioned_read_reserved(what, given, out, sizeof *(out), &(out)->reserved, sizeof(out)->reserved)
+#define RONDO_VERSIONED_READ(what, given, out)                                                                       \
+  rondo_versioned_read_reserved(what, given, out, sizeof *(out), (size_t)((char *)&(out)->reserved - (char *)(out)), \
+                                sizeof(out)->reserved)
 RONDO_MUST_USE rondo_status rondo_versioned_read_reserved(const char *what, const void *given, void *out, size_t bytes,
-                                                          const void *reserved, size_t reserved_bytes);
+                                                          size_t offset, size_t reserved_bytes);
 
 /* Copies as much of `value` (`bytes` bytes) as the struct at `out` asks for by its struct_size, which stays as it was,
  * or becomes `bytes` when it was 0. */

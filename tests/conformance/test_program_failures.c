@@ -405,7 +405,7 @@ static void test_pr11_a_failed_run_of_a_divided_program_leaves_every_state(void 
 /* A model with a running mean of what it has seen, as programs of sessions may have. */
 static rondo_status build_seen(void *user, size_t rows, rondo_program *program) {
   const size_t table_shape[] = {IDS, CHANNELS}, channels = CHANNELS;
-  rondo_value ids, table, mean, variance, x;
+  rondo_value ids = {0}, table = {0}, mean = {0}, variance = {0}, x = {0};
   (void)user;
   rondo_status status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
   if (!status) status = rondo_program_state(program, "table", RONDO_F32, table_shape, 2, &table);
