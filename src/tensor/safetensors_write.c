@@ -50,6 +50,7 @@ static void write_entry(const rondo_weights_entry *entry, uint64_t begin, rondo_
 
 /* The entry that comes after `before` in the file, or the first one for NULL; NULL at the end. */
 static const rondo_weights_entry *next_entry(const rondo_weights *weights, const rondo_weights_entry *before) {
+  if (weights->entries.count == 0) return NULL;
   const rondo_weights_entry *items = weights->entries.items, *end = items + weights->entries.count;
   size_t element_bytes = before == NULL ? LARGEST_ELEMENT : rondo_type_bytes(before->shape.type);
   const rondo_weights_entry *entry = before == NULL ? items : before + 1;
