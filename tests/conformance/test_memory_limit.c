@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -275,7 +276,7 @@ static void test_gm2_a_hundred_thousand_graphs(void **state) {
   test_fixture *t = *state;
   enum { GRAPHS = 100000, FEW = 10000 };
   static rondo_graph *graphs[GRAPHS];
-  const size_t count = test_device_is("cpu") && !test_is_guarded(t) ? GRAPHS : FEW;
+  const size_t count = test_effort(test_device_is("cpu") && !test_is_guarded(t) ? GRAPHS : FEW);
   char *before = NULL;
   for (size_t i = 0; i < count; i++) {
     assert_ok(rondo_graph_create(t->device, NULL, &graphs[i]));
