@@ -253,9 +253,17 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
 /* Callbacks ------------------------------------------------------------------------------------------------------- */
 
 _Thread_local rondo_thread_state rondo_this_thread;
+atomic_uint rondo_threads_watched;
 
-void rondo_callback_enter(void) { rondo_this_thread.callback_depth++; }
-void rondo_callback_leave(void) { rondo_this_thread.callback_depth--; }
+void rondo_callback_enter(void) {
+  rondo_thread_watch();
+  rondo_this_thread.callback_depth++;
+}
+
+void rondo_callback_leave(void) {
+  rondo_this_thread.callback_depth--;
+  rondo_thread_unwatch();
+}
 
 rondo_status rondo_refuse_in_callback(const char *call) {
   if (!rondo_in_callback()) return RONDO_OK;

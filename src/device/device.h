@@ -42,13 +42,32 @@ struct rondo_device {
 /* Whether work of `device` can be let access memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
 
-/* What a launch asks of its thread, in one place, so that finding it costs once. */
+/* What is to be known of the calling thread when it launches. In a library that is loaded while a program runs, each
+ * look costs a call, so nobody looks while no thread is watched. */
 typedef struct rondo_thread_state {
-  uint64_t works_queued;   /* on streams, of all devices: kernels, copies, fills, host functions, calls of libraries */
+  uint64_t works_queued;   /* while the thread is watched, on streams of all devices: kernels, copies, fills, host
+                              functions, calls of libraries */
   unsigned callback_depth; /* host functions that run on the thread, one inside the other */
   struct rondo_launch_values *values; /* exec/: where launches note the values they are given; NULL */
 } rondo_thread_state;
 extern _Thread_local rondo_thread_state rondo_this_thread;
+
+/* How often threads are watched: once a host function that runs, a meter, and a thread that notes values. */
+extern atomic_uint rondo_threads_watched;
+static inline bool rondo_is_thread_watched(void) {
+  return __builtin_expect(atomic_load_explicit(&rondo_threads_watched, memory_order_relaxed) != 0, 0);
+}
+static inline void rondo_thread_watch(void) {
+  atomic_fetch_add_explicit(&rondo_threads_watched, 1, memory_order_relaxed);
+}
+static inline void rondo_thread_unwatch(void) {
+  atomic_fetch_sub_explicit(&rondo_threads_watched, 1, memory_order_relaxed);
+}
+
+/* The calling thread has queued work. */
+static inline void rondo_thread_count_work(void) {
+  if (rondo_is_thread_watched()) rondo_this_thread.works_queued++;
+}
 
 /* Whether the device takes work that libraries of its driver's queue; and making their calls (rondo_device_ops). */
 static inline bool rondo_device_takes_libraries(const rondo_device *device) {
@@ -56,7 +75,7 @@ static inline bool rondo_device_takes_libraries(const rondo_device *device) {
 }
 RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use,
                                                                     rondo_library_call call, void *user) {
-  if (use == RONDO_LIBRARY_WORK) rondo_this_thread.works_queued++;
+  if (use == RONDO_LIBRARY_WORK) rondo_thread_count_work();
   return device->ops->call_library(device, use, call, user);
 }
 
@@ -79,7 +98,7 @@ RONDO_MUST_USE rondo_status rondo_captured_keep(rondo_captured *captured, void *
 void rondo_captured_let_go(rondo_captured *captured);
 
 /* True while a host function of any device runs on this thread: calls of the API are refused then (IN_CALLBACK). */
-static inline bool rondo_in_callback(void) { return rondo_this_thread.callback_depth > 0; }
+static inline bool rondo_in_callback(void) { return rondo_is_thread_watched() && rondo_this_thread.callback_depth > 0; }
 void rondo_callback_enter(void);
 void rondo_callback_leave(void);
 

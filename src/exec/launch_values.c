@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "device/device.h"
 
 enum { WORD = sizeof(uint64_t) };
 
@@ -18,9 +17,13 @@ enum { WORD = sizeof(uint64_t) };
 void rondo_launch_values_begin(rondo_launch_values *values, const rondo_allocator *allocator) {
   *values = (rondo_launch_values){.allocator = *allocator, .outer = rondo_this_thread.values, .is_complete = true};
   rondo_this_thread.values = values;
+  rondo_thread_watch();
 }
 
-void rondo_launch_values_end(rondo_launch_values *values) { rondo_this_thread.values = values->outer; }
+void rondo_launch_values_end(rondo_launch_values *values) {
+  rondo_thread_unwatch();
+  rondo_this_thread.values = values->outer;
+}
 
 void rondo_launch_values_free(rondo_launch_values *values) {
   if (values->launches.items != NULL) rondo_array_free(&values->allocator, &values->launches);

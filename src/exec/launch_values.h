@@ -12,6 +12,7 @@
 #define RONDO_EXEC_LAUNCH_VALUES_H
 
 #include "base/array.h"
+#include "device/device.h"
 #include "graph/graph_internal.h"
 
 /* The most values that are noted of a run; of a longer run nothing can be said. */
@@ -46,6 +47,11 @@ void rondo_launch_values_free(rondo_launch_values *values); /* zeros are fine */
 /* What the thread launches between the two is noted nowhere. */
 rondo_launch_values *rondo_launch_values_pause(void);
 void rondo_launch_values_resume(rondo_launch_values *paused);
+
+/* Whether the calling thread notes. */
+static inline bool rondo_launch_values_are_noted(void) {
+  return rondo_is_thread_watched() && rondo_this_thread.values != NULL;
+}
 
 /* Something is launched or captured that was not checked yet, on a thread that notes. Never fails. */
 void rondo_launch_values_note(const rondo_node_params *work);

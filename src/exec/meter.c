@@ -100,10 +100,17 @@ static rondo_status begin(rondo_meter *meter, uint64_t most_ns) {
   return rondo_event_record(meter->begin, meter->stream);
 }
 
+static void stop_counting(rondo_meter *meter) {
+  if (meter->counts) rondo_thread_unwatch();
+  meter->counts = false;
+}
+
 rondo_status rondo_meter_begin(rondo_meter *meter, rondo_stream *stream, uint64_t most_ns) {
   *meter = (rondo_meter){.stream = stream};
   const rondo_status status = begin(meter, most_ns);
   if (status != RONDO_OK) rondo_meter_free(meter);
+  meter->counts = status == RONDO_OK;
+  if (meter->counts) rondo_thread_watch();
   meter->works = rondo_this_thread.works_queued;
   meter->began_ns = rondo_clock_ns();
   return status;
@@ -117,6 +124,7 @@ void rondo_meter_stop(rondo_meter *meter) {
 rondo_status rondo_meter_end(rondo_meter *meter) {
   const uint64_t now = rondo_clock_ns();
   meter->works = rondo_this_thread.works_queued - meter->works;
+  stop_counting(meter);
   const rondo_status status = rondo_event_record(meter->end, meter->stream);
   open_gate(meter);
   meter->host_ns = status == RONDO_OK ? now - meter->began_ns : 0;
@@ -135,6 +143,7 @@ void rondo_meter_free(rondo_meter *meter) {
   rondo_saved_error error;
   rondo_error_save(&error);
   open_gate(meter);
+  stop_counting(meter);
   rondo_event_destroy(meter->begin);
   rondo_event_destroy(meter->end);
   *meter = (rondo_meter){0};

@@ -24,6 +24,7 @@ typedef struct rondo_meter {
   rondo_gate *gate;         /* NULL: it is open */
   uint64_t began_ns, host_ns;
   uint64_t works; /* first of the thread, at the end of the run */
+  bool counts;    /* the thread's works, until the end */
 } rondo_meter;
 
 /* Whether what is metered on the stream waits until all of it is queued. */

@@ -128,14 +128,14 @@ rondo_status rondo_stream_settle(rondo_stream *stream, const char *call) {
 
 /* Checked work, with its defaults. */
 static inline rondo_status submit(rondo_stream *stream, const char *call, const rondo_node_params *work) {
-  rondo_this_thread.works_queued++;
+  rondo_thread_count_work();
   RONDO_TRY(stream->queue->ops->submit(stream->queue, work));
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, call) : RONDO_OK;
 }
 
 static rondo_status queue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  if (rondo_this_thread.values != NULL) rondo_launch_values_note(work);
+  if (rondo_launch_values_are_noted()) rondo_launch_values_note(work);
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work);
   RONDO_TRY(rondo_capture_refuse_stray(stream, call));
   RONDO_TRY(rondo_work_check_now(call, stream->device, work));
@@ -146,7 +146,7 @@ static rondo_status queue_or_capture(rondo_stream *stream, const char *call, ron
 
 /* True only when rondo_front and rondo_node_params_check would pass it, and nothing notes what it is given. */
 static inline bool is_launchable(const rondo_stream *stream, const rondo_kernel_node *work) {
-  if (stream == NULL || work->kernel == NULL || rondo_in_callback() || rondo_this_thread.values != NULL) return false;
+  if (stream == NULL || work->kernel == NULL || rondo_in_callback() || rondo_launch_values_are_noted()) return false;
   if (work->kernel->device != stream->device || work->arg_count != work->kernel->parameter_count) return false;
   if (work->arg_count > 0 && work->args == NULL) return false;
   for (size_t i = 0; i < work->arg_count; i++)
