@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Prints generated lifetimes as the CSV that rondo bench memory and rondo plan read:
- * bench_lifetimes random|training|inference [ITEMS], by default 1000.
+ * bench_lifetimes random|training|inference|blocks [ITEMS], by default 1000.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -25,6 +25,6 @@ int main(int argc, char **argv) {
     free(in.items);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   }
-  fprintf(stderr, "usage: bench_lifetimes random|training|inference [ITEMS]\n");
+  fprintf(stderr, "usage: bench_lifetimes random|training|inference|blocks [ITEMS]\n");
   return EXIT_FAILURE;
 }

@@ -2,10 +2,10 @@
  * How close to the lower bound memory is planned, how fast, and in how much memory: bench_plan [CSV...]
  *
  * Each CSV has the lines `id,lower,upper,size` under a heading, as the MiniMalloc benchmark's. What generators make is
- * planned too: items at random, layered like a training step, and layered like inference; and items at random in many
- * shapes, each with several seeds. A row is an input planned in one way, as often as set: by the fast path, within a
- * budget, or until it fits into a capacity; or a shape, with each seed once. JSON goes to standard output, a table to
- * the standard error.
+ * planned too: items at random, layered like a training step, layered like inference, and a training step of blocks;
+ * and items at random in many shapes, each with several seeds. A row is an input planned in one way, as often as set:
+ * by the fast path, within a budget, or until it fits into a capacity; or a shape, with each seed once. JSON goes to
+ * standard output, a table to the standard error.
  *
  *   BENCH_PLAN_MS        list of budgets in milliseconds, beside the fast path; default 10,1000,5000 for files, none
  *                        for what is generated

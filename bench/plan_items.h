@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lifetimes that the benchmarks of planning and of graph memory share: items at random, layered like a training step,
- * and layered like inference, or read from a CSV with the lines `id,lower,upper,size` under a heading, as the
- * MiniMalloc benchmark's. What fails ends the program.
+ * layered like inference, and a training step of blocks, or read from a CSV with the lines `id,lower,upper,size` under
+ * a heading, as the MiniMalloc benchmark's. What fails ends the program.
  */
 #ifndef RONDO_BENCH_PLAN_ITEMS_H
 #define RONDO_BENCH_PLAN_ITEMS_H
@@ -70,6 +70,39 @@ static inline void make_inference(input *in, size_t items) {
   }
 }
 
+/* A training step of blocks with several operators each, as large models have: weights that live for the whole step,
+ * many of them tiny; activations that live until their mirror step; large scratch for a few steps, most where the
+ * passes meet; gradients until the optimizer. A list of such a kind has few crowded steps, and the plan is decided
+ * there. */
+static inline void make_blocks_from(input *in, size_t items, uint64_t state) {
+  const uint32_t blocks = (uint32_t)(items / 40);
+  const uint32_t passes = 20 * blocks;
+  const uint32_t end = 3 * passes;
+  for (uint32_t block = 0; block < blocks; block++) {
+    const size_t width = 512 * (48 + 16 * (size_t)random_below(&state, 6)) + 1;
+    for (uint32_t op = 0; op < 5; op++) {
+      const uint32_t forward = 10 * block + 2 * op;
+      const uint32_t backward = 2 * passes - 10 * block - 2 * op;
+      add(in, 1 + (size_t)random_below(&state, 64) * 16, 0, end); /* a bias, and its moments */
+      add(in, width * (1 + random_below(&state, 3)), forward + 1, backward);
+      add(in, width / (2 + random_below(&state, 7)), forward, backward - 1);
+      add(in, width * (8 + random_below(&state, 24)), forward, forward + 2 + (uint32_t)random_below(&state, 4));
+      add(in, width * (8 + random_below(&state, 24)), backward - 2, backward + (uint32_t)random_below(&state, 4));
+      add(in, width * (2 + random_below(&state, 4)), backward, backward + 2 + (uint32_t)random_below(&state, 9));
+      add(in, random_bytes(&state, 6), backward - 1, 2 * passes + 2 * block + 2);
+      add(in, 1 + (size_t)random_below(&state, 900), forward, backward + 2);
+    }
+  }
+  for (uint32_t i = 0; i < 24; i++) { /* the loss, and what begins there */
+    const uint32_t first = 10 * blocks - 12 + i + (uint32_t)random_below(&state, 3);
+    const size_t large = 512 * (size_t)blocks * (64 + 32 * (size_t)random_below(&state, 6));
+    add(in, large, first, first + 2 + (uint32_t)random_below(&state, 5));
+    add(in, large / 8, first, 2 * passes - 10 * (uint32_t)random_below(&state, blocks));
+  }
+}
+
+static inline void make_blocks(input *in, size_t items) { make_blocks_from(in, items, 4); }
+
 /* Files ------------------------------------------------------------------------------------------------------------ */
 
 static inline void read_file(input *in, const char *path) {
@@ -92,9 +125,9 @@ typedef struct generator {
   void (*make)(input *in, size_t items);
 } generator;
 
-enum { GENERATORS = 3 };
+enum { GENERATORS = 4 };
 static const generator generators[GENERATORS] = {
-    {"random", make_random}, {"training", make_training}, {"inference", make_inference}};
+    {"random", make_random}, {"training", make_training}, {"inference", make_inference}, {"blocks", make_blocks}};
 
 /* The input in the file; its name is the file's. */
 static inline input open_file(const char *path) {

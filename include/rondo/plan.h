@@ -72,7 +72,10 @@ typedef struct rondo_plan_problem {
 } rondo_plan_problem;
 #define RONDO_PLAN_PROBLEM_INIT .struct_size = sizeof(rondo_plan_problem)
 
-/* How long to search. Zero is the default: until the peak is within 1.005 of the lower bound, 5 ms at most. */
+/* How long to search. Zero is the default: until the peak is within 1.005 of the lower bound, 5 ms at most. Plans of
+ * any size get better with more budget. The items are placed again and again in other orders, and after each failed
+ * try those that had no room are placed earlier. Each try takes time that grows with the items times their logarithm:
+ * about 15 ms for 30,000. Small problems are also searched exactly, and large ones placed again in windows of time. */
 typedef struct rondo_plan_options {
   uint32_t struct_size;
   uint32_t budget_ms;    /* wall time; 0: 5, unless budget_steps is set */
@@ -82,8 +85,9 @@ typedef struct rondo_plan_options {
                                        fast_only is set */
   size_t capacity;       /* stop when peak <= capacity; 0: none */
   uint64_t seed;
-  uint32_t threads;                 /* that search, the caller's included, at most 256; 0: one */
-  bool fast_only;                   /* greedy placing under a few rules, repairs of large plans; no search */
+  uint32_t threads; /* that search, the caller's included, at most 256; 0: one */
+  bool fast_only;   /* greedy placing under a few rules; for more than 2,048 items also repairs, and up to 32 more tries
+                       that place a million items in all; no search */
   const rondo_allocator *allocator; /* NULL: the C library's */
 } rondo_plan_options;
 #define RONDO_PLAN_OPTIONS_INIT .struct_size = sizeof(rondo_plan_options)

@@ -51,6 +51,11 @@ void rondo_box_tree_fill(rondo_box_tree *tree, const uint32_t *order);
 
 void rondo_box_tree_remove(rondo_box_tree *tree, uint32_t box);
 
+/* Whether the box is unplaced. */
+static inline bool rondo_box_tree_holds(const rondo_box_tree *tree, uint32_t box) {
+  return tree->points[tree->places[box]].rank != RONDO_NO_BOX;
+}
+
 typedef struct rondo_box_query {
   uint32_t lower, upper;                           /* lives within these sections */
   uint32_t before;                                 /* of a lower rank than this; RONDO_NO_BOX: any */

@@ -64,7 +64,6 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static rondo_restarts restarts_of(const improver *m, const rondo_part *part, uint64_t goal) {
   return (rondo_restarts){
       .boxes = &part->boxes,
-      .lower_bound = part->lower_bound,
       .target = goal,
       .deadline_ns = m->improvement->deadline_ns,
       .first_episode = part->episodes,
@@ -114,15 +113,16 @@ static rondo_status run_windows(improver *m, rondo_part *part, uint64_t steps) {
   return RONDO_OK;
 }
 
-/* Small parts are searched once a first slice of restarts is done. Large ones are mended as long as windows help, then
- * search and restarts take turns. */
+/* Restarts come first. Then small parts are searched; large ones take turns of mending in windows, as long as that
+ * helps, or searching, and of restarts. */
 static rondo_status visit(improver *m, rondo_part *part) {
   const uint64_t slice = FIRST_SLICE << least(part->visits, 40);
   const bool large = part->boxes.count >= FEWEST_BOXES;
   const bool searches = large ? part->visits % 2 == 1 : part->visits > 0;
   part->visits++;
+  if (!searches) return run_restarts(m, part, slice);
   if (large && part->boxes.obstacles == NULL && !part->exhausted) return run_windows(m, part, slice);
-  if (searches && !part->unsearchable) {
+  if (!part->unsearchable) {
     RONDO_TRY(rondo_part_search_run(m->allocator, &m->search, part, m->improvement, last_goal_of(m, part), slice,
                                     m->offsets));
     if (!part->unsearchable) return RONDO_OK;

@@ -9,6 +9,7 @@
 #include "plan/cores.h"
 #include "plan/improve.h"
 #include "plan/race.h"
+#include "plan/restarts.h"
 
 /* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
 #define FEW_BOXES 2048
@@ -23,6 +24,10 @@
 
 /* What a plan around its core may have above the target: room for the rest, as one part in so many of the bound. */
 #define CORE_ROOM 2048
+
+/* Restarts of the fast path: so many runs at most, that place so many boxes in all. */
+#define FAST_RUNS 32
+#define FAST_PLACINGS (UINT64_C(1) << 20)
 
 typedef struct planner {
   const rondo_allocator *allocator;
@@ -129,10 +134,27 @@ static rondo_status try_cores(planner *p, rondo_part *part) {
   return RONDO_OK;
 }
 
+/* A few runs, for more boxes than are placed one by one. */
+static rondo_status try_restarts(planner *p, rondo_part *part) {
+  const uint64_t before = part->peak;
+  uint64_t runs = FAST_PLACINGS / part->boxes.count;
+  if (part->boxes.count <= FEW_BOXES || is_near(part) || is_done(p, part)) return RONDO_OK;
+  const rondo_restarts restarts = {.boxes = &part->boxes,
+                                   .target = larger(above_base(p, part), core_limit(part)),
+                                   .deadline_ns = p->deadline,
+                                   .runs = runs < FAST_RUNS ? runs : FAST_RUNS,
+                                   .seed = p->options->seed,
+                                   .threads = 1};
+  RONDO_TRY(rondo_restarts_improve(p->allocator, &restarts, p->offsets + part->first, &part->peak, &runs));
+  if (part->peak < before) part->method = "restarts";
+  return RONDO_OK;
+}
+
 /* Of many boxes, each rule takes long, and a core seldom fails. */
 static rondo_status plan_many(planner *p, rondo_part *part) {
   RONDO_TRY(try_rules(p, part, 0, RULES_BEFORE_CORE));
   RONDO_TRY(try_cores(p, part));
+  RONDO_TRY(try_restarts(p, part));
   return is_near(part) ? RONDO_OK : try_rules(p, part, RULES_BEFORE_CORE, SIZE_MAX);
 }
 
@@ -140,7 +162,8 @@ static rondo_status plan_few(planner *p, rondo_part *part) {
   RONDO_TRY(try_rules(p, part, 0, SIZE_MAX));
   try_fits(p, part);
   if (p->options->fast_only && part->peak <= part->lower_bound + part->lower_bound / FAST_ROOM) return RONDO_OK;
-  return try_cores(p, part);
+  RONDO_TRY(try_cores(p, part));
+  return try_restarts(p, part);
 }
 
 static rondo_status plan_fast(planner *p) {

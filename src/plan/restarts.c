@@ -13,11 +13,16 @@
 #include "base/thread.h"
 #include "plan/placer.h"
 
+/* So many runs miss an aim before it is raised half way to the best peak. An aim is so near the target, as a part of
+ * what the best peak is above it. */
+enum { PATIENCE = 16, NEARNESS = 8 };
+
 /* Weights and keys are fixed-point numbers with so many bits behind the point, of logarithms with 16. */
 enum { WEIGHT_BITS = 8, KEY_BITS = 16 + WEIGHT_BITS };
 
 typedef struct shared {
   const rondo_restarts *of;
+  uint64_t peak; /* of the plan to be bettered */
   _Atomic uint64_t next_episode;
   _Atomic uint64_t first_hit; /* the first run that reached the target; UINT64_MAX: none */
   _Atomic uint64_t runs;
@@ -26,6 +31,7 @@ typedef struct shared {
 typedef struct worker {
   shared *all;
   rondo_placer placer;
+  rondo_loads loads;
   int64_t *keys;
   uint64_t *best; /* offsets */
   uint64_t best_peak, best_run;
@@ -55,15 +61,19 @@ static int64_t random_weight(uint64_t *state, int64_t most) {
 typedef struct taste {
   int64_t bytes, steps, crowding; /* weights of logarithms */
   int64_t noise;                  /* weight */
-  int64_t promotion;              /* of a box that sticks out */
 } taste;
+
+/* The first episode prefers large areas, those first that live where it is crowded. */
+static taste first_taste(void) {
+  const int64_t one = INT64_C(1) << WEIGHT_BITS;
+  return (taste){.bytes = one, .steps = one, .crowding = 50 * one};
+}
 
 static taste random_taste(uint64_t *state) {
   const bool crowded = next_random(state) % 3 == 0;
   taste made = {.bytes = random_weight(state, 2), .steps = random_weight(state, 2)};
   made.crowding = random_weight(state, crowded ? 100 : 4);
   made.noise = random_weight(state, 1);
-  made.promotion = ((INT64_C(1) << WEIGHT_BITS) / 4 + random_weight(state, 1) * 3 / 4) << 16;
   return made;
 }
 
@@ -83,13 +93,15 @@ static void order_by_keys(worker *w) {
   for (uint32_t i = 0; i < count; i++) placer->order[i] = placer->entries[i].value;
 }
 
-/* Promotes what ends in the upper half of what the peak has above the bound. */
-static void promote(worker *w, const taste *by, uint64_t peak) {
-  const rondo_boxes *boxes = w->all->of->boxes;
-  const uint64_t bound = w->all->of->lower_bound;
-  const uint64_t line = peak <= bound ? peak : bound + (peak - bound) / 2;
-  for (uint32_t i = 0; i < boxes->count; i++) {
-    if (w->placer.trial[i] + boxes->boxes[i].bytes > line) w->keys[i] += by->promotion;
+/* Promotes what is left in the section of the conflict and begins or ends within the segment: it would have fitted
+ * there next to what was placed instead, and what is longer on both sides can wait. */
+static void promote(worker *w, uint64_t *state) {
+  const rondo_box *boxes = w->all->of->boxes->boxes;
+  const rondo_skyline_conflict *at = &w->placer.skyline.conflict;
+  for (uint32_t i = 0; i < w->all->of->boxes->count && boxes[i].lower <= at->section; i++) {
+    if (boxes[i].upper <= at->section || !rondo_box_tree_holds(&w->placer.skyline.tree, i)) continue;
+    if (boxes[i].lower < at->lower && boxes[i].upper > at->upper) continue;
+    w->keys[i] += (INT64_C(1) << (KEY_BITS - 1)) + (random_weight(state, 1) << 16);
   }
 }
 
@@ -113,19 +125,43 @@ static bool is_over(const shared *all, uint64_t run) {
          (all->of->deadline_ns != 0 && rondo_clock_ns() >= all->of->deadline_ns);
 }
 
+/* What an episode aims at. */
+typedef struct aim {
+  uint64_t best; /* peak */
+  uint64_t peak; /* to be reached */
+  uint32_t misses;
+} aim;
+
+static aim aim_below(const worker *w, uint64_t best) {
+  const uint64_t target = w->all->of->target;
+  return (aim){.best = best, .peak = best <= target ? target : target + (best - target) / NEARNESS};
+}
+
+static void note_miss(aim *own) {
+  if (++own->misses < PATIENCE) return;
+  own->misses = 0;
+  own->peak += (own->best - own->peak) / 2;
+}
+
 /* False: no further episode is wanted. */
 static bool run_episode(worker *w, uint64_t episode) {
-  uint64_t state = w->all->of->seed ^ (w->all->of->first_episode + episode + 1) * UINT64_C(0xd1342543de82ef95);
-  const taste by = random_taste(&state);
+  const uint64_t number = w->all->of->first_episode + episode;
+  uint64_t state = w->all->of->seed ^ (number + 1) * UINT64_C(0xd1342543de82ef95);
+  const taste by = number == 0 ? first_taste() : random_taste(&state);
+  aim own = aim_below(w, w->all->peak);
   begin_keys(w, &by, &state);
   for (uint64_t run = episode * RONDO_RUNS_AN_EPISODE; run < (episode + 1) * RONDO_RUNS_AN_EPISODE; run++) {
     if (is_over(w->all, run)) return false;
     uint64_t peak = 0;
     order_by_keys(w);
     atomic_fetch_add(&w->all->runs, 1);
-    if (!rondo_placer_by_order(&w->placer, RONDO_NO_LIMIT, &peak)) continue; /* alignment led past all offsets */
-    keep(w, run, peak);
-    promote(w, &by, peak);
+    if (rondo_placer_by_order(&w->placer, own.peak, &peak)) {
+      keep(w, run, peak);
+      own = aim_below(w, peak);
+    } else {
+      promote(w, &state);
+      note_miss(&own);
+    }
   }
   return true;
 }
@@ -133,6 +169,7 @@ static bool run_episode(worker *w, uint64_t episode) {
 static void *work(void *argument) {
   worker *w = argument;
   rondo_placer_bind(&w->placer, w->all->of->boxes);
+  w->placer.skyline.loads = &w->loads;
   while (run_episode(w, atomic_fetch_add(&w->all->next_episode, 1))) continue;
   return NULL;
 }
@@ -144,12 +181,14 @@ static rondo_status make_worker(const rondo_allocator *allocator, shared *all, w
   w->all = all;
   w->best_peak = UINT64_MAX;
   RONDO_TRY(rondo_placer_make(allocator, boxes->count, boxes->section_count, &w->placer));
+  RONDO_TRY(rondo_loads_make(allocator, boxes, &w->loads));
   RONDO_TRY(rondo_allocate_items(allocator, boxes->count, sizeof *w->keys, &w->keys));
   return rondo_allocate_items(allocator, boxes->count, sizeof *w->best, &w->best);
 }
 
 static void free_worker(const rondo_allocator *allocator, const rondo_boxes *boxes, worker *w) {
   rondo_placer_free(allocator, &w->placer);
+  rondo_loads_free(allocator, &w->loads);
   rondo_release(allocator, w->keys, boxes->count, sizeof *w->keys);
   rondo_release(allocator, w->best, boxes->count, sizeof *w->best);
 }
@@ -189,7 +228,7 @@ static uint64_t take_best(const shared *all, const worker *workers, uint32_t cou
 
 rondo_status rondo_restarts_improve(const rondo_allocator *allocator, const rondo_restarts *restarts,
                                     uint64_t *inout_offsets, uint64_t *inout_peak, uint64_t *out_runs) {
-  shared all = {.of = restarts};
+  shared all = {.of = restarts, .peak = *inout_peak};
   worker *workers = NULL;
   const uint32_t count = restarts->threads;
   assert(count > 0);

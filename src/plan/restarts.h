@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Greedy placing again and again. An episode begins with a key of random weights; after each run the boxes that stick
- * out highest become more preferred, so that the next run looks after them first (Joslin, Clements 1999, "squeaky wheel
- * optimization").
+ * Greedy placing again and again. An episode begins with a key of random weights and aims at a peak between the target
+ * and the best plan. A run ends as soon as it cannot reach that. Boxes that should have been placed earlier then become
+ * more preferred, so that the next run looks after them first (Joslin, Clements 1999, "squeaky wheel optimization"). An
+ * aim that is reached is followed by a lower one, and an aim that is missed many times by a higher one.
  *
  * Runs are numbered through, and the first of the best counts: with a bound in runs the result depends on neither time
  * nor threads, and more runs are never worse.
@@ -15,7 +16,6 @@
 
 typedef struct rondo_restarts {
   const rondo_boxes *boxes;
-  uint64_t lower_bound;
   uint64_t target;        /* stop when peak <= target */
   uint64_t deadline_ns;   /* of rondo_clock_ns; 0: none */
   uint64_t first_episode; /* those before have been done by earlier calls */

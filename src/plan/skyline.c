@@ -39,6 +39,7 @@ void rondo_skyline_free(const rondo_allocator *allocator, rondo_skyline *s) {
 void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
   assert(boxes->count <= s->tree.room && boxes->section_count <= s->room);
   s->boxes = boxes;
+  s->loads = NULL;
   rondo_box_tree_shape(&s->tree, boxes->boxes, boxes->count, boxes->obstacles != NULL);
 }
 
@@ -121,22 +122,38 @@ typedef struct run {
   uint32_t at;   /* segment */
 } run;
 
+/* Where a box ends above the limit, all that is left in its first section is in conflict. */
+static bool fail_at(run *r, const rondo_box *box) {
+  r->skyline->conflict = (rondo_skyline_conflict){box->lower, 0, r->skyline->boxes->section_count};
+  return false;
+}
+
 static bool place(run *r, uint32_t chosen) {
   const rondo_box *box = &r->skyline->boxes->boxes[chosen];
   const uint64_t offset = rondo_box_offset(r->skyline->boxes, chosen, r->skyline->segments[r->at].height);
-  if (offset > r->limit || box->bytes > r->limit - offset) return false;
+  if (offset > r->limit || box->bytes > r->limit - offset) return fail_at(r, box);
   const uint64_t top = offset + box->bytes;
   r->offsets[chosen] = offset;
   r->left--;
   if (top > r->peak) r->peak = top;
   rondo_box_tree_remove(&r->skyline->tree, chosen);
+  if (r->skyline->loads != NULL) rondo_loads_take(r->skyline->loads, box);
   r->at = raise_part(r->skyline, r->at, box->lower, box->upper, top);
   return true;
 }
 
+/* Whether what is left to place in each section of the segment fits between the height and the limit. */
+static bool has_room(run *r, const segment *of, uint64_t height) {
+  if (r->skyline->loads == NULL || height > r->limit) return true;
+  const uint32_t section = rondo_loads_above(r->skyline->loads, of->lower, of->upper, r->limit - height);
+  if (section == RONDO_NO_SECTION) return true;
+  r->skyline->conflict = (rondo_skyline_conflict){section, of->lower, of->upper};
+  return false;
+}
+
 /* Lifts a segment on which nothing fits to what is met next: a neighbour's height, or an obstacle above it. Behind an
- * obstacle that ends where offsets do, that is the last of all heights. */
-static void lift(run *r, const rondo_obstacle *above) {
+ * obstacle that ends where offsets do, that is the last of all heights. False: the limit is too near. */
+static bool lift(run *r, const rondo_obstacle *above) {
   const segment *of = &r->skyline->segments[r->at];
   uint64_t height = above == NULL ? UINT64_MAX : above->offset;
   if (of->previous != NONE && r->skyline->segments[of->previous].height < height) {
@@ -147,7 +164,9 @@ static void lift(run *r, const rondo_obstacle *above) {
   }
   /* On a segment that spans all time, clear of obstacles, everything fits. */
   assert(above != NULL || of->previous != NONE || of->next != NONE);
+  if (!has_room(r, of, height)) return false;
   r->at = raise_whole(r->skyline, r->at, height);
+  return true;
 }
 
 static void raise_above(run *r, const rondo_obstacle *obstacle) {
@@ -201,8 +220,7 @@ static void select_below(selection *s, uint32_t lower, uint32_t upper, const ron
   }
 }
 
-/* Places a box on a segment that is lower than its neighbours, or raises it. False: the box would end above the limit.
- */
+/* Places a box on a segment that is lower than its neighbours, or raises it. False: a box would end above the limit. */
 static bool step(run *r) {
   rondo_skyline *s = r->skyline;
   const segment *lowest = &s->segments[r->at];
@@ -217,12 +235,12 @@ static bool step(run *r) {
   selection chosen = {.of = r, .height = lowest->height, .rank = RONDO_NO_BOX};
   select_below(&chosen, lowest->lower, lowest->upper, above, MOST_SIDES);
   if (chosen.rank != RONDO_NO_BOX) return place(r, r->order[chosen.rank]);
-  lift(r, above);
-  return true;
+  return lift(r, above);
 }
 
 static void begin(rondo_skyline *s, const uint32_t *order) {
   rondo_box_tree_fill(&s->tree, order);
+  if (s->loads != NULL) rondo_loads_reset(s->loads);
   s->spare_count = 0;
   for (uint32_t i = s->boxes->section_count; i > 1; i--) s->spare[s->spare_count++] = i - 1;
   s->segments[0] = (segment){.upper = s->boxes->section_count, .previous = NONE, .next = NONE};

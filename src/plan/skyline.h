@@ -11,8 +11,15 @@
 
 #include "plan/box_tree.h"
 #include "plan/boxes.h"
+#include "plan/loads.h"
 
 typedef struct rondo_skyline_segment rondo_skyline_segment;
+
+/* Why a run failed: what is still to be placed in `section` has no room above the segment of sections `lower` up to
+ * `upper`, on which nothing fits any more. */
+typedef struct rondo_skyline_conflict {
+  uint32_t section, lower, upper;
+} rondo_skyline_conflict;
 
 typedef struct rondo_skyline {
   const rondo_boxes *boxes;
@@ -20,7 +27,9 @@ typedef struct rondo_skyline {
   rondo_skyline_segment *segments;
   uint32_t *spare; /* segments that are not in use */
   uint32_t spare_count;
-  uint32_t room; /* segments allocated */
+  uint32_t room;                   /* segments allocated */
+  rondo_loads *loads;              /* of the boxes: runs that cannot succeed end early; NULL: not kept */
+  rondo_skyline_conflict conflict; /* of the last run, where it failed */
 } rondo_skyline;
 
 /* Room for `boxes` boxes over `sections` sections. Freed by rondo_skyline_free, also after a failure.
@@ -29,11 +38,12 @@ RONDO_MUST_USE rondo_status rondo_skyline_make(const rondo_allocator *allocator,
                                                rondo_skyline *out);
 void rondo_skyline_free(const rondo_allocator *allocator, rondo_skyline *skyline);
 
-/* What is placed from now on; it must stay until the next call. */
+/* What is placed from now on, without loads; it must stay until the next call. */
 void rondo_skyline_bind(rondo_skyline *skyline, const rondo_boxes *boxes);
 
-/* Places the boxes, order[0] preferred. False as soon as one would end above `limit`; offsets are then not to be used.
- * *out_peak is where the highest box ends. */
+/* Places the boxes, order[0] preferred. False as soon as one would end above `limit`, or with loads as soon as one
+ * must; offsets are then not to be used, and the skyline's conflict says why. *out_peak is where the highest box ends.
+ */
 bool rondo_skyline_place(rondo_skyline *skyline, const uint32_t *order, uint64_t limit, uint64_t *offsets,
                          uint64_t *out_peak);
 

@@ -116,7 +116,6 @@ static void close_view(view *v) {
   rondo_obstacles_free(v->allocator, &v->obstacles);
 }
 
-/* What is above the goal is looked after, wherever the bound is. */
 static rondo_status improve_view(const view *v, const rondo_restarts *restarts, rondo_window *window, uint64_t *offsets,
                                  uint64_t *out_steps) {
   uint64_t runs = 0;
@@ -124,7 +123,6 @@ static rondo_status improve_view(const view *v, const rondo_restarts *restarts, 
   rondo_restarts within = *restarts;
   within.boxes = &v->boxes;
   if (within.runs > window->most_steps / v->inside_count) within.runs = window->most_steps / v->inside_count;
-  if (within.lower_bound < restarts->target) within.lower_bound = restarts->target;
   for (uint32_t i = 0; i < v->inside_count; i++) {
     const uint64_t top = top_of(&v->boxes, v->offsets, i);
     if (top > peak) peak = top;

@@ -2,6 +2,8 @@
  * Searching within a budget: the same plan for any number of threads, never worse for more steps, an end at the goal;
  * with every kind of problem, and with failing allocators.
  */
+#define _GNU_SOURCE
+#include "../../../bench/plan_items.h"
 #include "unit/plan/plan_tests.h"
 
 /* Large items, few of them live at once: the greedy rules do not meet the bound. */
@@ -214,6 +216,41 @@ static void test_large_problems_are_mended_in_windows(void **state) {
   rondo_plan_destroy(quick.plan);
 }
 
+/* make_plan compares all pairs of items; for many, the checker has to do. Returns the peak in millionths of the bound,
+ * rounded up. */
+static uint64_t ratio_of_many(const input *in, const rondo_plan_options *options, planned *out) {
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = in->items, .count = in->count};
+  assert_ok(rondo_plan_make(&problem, options, &out->plan));
+  assert_ok(rondo_plan_get_info(out->plan, &out->info));
+  out->offsets = rondo_plan_offsets(out->plan);
+  assert_ok(rondo_plan_check(NULL, &problem, out->offsets));
+  return (out->info.peak * UINT64_C(1000000) + out->info.lower_bound - 1) / out->info.lower_bound;
+}
+
+/* A training step of a large model: the fast path comes near the bound, and a budget of steps brings the plan nearer,
+ * with the same result on any number of threads. */
+static void test_many_items_use_their_budget(void **state) {
+  (void)state;
+  static const uint64_t seeds[] = {1, 3};
+  for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+    input in = {.name = "blocks"};
+    make_blocks_from(&in, 20000, seeds[i]);
+    const rondo_plan_options fast = {.fast_only = true};
+    const rondo_plan_options one = {.budget_steps = 40 * in.count};
+    const rondo_plan_options two = {.budget_steps = 40 * in.count, .threads = 2};
+    planned quick = {0}, a = {0}, b = {0};
+    assert_true(ratio_of_many(&in, &fast, &quick) <= 1002000);
+    assert_true(ratio_of_many(&in, &one, &a) <= 1000700);
+    assert_true(a.info.peak < quick.info.peak || quick.info.optimal);
+    (void)ratio_of_many(&in, &two, &b);
+    assert_same(&a, &b);
+    rondo_plan_destroy(quick.plan);
+    rondo_plan_destroy(a.plan);
+    rondo_plan_destroy(b.plan);
+    free(in.items);
+  }
+}
+
 /* Only what does not depend on the clock. */
 static void test_time_is_a_budget(void **state) {
   (void)state;
@@ -245,6 +282,7 @@ int main(void) {
       cmocka_unit_test(test_parts_are_searched_down_to_the_bound),
       cmocka_unit_test(test_an_optimum_above_the_bound_is_reported),
       cmocka_unit_test(test_large_problems_are_mended_in_windows),
+      cmocka_unit_test(test_many_items_use_their_budget),
       cmocka_unit_test(test_time_is_a_budget),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
   };
