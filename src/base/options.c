@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The table of RONDO_* variables and their values. Values are copied out of the environment at the first use: what
- * getenv returns does not outlive a setenv. `loaded` is set behind the last value, so that a getter reads without a
- * lock; what was wrong is said after the lock is released, because the sink is the user's.
+ * getenv returns does not outlive a setenv. A program with raised privileges (setuid) sees none of them: they name
+ * libraries to load and files to write, and its caller must not choose those. `loaded` is set behind the last value, so
+ * that a getter reads without a lock; what was wrong is said after the lock is released, because the sink is the
+ * user's.
  */
 #define _GNU_SOURCE
 #include "base/options.h"
@@ -13,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/logging.h"
@@ -196,7 +199,7 @@ static bool parse(const rondo_option_row *row, const char *text, option_value *v
 
 static void load_one(rondo_option option) {
   const rondo_option_row *row = &table[option];
-  const char *given = getenv(row->name);
+  const char *given = secure_getenv(row->name);
   option_value *value = &values[option];
   value->bad = false;
   if (given != NULL && *given != '\0') {
@@ -290,14 +293,26 @@ static bool is_known(const char *name, size_t length) {
   return false;
 }
 
+/* A variable that is set and has no effect because the program runs with raised privileges. */
+static void report_not_read(const char *name, size_t length) {
+  rondo_log(RONDO_LOG_WARNING, AREA,
+            "%.*s is ignored: the program runs with raised privileges (setuid, setgid or file capabilities)",
+            (int)(length < LONGEST_NAME ? length : LONGEST_NAME), name);
+}
+
 void rondo_options_report(void) {
   if (!atomic_load_explicit(&loaded, memory_order_acquire) || !rondo_log_on(RONDO_LOG_WARNING)) return;
   if (atomic_exchange(&reported, true)) return;
+  const bool is_privileged = getauxval(AT_SECURE) != 0;
   for (int i = 0; i < RONDO_OPTION_COUNT; i++)
     if (values[i].bad) report_bad_value(&table[i]);
   for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
     const size_t length = strcspn(*entry, "=");
-    if (strncmp(*entry, PREFIX, strlen(PREFIX)) == 0 && !is_known(*entry, length)) report_unknown(*entry, length);
+    if (strncmp(*entry, PREFIX, strlen(PREFIX)) != 0) continue;
+    if (is_privileged)
+      report_not_read(*entry, length);
+    else if (!is_known(*entry, length))
+      report_unknown(*entry, length);
   }
 }
 

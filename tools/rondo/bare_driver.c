@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Finding the driver's and the compiler's functions.
  */
+#define _GNU_SOURCE
 #include "bare_driver.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,7 @@
 
 /* The first of the named libraries that opens, or of the usual ones when no name is given; NULL when none does. */
 static void *open_library(const char *variable, const char *const *usual) {
-  const char *given = getenv(variable);
+  const char *given = secure_getenv(variable);
   void *library = NULL;
   if (given && given[0]) return dlopen(given, RTLD_NOW | RTLD_LOCAL);
   for (size_t i = 0; usual[i] && !library; i++) library = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);

@@ -41,10 +41,10 @@ static void complain(const char *what, const char *path) {
 
 /* Places ---------------------------------------------------------------------------------------------------------- */
 
-/* False when there is to be no cache, or no place for one. */
+/* False when there is to be no cache, or no place for one: so in a program with raised privileges. */
 static bool find_folder(char *out, size_t bytes) {
-  const char *given = rondo_option_text(RONDO_OPTION_CUDA_CACHE), *base = getenv("XDG_CACHE_HOME");
-  const char *home = getenv("HOME");
+  const char *given = rondo_option_text(RONDO_OPTION_CUDA_CACHE), *base = secure_getenv("XDG_CACHE_HOME");
+  const char *home = secure_getenv("HOME");
   int length = -1;
   if (strcmp(given, "none") == 0) return false;
   if (given[0] != '\0')

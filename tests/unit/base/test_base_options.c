@@ -9,9 +9,16 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <rondo/log.h>
 
@@ -256,7 +263,72 @@ static void test_rondo_log_overrides_the_level(void **state) {
   }
 }
 
-int main(void) {
+/* Privileged programs -------------------------------------------------------------------------------------------- */
+
+enum { CHILD_IGNORES = 0, CHILD_READS = 1, CHILD_IS_NOT_PRIVILEGED = 2, CHILD_SAYS_NOTHING = 3, CHILD_IS_NOT_RUN = 4 };
+
+/* The privileged child. Every text option is set, as a caller that attacks the program would. */
+static int be_privileged(void) {
+  said all = {0};
+  size_t count;
+  if (getauxval(AT_SECURE) == 0) return CHILD_IS_NOT_PRIVILEGED;
+  rondo_log_set_sink(note, &all, RONDO_LOG_WARNING);
+  const rondo_option_row *rows = rondo_option_table(&count);
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(rows[i].kind, "text") == 0 && strcmp(rondo_option_text((rondo_option)i), rows[i].default_value) != 0)
+      return CHILD_READS;
+  for (size_t i = 0; i < all.count; i++)
+    if (strstr(all.lines[i], "RONDO_CUDA_LIBRARY is ignored: the program runs with raised privileges"))
+      return CHILD_IGNORES;
+  return CHILD_SAYS_NOTHING;
+}
+
+/* Copies this program to `path` as one that runs with the rights of another group. */
+static bool copy_as_setgid(const char *path) {
+  struct stat info;
+  const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  const int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+  assert_true(from >= 0 && to >= 0);
+  assert_int_equal(fstat(from, &info), 0);
+  for (off_t done = 0; done < info.st_size;) assert_true(sendfile(to, from, &done, (size_t)(info.st_size - done)) > 0);
+  const bool is_set = fchown(to, (uid_t)-1, 65534) == 0 && fchmod(to, 02755) == 0;
+  assert_int_equal(close(from) + close(to), 0);
+  return is_set;
+}
+
+/* With the variables as a caller would set them who wants code of theirs to run, or a file to be overwritten. */
+static int run_child(const char *path) {
+  size_t count;
+  const rondo_option_row *rows = rondo_option_table(&count);
+  int status;
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    for (size_t i = 0; i < count; i++)
+      if (strcmp(rows[i].kind, "text") == 0) (void)setenv(rows[i].name, "/tmp/of-the-caller", 1);
+    (void)execl(path, path, "--privileged", (char *)NULL);
+    _exit(CHILD_IS_NOT_RUN);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_a_privileged_program_reads_no_variable(void **state) {
+  (void)state;
+  const char *temporary = getenv("TMPDIR");
+  char folder[PATH_MAX], path[PATH_MAX + 16];
+  (void)snprintf(folder, sizeof folder, "%s/rondo-options-XXXXXX", temporary != NULL ? temporary : "/tmp");
+  assert_non_null(mkdtemp(folder));
+  (void)snprintf(path, sizeof path, "%s/program", folder);
+  const bool is_set = copy_as_setgid(path);
+  const int result = is_set ? run_child(path) : CHILD_IS_NOT_PRIVILEGED;
+  assert_int_equal(unlink(path) + rmdir(folder), 0);
+  if (result == CHILD_IS_NOT_PRIVILEGED) skip(); /* only root may give the file away; or the folder is mounted nosuid */
+  assert_int_equal(result, CHILD_IGNORES);
+}
+
+int main(int count, char **words) {
+  if (count == 2 && strcmp(words[1], "--privileged") == 0) _exit(be_privileged());
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(test_first_read_by_many_threads, clean),
       cmocka_unit_test(test_the_table_is_whole),
@@ -270,6 +342,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_variables_of_others_are_left_alone, clean, clean),
       cmocka_unit_test_setup_teardown(test_it_waits_for_a_sink_and_is_said_once, clean, clean),
       cmocka_unit_test_setup_teardown(test_rondo_log_overrides_the_level, clean, clean),
+      cmocka_unit_test_setup_teardown(test_a_privileged_program_reads_no_variable, clean, clean),
   };
   return cmocka_run_group_tests_name("base/options", tests, NULL, NULL);
 }
