@@ -56,14 +56,53 @@ static bool find_folder(char *out, size_t bytes) {
   return length > 0 && (size_t)length < bytes;
 }
 
-static bool name_file(const cuda_cache_key *key, char *out, size_t bytes) {
-  char folder[PATH_MAX];
-  if (!find_folder(folder, sizeof folder)) return false;
+/* Writes the name of the file with the code of `key`. */
+static void name_file(const cuda_cache_key *key, char out[NAME_MAX + 1]) {
   uint64_t hash = rondo_hash_u64(RONDO_HASH_START, (uint64_t)key->compiler_version);
   hash = rondo_hash_u64(hash, (uint64_t)key->major * 1000 + (uint64_t)key->minor);
   hash = rondo_hash_text(hash, key->source);
-  const int length = snprintf(out, bytes, "%s/%016" PRIx64 "%s", folder, hash, suffix);
-  return length > 0 && (size_t)length < bytes;
+  (void)snprintf(out, NAME_MAX + 1, "%016" PRIx64 "%s", hash, suffix);
+}
+
+/* Trust ----------------------------------------------------------------------------------------------------------- */
+
+/* Warns, but not for each kernel again about one thing. */
+static void distrust(const char *folder, const char *name, const char *reason) {
+  static atomic_uint_least64_t last;
+  const uint64_t place = rondo_hash_text(rondo_hash_text(RONDO_HASH_START, folder), name);
+  const uint64_t hash = rondo_hash_text(place, reason);
+  if (atomic_exchange(&last, hash) == hash) return;
+  rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s%s%s is not used: %s", folder,
+            name[0] != '\0' ? "/" : "", name, reason);
+}
+
+/* Code from the cache runs with the rights of this process: nobody else but root may have written it. `name` is "" for
+ * the folder itself. */
+static bool is_trusted(int descriptor, const char *folder, const char *name) {
+  struct stat info;
+  char reason[128];
+  if (fstat(descriptor, &info) != 0) {
+    complain("cannot be looked at", folder);
+    return false;
+  }
+  if (info.st_uid != 0 && info.st_uid != geteuid())
+    (void)snprintf(reason, sizeof reason, "it belongs to user %ld, and this process runs as user %ld",
+                   (long)info.st_uid, (long)geteuid());
+  else if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    (void)snprintf(reason, sizeof reason, "other users may write to it (mode %04o); remove that right by chmod go-w",
+                   (unsigned)info.st_mode & 07777);
+  else
+    return true;
+  distrust(folder, name, reason);
+  return false;
+}
+
+/* The folder, opened; -1 when it is not there, or not trusted, which is logged. */
+static int open_folder(const char *path) {
+  const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 || is_trusted(folder, path, "")) return folder;
+  (void)close(folder); /* nothing was written to it */
+  return -1;
 }
 
 static file_header header_of(const cuda_cache_key *key, const cuda_code *code) {
@@ -119,11 +158,22 @@ static bool read_file(int file, const rondo_allocator *allocator, const cuda_cac
   return is_whole;
 }
 
+/* Opens the file in the folder for reading; -1 when it is not there, or not trusted. A FIFO must not make this wait. */
+static int open_file(int folder, const char *path, const char *name) {
+  const int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0 || is_trusted(file, path, name)) return file;
+  (void)close(file); /* it was read only */
+  return -1;
+}
+
 bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out) {
-  char path[PATH_MAX];
+  char path[PATH_MAX], name[NAME_MAX + 1];
   *out = (cuda_code){0};
-  if (!name_file(key, path, sizeof path)) return false;
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int folder = find_folder(path, sizeof path) ? open_folder(path) : -1;
+  if (folder < 0) return false;
+  name_file(key, name);
+  const int file = open_file(folder, path, name);
+  (void)close(folder); /* it was read only */
   if (file < 0) return false;
   const bool is_found = read_file(file, allocator, key, out);
   if (is_found && futimens(file, NULL) != 0) complain("keeps its time of use", path);
@@ -169,12 +219,15 @@ static bool evict(int folder, const char *name, size_t *evicted) {
   return is_done || errno == ENOENT;
 }
 
-/* Takes the longest unused files away until the others keep to the bound; how many it took. */
-static size_t keep_to_bound(const char *path) {
+/* Takes the longest unused files away until the others keep to the bound; how many it took. Closes `descriptor`. */
+static size_t keep_to_bound(int descriptor, const char *path) {
   const uint64_t bound = rondo_option_number(RONDO_OPTION_CUDA_CACHE_BYTES);
   size_t evicted = 0;
-  DIR *folder = opendir(path);
-  if (folder == NULL) return 0;
+  DIR *folder = fdopendir(descriptor);
+  if (folder == NULL) {
+    (void)close(descriptor); /* the file in it is whole */
+    return 0;
+  }
   survey all = survey_folder(folder);
   while (all.bytes > bound && all.oldest[0] != '\0') {
     if (!evict(dirfd(folder), all.oldest, &evicted)) {
@@ -204,7 +257,7 @@ static bool write_all(int file, const void *bytes, size_t count) {
   return true;
 }
 
-/* The folder and those above it. */
+/* The folder and those above it; only their owner may enter those that this makes. */
 static bool make_folders(const char *path) {
   char part[PATH_MAX];
   const size_t length = strlen(path);
@@ -212,14 +265,14 @@ static bool make_folders(const char *path) {
     if (path[i] != '/' && path[i] != '\0') continue;
     memcpy(part, path, i);
     part[i] = '\0';
-    if (mkdir(part, 0777) != 0 && errno != EEXIST) return false;
+    if (mkdir(part, 0700) != 0 && errno != EEXIST) return false;
   }
   return true;
 }
 
-static bool write_file(const char *path, const cuda_cache_key *key, const cuda_code *code) {
+static bool write_file(int folder, const char *name, const cuda_cache_key *key, const cuda_code *code) {
   const file_header header = header_of(key, code);
-  const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return false;
   const bool is_written = write_all(file, &header, sizeof header) &&
                           write_all(file, key->source, header.source_bytes) &&
@@ -227,20 +280,32 @@ static bool write_file(const char *path, const cuda_cache_key *key, const cuda_c
   return close(file) == 0 && is_written;
 }
 
-size_t cuda_cache_put(const cuda_cache_key *key, const cuda_code *code) {
+/* Writes the file under another name first, so that nobody reads half of it. */
+static bool replace_file(int folder, const cuda_cache_key *key, const cuda_code *code) {
   static atomic_uint serial;
-  char folder[PATH_MAX], path[PATH_MAX], temporary[PATH_MAX + 32];
-  if (code->count > MAX_CODE_BYTES || !find_folder(folder, sizeof folder) || !name_file(key, path, sizeof path))
-    return 0;
-  (void)snprintf(temporary, sizeof temporary, "%s.%ld-%u", path, (long)getpid(), atomic_fetch_add(&serial, 1));
-  if (!make_folders(folder)) {
-    complain("cannot be made", folder);
+  char name[NAME_MAX + 1], temporary[2 * NAME_MAX];
+  name_file(key, name);
+  (void)snprintf(temporary, sizeof temporary, "%s.%ld-%u", name, (long)getpid(), atomic_fetch_add(&serial, 1));
+  if (write_file(folder, temporary, key, code) && renameat(folder, temporary, folder, name) == 0) return true;
+  const int reason = errno;
+  (void)unlinkat(folder, temporary, 0); /* it may not be there */
+  errno = reason;
+  return false;
+}
+
+size_t cuda_cache_put(const cuda_cache_key *key, const cuda_code *code) {
+  char path[PATH_MAX];
+  if (code->count > MAX_CODE_BYTES || !find_folder(path, sizeof path)) return 0;
+  if (!make_folders(path)) {
+    complain("cannot be made", path);
     return 0;
   }
-  if (!write_file(temporary, key, code) || rename(temporary, path) != 0) {
-    complain("cannot be written", path);
-    (void)unlink(temporary); /* it may not be there */
+  const int folder = open_folder(path);
+  if (folder < 0) return 0;
+  if (!replace_file(folder, key, code)) {
+    complain("cannot be written to", path);
+    (void)close(folder); /* the failure is logged */
     return 0;
   }
-  return keep_to_bound(folder);
+  return keep_to_bound(folder, path);
 }

@@ -2,8 +2,9 @@
  * Compiled kernels on disk, so that each source is compiled once a machine: files in RONDO_CUDA_CACHE (else
  * $XDG_CACHE_HOME/rondo or ~/.cache/rondo), together at most RONDO_CUDA_CACHE_BYTES, the longest unused going first.
  * A file holds all that its code depends on, and is used only when that is the same byte for byte; it appears by being
- * renamed, so that nobody sees half of one. What goes wrong with the cache is said in the log and means compiling.
- * Threads and processes: any.
+ * renamed, so that nobody sees half of one. Folders and files are made for their owner alone (0700 and 0600); those
+ * that belong to a user other than root and the caller, or that other users may write to, are not used. What goes wrong
+ * with the cache is said in the log and means compiling. Threads and processes: any.
  */
 #ifndef RONDO_DEVICE_CUDA_CACHE_H
 #define RONDO_DEVICE_CUDA_CACHE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cache of compiled kernels: what is found in it, what is not used, how it keeps to its bound, and that kernels are
- * compiled once.
+ * The cache of compiled kernels: what is found in it, what is not used, how it keeps to its bound, that kernels are
+ * compiled once, and that nothing is used that another user may have written.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -216,6 +216,84 @@ static void kernels_are_compiled_once(void **state) {
   }
 }
 
+/* Trust ----------------------------------------------------------------------------------------------------------- */
+
+static char warning[512]; /* the last one of the cache */
+
+static void keep_warning(void *user, rondo_log_level level, const char *area, const char *message) {
+  (void)user;
+  if (level == RONDO_LOG_WARNING && strcmp(area, "cuda") == 0) (void)snprintf(warning, sizeof warning, "%s", message);
+}
+
+static unsigned mode_of(const char *path) {
+  struct stat info;
+  assert_int_equal(lstat(path, &info), 0);
+  return (unsigned)info.st_mode & 0777;
+}
+
+static void assert_is_private(const char *path) { assert_int_equal(mode_of(path), 0600); }
+
+static void only_the_owner_may_enter_and_read(void **state) {
+  char path[PATH_MAX + 16];
+  (void)state;
+  const mode_t before = umask(0);
+  put(&first, "code");
+  (void)umask(before);
+  assert_int_equal(each_file(assert_is_private), 1);
+  (void)snprintf(path, sizeof path, "%s/a", folder);
+  assert_int_equal(mode_of(path), 0700);
+  (void)snprintf(path, sizeof path, "%s/a/b", folder);
+  assert_int_equal(mode_of(path), 0700);
+}
+
+static void let_others_write(const char *path) { assert_int_equal(chmod(path, 0620), 0); }
+static void give_away(const char *path) { assert_int_equal(chown(path, 65534, 65534), 0); }
+
+static char elsewhere[PATH_MAX + 16]; /* outside the cache */
+
+static void replace_by_link(const char *path) {
+  (void)snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", folder);
+  assert_int_equal(rename(path, elsewhere), 0);
+  assert_int_equal(symlink(elsewhere, path), 0);
+}
+
+static void files_that_others_may_have_written_are_not_used(void **state) {
+  (void)state;
+  rondo_log_set_sink(keep_warning, NULL, RONDO_LOG_WARNING);
+  put(&first, "code");
+  (void)each_file(let_others_write);
+  assert_found(&first, NULL);
+  assert_non_null(strstr(warning, "is not used: other users may write to it (mode 0620)"));
+  put(&first, "code");
+  assert_found(&first, "code");
+  (void)each_file(replace_by_link);
+  assert_found(&first, NULL);
+  put(&first, "code");
+  assert_found(&first, "code");
+  if (geteuid() == 0) { /* only root may give files away */
+    (void)each_file(give_away);
+    assert_found(&first, NULL);
+    assert_non_null(strstr(warning, "is not used: it belongs to user 65534, and this process runs as user 0"));
+  }
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+  assert_int_equal(unlink(elsewhere), 0);
+}
+
+static void a_folder_that_others_may_write_to_is_not_used(void **state) {
+  char path[PATH_MAX + 16];
+  (void)state;
+  rondo_log_set_sink(keep_warning, NULL, RONDO_LOG_WARNING);
+  put(&first, "code");
+  (void)snprintf(path, sizeof path, "%s/a/b", folder);
+  assert_int_equal(chmod(path, 0770), 0);
+  assert_found(&first, NULL);
+  assert_non_null(strstr(warning, "/a/b is not used: other users may write to it (mode 0770)"));
+  put(&first, "other");
+  assert_int_equal(chmod(path, 0755), 0);
+  assert_found(&first, "code");
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cache_case(what_is_put_is_found),
@@ -225,6 +303,9 @@ int main(void) {
       cache_case(what_goes_is_counted_by_the_device),
       cache_case(without_a_folder_there_is_no_cache),
       cache_case(kernels_are_compiled_once),
+      cache_case(only_the_owner_may_enter_and_read),
+      cache_case(files_that_others_may_have_written_are_not_used),
+      cache_case(a_folder_that_others_may_write_to_is_not_used),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
