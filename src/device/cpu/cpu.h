@@ -581,8 +581,6 @@ RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const ro
 RONDO_MUST_USE rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *executable);
 RONDO_MUST_USE rondo_status cpu_queue_launch_patched_checked(rondo_queue *queue, rondo_executable *executable,
                                                              const rondo_patch_change *changes, size_t count);
-/* Where a site is, as the caller's side last set its node. */
-void *cpu_executable_site(const cpu_executable *executable, const rondo_patch_site *site);
 /* Storage of a node's, which begins with `addresses` argument addresses and has `bytes` behind them at *out_data; on a
  * checking device with room for a check_work behind those. */
 RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,

@@ -176,20 +176,6 @@ static void settle(cpu_executable *executable) {
   free_changes(executable, atomic_exchange(&executable->spent_changes, NULL));
 }
 
-/* The storage of kernels, copies and fills begins with the addresses of their values. */
-void *cpu_executable_site(const cpu_executable *executable, const rondo_patch_site *site) {
-  void *const *values = executable->details[site->node].storage;
-  switch (executable->details[site->node].kind) {
-    case RONDO_NODE_KERNEL:
-      return (unsigned char *)values[site->parameter] + site->offset;
-    case RONDO_NODE_COPY:
-      return site->parameter == RONDO_SITE_DST ? (void *)&((rondo_copy *)values[0])->dst
-                                               : (void *)&((rondo_copy *)values[0])->src;
-    default:
-      return &((rondo_fill *)values[0])->dst;
-  }
-}
-
 /* Event-wait nodes change on the caller's side alone: launches read them there. */
 static void change_wait(cpu_node_detail *detail, rondo_device_event *event) {
   cpu_event_retain((cpu_event *)event);

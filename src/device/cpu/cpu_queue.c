@@ -240,8 +240,10 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_pool_leave(pool, self);
 }
 
-/* Room for an item of `bytes`, to be published by publish. Items do not wrap: a skip fills the end of the ring. */
-static cpu_item *begin_item(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head) {
+/* Room for an item of `bytes`, to be published by publish. Items do not wrap: a skip fills the end of the ring. It is
+ * inline for the sake of launches, whose items have a size that is known then. */
+__attribute__((always_inline)) static inline cpu_item *begin_item(cpu_queue *queue, cpu_operation operation,
+                                                                  size_t bytes, uint64_t *out_head) {
   uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
   const uint64_t granules = (bytes + CPU_GRANULE - 1) / CPU_GRANULE;
   const uint64_t to_end = CPU_RING_GRANULES - head % CPU_RING_GRANULES;
@@ -446,6 +448,21 @@ static store_source stores_of(const cpu_executable *executable, const rondo_patc
   return source;
 }
 
+/* Where a site is, as the caller's side last set its node. The storage of kernels, copies and fills begins with the
+ * addresses of their values. */
+static void *find_site(const cpu_executable *executable, const rondo_patch_site *site) {
+  void *const *values = executable->details[site->node].storage;
+  switch (executable->details[site->node].kind) {
+    case RONDO_NODE_KERNEL:
+      return (unsigned char *)values[site->parameter] + site->offset;
+    case RONDO_NODE_COPY:
+      return site->parameter == RONDO_SITE_DST ? (void *)&((rondo_copy *)values[0])->dst
+                                               : (void *)&((rondo_copy *)values[0])->src;
+    default:
+      return &((rondo_fill *)values[0])->dst;
+  }
+}
+
 /* The next `count` stores, behind the item. */
 static void put_stores(store_source *source, cpu_item *item, uint32_t count) {
   cpu_store *stores = (cpu_store *)(void *)(item + 1);
@@ -456,7 +473,7 @@ static void put_stores(store_source *source, cpu_item *item, uint32_t count) {
       source->site = 0;
     }
     const rondo_patch_site *site = &source->change->sites[source->site++];
-    stores[i] = (cpu_store){cpu_executable_site(source->executable, site), source->change->address + site->addend};
+    stores[i] = (cpu_store){find_site(source->executable, site), source->change->address + site->addend};
   }
 }
 
@@ -471,12 +488,11 @@ static void submit_stores(cpu_queue *queue, store_source *source) {
   }
 }
 
-static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_executable, cpu_operation operation,
-                                     const rondo_patch_change *moved, size_t moved_count) {
-  cpu_queue *queue = (cpu_queue *)base;
-  cpu_executable *executable = (cpu_executable *)base_executable;
-  cpu_bindings *bindings;
-  RONDO_TRY(bind_waits(executable, &bindings));
+/* Enqueues a graph. `source` is NULL without changes. It is inline so that a launch with neither waits nor changes, as
+ * most are, does not pay for them. */
+__attribute__((always_inline)) static inline void submit_graph(cpu_queue *queue, cpu_executable *executable,
+                                                               cpu_operation operation, cpu_bindings *bindings,
+                                                               store_source *source) {
   cpu_change_list *changes = take_changes(executable);
   if (executable->last.timeline != &queue->timeline && !cpu_point_reached(executable->last))
     submit_wait(queue, executable->last);
@@ -485,24 +501,36 @@ static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_e
     const cpu_node_detail *detail = &executable->details[executable->record_nodes[i]];
     cpu_event_record_at(detail->event, detail->timeline, executable->launches);
   }
-  store_source source = stores_of(executable, moved, moved_count);
-  submit_stores(queue, &source);
+  if (source != NULL) submit_stores(queue, source);
+  const size_t stores = source != NULL ? source->left : 0;
   uint64_t head;
-  cpu_item *item = begin_item(queue, operation, sizeof *item + source.left * sizeof(cpu_store), &head);
+  cpu_item *item = begin_item(queue, operation, sizeof *item + stores * sizeof(cpu_store), &head);
   item->as.graph.executable = executable;
   item->as.graph.changes = changes;
   item->as.graph.bindings = bindings;
-  item->as.graph.store_count = (uint32_t)source.left;
-  put_stores(&source, item, (uint32_t)source.left);
+  item->as.graph.store_count = (uint32_t)stores;
+  if (source != NULL) put_stores(source, item, (uint32_t)stores);
   atomic_store_explicit(&queue->launches, atomic_load_explicit(&queue->launches, memory_order_relaxed) + 1,
                         memory_order_relaxed);
   cpu_point_set(&executable->last, &queue->timeline, atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1);
   publish(queue, head);
+}
+
+static rondo_status launch_as(rondo_queue *queue, rondo_executable *base, cpu_operation operation,
+                              const rondo_patch_change *moved, size_t moved_count) {
+  cpu_executable *executable = (cpu_executable *)base;
+  cpu_bindings *bindings;
+  RONDO_TRY(bind_waits(executable, &bindings));
+  store_source source = stores_of(executable, moved, moved_count);
+  submit_graph((cpu_queue *)queue, executable, operation, bindings, &source);
   return RONDO_OK;
 }
 
-static rondo_status queue_launch(rondo_queue *queue, rondo_executable *executable) {
-  return launch_as(queue, executable, CPU_GRAPH, NULL, 0);
+static rondo_status queue_launch(rondo_queue *queue, rondo_executable *base) {
+  cpu_executable *executable = (cpu_executable *)base;
+  if (executable->wait_count > 0) return launch_as(queue, base, CPU_GRAPH, NULL, 0);
+  submit_graph((cpu_queue *)queue, executable, CPU_GRAPH, NULL, NULL);
+  return RONDO_OK;
 }
 
 rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *executable) {
