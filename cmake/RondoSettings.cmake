@@ -18,6 +18,7 @@ target_compile_options(rondo_settings INTERFACE
 # What Debian hardens its packages with, in optimised builds: overflows of the stack and of known buffers end the process,
 # jumps go to marked places only, and tables of addresses are read-only once the program is loaded.
 if(RONDO_HARDENING AND NOT RONDO_SANITIZE AND NOT RONDO_COVERAGE AND NOT RONDO_BUILD_FUZZ)
+  set(RONDO_HARDENED ON)
   include(CheckCCompilerFlag)
   set(hardening -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
   foreach(flag IN ITEMS -fstack-protector-strong -fstack-clash-protection -fcf-protection -mbranch-protection=standard)
