@@ -541,10 +541,27 @@ static void test_se9_many_threads(void **state) { with_pairs(state, serves_threa
 
 /* What is refused ------------------------------------------------------------------------------------------------- */
 
-typedef enum wrong_turn { BEHIND, TIED, NOTHING_DENSE, BY_ROWS, LINE } wrong_turn;
+typedef enum wrong_turn { BEHIND, TIED, NOTHING_DENSE, BY_ROWS, LINE, UPDATES } wrong_turn;
+
+/* Random numbers on one device, whose state moves on with each run, and on another one an index, which may be wrong. */
+static rondo_status build_updates(size_t rows, rondo_program *program) {
+  const size_t shape[] = {rows, TEST_SCORES}, square[] = {TEST_SCORES, TEST_SCORES};
+  rondo_value x, ids, table, p, y;
+  rondo_status status = rondo_program_input(program, "x", RONDO_F32, shape, 2, &x);
+  if (!status) status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
+  if (!status) status = rondo_program_state(program, "table", RONDO_F32, square, 2, &table);
+  if (!status) status = rondo_op_embedding(program, table, ids, &y);
+  if (!status) status = rondo_program_place(program, y, 2);
+  if (!status) status = rondo_program_cell(program, "p", 0.5f, &p);
+  if (!status) status = rondo_op_dropout(program, x, p, &x);
+  if (!status) status = rondo_op_add(program, x, y, &y);
+  if (!status) status = rondo_program_place(program, y, 0);
+  return status ? status : rondo_program_output(program, "y", y);
+}
 
 static rondo_status build_wrong(void *user, size_t rows, rondo_program *program) {
   const wrong_turn turn = *(const wrong_turn *)user;
+  if (turn == UPDATES) return build_updates(rows, program);
   const size_t shape[] = {rows, TEST_SCORES}, square[] = {TEST_SCORES, TEST_SCORES};
   rondo_value x, ids, table, y;
   rondo_status status = rondo_program_input(program, "x", RONDO_F32, shape, 2, &x);
@@ -588,6 +605,12 @@ static void test_se9_what_cannot_be_divided_is_refused(void **state) {
   assert_refused(session, &model, TIED, "is read where it lies");
   assert_refused(session, &model, NOTHING_DENSE, "nothing of model 'wrong' runs on");
   assert_refused(session, &model, LINE, "nothing that another device computes");
+  const rondo_placement_rule random[] = {{.operator_name = "dropout", .place = 1},
+                                         {.operator_name = "dropout_advance", .place = 1}};
+  model.rules = random;
+  model.rule_count = 2;
+  assert_refused(session, &model, UPDATES, "a request with a wrong index must change nothing");
+  model.rule_count = 0;
   const wrong_turn by_rows = BY_ROWS;
   model.user = (void *)(uintptr_t)&by_rows;
   assert_ok(rondo_session_add_model(session, "by_rows", &model));

@@ -7,7 +7,7 @@ enum { COUNT = 4 };
 
 static const rondo_value none;
 
-/* x stop(x) has the gradient x, where x x has 2 x; finite differences of the form with a fixed factor say the same. */
+/* x stop(x) has the gradient x, where x x has 2 x. */
 static void test_pr1_stop_gradient_passes_values_and_no_gradients(void **state) {
   test_fixture *t = *state;
   static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
