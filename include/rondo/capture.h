@@ -82,7 +82,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_to_graph(rondo_stream 
                                                                    rondo_capture_mode mode);
 
 /* Ends the capture. The caller owns the graph (it may be empty). out_graph may be NULL after
- * rondo_capture_begin_to_graph only. Errors, with *out_graph = NULL:
+ * rondo_capture_begin_to_graph only. If the stream that the capture began on was destroyed, the capture is invalid, and
+ * any of its other streams ends it, on any thread. Errors, with *out_graph = NULL:
  *   INVALID_STATE/NOT_CAPTURING;
  *   CAPTURE_REFUSED/UNMATCHED_STREAM (this stream joined; the message names the one that began) and WRONG_THREAD: the
  *     capture goes on;

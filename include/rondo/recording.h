@@ -103,9 +103,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_recording_replay(rondo_recording *re
 
 /* Makes it empty, so that it can capture anew; any number of times, in any state. Waits for its replays, then gives all
  * its memory back: what the recorded work left allocated is freed, and nothing else may use it by then. A capture that
- * goes on is ended and dropped; if another thread began it, it becomes invalid instead, and ends with
- * rondo_capture_end there. Never fails and leaves rondo_last_error alone; does nothing in a host function. NULL is
- * fine. */
+ * goes on is ended and dropped; if another thread began it, or its stream was destroyed, it becomes invalid instead,
+ * and ends with rondo_capture_end. Never fails and leaves rondo_last_error alone; does nothing in a host function. NULL
+ * is fine. */
 RONDO_API void rondo_recording_reset(rondo_recording *recording);
 
 typedef enum rondo_recording_state {

@@ -29,9 +29,10 @@ typedef struct rondo_stream_options {
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_options *options,
                                                           rondo_stream **out_stream);
 
-/* Waits for the stream's work, then frees it; a capture that it is part of becomes invalid. NULL is fine. Errors:
- * INVALID_STATE/STILL_IN_USE (a function of a tree is being called on it, <rondo/tree.h>), IN_CALLBACK; those of
- * rondo_stream_synchronize outside of captures, with which the stream is gone all the same. */
+/* Waits for the stream's work, then frees it; a capture that it is part of becomes invalid. The capture's other streams
+ * then refuse all work until it is ended (<rondo/capture.h>); with its last stream the capture is over. NULL is fine.
+ * Errors: INVALID_STATE/STILL_IN_USE (a function of a tree is being called on it, <rondo/tree.h>), IN_CALLBACK; those
+ * of rondo_stream_synchronize outside of captures, with which the stream is gone all the same. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_destroy(rondo_stream *stream);
 
 /* The device it was made for, which must outlive it; NULL for NULL. Thread-safe. */

@@ -346,11 +346,11 @@ static rondo_status check_joined(const rondo_capture *capture, const rondo_strea
   return status;
 }
 
-static rondo_status check_end(const char *call, const rondo_stream *stream, const rondo_capture *capture,
-                              rondo_graph **out_graph) {
-  if (capture == NULL)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call, stream->label);
-  if (stream != capture->origin)
+/* Where the capture may end: anywhere once the stream that it began on is destroyed. */
+static rondo_status check_place(const char *call, const rondo_stream *stream, const rondo_capture *capture) {
+  const rondo_stream *origin = capture->origin;
+  if (origin == NULL) return RONDO_OK;
+  if (stream != origin)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM,
                       "%s: %s joined a capture that began on %s: end it there", call, stream->label,
                       capture->origin_name);
@@ -359,6 +359,14 @@ static rondo_status check_end(const char *call, const rondo_stream *stream, cons
                       "%s: the capture on %s was begun by another thread: end it there, or begin it with "
                       "RONDO_CAPTURE_RELAXED",
                       call, capture->origin_name);
+  return RONDO_OK;
+}
+
+static rondo_status check_end(const char *call, const rondo_stream *stream, const rondo_capture *capture,
+                              rondo_graph **out_graph) {
+  if (capture == NULL)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call, stream->label);
+  RONDO_TRY(check_place(call, stream, capture));
   if (out_graph == NULL && !capture->into_given) return rondo_refuse_null(call, "out_graph");
   return RONDO_OK;
 }
@@ -386,18 +394,20 @@ rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
   return status;
 }
 
+/* The driver's capture ends now, while its stream is there. */
+static void abandon_driver(rondo_capture *capture) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  rondo_status_ignore(rondo_capture_end_driver(capture, RONDO_CAPTURE_INVALID), "the stream is destroyed");
+  rondo_error_restore(&before);
+}
+
+/* Until it is ended the capture refuses what its other streams are given (C10): the last of them ends it. */
 void rondo_capture_forget_stream(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_capture_invalidate(capture, "the destruction of %s", stream->label);
-  if (stream == capture->origin) {
-    rondo_saved_error before;
-    rondo_error_save(&before);
-    rondo_status_ignore(rondo_capture_end_driver(capture, RONDO_CAPTURE_INVALID), "the stream is destroyed");
-    rondo_error_restore(&before);
-    finish(capture, false);
-  } else {
-    rondo_capture_list_leave(capture, stream);
-  }
+  if (stream == capture->origin) abandon_driver(capture);
+  if (rondo_capture_list_leave(capture, stream)) finish(capture, false);
 }
 
 /* Looking in ------------------------------------------------------------------------------------------------------ */

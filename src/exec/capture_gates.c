@@ -89,13 +89,16 @@ rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *strea
   return active ? RONDO_OK : rondo_capture_require_active(capture, "rondo_stream_wait_event");
 }
 
-void rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream) {
+bool rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream) {
   pthread_mutex_lock(&lock);
   rondo_stream **at = &capture->members;
   while (*at != stream) at = &(*at)->next_member;
   *at = stream->next_member;
   atomic_store_explicit(&stream->capture, NULL, memory_order_relaxed);
+  if (stream == capture->origin) capture->origin = NULL;
+  const bool is_last = capture->members == NULL;
   pthread_mutex_unlock(&lock);
+  return is_last;
 }
 
 /* Validity -------------------------------------------------------------------------------------------------------- */

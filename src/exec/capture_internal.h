@@ -26,8 +26,8 @@ struct rondo_capture {
   rondo_device *device;
   uint64_t id;
   rondo_graph *graph;
-  bool into_given; /* the graph is the user's */
-  rondo_stream *origin;
+  bool into_given;                /* the graph is the user's */
+  _Atomic(rondo_stream *) origin; /* NULL when it is destroyed: the capture is invalid, and ends on any other member */
   uint64_t thread;
   rondo_capture_mode mode;
   _Atomic uint32_t state;

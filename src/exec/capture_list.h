@@ -15,8 +15,9 @@ void rondo_capture_list_remove(rondo_capture *capture);
 /* The stream becomes a member of the active capture with this number of the driver's; NULL when there is none. */
 rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id);
 
-/* The stream becomes a member, or ceases to be. Joining fails when the capture is no longer active. */
+/* The stream becomes a member, or ceases to be. Joining fails when the capture is no longer active. Leaving returns
+ * whether it was the last member; if not, the capture may be over when it returns. */
 RONDO_MUST_USE rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *stream);
-void rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream);
+bool rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream);
 
 #endif

@@ -89,10 +89,11 @@ static void discard(rondo_recording *recording) {
   recording->graph = NULL;
 }
 
-/* Another thread's capture cannot be ended from here. */
+/* Another thread's capture cannot be ended from here, nor one whose stream is destroyed. */
 static void drop_capture(rondo_recording *recording) {
   rondo_graph *graph = NULL;
-  const rondo_status ended = rondo_capture_end(recording->capture->origin, &graph);
+  rondo_stream *origin = recording->capture->origin;
+  const rondo_status ended = origin == NULL ? RONDO_CAPTURE_INVALID : rondo_capture_end(origin, &graph);
   if (ended == RONDO_OK) rondo_graph_free(graph);
   if (is_capturing(recording)) rondo_capture_invalidate(recording->capture, "rondo_recording_reset");
 }
@@ -154,7 +155,8 @@ static rondo_status check_end(const char *call, const rondo_recording *recording
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s does not capture: %s", call,
                       recording->label,
                       recording->capture == NULL ? "begin first" : "its capture was ended by another call");
-  if (recording->capture->origin == stream) return RONDO_OK;
+  const rondo_stream *origin = recording->capture->origin;
+  if (origin == stream || (origin == NULL && rondo_stream_capture(stream) == recording->capture)) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM,
                     "%s: %s captures what %s is given, not %s: end it there", call, recording->label,
                     recording->capture->origin_name, stream->label);

@@ -345,21 +345,96 @@ static void test_gx3_c10_an_invalid_capture_leaks_no_memory(void **state) {
   }
 }
 
-static void test_gx3_destroying_a_capturing_stream(void **state) {
+/* All that queues on the stream is refused, and says what made its capture invalid. */
+static void assert_takes_nothing(test_fixture *t, rondo_stream *stream, uint32_t *words, const char *cause) {
+  rondo_event *event = test_event(t);
+  rondo_graph *empty = test_graph(t);
+  rondo_exec *exec = test_instantiate(empty);
+  rondo_kernel *kernel = test_kernel(t, TEST_KERNEL_SET);
+  uint32_t one = 1;
+  void *address = t;
+  assert_state(stream, RONDO_CAPTURE_INVALIDATED);
+#define assert_invalid(call) \
+  (assert_error(call, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED), assert_message(cause))
+  assert_invalid(rondo_launch(stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &words)));
+  assert_invalid(rondo_copy_async(stream, words, words + 1, 4));
+  assert_invalid(rondo_host_async(stream, no_operation, NULL));
+  assert_invalid(rondo_event_record(event, stream));
+  assert_invalid(rondo_stream_wait_event_external(stream, event));
+  assert_invalid(rondo_malloc_async(stream, 64, NULL, &address));
+  assert_invalid(rondo_exec_launch(exec, stream));
+  assert_invalid(rondo_exec_upload(exec, stream));
+  assert_invalid(rondo_stream_synchronize(stream));
+  assert_invalid(rondo_stream_query(stream));
+#undef assert_invalid
+  assert_error(rondo_capture_begin(stream, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_ALREADY_CAPTURING);
+  assert_null(address);
+  assert_int_equal(test_word(t, words), 0);
+  assert_state(stream, RONDO_CAPTURE_INVALIDATED);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(empty);
+  rondo_event_destroy(event);
+}
+
+static void test_gx3_c10_destroying_a_forked_stream(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "gone");
-  begin(t->stream);
-  test_order(t, t->stream, side);
-  test_stream_destroy(side);
-  assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
-  assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
-  rondo_stream *origin = test_stream(t, "origin");
-  side = test_stream(t, "side");
+  uint32_t *words = test_words(t, 2);
+  rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "gone"), *other = test_stream(t, "other");
   begin(origin);
   test_order(t, origin, side);
-  test_stream_destroy(origin);
-  assert_int_not_equal(info_of(side).state, RONDO_CAPTURE_ACTIVE);
+  test_order(t, origin, other);
   test_stream_destroy(side);
+  assert_takes_nothing(t, origin, words, "destruction of stream 'gone'");
+  assert_takes_nothing(t, other, words, "destruction of stream 'gone'");
+  assert_end_fails(t, origin, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_state(other, RONDO_CAPTURE_NONE);
+  test_stream_destroy(origin);
+  test_stream_destroy(other);
+  test_words_free(t, words);
+}
+
+/* Its streams go on refusing until the capture is ended, on whichever of them. */
+static void test_gx3_c10_destroying_the_stream_of_a_capture(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 2);
+  rondo_event *event = test_event(t);
+  rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "side"), *other = test_stream(t, "other");
+  begin(origin);
+  assert_ok(rondo_event_record(event, origin));
+  test_order(t, origin, side);
+  test_order(t, side, other);
+  test_affine(t, side, words, 1, 1, 1);
+  test_stream_destroy(origin);
+  assert_takes_nothing(t, side, words, "destruction of stream 'origin'");
+  assert_takes_nothing(t, other, words, "destruction of stream 'origin'");
+  assert_error(rondo_stream_wait_event(t->stream, event), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_state(t->stream, RONDO_CAPTURE_NONE);
+  assert_end_fails(t, side, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_message("destruction of stream 'origin'");
+  assert_state(other, RONDO_CAPTURE_NONE);
+  test_affine(t, other, words, 1, 1, 1);
+  assert_ok(rondo_stream_synchronize(other));
+  assert_int_equal(test_word(t, words), 1);
+  rondo_event_destroy(event);
+  test_stream_destroy(side);
+  test_stream_destroy(other);
+  test_words_free(t, words);
+}
+
+/* With its last stream a capture is over that nobody ended. The graph that it added to is its owner's again. */
+static void test_gx3_destroying_all_streams_of_a_capture(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_stream *streams[2] = {test_stream(t, "origin"), test_stream(t, "side")};
+  assert_ok(rondo_capture_begin_to_graph(streams[0], graph, NULL, 0, RONDO_CAPTURE_THREAD_LOCAL));
+  test_order(t, streams[0], streams[1]);
+  for (int i = 0; i < 2; i++) {
+    assert_error(rondo_capture_begin_to_graph(t->stream, graph, NULL, 0, RONDO_CAPTURE_RELAXED), RONDO_INVALID_STATE,
+                 RONDO_REASON_CAPTURING_INTO);
+    test_stream_destroy(streams[i]);
+  }
+  test_graph_destroy(graph);
 }
 
 typedef struct destroying {
@@ -381,6 +456,22 @@ static void test_gx3_destroying_a_capturing_stream_elsewhere(void **state) {
   test_on_thread(destroy_on_this_thread, &elsewhere);
   assert_status(elsewhere.status, RONDO_OK);
   assert_int_equal(elsewhere.last, RONDO_OK);
+}
+
+/* The thread that began a capture need not be there any more when the stream that it began on is not. */
+static void test_gx3_c4_a_capture_without_its_stream_ends_on_any_thread(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *origin = test_stream(t, "origin");
+  end_elsewhere elsewhere = {.stream = test_stream(t, "side")};
+  begin(origin);
+  test_order(t, origin, elsewhere.stream);
+  test_stream_destroy(origin);
+  test_on_thread(end_on_this_thread, &elsewhere);
+  assert_status(elsewhere.status, RONDO_CAPTURE_INVALID);
+  assert_int_equal(elsewhere.reason, RONDO_REASON_INVALIDATED);
+  assert_state(elsewhere.stream, RONDO_CAPTURE_NONE);
+  assert_ok(rondo_stream_synchronize(elsewhere.stream));
+  test_stream_destroy(elsewhere.stream);
 }
 
 /* C7: isolation and merges ---------------------------------------------------------------------------------------- */
@@ -644,7 +735,10 @@ int main(void) {
       test_case(test_gx3_c3_the_capture_of_an_event_is_over),
       test_case(test_gx3_c10_an_invalid_capture_takes_nothing),
       test_case(test_gx3_c10_an_invalid_capture_leaks_no_memory),
-      test_case(test_gx3_destroying_a_capturing_stream),
+      test_case(test_gx3_c10_destroying_a_forked_stream),
+      test_case(test_gx3_c10_destroying_the_stream_of_a_capture),
+      test_case(test_gx3_destroying_all_streams_of_a_capture),
+      test_case(test_gx3_c4_a_capture_without_its_stream_ends_on_any_thread),
       test_case(test_gx3_destroying_a_capturing_stream_elsewhere),
       test_case(test_gx3_c7_a_capture_waits_for_nothing_outside),
       test_case(test_gx3_c7_captures_do_not_merge),

@@ -279,6 +279,39 @@ static void test_rc1_captures_that_others_end(void **state) {
   test_words_free(t, words);
 }
 
+/* RC-1, C10: without the stream that it began on, a capture is ended on another of its streams, or by the reset. */
+static void test_rc1_the_stream_of_a_capture_is_destroyed(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, WORDS);
+  rondo_recording *recording = make_recording(t);
+  for (int i = 0; i < 2; i++) {
+    rondo_graph *graph = NULL;
+    rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "side");
+    assert_ok(rondo_recording_capture_begin(recording, origin, RONDO_CAPTURE_THREAD_LOCAL));
+    test_order(t, origin, side);
+    test_stream_destroy(origin);
+    assert_state(recording, RONDO_RECORDING_CAPTURING);
+    assert_error(rondo_recording_capture_end(recording, t->stream), RONDO_CAPTURE_REFUSED,
+                 RONDO_REASON_UNMATCHED_STREAM);
+    assert_state(recording, RONDO_RECORDING_CAPTURING);
+    if (i == 0) {
+      assert_error(rondo_recording_capture_end(recording, side), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+    } else {
+      rondo_recording_reset(recording);
+      assert_error(rondo_capture_end(side, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+    }
+    assert_message("destruction of stream 'origin'");
+    assert_state(recording, RONDO_RECORDING_EMPTY);
+    assert_ok(rondo_stream_synchronize(side));
+    test_stream_destroy(side);
+  }
+  capture(t, recording, words);
+  replay(t, recording);
+  assert_int_equal(test_word(t, words), 1);
+  assert_ok(rondo_recording_destroy(recording));
+  test_words_free(t, words);
+}
+
 /* RC-1: captures that fail at the end leave nothing, and the next one is fine. */
 static void test_rc1_captures_that_fail(void **state) {
   test_fixture *t = *state;
@@ -764,6 +797,7 @@ int main(void) {
       test_case(test_rc1_reset_never_fails),
       test_case(test_rc1_reset_on_another_thread),
       test_case(test_rc1_captures_that_others_end),
+      test_case(test_rc1_the_stream_of_a_capture_is_destroyed),
       test_case(test_rc1_captures_that_fail),
       test_case(test_rc1_other_captures_are_not_disturbed),
       test_case(test_rc1_a_replay_cannot_be_captured),

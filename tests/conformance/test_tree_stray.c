@@ -778,6 +778,15 @@ static rondo_status by_host_malloc(stray *self) {
 
 static rondo_status by_seed(stray *self) { return rondo_generator_seed(self->generator, 7); }
 
+/* C10: the capture that the fork is part of becomes invalid. */
+static rondo_status by_destroying_a_fork(stray *self) {
+  test_scene *s = self->scene;
+  rondo_stream *fork = test_stream(s->fixture, "fork");
+  test_order(s->fixture, s->stream, fork);
+  test_order(s->fixture, fork, s->stream);
+  return rondo_stream_destroy(fork);
+}
+
 static void assert_host_work(stray *self) {
   static const stray_case asking[] = {{"rondo_stream_synchronize", by_synchronize},
                                       {"rondo_stream_query", by_query},
@@ -785,7 +794,8 @@ static void assert_host_work(stray *self) {
                                       {"rondo_device_synchronize", by_device_synchronize},
                                       {"rondo_malloc", by_malloc_at_once},
                                       {"rondo_host_malloc", by_host_malloc},
-                                      {"rondo_generator_seed", by_seed}};
+                                      {"rondo_generator_seed", by_seed},
+                                      {"destruction of stream 'fork'", by_destroying_a_fork}};
   test_scene *s = self->scene;
   const uint32_t *x = scene_words(s, 1);
   for (size_t i = 0; i < 2 * sizeof asking / sizeof asking[0]; i++) {
