@@ -122,7 +122,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_can_access_peer(const rondo_d
 
 /* Waits until all work queued on the device so far is done. Errors: CAPTURE_REFUSED/UNSUPPORTED_CALL while a stream of
  * the device captures, or another capture forbids what acts at once (<rondo/capture.h>), which become invalid; the
- * first asynchronous failure of its streams. Thread-safe. */
+ * asynchronous failure of one of its streams. Other streams keep theirs for their own next synchronisation, or the
+ * device's. Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_synchronize(rondo_device *device);
 
 /* Counters since the device was opened; monotonic unless said otherwise. Tests and benches rely on them. */

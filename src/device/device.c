@@ -250,6 +250,28 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
   atomic_fetch_sub(&device->kernels, 1);
 }
 
+/* Failures -------------------------------------------------------------------------------------------------------- */
+
+/* One that is just being written or read is waited for: after a read, this one is the first. */
+void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure) {
+  for (uint32_t expected = 0; !atomic_compare_exchange_strong(&first->state, &expected, 1); expected = 0) {
+    if (expected == 2) return;
+    rondo_yield();
+  }
+  first->error = *failure;
+  atomic_store_explicit(&first->state, 2, memory_order_release);
+}
+
+rondo_status rondo_first_failure_take(rondo_first_failure *first) {
+  uint32_t expected = 2;
+  if (atomic_load_explicit(&first->state, memory_order_relaxed) != 2) return RONDO_OK;
+  /* 1 keeps others away while it is read. */
+  if (!atomic_compare_exchange_strong(&first->state, &expected, 1)) return RONDO_OK;
+  const rondo_status status = rondo_error_raise(&first->error);
+  atomic_store_explicit(&first->state, 0, memory_order_release);
+  return status;
+}
+
 /* Callbacks ------------------------------------------------------------------------------------------------------- */
 
 _Thread_local rondo_thread_state rondo_this_thread;

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/error.h"
 #include "device/driver.h"
 #include "graph/graph_internal.h"
 
@@ -41,6 +42,16 @@ struct rondo_device {
 
 /* Whether work of `device` can be let access memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
+
+/* For drivers: the first failure of a queue's work that no synchronisation has returned yet. Any thread keeps and
+ * takes. */
+typedef struct rondo_first_failure {
+  _Atomic uint32_t state; /* 0 none, 1 being written or read, 2 there */
+  rondo_saved_error error;
+} rondo_first_failure;
+void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure);
+/* Raises it in the calling thread; OK when there is none. */
+RONDO_MUST_USE rondo_status rondo_first_failure_take(rondo_first_failure *first);
 
 /* What is to be known of the calling thread when it launches. In a library that is loaded while a program runs, each
  * look costs a call, so nobody looks while no thread is watched. */

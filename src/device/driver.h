@@ -338,6 +338,10 @@ typedef struct rondo_queue_ops {
   /* Waits, working along. Returns the first asynchronous failure since the last time and clears it. */
   rondo_status (*synchronize)(rondo_queue *queue);
 
+  /* Waits in the same way, but leaves the failure to the next synchronize: for the library's own waits. Errors: those
+   * of waiting (DEVICE_LOST). */
+  rondo_status (*await)(rondo_queue *queue);
+
   /* OK when idle, NOT_READY when not (no detail set); else as synchronize, without waiting. */
   rondo_status (*query)(rondo_queue *queue);
 

@@ -181,7 +181,7 @@ rondo_status rondo_random_cells_leave(rondo_random_cells *cells, rondo_queue *qu
     rondo_error_save(&first);
     if (queue->ops->record(queue, cells->event) == RONDO_OK) return rondo_error_raise(&first);
   }
-  const rondo_status waited = queue->ops->synchronize(queue); /* what cannot be marked is waited for */
+  const rondo_status waited = queue->ops->await(queue); /* what cannot be marked is waited for */
   cells->queue = NULL;
   return status == RONDO_OK ? waited : rondo_error_raise(&first);
 }

@@ -247,6 +247,13 @@ rondo_status rondo_stream_drain(rondo_stream *stream, const char *call) {
   return wait_for(stream);
 }
 
+rondo_status rondo_stream_await(rondo_stream *stream, const char *call) {
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  const rondo_status status = stream->queue->ops->await(stream->queue);
+  rondo_pools_stream_waited(stream->device, &stream->order, true);
+  return status;
+}
+
 rondo_status rondo_stream_query(rondo_stream *stream) {
   RONDO_TRY(ask_gates(stream, "rondo_stream_query"));
   const rondo_status status = stream->queue->ops->query(stream->queue);

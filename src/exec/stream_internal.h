@@ -80,6 +80,9 @@ static inline void rondo_stream_let_go(rondo_stream *stream) { stream->holds--; 
  * forbid it nor become invalid. `call` is what is refused when one has it. */
 RONDO_MUST_USE rondo_status rondo_stream_drain(rondo_stream *stream, const char *call);
 
+/* The same where the caller has nobody to tell of a failure of the work: the next synchronisation returns it. */
+RONDO_MUST_USE rondo_status rondo_stream_await(rondo_stream *stream, const char *call);
+
 /* rondo_copy_async of memory that the caller knows, unchecked, on a stream that captures nothing. */
 RONDO_MUST_USE rondo_status rondo_stream_copy(rondo_stream *stream, void *dst, const void *src, size_t bytes);
 

@@ -319,7 +319,7 @@ rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, 
   rondo_queue *frees_on = queue;
   if (launched == RONDO_OK && record_launch(exec, queue) != RONDO_OK) {
     /* The launch is on its way. What cannot be recorded is waited for instead: then nothing has to come after it. */
-    status = queue->ops->synchronize(queue);
+    status = queue->ops->await(queue);
     frees_on = NULL;
   }
   if (status == RONDO_OK)

@@ -65,7 +65,7 @@ static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *add
 /* The list itself may not grow, for want of host memory. */
 static void keep_address(rondo_tree *tree, rondo_stream *stream, void *address) {
   if (rondo_array_push(&tree->allocator, &tree->unfreed_addresses, &address) == RONDO_OK) return;
-  if (stream != NULL && rondo_stream_drain(stream, "rondo_function_call") == RONDO_OK &&
+  if (stream != NULL && rondo_stream_await(stream, "rondo_function_call") == RONDO_OK &&
       rondo_memory_free(tree->memory, "rondo_function_call", NULL, address) == RONDO_OK)
     return;
   rondo_log(RONDO_LOG_ERROR, "tree", "freeing memory of tree '%s': %s", tree->options.name,

@@ -131,8 +131,8 @@ void rondo_separate_free(rondo_tree *tree, rondo_recorded_call *call) {
   if (call->arena == NULL) return;
   const rondo_stream_tie *tie = tree->last_stream;
   if (tie != NULL && tie->stream != NULL)
-    rondo_status_ignore(rondo_stream_drain(tie->stream, "rondo_function_call"),
-                        "a failure of the work is told where it is waited for");
+    rondo_status_ignore(rondo_stream_await(tie->stream, "rondo_function_call"),
+                        "a lost device is told where it is waited for");
   for (uint32_t i = 0; call->holders != NULL && i < call->bit_count; i++)
     if (call->holders[i] != NULL) expire(call, NULL, call->holders[i], false);
   rondo_release(&tree->allocator, call->holders, call->bit_count, sizeof(rondo_buffer *));

@@ -4,7 +4,9 @@
  */
 #include "support/rondo_test.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 static void test_work_of_a_stream_runs_in_order(void **state) {
   test_fixture *t = *state;
@@ -224,6 +226,66 @@ static void test_a_device_synchronisation_returns_the_failure(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
+/* A synchronisation of the device returns one stream's failure. The others keep theirs. */
+static void test_each_stream_returns_its_own_failure(void **state) {
+  enum { STREAMS = 4 };
+  static const char *const names[STREAMS] = {"ash", "birch", "cedar", "elm"};
+  test_fixture *t = *state;
+  rondo_stream *streams[STREAMS];
+  bool told[STREAMS] = {false};
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = test_stream(t, names[i]);
+    assert_ok(rondo_host_async(streams[i], fail_io, NULL));
+  }
+  for (int i = 0; i < 2; i++) {
+    assert_error(rondo_device_synchronize(t->device), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+    for (int k = 0; k < STREAMS; k++) {
+      if (strstr(rondo_last_error()->message, names[k]) == NULL) continue;
+      assert_false(told[k]);
+      told[k] = true;
+    }
+  }
+  for (int i = 0; i < STREAMS; i++) {
+    const rondo_status status = i % 2 == 0 ? rondo_stream_synchronize(streams[i]) : rondo_stream_query(streams[i]);
+    if (told[i]) {
+      assert_ok(status);
+    } else {
+      assert_error(status, RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+      assert_message(names[i]);
+    }
+    told[i] = true;
+  }
+  assert_ok(rondo_device_synchronize(t->device));
+  for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
+}
+
+/* However they meet: as many failures are returned as there are, where each is waited for. */
+static void *wait_for_device(void *user) {
+  test_fixture *t = user;
+  uintptr_t failures = 0;
+  for (int i = 0; i < 300; i++) failures += rondo_device_synchronize(t->device) == RONDO_EXECUTION_FAILED;
+  return (void *)failures;
+}
+
+static void test_failures_are_returned_once_each(void **state) {
+  enum { ROUNDS = 300 };
+  test_fixture *t = *state;
+  uintptr_t failures = 0;
+  void *elsewhere;
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, wait_for_device, t), 0);
+  for (int i = 0; i < ROUNDS; i++) {
+    rondo_event *event = test_event(t);
+    assert_ok(rondo_host_async(t->stream, fail_io, NULL));
+    assert_ok(rondo_event_record(event, t->stream));
+    assert_ok(rondo_event_synchronize(event));
+    failures += rondo_stream_synchronize(t->stream) == RONDO_EXECUTION_FAILED;
+    rondo_event_destroy(event);
+  }
+  assert_int_equal(pthread_join(thread, &elsewhere), 0);
+  assert_int_equal(failures + (uintptr_t)elsewhere, ROUNDS);
+}
+
 static void test_a_failing_node_is_named(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
@@ -321,6 +383,8 @@ int main(void) {
       test_case(test_a_failure_stays_with_its_stream),
       test_case(test_a_query_returns_the_failure_too),
       test_case(test_a_device_synchronisation_returns_the_failure),
+      test_case(test_each_stream_returns_its_own_failure),
+      test_case(test_failures_are_returned_once_each),
       test_case(test_a_failing_node_is_named),
       test_case(test_successors_of_a_failed_node_run),
       test_case(test_bad_copies_are_refused),

@@ -160,11 +160,42 @@ static void test_tr11_recordings_that_go(void **state) {
   assert_seen(s, "ppru");
 }
 
+static rondo_status fail_io(void *user) {
+  (void)user;
+  return RONDO_IO_ERROR;
+}
+
+/* What ends a recording waits for its launches, but a failure of the stream's work is its user's to hear of. */
+static void assert_failure_is_left(test_scene *s) {
+  rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 2, 5);
+  const rondo_input x = scene_at(scene_words(s, 1));
+  for (int i = 0; i < 3; i++) rondo_buffer_release(scene_call(s, f, x));
+  rondo_buffer_release(scene_call(s, g, x));
+  assert_ok(rondo_host_async(s->stream, fail_io, NULL));
+  rondo_buffer_release(scene_call(s, g, x));
+  assert_seen(s, "urpur");
+  assert_int_equal(scene_info(s).evicted, 1);
+  assert_error(rondo_stream_synchronize(s->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_ok(rondo_stream_synchronize(s->stream));
+}
+
+static void test_tr11_ending_recordings_loses_no_failure(void **state) {
+  test_scene *s = *state;
+  for (int separate = 0; separate < 2; separate++) {
+    SCENE_TREE(s, .separate = separate == 1, .max_recordings = 1);
+    assert_failure_is_left(s);
+  }
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      scene_case(test_tr11_recordings_stand_alone),       scene_case(test_tr11_memory_is_the_sum),
-      scene_case(test_tr11_thousands_of_recordings),      scene_case(test_tr11_outputs_feed_their_own_recording),
-      scene_case(test_tr11_outputs_are_written_in_place), scene_case(test_tr11_recordings_that_go),
+      scene_case(test_tr11_recordings_stand_alone),
+      scene_case(test_tr11_memory_is_the_sum),
+      scene_case(test_tr11_thousands_of_recordings),
+      scene_case(test_tr11_outputs_feed_their_own_recording),
+      scene_case(test_tr11_outputs_are_written_in_place),
+      scene_case(test_tr11_recordings_that_go),
+      scene_case(test_tr11_ending_recordings_loses_no_failure),
   };
   return test_main(tests);
 }

@@ -145,6 +145,7 @@ static const rondo_queue_ops fake_queue_ops = {.destroy = fake_queue_destroy,
                                                .launch = fake_launch,
                                                .launch_patched = fake_launch_patched,
                                                .synchronize = fake_queue_synchronize,
+                                               .await = fake_queue_synchronize,
                                                .query = fake_queue_query};
 
 static inline rondo_status fake_queue_create(rondo_device *device, const char *label, rondo_queue **out) {

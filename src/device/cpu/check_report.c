@@ -107,7 +107,7 @@ void check_fail(check_state *check, cpu_queue *queue, const rondo_saved_error *b
   atomic_fetch_add_explicit(&check->findings, 1, memory_order_relaxed);
   rondo_log(RONDO_LOG_WARNING, "check", "%s", finding.message);
   if (queue != NULL) {
-    cpu_queue_fail(queue, &finding);
+    rondo_first_failure_keep(&queue->failure, &finding);
     return;
   }
   check_lock(check);

@@ -350,9 +350,7 @@ struct cpu_queue {
   _Atomic uint64_t doze;   /* cpu_queue_doze: how many, and in the upper half how often they were roused */
   cpu_timeline timeline;   /* references keep this struct, not the ring */
   _Atomic bool detach;     /* the producer wants the worker to let go */
-  /* The first failure: 0 none, 1 being written, 2 there. */
-  alignas(RONDO_CACHE_LINE) _Atomic uint32_t failed;
-  rondo_saved_error failure;
+  alignas(RONDO_CACHE_LINE) rondo_first_failure failure;
   char label[RONDO_STREAM_LABEL]; /* for messages */
 };
 
@@ -389,11 +387,8 @@ void cpu_queue_schedule(cpu_queue *queue);
 uint32_t cpu_queue_doze(cpu_queue *queue);
 bool cpu_queue_rise(cpu_queue *queue, uint32_t doze);
 bool cpu_queue_rouse(cpu_queue *queue);
-/* Keeps the failure for the next synchronisation, unless one is kept already. */
-void cpu_queue_fail(cpu_queue *queue, const rondo_saved_error *failure);
 /* Waits until item number `target` is done, working along. */
 void cpu_queue_await(cpu_queue *queue, uint64_t target);
-RONDO_MUST_USE rondo_status cpu_queue_take_failure(cpu_queue *queue);
 /* The queue whose timeline it is; NULL when it is another one. */
 cpu_queue *cpu_queue_with(cpu_timeline *timeline);
 void cpu_queue_retain(cpu_queue *queue);

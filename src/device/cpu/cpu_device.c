@@ -23,7 +23,7 @@ static rondo_status device_synchronize(rondo_device *base) {
     pthread_mutex_unlock(&device->lock);
     if (queue == NULL) continue;
     cpu_queue_await(queue, atomic_load_explicit(&queue->submitted, memory_order_acquire));
-    if (first == RONDO_OK) first = cpu_queue_take_failure(queue);
+    if (first == RONDO_OK) first = rondo_first_failure_take(&queue->failure);
     cpu_queue_release(queue);
   }
   cpu_executable_reap(device, false);

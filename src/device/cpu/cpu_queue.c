@@ -193,28 +193,6 @@ void cpu_queue_schedule(cpu_queue *queue) {
     (void)cpu_queue_rouse(queue);
 }
 
-/* Failures -------------------------------------------------------------------------------------------------------- */
-
-/* One that is just being written or read is waited for: behind a read, this one is the first. */
-void cpu_queue_fail(cpu_queue *queue, const rondo_saved_error *failure) {
-  for (uint32_t expected = 0; !atomic_compare_exchange_strong(&queue->failed, &expected, 1); expected = 0) {
-    if (expected == 2) return;
-    rondo_yield();
-  }
-  queue->failure = *failure;
-  atomic_store_explicit(&queue->failed, 2, memory_order_release);
-}
-
-rondo_status cpu_queue_take_failure(cpu_queue *queue) {
-  uint32_t expected = 2;
-  if (atomic_load_explicit(&queue->failed, memory_order_relaxed) != 2) return RONDO_OK;
-  /* 1 keeps others away while it is read. */
-  if (!atomic_compare_exchange_strong(&queue->failed, &expected, 1)) return RONDO_OK;
-  const rondo_status status = rondo_error_raise(&queue->failure);
-  atomic_store_explicit(&queue->failed, 0, memory_order_release);
-  return status;
-}
-
 /* The producer's side --------------------------------------------------------------------------------------------- */
 
 /* Whether `granules` more fit behind `head`. */
@@ -549,17 +527,23 @@ rondo_status cpu_queue_launch_patched_checked(rondo_queue *queue, rondo_executab
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */
 
+static rondo_status queue_await(rondo_queue *base) {
+  cpu_queue *queue = (cpu_queue *)base;
+  cpu_queue_await(queue, atomic_load_explicit(&queue->submitted, memory_order_relaxed));
+  return RONDO_OK;
+}
+
 static rondo_status queue_synchronize(rondo_queue *base) {
   cpu_queue *queue = (cpu_queue *)base;
   cpu_queue_await(queue, atomic_load_explicit(&queue->submitted, memory_order_relaxed));
-  return cpu_queue_take_failure(queue);
+  return rondo_first_failure_take(&queue->failure);
 }
 
 static rondo_status queue_query(rondo_queue *base) {
   cpu_queue *queue = (cpu_queue *)base;
   const uint64_t target = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
   if (atomic_load_explicit(&queue->timeline.value, memory_order_acquire) < target) return RONDO_NOT_READY;
-  return cpu_queue_take_failure(queue);
+  return rondo_first_failure_take(&queue->failure);
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
@@ -616,6 +600,7 @@ const rondo_queue_ops cpu_queue_ops = {
     .launch = queue_launch,
     .launch_patched = queue_launch_patched,
     .synchronize = queue_synchronize,
+    .await = queue_await,
     .query = queue_query,
     .native = NULL,
 };

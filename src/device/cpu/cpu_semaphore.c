@@ -57,7 +57,7 @@ void cpu_point_settle(cpu_point point, cpu_queue *queue) {
   if (point.timeline == NULL || point.value != CPU_AS_ASKED) return;
   const cpu_semaphore *semaphore = (const cpu_semaphore *)point.timeline;
   if (!atomic_load(&semaphore->failed)) return;
-  cpu_queue_fail(queue, &semaphore->failure);
+  rondo_first_failure_keep(&queue->failure, &semaphore->failure);
 }
 
 const rondo_semaphore_ops cpu_semaphore_ops = {

@@ -30,7 +30,7 @@ static void fail_host_function(const cpu_host_work *work, rondo_status status) {
   }
   rondo_saved_error failure;
   rondo_error_save(&failure);
-  cpu_queue_fail(*work->queue, &failure);
+  rondo_first_failure_keep(&(*work->queue)->failure, &failure);
 }
 
 /* A thread that waits runs it as well as a worker does, and the last error of a wait that succeeds stays. */

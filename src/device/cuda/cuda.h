@@ -131,8 +131,7 @@ struct cuda_queue {
   cuda_gate *gate;                    /* of its host functions; NULL before the first */
   uint32_t hosts_queued;              /* so far: what the gate will be */
   atomic_uint hosts_left;             /* records that a thread still has or will get */
-  _Atomic uint32_t failed;            /* 0 no, 1 being written or read, 2 `failure` holds one */
-  rondo_saved_error failure;          /* of a host function, not yet handed out */
+  rondo_first_failure failure;        /* of its host functions */
 };
 
 typedef struct cuda_event {
@@ -266,7 +265,7 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
 
 /* Queues (cuda_queue.c) -------------------------------------------------------------------------------------------- */
 
-/* What the host functions of the device's queues failed with since each was last asked: the first failure, or OK. */
+/* Takes the failure of one queue's host functions, if any queue has one. */
 RONDO_MUST_USE rondo_status cuda_queues_take_failure(cuda_device *device);
 /* All queues were waited for, since before the epoch was raised beyond this one. */
 void cuda_queues_settle(cuda_device *device, uint64_t epoch);

@@ -30,11 +30,11 @@ static void call_function(const cuda_host_work *work) {
   rondo_callback_enter();
   const rondo_status status = work->host.function(work->host.user);
   rondo_callback_leave();
-  uint32_t none = 0;
-  if (status == RONDO_OK || !atomic_compare_exchange_strong(&queue->failed, &none, 1)) return;
+  if (status == RONDO_OK) return;
+  rondo_saved_error failure;
   fail_host_function(work, status);
-  rondo_error_save(&queue->failure);
-  atomic_store_explicit(&queue->failed, 2, memory_order_release);
+  rondo_error_save(&failure);
+  rondo_first_failure_keep(&queue->failure, &failure);
 }
 
 /* The owner alone takes from the list, so that what it saw on top is still there (no ABA). */

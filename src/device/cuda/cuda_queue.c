@@ -10,23 +10,12 @@
 
 /* Failures of host functions -------------------------------------------------------------------------------------- */
 
-/* What the queue's host functions failed with since it was last asked: the first failure, or OK. */
-static rondo_status take_failure(cuda_queue *queue) {
-  uint32_t expected = 2;
-  if (atomic_load_explicit(&queue->failed, memory_order_relaxed) != 2) return RONDO_OK;
-  if (!atomic_compare_exchange_strong(&queue->failed, &expected, 1)) return RONDO_OK; /* somebody else took it */
-  const rondo_saved_error failure = queue->failure;
-  atomic_store_explicit(&queue->failed, 0, memory_order_release);
-  return rondo_error_raise(&failure);
-}
-
+/* The others stay with their queues. */
 rondo_status cuda_queues_take_failure(cuda_device *device) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&device->lock);
-  for (cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
-    const rondo_status taken = take_failure(queue);
-    if (status == RONDO_OK) status = taken;
-  }
+  for (cuda_queue *queue = device->queues; queue != NULL && status == RONDO_OK; queue = queue->next)
+    status = rondo_first_failure_take(&queue->failure);
   pthread_mutex_unlock(&device->lock);
   return status;
 }
@@ -186,7 +175,7 @@ void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
   cuda_kernels_look(device);
 }
 
-static rondo_status queue_synchronize(rondo_queue *base) {
+static rondo_status queue_await(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
   const uint64_t epoch = atomic_load(&device->epoch);
@@ -197,7 +186,12 @@ static rondo_status queue_synchronize(rondo_queue *base) {
   cuda_leave(&scope);
   RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
   settle(queue, epoch);
-  return take_failure(queue);
+  return RONDO_OK;
+}
+
+static rondo_status queue_synchronize(rondo_queue *base) {
+  RONDO_TRY(queue_await(base));
+  return rondo_first_failure_take(&((cuda_queue *)base)->failure);
 }
 
 static rondo_status queue_query(rondo_queue *base) {
@@ -210,7 +204,7 @@ static rondo_status queue_query(rondo_queue *base) {
   cuda_leave(&scope);
   RONDO_TRY(cuda_check(device, code, "asking whether %s is idle", queue->label));
   settle(queue, epoch);
-  return take_failure(queue);
+  return rondo_first_failure_take(&queue->failure);
 }
 
 static void *queue_native(rondo_queue *base) { return ((cuda_queue *)base)->stream; }
@@ -306,7 +300,7 @@ static bool is_capturing(const cuda_queue *queue) {
 static rondo_status queue_destroy(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
-  const rondo_status status = is_capturing(queue) ? take_failure(queue) : queue_synchronize(base);
+  const rondo_status status = is_capturing(queue) ? rondo_first_failure_take(&queue->failure) : queue_synchronize(base);
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
   (void)device->api->stream_destroy(queue->stream); /* on a lost device it is gone already */
@@ -330,6 +324,7 @@ static const rondo_queue_ops queue_ops = {
     .launch_patched = cuda_queue_launch_patched,
     .upload = cuda_queue_upload,
     .synchronize = queue_synchronize,
+    .await = queue_await,
     .query = queue_query,
     .native = queue_native,
 };

@@ -317,7 +317,7 @@ static rondo_status note_queued(nccl_link *link, rondo_stream *stream, const cha
   if (marked == RONDO_OK) return stream->synchronous ? rondo_stream_settle(stream, call) : RONDO_OK;
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_status_ignore(stream->queue->ops->synchronize(stream->queue), "the first error counts");
+  rondo_status_ignore(stream->queue->ops->await(stream->queue), "the first error counts");
   return rondo_error_raise(&error);
 }
 
