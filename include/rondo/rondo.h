@@ -29,6 +29,7 @@
 #include <rondo/exec.h>
 #include <rondo/executor.h>
 #include <rondo/feed.h>
+#include <rondo/files.h>
 #include <rondo/gain.h>
 #include <rondo/graph.h>
 #include <rondo/kernel.h>

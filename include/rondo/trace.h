@@ -39,7 +39,9 @@ RONDO_API void rondo_trace_set_sink(rondo_trace_fn fn, void *user);
  * Chrome's about:tracing and Perfetto read (document "Trace Event Format"). RONDO_TRACE=PATH does the same from the
  * first device on. Replaces an installed sink; a file begun earlier is ended, and what could not be written to it is
  * said through the log. Each event is in the file when the call that traced it goes on, so that nothing is lost when
- * the program crashes; the closing bracket is then missing, which the format allows. Thread-safe.
+ * the program crashes; the closing bracket is then missing, which the format allows. An older file at `path` is
+ * replaced, as <rondo/files.h> says, as soon as the first line of the new one is on the disk: it stays when there is no
+ * room for that. When there is no room for a later event, the file ends with the last whole one. Thread-safe.
  * Errors: INVALID_ARGUMENT (NULL), INVALID_STATE (that very file is being written), IO_ERROR (cannot be written),
  * OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_trace_open_json(const char *path);

@@ -67,11 +67,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_weights_parse(const void *bytes, siz
                                                           const rondo_weights_options *options,
                                                           rondo_weights **out_weights);
 
-/* Writes the set to `path`: to a temporary file beside it, PATH.PID-NUMBER.tmp, which is brought to the disk, renamed,
- * and its folder brought to the disk. So `path` is the old file or the new one, whole, at any time, also when the
- * process is killed (which may leave the temporary file) or the machine stops. A save that fails takes the temporary
- * file away. The new file has the permissions of the old one, where the file system can set them. Folders, devices and
- * pipes are not replaced; of a symbolic link to a file, the link is. Errors: IO_ERROR with errno; OUT_OF_MEMORY. */
+/* Writes the set to `path` as rondo_file_write (<rondo/files.h>) writes a file: `path` is the old file or the new one,
+ * whole, at any time. Errors: IO_ERROR with errno; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_save(const rondo_weights *weights, const char *path);
 
 /* Adds a tensor; name and data are copied. Errors: INVALID_ARGUMENT with DUPLICATE_NAME, SHAPE (also when `bytes` is

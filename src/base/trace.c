@@ -2,7 +2,7 @@
  * The trace: one sink for the process, and the sink that writes Chrome's JSON. Each event is one write to a file opened
  * for appending, so that threads need no lock between them, a line is never torn by another, and a crash loses nothing.
  * The comma stands before an event: what is in the file is valid JSON at any time but for the closing bracket, which
- * the format allows to be missing.
+ * the format allows to be missing. The file takes the place of an older one once its first line is on the disk.
  * Threads: any. `change` orders those that install sinks and open or close the file; those that trace never take it.
  */
 #define _GNU_SOURCE
@@ -18,6 +18,8 @@
 #include "base/allocation.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file_limit.h"
+#include "base/file_replacement.h"
 #include "base/logging.h"
 #include "base/sink.h"
 #include "base/text.h"
@@ -33,8 +35,10 @@ typedef struct trace_file {
   uint64_t number; /* unique in the process, never 0 */
   int descriptor;
   int process;
-  struct stat identity; /* device and inode tell whether a path leads to this very file */
-  _Atomic int error;    /* errno of the first write that failed; nothing is written after it */
+  struct stat identity;     /* device and inode tell whether a path leads to this very file */
+  uint64_t limit;           /* on the size of files, when it was opened */
+  _Atomic uint64_t written; /* bytes so far */
+  _Atomic int error;        /* errno of the first write that failed; nothing is written after it */
   char *path;
 } trace_file;
 
@@ -69,13 +73,27 @@ void rondo_trace_emit(rondo_trace_kind kind, const char *area, const char *name,
   rondo_sink_leave(&sink, slot);
 }
 
+/* The first error stays. */
+static void keep_error(trace_file *file, int error) {
+  int none = 0;
+  atomic_compare_exchange_strong(&file->error, &none, error);
+}
+
+/* Passing the limit would end the process by SIGXFSZ. */
+static bool is_within_limit(trace_file *file, size_t count) {
+  const uint64_t before = atomic_fetch_add_explicit(&file->written, count, memory_order_relaxed);
+  if (!S_ISREG(file->identity.st_mode) || before + count <= file->limit) return true;
+  keep_error(file, EFBIG);
+  return false;
+}
+
 static void write_all(trace_file *file, const char *bytes, size_t count) {
+  if (!is_within_limit(file, count)) return;
   while (count > 0 && atomic_load_explicit(&file->error, memory_order_relaxed) == 0) {
     const ssize_t written = write(file->descriptor, bytes, count);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
-      int none = 0;
-      atomic_compare_exchange_strong(&file->error, &none, written < 0 ? errno : EIO);
+      keep_error(file, written < 0 ? errno : EIO);
       return;
     }
     bytes += written;
@@ -148,67 +166,86 @@ static rondo_status allocate_file(const char *path, trace_file **out) {
   return RONDO_OK;
 }
 
-/* Closes and frees; the first error since it was opened. */
+/* After a write that failed the last event may be torn: cuts it off, so that what is left is valid. */
+static void cut_last_event(const trace_file *file) {
+  char tail[2 * LINE_BYTES];
+  struct stat info;
+  if (fstat(file->descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return;
+  const off_t begin = info.st_size > (off_t)sizeof tail ? info.st_size - (off_t)sizeof tail : 0;
+  ssize_t at = pread(file->descriptor, tail, sizeof tail, begin) - 2;
+  while (at >= 0 && memcmp(tail + at, ",\n", 2) != 0) at--;
+  if (at < 0 || ftruncate(file->descriptor, begin + at) != 0) return;
+  const bool is_ended = write(file->descriptor, "\n]\n", 3) == 3;
+  (void)is_ended; /* the bracket may be missing */
+}
+
+/* Closes and frees; the first error since it was opened. What cannot be brought to the disk says EINVAL. */
 static rondo_status finish_file(trace_file *file) {
   write_all(file, "\n]\n", 3);
-  const bool closed = close(file->descriptor) == 0 || errno == EINTR;
-  int error = atomic_load(&file->error);
-  if (error == 0 && !closed) error = errno;
+  if (atomic_load(&file->error) != 0) cut_last_event(file);
+  if (fsync(file->descriptor) != 0 && errno != EINVAL) keep_error(file, errno);
+  if (close(file->descriptor) != 0 && errno != EINTR) keep_error(file, errno);
+  const int error = atomic_load(&file->error);
   rondo_status status = RONDO_OK;
   if (error != 0)
-    status = rondo_fail_errno(RONDO_IO_ERROR, error,
-                              "the trace file '%s' is incomplete: make room and run again, or name another file",
-                              file->path);
+    status = rondo_fail_errno(
+        RONDO_IO_ERROR, error, "the trace file '%s' is incomplete: %s, or name another file", file->path,
+        error == EFBIG ? "raise the limit on the size of files (ulimit -f)" : "make room and run again");
   free_file(file);
   return status;
 }
 
-static bool is_being_written(const trace_file *file) {
+static bool is_being_written(const char *path) {
+  struct stat found;
+  if (stat(path, &found) != 0 || !S_ISREG(found.st_mode)) return false;
   pthread_mutex_lock(&change);
-  const bool same = open_file != NULL && S_ISREG(file->identity.st_mode) &&
-                    open_file->identity.st_dev == file->identity.st_dev &&
-                    open_file->identity.st_ino == file->identity.st_ino;
+  const bool same =
+      open_file != NULL && open_file->identity.st_dev == found.st_dev && open_file->identity.st_ino == found.st_ino;
   pthread_mutex_unlock(&change);
   return same;
 }
 
-/* Opens and empties, unless it is the file that is being written. */
-static rondo_status open_descriptor(trace_file *file) {
-  file->descriptor = open(file->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file->descriptor < 0)
-    return rondo_fail_errno(RONDO_IO_ERROR, errno, "the trace file '%s' cannot be opened for writing", file->path);
-  const bool known = fstat(file->descriptor, &file->identity) == 0;
-  rondo_status status = RONDO_OK;
-  if (known && is_being_written(file))
-    status =
-        rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                   "the trace file '%s' is being written already: close it first, or name another file", file->path);
-  else if (!known || (S_ISREG(file->identity.st_mode) && ftruncate(file->descriptor, 0) != 0))
-    status = rondo_fail_errno(RONDO_IO_ERROR, errno, "the trace file '%s' cannot be emptied", file->path);
-  if (status != RONDO_OK) close(file->descriptor);
-  return status;
+/* Events are appended, also those of a process that was forked. */
+static rondo_status place_file(trace_file *file, rondo_file_replacement *made) {
+  RONDO_TRY(rondo_file_replacement_place(made));
+  if (fstat(made->file, &file->identity) != 0 || (!made->is_direct && fcntl(made->file, F_SETFL, O_APPEND) != 0))
+    return rondo_fail_errno(RONDO_IO_ERROR, errno, "it cannot be appended to");
+  file->descriptor = made->file;
+  file->limit = rondo_file_limit();
+  atomic_store(&file->written, made->written);
+  return RONDO_OK;
 }
 
-static rondo_status begin_file(const char *path, trace_file **out) {
-  trace_file *file;
-  *out = NULL;
-  RONDO_TRY(allocate_file(path, &file));
-  file->number = atomic_fetch_add(&file_count, 1) + 1;
-  file->process = (int)getpid();
-  const rondo_status status = open_descriptor(file);
-  if (status != RONDO_OK) {
-    free_file(file);
-    return status;
-  }
+/* Puts a file with its first line in the place of an older one. */
+static rondo_status make_file(trace_file *file) {
+  rondo_file_replacement made;
   char head[128];
   const int length = snprintf(head, sizeof head,
                               "[\n{\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"name\":\"process_name\","
                               "\"args\":{\"name\":\"rondo\"}}",
                               file->process);
-  write_all(file, head, (size_t)length);
-  if (atomic_load(&file->error) != 0) return finish_file(file);
-  *out = file;
-  return RONDO_OK;
+  RONDO_TRY(rondo_file_replacement_begin(file->path, &made));
+  rondo_status status = rondo_file_replacement_write(&made, head, (size_t)length);
+  if (status == RONDO_OK) status = place_file(file, &made);
+  return status == RONDO_OK ? RONDO_OK : rondo_file_replacement_end(&made, status);
+}
+
+static rondo_status begin_file(const char *path, trace_file **out) {
+  trace_file *file;
+  *out = NULL;
+  if (is_being_written(path))
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                      "the trace file '%s' is being written already: close it first, or name another file", path);
+  RONDO_TRY(allocate_file(path, &file));
+  file->number = atomic_fetch_add(&file_count, 1) + 1;
+  file->process = (int)getpid();
+  const rondo_status status = make_file(file);
+  if (status == RONDO_OK) {
+    *out = file;
+    return RONDO_OK;
+  }
+  free_file(file);
+  return rondo_fail_context(status, "the trace file '%s' cannot be written", path);
 }
 
 rondo_status rondo_trace_open_json(const char *path) {

@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
+#include "base/file_replacement.h"
 #include "base/text.h"
 #include "tensor/checksum.h"
-#include "tensor/file_replacement.h"
 
 #define LENGTH_BYTES 8
 #define LARGEST_ELEMENT 8
@@ -76,7 +76,7 @@ static void write_header(const rondo_weights *weights, const char *checksum, ron
 
 /* File ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status write_file(const rondo_file_replacement *file, const rondo_weights *weights, const char *header) {
+static rondo_status write_file(rondo_file_replacement *file, const rondo_weights *weights, const char *header) {
   const size_t header_bytes = strlen(header);
   unsigned char length[LENGTH_BYTES];
   for (size_t i = 0; i < LENGTH_BYTES; i++) length[i] = (unsigned char)((uint64_t)header_bytes >> (8 * i));
@@ -90,7 +90,7 @@ static rondo_status write_file(const rondo_file_replacement *file, const rondo_w
 
 static rondo_status replace_file(const rondo_weights *weights, const char *header, const char *path) {
   rondo_file_replacement file;
-  RONDO_TRY(rondo_file_replacement_begin(&weights->allocator, path, &file));
+  RONDO_TRY(rondo_file_replacement_begin(path, &file));
   return rondo_file_replacement_end(&file, write_file(&file, weights, header));
 }
 

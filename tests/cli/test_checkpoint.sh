@@ -174,8 +174,8 @@ fails 1 "whole.model: it is no checkpoint: its metadata have no 'rondo.checkpoin
   --resume whole.model
 fails 1 'nowhere' train "${forty[@]}" --resume nowhere
 fails 1 'text' train "${forty[@]}" --resume text
-fails 1 'it is the text that is read' train "${forty[@]}" --checkpoint text
-fails 1 'it is the file of --save' train "${forty[@]}" --checkpoint x --save x
+fails 1 'it is the TEXT that is read' train "${forty[@]}" --checkpoint text
+fails 1 'it is the file of --checkpoint' train "${forty[@]}" --checkpoint x --save x
 fails 2 'checkpoint-every needs --checkpoint' train "${forty[@]}" --checkpoint-every 5
 fails 2 'stop-after needs --checkpoint' train "${forty[@]}" --stop-after 5
 

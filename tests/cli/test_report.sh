@@ -51,7 +51,7 @@ fails 1 'missing: No such file' report missing
 head -c 300 step.json >shortened
 fails 1 'shortened: .*line' report shortened
 fails 1 'no regular file' report step.json --output .
-fails 1 'step.json cannot be written: it is the dump that is read' report step.json --output step.json
+fails 1 'step.json cannot be written: it is the FILE that is read' report step.json --output step.json
 fails 1 'nowhere/page.html cannot be written' report step.json -o nowhere/page.html
 fails 1 'no regular file' train text --steps 1 --report .
 fails 2 '-o needs a value' report step.json -o

@@ -250,8 +250,8 @@ static const bench_steps steps = {
 int bench_capture(int argc, char **argv) {
   static capture_bench b;
   b = (capture_bench){.settings = defaults};
-  const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &b.settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed;
   b.model.table_rows = (size_t)b.settings.table_rows;
   if (!recommender_find(b.settings.model, &b.model))
     return tool_fail_usage("there is no model '%s'; there are dense and recommender", b.settings.model);

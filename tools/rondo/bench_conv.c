@@ -357,8 +357,8 @@ static int choose_type(conv_bench *b) {
 int bench_conv(int argc, char **argv) {
   static conv_bench b;
   b = (conv_bench){.settings = defaults};
-  const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &b.settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed;
   if (choose_type(&b) != TOOL_OK) return TOOL_USAGE;
   return bench_steps_run(&steps, &b, b.settings.json);
 }

@@ -333,7 +333,7 @@ static const bench_steps steps = {
 int bench_gain(int argc, char **argv) {
   static gain_bench b;
   b = (gain_bench){.settings = defaults, .costs = {RONDO_COSTS_INIT}};
-  const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &b.settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed;
   return bench_steps_run(&steps, &b, b.settings.json);
 }

@@ -286,8 +286,8 @@ static const bench_steps steps = {
 int bench_gpt(int argc, char **argv) {
   static gpt_bench b;
   b = (gpt_bench){.settings = defaults};
-  const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &b.settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed;
   if (choose_model(&b) != TOOL_OK) return TOOL_USAGE;
   return bench_steps_run(&steps, &b, b.settings.json);
 }

@@ -477,7 +477,7 @@ static const bench_steps steps = {
 
 int bench_launch(int argc, char **argv) {
   launch_bench b = {.settings = defaults};
-  const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &b.settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed;
   return bench_steps_run(&steps, &b, b.settings.json);
 }

@@ -30,6 +30,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo bench memory",
     .operand = "FILE",
+    .reads_operand = true,
     .operand_help = "lines of id,lower,upper,size below a line that names them; '-' is standard input",
     .description =
         "Makes a graph of allocs and frees in the order of the buffers' lifetimes, each written by a kernel.\n"
@@ -182,7 +183,7 @@ static const bench_steps steps = {
 
 int bench_memory(int argc, char **argv) {
   memory_bench b = {.settings = defaults};
-  const option_result parsed = options_parse(&table, argc, argv, &b.settings, &b.path);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &b.settings, &b.path);
+  if (parsed != OPTIONS_RUN) return parsed;
   return bench_steps_run(&steps, &b, b.settings.json);
 }

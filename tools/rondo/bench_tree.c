@@ -28,7 +28,7 @@ typedef struct tree_settings {
 } tree_settings;
 
 static const tree_settings defaults = {
-    .device = "cpu", .buffers = "", .nodes = TREE_FEWEST_NODES, .shapes = 200, .parts = 4, .seconds = 3};
+    .device = "cpu", .nodes = TREE_FEWEST_NODES, .shapes = 200, .parts = 4, .seconds = 3};
 
 #define OFFSET(member) offsetof(tree_settings, member)
 
@@ -36,7 +36,7 @@ static const option_row rows[] = {
     OPTION_ROW_DEVICE(tree_settings),
     {"nodes", "N", OPTION_COUNT, OFFSET(nodes), TREE_FEWEST_NODES, 100000, "kernels of a function"},
     {"shapes", "N", OPTION_COUNT, OFFSET(shapes), 1, 1000, "shapes that one function is recorded for"},
-    {"buffers", "FILE", OPTION_TEXT, OFFSET(buffers), 0, 0,
+    {"buffers", "FILE", OPTION_INPUT, OFFSET(buffers), 0, 0,
      "lifetimes of a path's memory, as for rondo plan; without it no path is measured"},
     {"parts", "N", OPTION_COUNT, OFFSET(parts), 1, 64, "functions of this path"},
     OPTION_ROW_SECONDS(tree_settings, "about how long to measure calls"),
@@ -160,7 +160,7 @@ static int measure(void *bench) {
   int result = measure_calls(b);
   tool_show_progress("memory");
   if (result == TOOL_OK) result = tree_memory_of_shapes(b->device, (uint32_t)b->settings.shapes, &b->shapes);
-  if (result == TOOL_OK && b->settings.buffers[0] != '\0') result = measure_path(b);
+  if (result == TOOL_OK && b->settings.buffers) result = measure_path(b);
   tool_clear_progress();
   return result;
 }
@@ -233,7 +233,7 @@ static int show_json(const void *bench) {
   json_end(&out);
   json_integer(&out, "hit_allocations", b->hit_allocations);
   write_memory(&out, "shapes", &b->shapes);
-  if (b->settings.buffers[0] != '\0') {
+  if (b->settings.buffers) {
     write_path(&out, "path", &b->path.first);
     write_path(&out, "path_recorded_singly", &b->path.singly);
     write_path(&out, "path_planned_again", &b->path.planned);
@@ -277,7 +277,7 @@ static int show_text(const void *bench) {
   printf("%-24s %10s %14s %14s %8s %14s %14s\n", "bytes", "recordings", "bound", "arena", "ratio", "execs, host",
          "device");
   print_memory("shapes", &b->shapes);
-  if (b->settings.buffers[0] != '\0') {
+  if (b->settings.buffers) {
     print_memory("path", &b->path.first);
     print_memory("path, recorded singly", &b->path.singly);
     print_memory("path, planned again", &b->path.planned);
@@ -316,7 +316,7 @@ static const bench_steps steps = {
 int bench_tree(int argc, char **argv) {
   static tree_bench b;
   b = (tree_bench){.settings = defaults};
-  const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &b.settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed;
   return bench_steps_run(&steps, &b, b.settings.json);
 }

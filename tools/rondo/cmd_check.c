@@ -28,6 +28,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo check",
     .operand = "FILE",
+    .reads_operand = true,
     .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
     .description =
         "Looks for mistakes in a dumped graph: memory that is used before its alloc node or after its free, or\n"
@@ -119,8 +120,8 @@ static int check(const rondo_graph *graph, const check_settings *settings, check
 int command_check(int argc, char **argv) {
   check_settings settings = defaults;
   check_result result = {0};
-  const option_result parsed = options_parse(&table, argc, argv, &settings, &result.path);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &settings, &result.path);
+  if (parsed != OPTIONS_RUN) return parsed;
   rondo_graph *graph = NULL;
   int status = graph_read(result.path, &graph);
   if (status == TOOL_OK) status = check(graph, &settings, &result);

@@ -207,8 +207,8 @@ static int show_json(const devices_settings *settings) {
 
 int command_devices(int argc, char **argv) {
   devices_settings settings = defaults;
-  const option_result parsed = options_parse(&table, argc, argv, &settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed;
   if (settings.json) return show_json(&settings);
   if (settings.operators) return show_operators(NULL);
   const int result = show_all(NULL);

@@ -47,6 +47,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo generate",
     .operand = "MODEL",
+    .reads_operand = true,
     .operand_help = "a model, as 'rondo train --save MODEL' writes it",
     .description =
         "Writes text with a trained model, byte by byte, by replaying the recorded model. For a character model, a\n"
@@ -300,8 +301,8 @@ static int take_down(generation *g) {
 int command_generate(int argc, char **argv) {
   generate_settings settings = defaults;
   generation g = {.settings = &settings};
-  const option_result parsed = options_parse(&table, argc, argv, &settings, &g.path);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &settings, &g.path);
+  if (parsed != OPTIONS_RUN) return parsed;
   int result = prepare(&g);
   if (result == TOOL_OK) result = settings.json ? show_json(&g) : show_text(&g);
   const int taken_down = take_down(&g);

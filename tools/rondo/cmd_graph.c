@@ -28,6 +28,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo graph",
     .operand = "FILE",
+    .reads_operand = true,
     .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
     .description =
         "Reads the JSON dump of a graph and prints a summary of it: nodes by kind, edges, roots, depth (nodes on\n"
@@ -163,8 +164,8 @@ static int print_graph(const rondo_graph *graph, const graph_settings *settings)
 int command_graph(int argc, char **argv) {
   graph_settings settings = defaults;
   const char *path = NULL;
-  const option_result parsed = options_parse(&table, argc, argv, &settings, &path);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &settings, &path);
+  if (parsed != OPTIONS_RUN) return parsed;
   if (settings.dot + settings.json + settings.fingerprint > 1) {
     return tool_fail_usage("--dot, --json and --fingerprint exclude each other");
   }

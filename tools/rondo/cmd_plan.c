@@ -32,8 +32,8 @@ static const option_row rows[] = {
     {"fast", NULL, OPTION_FLAG, OFFSET(fast), 0, 0, "place greedily, without a search or the options of one"},
     {"threads", "N", OPTION_COUNT, OFFSET(threads), 1, 256, "threads that search"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the search"},
-    {"output", "FILE", OPTION_TEXT, OFFSET(output), 0, 0, "write the buffers with their offsets to FILE (CSV)"},
-    {"svg", "FILE", OPTION_TEXT, OFFSET(svg), 0, 0, "draw address against time to FILE"},
+    {"output", "FILE", OPTION_OUTPUT, OFFSET(output), 0, 0, "write the buffers with their offsets to FILE (CSV)"},
+    {"svg", "FILE", OPTION_OUTPUT, OFFSET(svg), 0, 0, "draw address against time to FILE"},
     {"offsets", NULL, OPTION_FLAG, OFFSET(offsets), 0, 0,
      "with --json, also print the offsets, in the order of the lines"},
     OPTION_ROW_JSON(plan_settings),
@@ -42,6 +42,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo plan",
     .operand = "FILE",
+    .reads_operand = true,
     .operand_help = "lines of id,lower,upper,size below a line that names them; '-' is standard input",
     .description =
         "Finds offsets for buffers, so that no two that live at the same time overlap, in as little memory as\n"
@@ -197,22 +198,13 @@ static int check_fast(const plan_settings *s) {
   return tool_fail_usage("%s is of the search, which --fast leaves out: give one of the two", option);
 }
 
-/* --output may take the place of FILE: it has the same buffers. */
-static int check_files(const plan_settings *s, const char *path) {
-  if (file_check_apart(s->svg, path, "the file with the buffers") != TOOL_OK) return TOOL_FAILURE;
-  if (file_check_apart(s->svg, s->output, "what --output names too") != TOOL_OK) return TOOL_FAILURE;
-  if (s->svg && file_check_replaceable(s->svg) != TOOL_OK) return TOOL_FAILURE;
-  return s->output ? file_check_replaceable(s->output) : TOOL_OK;
-}
-
 int command_plan(int argc, char **argv) {
   planning p = {.settings = defaults};
-  const option_result parsed = options_parse(&table, argc, argv, &p.settings, &p.path);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &p.settings, &p.path);
+  if (parsed != OPTIONS_RUN) return parsed;
   if (p.settings.offsets && !p.settings.json) return tool_fail_usage("--offsets goes with --json; see also --output");
   if (check_fast(&p.settings) != TOOL_OK) return TOOL_USAGE;
-  int result = check_files(&p.settings, p.path);
-  if (result == TOOL_OK) result = buffer_list_read(p.path, &p.list);
+  int result = buffer_list_read(p.path, &p.list);
   if (result == TOOL_OK) result = compare_given(&p);
   if (result == TOOL_OK) result = make_plan(&p);
   if (result == TOOL_OK) result = report(&p);

@@ -20,7 +20,7 @@ static const report_settings defaults = {0};
 #define OFFSET(member) offsetof(report_settings, member)
 
 static const option_row rows[] = {
-    {"output", "FILE", OPTION_TEXT, OFFSET(output), 0, 0, "write the page to FILE, not to standard output"},
+    {"output", "FILE", OPTION_OUTPUT, OFFSET(output), 0, 0, "write the page to FILE, not to standard output"},
     {"title", "TEXT", OPTION_TEXT, OFFSET(title), 0, 0, "title of the page, in place of the graph's name"},
     {"no-addresses", NULL, OPTION_FLAG, OFFSET(no_addresses), 0, 0,
      "leave pointers out, so that two runs give the same page"},
@@ -29,6 +29,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo report",
     .operand = "FILE",
+    .reads_operand = true,
     .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
     .description =
         "Writes one HTML page of a graph, which any browser shows without a network: figures, mistakes, a drawing,\n"
@@ -59,10 +60,8 @@ static int report(const rondo_graph *graph, const report_settings *settings) {
 int command_report(int argc, char **argv) {
   report_settings settings = defaults;
   const char *path = NULL;
-  const option_result parsed = options_parse(&table, argc, argv, &settings, &path);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  if (settings.output && file_check_replaceable(settings.output) != TOOL_OK) return TOOL_FAILURE;
-  if (file_check_apart(settings.output, path, "the dump that is read") != TOOL_OK) return TOOL_FAILURE;
+  const int parsed = options_parse(&table, argc, argv, &settings, &path);
+  if (parsed != OPTIONS_RUN) return parsed;
   rondo_graph *graph = NULL;
   int result = graph_read(path, &graph);
   if (result == TOOL_OK) result = report(graph, &settings);

@@ -17,8 +17,6 @@
 
 static const serve_settings defaults = {.device = "cpu",
                                         .look_ups = "",
-                                        .history = "",
-                                        .report = "",
                                         .streams = 2,
                                         .sizes = 16,
                                         .clients = 4,
@@ -60,9 +58,9 @@ static const option_row rows[] = {
      "seconds of open loop at 90 % of saturation, with cancelled, late and bad requests; 0: none"},
     {"answer-seconds", "X", OPTION_REAL, OFFSET(answer_seconds), 0.1, 86400,
      "seconds within which each request of a soak must be answered; else the command fails"},
-    {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0,
+    {"report", "FILE", OPTION_OUTPUT, OFFSET(report), 0, 0,
      "write a page with the latency curve to FILE (HTML), which takes 16 more loads"},
-    {"history", "FILE", OPTION_TEXT, OFFSET(history), 0, 0,
+    {"history", "FILE", OPTION_INPUT, OFFSET(history), 0, 0,
      "sizes of earlier requests, as for rondo session plan, which are sent again; without it they are drawn:"},
     {"requests", "N", OPTION_COUNT, OFFSET(requests), 1, 4096, "number of sizes that are drawn and sent in turn"},
     {"least", "N", OPTION_COUNT, OFFSET(least), 1, TRAFFIC_MAX_ROWS, "rows of the smallest request"},
@@ -336,11 +334,11 @@ static int serve(serving *s) {
   if (start(s) || warm_up(s) || time_decisions(s))
     return tool_fail_status("model '%s' on %s", s->name, s->settings.device);
   int result = run_loads(s);
-  if (result == TOOL_OK && s->settings.report[0] != '\0') result = run_curve(s);
+  if (result == TOOL_OK && s->settings.report) result = run_curve(s);
   if (result == TOOL_OK && s->settings.soak > 0) result = run_soak(s);
   if (result == TOOL_OK && look_at_model(s)) result = tool_fail_status("model '%s'", s->name);
   if (result == TOOL_OK && s->settings.regret) result = judge_choice(s);
-  if (result == TOOL_OK && s->settings.report[0] != '\0') result = serve_write_page(s);
+  if (result == TOOL_OK && s->settings.report) result = serve_write_page(s);
   return result;
 }
 
@@ -370,7 +368,7 @@ static int check(serving *s) {
   if (o->look_ups[0] != '\0' && o->regret)
     return tool_fail_usage("--regret judges sizes of a model in one piece: leave it or --look-ups out");
   if (o->least > o->most) return tool_fail_usage("--least %" PRIu64 " is more than --most %" PRIu64, o->least, o->most);
-  if (o->history[0] == '\0' && (o->median < (double)o->least || o->median > (double)o->most))
+  if (!o->history && (o->median < (double)o->least || o->median > (double)o->most))
     return tool_fail_usage("--median %g is not from --least to --most", o->median);
   return TOOL_OK;
 }
@@ -382,7 +380,7 @@ static int draw(const serve_settings *o, size_t count, uint64_t seed, traffic *o
 static int find_traffic(serving *s) {
   const serve_settings *o = &s->settings;
   int result;
-  if (o->history[0] != '\0') {
+  if (o->history) {
     result = traffic_read(o->history, &s->history);
     return result == TOOL_OK ? traffic_copy(&s->history, &s->traffic) : result;
   }
@@ -399,7 +397,6 @@ static size_t most_rows_of(const traffic *t, size_t most) {
 static int prepare(serving *s) {
   const int result = find_traffic(s);
   if (result != TOOL_OK) return result;
-  if (s->settings.report[0] != '\0' && file_check_replaceable(s->settings.report) != TOOL_OK) return TOOL_FAILURE;
   s->most_rows = most_rows_of(&s->traffic, most_rows_of(&s->history, 0));
   return TOOL_OK;
 }
@@ -407,8 +404,8 @@ static int prepare(serving *s) {
 int command_serve(int argc, char **argv) {
   static serving s;
   s.settings = defaults;
-  const option_result parsed = options_parse(&table, argc, argv, &s.settings, &s.name);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &s.settings, &s.name);
+  if (parsed != OPTIONS_RUN) return parsed;
   int result = check(&s);
   if (result == TOOL_OK) result = prepare(&s);
   if (result == TOOL_OK) result = serve_and_close(&s);

@@ -22,12 +22,12 @@ typedef struct session_settings {
 } session_settings;
 
 static const session_settings defaults = {
-    .history = "", .model = "dense", .device = "cpu", .sizes = 16, .streams = 1, .table_rows = 10000};
+    .model = "dense", .device = "cpu", .sizes = 16, .streams = 1, .table_rows = 10000};
 
 #define OFFSET(member) offsetof(session_settings, member)
 
 static const option_row rows[] = {
-    {"history", "FILE", OPTION_TEXT, OFFSET(history), 0, 0,
+    {"history", "FILE", OPTION_INPUT, OFFSET(history), 0, 0,
      "lines of rows or rows,requests; '-' is standard input; without it, 2000 requests of 100 to 1200 rows are drawn"},
     {"model", "NAME", OPTION_TEXT, OFFSET(model), 0, 0, "network to serve: dense or recommender"},
     OPTION_ROW_DEVICE(session_settings),
@@ -245,7 +245,7 @@ static int show_text(const planning *p) {
 }
 
 static int read_history(planning *p) {
-  if (p->settings.history[0] != '\0') return traffic_read(p->settings.history, &p->history);
+  if (p->settings.history) return traffic_read(p->settings.history, &p->history);
   return traffic_draw(2000, 100, 1200, 350, 0.5, 1, &p->history);
 }
 
@@ -253,8 +253,8 @@ int command_session(int argc, char **argv) {
   static planning p;
   const char *action = NULL;
   p.settings = defaults;
-  const option_result parsed = options_parse(&table, argc, argv, &p.settings, &action);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &p.settings, &action);
+  if (parsed != OPTIONS_RUN) return parsed;
   if (strcmp(action, "plan") != 0) return tool_fail_usage("there is no action '%s'; there is plan", action);
   p.model.table_rows = (size_t)p.settings.table_rows;
   if (!recommender_find(p.settings.model, &p.model))

@@ -38,16 +38,16 @@ static const option_row rows[] = {
     {"heads", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HEADS]), 1, 64, "attention heads in a block of a gpt"},
     {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 1e38, "the highest; it rises to this, then falls"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
-    {"save", "FILE", OPTION_TEXT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
-    {"checkpoint", "FILE", OPTION_TEXT, OFFSET(checkpoint), 0, 0, "write checkpoints, to resume from, to FILE"},
+    {"save", "FILE", OPTION_OUTPUT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
+    {"checkpoint", "FILE", OPTION_UPDATED, OFFSET(checkpoint), 0, 0, "write checkpoints, to resume from, to FILE"},
     {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps from one checkpoint to the next"},
-    {"resume", "FILE", OPTION_TEXT, OFFSET(resume), 0, 0, "resume from the checkpoint FILE"},
+    {"resume", "FILE", OPTION_INPUT, OFFSET(resume), 0, 0, "resume from the checkpoint FILE"},
     {"stop-after", "N", OPTION_COUNT, OFFSET(stop_after), 1, 10e6, "stop after step N, with a checkpoint"},
-    {"dump-graph", "FILE", OPTION_TEXT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
-    {"trace", "FILE", OPTION_TEXT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
+    {"dump-graph", "FILE", OPTION_OUTPUT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
+    {"trace", "FILE", OPTION_OUTPUT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
     {"explain", NULL, OPTION_FLAG, OFFSET(explain), 0, 0,
      "say what is recorded, what is not and why, and what it gains"},
-    {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
+    {"report", "FILE", OPTION_OUTPUT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
     OPTION_ROW_JSON(train_settings),
 };
 
@@ -57,6 +57,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo train",
     .operand = "TEXT",
+    .reads_operand = true,
     .operand_help = "any file; '-' is standard input",
     .operand_default = DEFAULT_TEXT,
     .description =
@@ -179,34 +180,6 @@ static int dump_graph(const training *t) {
   return result;
 }
 
-/* Finds out before anything is written whether what comes of training can be put where it is to go, and whether that is
- * in the place of nothing that is read or written too. */
-static int check_files(const training *t) {
-  const train_settings *s = &t->settings;
-  enum { CHECKPOINT, SAVE, REPORT, REPLACED, DUMP_GRAPH = REPLACED, TRACE, WRITTEN, RESUME = WRITTEN, TEXT, FILES };
-  const char *const paths[FILES] = {[CHECKPOINT] = s->checkpoint,
-                                    [SAVE] = s->save,
-                                    [REPORT] = s->report,
-                                    [DUMP_GRAPH] = s->dump_graph,
-                                    [TRACE] = s->trace,
-                                    [RESUME] = s->resume,
-                                    [TEXT] = strcmp(t->path, "-") == 0 ? NULL : t->path};
-  static const char *const uses[FILES] = {[SAVE] = "the file of --save",
-                                          [REPORT] = "the file of --report",
-                                          [DUMP_GRAPH] = "the file of --dump-graph",
-                                          [TRACE] = "the file of --trace",
-                                          [RESUME] = "the checkpoint of --resume",
-                                          [TEXT] = "the text that is read"};
-  for (size_t i = 0; i < WRITTEN; i++) {
-    if (i < REPLACED && paths[i] && file_check_replaceable(paths[i]) != TOOL_OK) return TOOL_FAILURE;
-    for (size_t k = i + 1; k < FILES; k++) {
-      if (i == CHECKPOINT && k == RESUME) continue; /* it may go on in the same file */
-      if (file_check_apart(paths[i], paths[k], uses[k]) != TOOL_OK) return TOOL_FAILURE;
-    }
-  }
-  return TOOL_OK;
-}
-
 static int prepare(training *t) {
   int result = load_text(t);
   if (result == TOOL_OK && t->settings.resume) result = train_checkpoint_load(t);
@@ -261,10 +234,9 @@ static int take_down(training *t) {
 
 int command_train(int argc, char **argv) {
   training t = {.settings = defaults, .arguments = argv, .argument_count = argc, .model = {.type = RONDO_F32}};
-  const option_result parsed = options_parse(&table, argc, argv, &t.settings, &t.path);
-  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  const int parsed = options_parse(&table, argc, argv, &t.settings, &t.path);
+  if (parsed != OPTIONS_RUN) return parsed;
   if (choose_model(&t) != TOOL_OK || choose_stops(&t.settings) != TOOL_OK) return TOOL_USAGE;
-  if (check_files(&t) != TOOL_OK) return TOOL_FAILURE;
   if (t.settings.trace && rondo_trace_open_json(t.settings.trace)) return tool_fail_status("the trace");
   int result = prepare(&t);
   if (result == TOOL_OK) result = train_and_report(&t);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tool.h"
 
@@ -63,41 +62,12 @@ void file_release(file_bytes *file) {
   *file = (file_bytes){0};
 }
 
-int file_finish(const char *path, FILE *stream) {
-  errno = 0;
-  const bool is_written = fflush(stream) == 0 && !ferror(stream);
-  const int error = errno;
-  if (fclose(stream) == 0 && is_written) return TOOL_OK;
-  const int reason = is_written ? errno : error;
-  return tool_fail("%s cannot be written: %s", path, strerror(reason ? reason : EIO));
-}
-
 int file_write(const char *path, const char *text) {
-  FILE *stream = fopen(path, "wb");
-  if (!stream) return tool_fail("%s cannot be written: %s", path, strerror(errno));
-  fputs(text, stream);
-  return file_finish(path, stream);
+  return rondo_file_write(path, text, strlen(text)) ? tool_fail("%s", rondo_last_error()->message) : TOOL_OK;
 }
 
-/* Whether the folder that `path` is in takes new files; errno says why not. */
-static bool folder_is_writable(const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash) return access(".", W_OK) == 0;
-  char *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
-  if (!folder) return false;
-  const bool is_writable = access(folder, W_OK) == 0;
-  const int error = errno;
-  free(folder);
-  errno = error;
-  return is_writable;
-}
-
-int file_check_replaceable(const char *path) {
-  struct stat status;
-  if (path[0] == '\0') return tool_fail("the name of the file to write is empty");
-  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-    return tool_fail("%s cannot be written: it is no regular file", path);
-  return folder_is_writable(path) ? TOOL_OK : tool_fail("%s cannot be written: %s", path, strerror(errno));
+int file_check_writable(const char *path) {
+  return rondo_file_check(path) ? tool_fail("%s", rondo_last_error()->message) : TOOL_OK;
 }
 
 /* The last part of a name, and in *out the folder that the rest names; NULL: there is no such folder. */
@@ -118,14 +88,9 @@ static bool would_be_same_file(const char *a, const char *b) {
 }
 
 /* Devices and pipes take what several write. */
-static bool is_same_file(const char *a, const char *b) {
+bool file_is_same(const char *a, const char *b) {
   struct stat x, y;
   const bool has_a = stat(a, &x) == 0, has_b = stat(b, &y) == 0;
   if (!has_a && !has_b) return would_be_same_file(a, b);
   return has_a && has_b && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-int file_check_apart(const char *path, const char *other, const char *what) {
-  if (!path || !other || !is_same_file(path, other)) return TOOL_OK;
-  return tool_fail("%s cannot be written: it is %s; name another file", path, what);
 }

@@ -4,8 +4,8 @@
 #ifndef RONDO_TOOL_FILE_H
 #define RONDO_TOOL_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 
@@ -18,19 +18,14 @@ typedef struct file_bytes {
 int file_read(const char *path, file_bytes *out);
 void file_release(file_bytes *file);
 
-/* Writes a file anew. Returns as file_read. */
+/* Writes a text as rondo_file_write does. Returns as file_read. */
 int file_write(const char *path, const char *text);
 
-/* Closes a stream that was written to. Returns as file_read, TOOL_FAILURE when anything was not written. */
-int file_finish(const char *path, FILE *stream);
+/* Finds out whether file_write could write `path`, before the work whose result goes there. Returns as file_read. */
+int file_check_writable(const char *path);
 
-/* Whether a file can be put at `path` in place of what is there: found out before the work whose result goes there.
- * Returns as file_read. */
-int file_check_replaceable(const char *path);
-
-/* Whether `path` is another file than `other`, which `what` says the use of; either may be NULL, or the name of a file
- * that is to be made. Devices and pipes are always apart. Returns as file_read. */
-int file_check_apart(const char *path, const char *other, const char *what);
+/* Whether both paths lead to the same file, or would if it existed. Never true of devices and pipes. */
+bool file_is_same(const char *a, const char *b);
 
 /* The name that messages use for `path`. */
 const char *file_display_name(const char *path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Command lines by getopt_long, with messages of our own: getopt's name neither the remedy nor the range.
  */
+#define _GNU_SOURCE
 #include "options.h"
 
 #include <assert.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "file.h"
 #include "tool.h"
 
 /* What getopt_long returns for row i, above all characters. */
@@ -62,10 +64,12 @@ static void print_row(const char *left, const char *help, const char *value) {
   print_filled(HELP_COLUMN, text);
 }
 
+static bool is_text(option_kind kind) { return kind != OPTION_FLAG && kind != OPTION_COUNT && kind != OPTION_REAL; }
+
 /* A number below the minimum is none: the option has no default. */
 static void format_default(const option_row *row, const void *defaults, char *out, size_t bytes) {
   const void *value = (const char *)defaults + row->offset;
-  const char *text = row->kind == OPTION_TEXT ? *(const char *const *)value : NULL;
+  const char *text = is_text(row->kind) ? *(const char *const *)value : NULL;
   const uint64_t count = row->kind == OPTION_COUNT ? *(const uint64_t *)value : 0;
   const double real = row->kind == OPTION_REAL ? *(const double *)value : 0;
   out[0] = '\0';
@@ -139,6 +143,9 @@ static bool parse_value(const option_row *row, const char *text, void *settings)
       *(bool *)value = true;
       return true;
     case OPTION_TEXT:
+    case OPTION_INPUT:
+    case OPTION_OUTPUT:
+    case OPTION_UPDATED:
       *(const char **)value = text;
       return true;
     case OPTION_COUNT:
@@ -149,33 +156,25 @@ static bool parse_value(const option_row *row, const char *text, void *settings)
   return false;
 }
 
-static option_result take_operand(const option_table *table, int count, char **rest, const char **out_operand) {
+static int take_operand(const option_table *table, int count, char **rest, const char **out_operand) {
   const int wanted = table->operand ? 1 : 0;
   if (count > wanted) {
-    tool_fail_usage("'%s' is one argument too many", rest[wanted]);
-    return OPTIONS_WRONG;
+    return tool_fail_usage("'%s' is one argument too many", rest[wanted]);
   }
   if (count < wanted && !table->operand_default) {
-    tool_fail_usage("%s is missing", table->operand);
-    return OPTIONS_WRONG;
+    return tool_fail_usage("%s is missing", table->operand);
   }
-  if (out_operand) *out_operand = count > 0 ? rest[0] : table->operand_default;
+  *out_operand = count > 0 ? rest[0] : table->operand_default;
   return OPTIONS_RUN;
 }
 
 /* Says what getopt_long did not understand. */
-static option_result refuse(int found, char *const *argv) {
+static int refuse(int found, char *const *argv) {
   const char *text = argv[optind - 1];
-  if (found == ':') {
-    tool_fail_usage("%s needs a value", text);
-  } else if (optopt >= HELP) {
-    tool_fail_usage("%s: this option takes no value", text);
-  } else if (optopt > 0) {
-    tool_fail_usage("there is no option '-%c'", optopt);
-  } else {
-    tool_fail_usage("there is no option '%s'", text);
-  }
-  return OPTIONS_WRONG;
+  if (found == ':') return tool_fail_usage("%s needs a value", text);
+  if (optopt >= HELP) return tool_fail_usage("%s: this option takes no value", text);
+  if (optopt > 0) return tool_fail_usage("there is no option '-%c'", optopt);
+  return tool_fail_usage("there is no option '%s'", text);
 }
 
 /* What getopt_long takes the letters of the options from. */
@@ -199,8 +198,66 @@ static const option_row *find_row(const option_table *table, int found) {
   return &table->rows[i];
 }
 
-option_result options_parse(const option_table *table, int argc, char **argv, void *settings,
-                            const char **out_operand) {
+/* Files ------------------------------------------------------------------------------------------------------------ */
+
+/* A file that the command line names. */
+typedef struct named_file {
+  const char *path;
+  char what[48]; /* "the file of --save" */
+  option_kind kind;
+  bool is_operand;
+} named_file;
+
+static named_file *add_file(named_file *files, size_t *count, const char *path, option_kind kind) {
+  named_file *added = &files[(*count)++];
+  *added = (named_file){.path = path, .kind = kind};
+  return added;
+}
+
+static size_t list_files(const option_table *table, const void *settings, const char *operand, named_file *out) {
+  size_t count = 0;
+  const char *trace = secure_getenv("RONDO_TRACE");
+  for (size_t i = 0; i < table->count; i++) {
+    const option_row *row = &table->rows[i];
+    const bool is_file = row->kind == OPTION_INPUT || row->kind == OPTION_OUTPUT || row->kind == OPTION_UPDATED;
+    const char *path = is_file ? *(const char *const *)((const char *)settings + row->offset) : NULL;
+    if (!path || (row->kind == OPTION_INPUT && strcmp(path, "-") == 0)) continue;
+    snprintf(add_file(out, &count, path, row->kind)->what, sizeof out->what, "the file of --%s", row->name);
+  }
+  if (table->reads_operand && strcmp(operand, "-") != 0) {
+    named_file *added = add_file(out, &count, operand, OPTION_INPUT);
+    added->is_operand = true;
+    snprintf(added->what, sizeof added->what, "the %s that is read", table->operand);
+  }
+  if (trace && trace[0]) snprintf(add_file(out, &count, trace, OPTION_OUTPUT)->what, sizeof out->what, "RONDO_TRACE");
+  return count;
+}
+
+static int check_apart(const named_file *output, const named_file *other) {
+  const bool may_be_same = output->kind == OPTION_UPDATED && other->kind == OPTION_INPUT && !other->is_operand;
+  if (may_be_same || !file_is_same(output->path, other->path)) return TOOL_OK;
+  return tool_fail("%s cannot be written: it is %s; name another file", output->path, other->what);
+}
+
+/* The library opens what RONDO_TRACE names, and says itself what is wrong with it. */
+static int check_files(const option_table *table, const void *settings, const char *operand) {
+  named_file files[OPTIONS_MAX + 2];
+  const size_t count = list_files(table, settings, operand, files);
+  for (size_t i = 0; i < count; i++) {
+    if (files[i].kind == OPTION_INPUT) continue;
+    const bool is_trace = strcmp(files[i].what, "RONDO_TRACE") == 0;
+    if (!is_trace && file_check_writable(files[i].path) != TOOL_OK) return TOOL_FAILURE;
+    for (size_t k = 0; k < count; k++) {
+      const bool is_other = k > i || files[k].kind == OPTION_INPUT; /* two outputs are compared once */
+      if (is_other && check_apart(&files[i], &files[k]) != TOOL_OK) return TOOL_FAILURE;
+    }
+  }
+  return OPTIONS_RUN;
+}
+
+/* Parsing ---------------------------------------------------------------------------------------------------------- */
+
+static int parse_options(const option_table *table, int argc, char **argv, void *settings) {
   assert(table->count <= OPTIONS_MAX);
   struct option known[OPTIONS_MAX + 2] = {{"help", no_argument, NULL, HELP}};
   for (size_t i = 0; i < table->count; i++) {
@@ -213,10 +270,18 @@ option_result options_parse(const option_table *table, int argc, char **argv, vo
   while ((found = getopt_long(argc, argv, letters, known, NULL)) != -1) {
     if (found == HELP || found == 'h') {
       print_help(table);
-      return OPTIONS_DONE;
+      return TOOL_OK;
     }
     if (found == ':' || found == '?') return refuse(found, argv);
-    if (!parse_value(find_row(table, found), optarg, settings)) return OPTIONS_WRONG;
+    if (!parse_value(find_row(table, found), optarg, settings)) return TOOL_USAGE;
   }
-  return take_operand(table, argc - optind, argv + optind, out_operand);
+  return OPTIONS_RUN;
+}
+
+int options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand) {
+  const char *operand = NULL;
+  int result = parse_options(table, argc, argv, settings);
+  if (result == OPTIONS_RUN) result = take_operand(table, argc - optind, argv + optind, &operand);
+  if (out_operand) *out_operand = operand;
+  return result == OPTIONS_RUN ? check_files(table, settings, operand) : result;
 }

@@ -9,10 +9,13 @@
 #include <stddef.h>
 
 typedef enum option_kind {
-  OPTION_FLAG,  /* bool */
-  OPTION_TEXT,  /* const char * */
-  OPTION_COUNT, /* uint64_t, from minimum to maximum */
-  OPTION_REAL   /* double, from minimum to maximum */
+  OPTION_FLAG,    /* bool */
+  OPTION_TEXT,    /* const char * */
+  OPTION_INPUT,   /* const char *: a file that is read; NULL: none */
+  OPTION_OUTPUT,  /* const char *: a file that is written; NULL: none */
+  OPTION_UPDATED, /* as OPTION_OUTPUT, and it may be the file of an OPTION_INPUT */
+  OPTION_COUNT,   /* uint64_t, from minimum to maximum */
+  OPTION_REAL     /* double, from minimum to maximum */
 } option_kind;
 
 typedef struct option_row {
@@ -39,6 +42,7 @@ typedef struct option_table {
   const char *operand;         /* name of the one operand, "TEXT", or NULL */
   const char *operand_help;    /* likewise */
   const char *operand_default; /* what stands for one that is not given; NULL: there must be one */
+  bool reads_operand;          /* it is the path of a file, or "-" for standard input */
   const char *description;     /* of the command: paragraphs, with empty lines between; --help fills their lines */
   const void *defaults; /* settings as they are when no option is given; numbers below a minimum are shown as none */
   const option_row *rows;
@@ -46,18 +50,17 @@ typedef struct option_table {
   const char *letters; /* of the first rows, "o" for -o; not "h", which is --help; NULL: none */
 } option_table;
 
-/* What is to happen after parsing. */
-typedef enum option_result {
-  OPTIONS_RUN,  /* run the command */
-  OPTIONS_DONE, /* the help was printed */
-  OPTIONS_WRONG /* bad usage, said on standard error */
-} option_result;
+/* What options_parse returns when the command is to run. */
+enum { OPTIONS_RUN = -1 };
 
 /* Whether the argument is --help or -h. */
 bool options_ask_for_help(const char *argument);
 
 /* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand or its default into
- * *out_operand, which may be NULL for a table without. The texts are argv's own. */
-option_result options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand);
+ * *out_operand, which may be NULL for a table without. The texts are argv's own. Then checks, before anything is done,
+ * that each file to write can be written, and is not the same file as another one to write or to read; RONDO_TRACE
+ * counts as a file to write. Returns OPTIONS_RUN, or the exit status of a command that is done: TOOL_OK after printing
+ * the help, else TOOL_USAGE or TOOL_FAILURE having said why. */
+int options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand);
 
 #endif

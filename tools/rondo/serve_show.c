@@ -72,7 +72,7 @@ static void result_to_json(const load_result *r, const char *name, json *out) {
 }
 
 static void curve_to_json(const serving *s, json *out) {
-  if (s->settings.report[0] == '\0') return;
+  if (!s->settings.report) return;
   for (size_t way = 0; way < 2; way++) {
     json_begin_array(out, way == 0 ? "curve_recorded" : "curve_unrecorded");
     for (size_t i = 0; i < SERVE_POINTS; i++) result_to_json(&s->curve[way][i], NULL, out);

@@ -369,6 +369,26 @@ static void test_a_write_error_is_kept_until_close(void **state) {
   assert_int_equal(rondo_last_error()->driver_code, EFBIG);
   assert_non_null(strstr(rondo_last_error()->message, path));
   assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  json_t *root = read_trace(); /* up to the last event that was written as a whole */
+  assert_true(json_array_size(root) > 10);
+  json_decref(root);
+}
+
+/* PR-12: not even the first line fits. SIGXFSZ, which would end the process, is not ignored. */
+static void test_a_trace_without_room_leaves_the_old_file(void **state) {
+  (void)state;
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  signal(SIGXFSZ, SIG_DFL);
+  const rlim_t before = limit_file_size(8);
+  const rondo_status status = rondo_trace_open_json(path);
+  limit_file_size(before);
+  assert_int_equal(status, RONDO_IO_ERROR);
+  assert_int_equal(rondo_last_error()->driver_code, EFBIG);
+  assert_non_null(strstr(rondo_last_error()->message, "ulimit -f"));
+  json_t *root = read_trace();
+  assert_int_equal(json_array_size(root), 1);
+  json_decref(root);
 }
 
 static void note_error(void *user, rondo_log_level level, const char *area, const char *message) {
@@ -404,6 +424,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_the_file_being_written_is_refused, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_files_that_cannot_be_opened, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_a_write_error_is_kept_until_close, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_a_trace_without_room_leaves_the_old_file, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_a_write_error_of_a_replaced_file_is_said, make_path, remove_path),
   };
   return cmocka_run_group_tests_name("base/trace", tests, NULL, NULL);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * Writing whole files: texts that the library hands out (graphs, reports, pictures), and anything else that must never
+ * be found half written.
+ *
+ *   RONDO_TRY(rondo_graph_to_json(graph, true, &text));
+ *   status = rondo_file_write("step.json", text, strlen(text));
+ *   rondo_text_free(text);
+ *
+ * All files that the library writes are written like this, those of rondo_weights_save too; rondo_trace_open_json says
+ * how a trace differs.
+ *
+ * The bytes go to a temporary file in the same folder, which is flushed to the disk, is renamed to the wanted name, and
+ * whose folder is flushed to the disk. So the name is that of the old file or of the new one, whole, at any time, also
+ * when the disk is full, the process is killed or the machine stops. The folder must be writable; an old file need not
+ * be. The new file has the permissions of the old one, and its owner and group where the process may set them. Other
+ * hard links to the old file keep the old content. A symbolic link stays, and the file that it names is replaced.
+ *
+ * What is no regular file is written directly: pipes, devices, and /dev/stdout, /dev/stderr and /dev/fd/N, also where
+ * these are redirected to a file. Opening a pipe waits for its reader.
+ *
+ * The name of a temporary file is .rondo-HASH-PID-N.tmp, whatever the length of the file's name. Its writer holds a
+ * lock (flock) on it. A process that is killed leaves the temporary file behind, and the next write of the same file
+ * removes it.
+ */
+#ifndef RONDO_FILES_H
+#define RONDO_FILES_H
+
+#include <stddef.h>
+
+#include <rondo/status.h>
+
+RONDO_EXTERN_C_BEGIN
+
+/* Writes `count` bytes as the file `path`, in place of what is there. `bytes` may be NULL for a count of 0. A failure
+ * leaves the old file as it was, except where the message says that the new one is in place and may be lost if the
+ * machine stops. Thread-safe; of two calls for one file at once, the last one that finishes wins.
+ * Errors: INVALID_ARGUMENT with NULL_ARGUMENT; IO_ERROR with errno, which includes EFBIG when the file would pass the
+ * limit on the size of files (`ulimit -f`). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_file_write(const char *path, const void *bytes, size_t count);
+
+/* Finds out whether rondo_file_write could write `path`, before the work whose result goes there: makes a temporary
+ * file in its folder and removes it. Nothing else changes. Of a pipe or device it looks at the permissions alone.
+ * Thread-safe. Errors: as rondo_file_write. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_file_check(const char *path);
+
+RONDO_EXTERN_C_END
+
+#endif
