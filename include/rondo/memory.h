@@ -38,13 +38,14 @@ typedef struct rondo_malloc_options {
 /* Memory that may be used by work queued on the stream after this call. While capturing it becomes an alloc node with a
  * fixed address (GM-7), whatever the pool. options may be NULL. Which freed memory is used again is said at
  * rondo_pool_attribute (GM-19). Errors: INVALID_ARGUMENT (also OTHER_DEVICE: the pool's), OUT_OF_MEMORY
- * (ADDRESS_SPACE when a graph's addresses are used up, see below),
+ * (ADDRESS_SPACE when a graph needs more addresses than the process has left, see below),
  * UNSUPPORTED (a device without pools or, while capturing, without graph memory), CAPTURE_INVALID.
  *
  * A graph's addresses are reserved with its first alloc node and do not move: twice the device's memory, at least 64
  * GiB and at most 1 TiB, as long as the process has few graphs with memory nodes. With more than about a hundred (fewer
  * on a GPU with much memory), each further graph gets 8 TiB divided by their number, at least 64 MiB and at least eight
- * times its first allocation. So 100,000 graphs fit the addresses of a process. */
+ * times its first allocation. So 100,000 graphs fit the addresses of a process. A graph that needs more reserves
+ * further ranges of addresses, each of at least twice the size of the one before; no allocation lies in two ranges. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes,
                                                          const rondo_malloc_options *options, void **out_address);
 

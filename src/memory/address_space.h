@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The virtual side of graph memory: one range of addresses a graph, shared with its clones and execs, in which alloc
- * nodes get their addresses when they are made (GM-2).
+ * The virtual side of graph memory: the addresses of a graph, shared with its clones and execs, of which alloc nodes
+ * get theirs when they are made (GM-2).
  *
  * Placing knows the order: bytes are free for a new alloc node when each allocation that covers them has a free node
  * among the new node's ancestors (GM-11). With a profile the planned bytes are taken as long as they are free; without
@@ -30,7 +30,8 @@
 #include "memory/standpoints.h"
 
 /* What is asked of the system for each space: twice the device's memory, within these; when a process has many spaces,
- * RONDO_ADDRESS_SPACE_SHARED divided by their number; less when the system has no more. ThreadSanitizer leaves a
+ * RONDO_ADDRESS_SPACE_SHARED divided by their number; less when the system has no more. A space that is full gets
+ * another range of addresses (address_ranges.h). ThreadSanitizer leaves a
  * program about a TiB of addresses, which spaces that wait for their launches would fill. */
 #if defined(__SANITIZE_THREAD__)
 #define RONDO_ADDRESS_SPACE_LEAST (UINT64_C(4) << 30)
@@ -116,6 +117,16 @@ typedef struct rondo_planned_addresses {
   size_t departed_slot; /* of the node with which it did */
 } rondo_planned_addresses;
 
+/* Addresses that a space has (address_ranges.h). */
+typedef struct rondo_address_range rondo_address_range;
+struct rondo_address_range {
+  char *base;
+  size_t bytes;
+  size_t offset;                       /* of `base` in the space */
+  uint32_t place;                      /* in the index of the device's own ranges */
+  _Atomic(rondo_address_range *) next; /* NULL: it is the last one */
+};
+
 struct rondo_address_space {
   rondo_device_memory *memory;
   rondo_arena *arena; /* a reference; NULL: the space has addresses of its own */
@@ -127,10 +138,8 @@ struct rondo_address_space {
   uint64_t serial;           /* unique in the process */
 
   /* Under the memory's lock. */
-  char *base; /* NULL until the first alloc node */
-  size_t reserved;
-  uint32_t place; /* in the index of the device's own ranges */
-  size_t fresh;   /* on a guarded device: where from `base` on no allocation has been */
+  rondo_address_range first; /* without a base until the first alloc node */
+  size_t fresh;              /* on a guarded device: the offset from which on no allocation has been */
   RONDO_ARRAY(rondo_graph_allocation *) allocations;
   rondo_allocation_starts *starts; /* that the records stand in: the device's, in an arena `own` */
   rondo_allocation_starts own;
@@ -139,7 +148,7 @@ struct rondo_address_space {
   size_t held_count;                     /* the first records: blocks and slots */
   size_t guarded_slots;                  /* on a guarded device: those that live */
   bool slots_depart;                     /* a slot does not stand where the profile has it */
-  size_t top;                            /* in an arena: bytes from `base` that the records reach to, or did */
+  size_t top;                            /* in an arena: offset that the records reach to, or did */
   RONDO_ARRAY(rondo_graph_allocation *)
   alike; /* buckets of the same ones, by address, bytes and name; a power of two */
   RONDO_ARRAY(rondo_outside_free) outside_frees; /* by address */
@@ -150,7 +159,7 @@ struct rondo_address_space {
   /* Under the gate of `heap`; the pointer itself also under the memory's lock (heap.h). */
   rondo_heap *heap;
   rondo_address_space *next_bound; /* in the heap's list */
-  size_t need;                     /* bytes from `base` that must be mapped for its execs */
+  size_t need;                     /* the offset up to which memory must be mapped for its execs */
   RONDO_ARRAY(rondo_mapping) mappings;
   RONDO_ARRAY(rondo_private_pages) privates; /* by offset */
   bool mapped;                               /* all that `need` asks for */
@@ -164,11 +173,9 @@ RONDO_MUST_USE rondo_status rondo_address_space_create(rondo_device_memory *memo
  * address out twice, so there it is not followed. */
 void rondo_address_space_configure(rondo_address_space *space, const rondo_graph *graph, rondo_profile *profile,
                                    bool relocate);
-/* Gives a space that no graph has addresses for at least `bytes`, and room for the larger chunks of a heap. */
-RONDO_MUST_USE rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t bytes);
-/* On a guarded device: addresses for `bytes`, rounded, on pages that nothing else of the space has or had. Under the
- * memory's lock, if others know the space. */
-RONDO_MUST_USE rondo_status rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes, char **out);
+/* On a guarded device: addresses for `bytes`, rounded, on pages that nothing else of the space has or had; NULL when
+ * there is no room. Under the memory's lock, if others know the space. */
+char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes);
 /* The last release retires the space, for good. Who does not know of a reference that lasts asks for one: false when
  * the space is retired, or about to be. Any thread. */
 void rondo_address_space_retain(rondo_address_space *space);

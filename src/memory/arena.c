@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/logging.h"
+#include "memory/address_ranges.h"
 #include "memory/peers.h"
 
 /* No piece is larger, so that trimming finds whole ones. */
@@ -208,8 +209,8 @@ void rondo_arena_enter(rondo_arena *arena, rondo_address_space *space) {
   rondo_device_memory *memory = arena->memory;
   atomic_fetch_add_explicit(&arena->references, 1, memory_order_relaxed);
   space->arena = arena;
-  space->base = rondo_arena_base(arena);
-  space->reserved = arena->reserved;
+  space->first.base = rondo_arena_base(arena);
+  space->first.bytes = arena->reserved;
   space->starts = &space->own;
   pthread_mutex_lock(&memory->lock);
   space->next_in_arena = arena->spaces;

@@ -77,7 +77,7 @@ static rondo_status add_blocks(rondo_address_space *space, const rondo_arena_set
 
 /* The smallest gap between the records that fits, else behind them; NULL when there is no room. */
 static char *find_gap(const rondo_address_space *space, rondo_graph_allocation *const *sorted, size_t bytes) {
-  char *cursor = space->base, *best = NULL;
+  char *cursor = space->first.base, *best = NULL;
   size_t best_bytes = SIZE_MAX;
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *record = sorted[i];
@@ -89,7 +89,7 @@ static char *find_gap(const rondo_address_space *space, rondo_graph_allocation *
     char *end = record->base.address + rondo_graph_allocation_rounded(record);
     if (end > cursor) cursor = end;
   }
-  return best == NULL && bytes <= space->reserved - (size_t)(cursor - space->base) ? cursor : best;
+  return best == NULL && bytes <= space->first.bytes - (size_t)(cursor - space->first.base) ? cursor : best;
 }
 
 static bool is_free(const rondo_address_space *space, const char *begin, size_t bytes) {
@@ -105,8 +105,8 @@ static bool is_free(const rondo_address_space *space, const char *begin, size_t 
 static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes) {
   if (profile == NULL || index >= profile->slots.count) return NULL;
   const rondo_planned_alloc *at = &profile->slots.items[index];
-  const bool fits = at->bytes == bytes && at->offset <= space->reserved && bytes <= space->reserved - at->offset;
-  return fits && is_free(space, space->base + at->offset, bytes) ? space->base + at->offset : NULL;
+  const bool fits = at->bytes == bytes && at->offset <= space->first.bytes && bytes <= space->first.bytes - at->offset;
+  return fits && is_free(space, space->first.base + at->offset, bytes) ? space->first.base + at->offset : NULL;
 }
 
 static rondo_status choose_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
@@ -123,7 +123,7 @@ static rondo_status choose_slot(rondo_address_space *space, const rondo_profile 
   if (*out != NULL) return RONDO_OK;
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
                     "%s more do not fit the %s of addresses of arena '%.60s': reserve more when it is made",
-                    rondo_size_text(asked, bytes), rondo_size_text(reserved, space->reserved),
+                    rondo_size_text(asked, bytes), rondo_size_text(reserved, space->first.bytes),
                     space->arena->allocation.name);
 }
 

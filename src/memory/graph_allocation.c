@@ -103,7 +103,7 @@ static void enter_record(rondo_address_space *space, rondo_graph_allocation *rec
     rondo_allocation_table_insert(allocator, &space->memory->table, &record->base);
     return;
   }
-  const size_t top = (size_t)(record->base.address - space->base) + rondo_graph_allocation_rounded(record);
+  const size_t top = (size_t)(record->base.address - space->first.base) + rondo_graph_allocation_rounded(record);
   if (top > space->top) space->top = top;
   rondo_allocation_starts_enter(allocator, &space->own, &record->base);
 }

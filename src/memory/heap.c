@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "memory/address_ranges.h"
 #include "memory/misuse.h"
 #include "memory/pools.h"
 
@@ -114,7 +115,8 @@ rondo_status rondo_heap_unmap_space(rondo_address_space *space) {
   space->mapped = false;
   while (space->mappings.count > 0) {
     const rondo_mapping *mapping = &space->mappings.items[space->mappings.count - 1];
-    RONDO_TRY(memory->device->ops->unmap(memory->device, space->base + mapping->offset, mapping->bytes));
+    RONDO_TRY(
+        memory->device->ops->unmap(memory->device, rondo_address_space_at(space, mapping->offset), mapping->bytes));
     rondo_heap_chunk *chunk = &heap->chunks.items[mapping->chunk];
     if (--chunk->mappings == 0) rondo_level_subtract(&memory->graph_used, chunk->bytes);
     space->mappings.count--;
@@ -133,7 +135,7 @@ rondo_status rondo_heap_map_chunk(rondo_address_space *space, size_t offset, uin
   rondo_heap_chunk *chunk = &space->heap->chunks.items[index];
   const rondo_mapping mapping = {.offset = offset, .bytes = chunk->bytes, .chunk = index};
   RONDO_TRY(rondo_array_reserve(&memory->allocator, &space->mappings, space->mappings.count + 1));
-  RONDO_TRY(memory->device->ops->map(memory->device, space->base + offset, chunk->physical));
+  RONDO_TRY(memory->device->ops->map(memory->device, rondo_address_space_at(space, offset), chunk->physical));
   space->mappings.items[space->mappings.count++] = mapping;
   if (chunk->mappings++ == 0) rondo_level_add(&memory->graph_used, chunk->bytes);
   return RONDO_OK;
@@ -210,7 +212,8 @@ rondo_status rondo_heap_add_private(rondo_address_space *space, size_t position,
   RONDO_TRY(rondo_array_reserve(&memory->allocator, &space->privates, space->privates.count + 1));
   rondo_private_pages pages = {.offset = offset, .bytes = bytes};
   RONDO_TRY(rondo_graph_pages_create(memory, bytes, &pages.physical));
-  const rondo_status status = memory->device->ops->map(memory->device, space->base + offset, pages.physical);
+  const rondo_status status =
+      memory->device->ops->map(memory->device, rondo_address_space_at(space, offset), pages.physical);
   if (status != RONDO_OK) {
     rondo_graph_pages_destroy(memory, pages.physical, bytes);
     return status;
@@ -228,7 +231,7 @@ rondo_status rondo_heap_add_private(rondo_address_space *space, size_t position,
 rondo_status rondo_heap_remove_private(rondo_address_space *space, size_t position) {
   rondo_device_memory *memory = space->memory;
   rondo_private_pages *at = space->privates.items + position;
-  RONDO_TRY(memory->device->ops->unmap(memory->device, space->base + at->offset, at->bytes));
+  RONDO_TRY(memory->device->ops->unmap(memory->device, rondo_address_space_at(space, at->offset), at->bytes));
   rondo_graph_pages_destroy(memory, at->physical, at->bytes);
   rondo_level_subtract(&memory->graph_used, at->bytes);
   space->privates.count--;

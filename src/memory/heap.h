@@ -108,16 +108,6 @@ RONDO_MUST_USE rondo_status rondo_heap_bind(rondo_heap *target, rondo_space_need
 RONDO_MUST_USE rondo_status rondo_graph_pages_create(rondo_device_memory *memory, size_t bytes, rondo_physical **out);
 void rondo_graph_pages_destroy(rondo_device_memory *memory, rondo_physical *physical, size_t bytes);
 
-/* Addresses for graph memory, at least so many and at most so many as are wanted; and back. Those where something is
- * still mapped are lost. */
-RONDO_MUST_USE rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, size_t wanted,
-                                                          char **out_base, size_t *out_bytes);
-void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, size_t bytes, uint32_t place,
-                                     bool unmapped);
-void rondo_graph_addresses_uncount(void); /* those of one graph or arena were given back */
-/* What is wanted where it is not known how much is needed: enough for all of the device's memory with gaps. */
-size_t rondo_graph_addresses_wanted(const rondo_device_memory *memory);
-
 /* Gives all that no live allocation needs back to the system, after waiting for the launches (GM-15); private heaps
  * keep theirs. */
 RONDO_MUST_USE rondo_status rondo_heaps_trim(rondo_device_memory *memory);

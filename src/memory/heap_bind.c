@@ -4,6 +4,7 @@
 #include "memory/heap_internal.h"
 
 #include "base/error.h"
+#include "memory/address_ranges.h"
 
 /* Pieces ---------------------------------------------------------------------------------------------------------- */
 
@@ -12,13 +13,18 @@ typedef struct piece {
   size_t offset, bytes, room;
 } piece;
 
-/* The next piece from *offset on, with *index counting private pages; false past the last. */
+/* The next piece from *offset on, with *index counting private pages; false past the last. None reaches from one range
+ * of addresses into another. */
 static bool next_piece(const rondo_address_space *space, size_t *offset, size_t *index, piece *out) {
   while (*index < space->privates.count && space->privates.items[*index].offset == *offset)
     *offset += space->privates.items[(*index)++].bytes;
   if (*offset >= space->need) return false;
-  const size_t limit = *index == space->privates.count ? space->reserved : space->privates.items[*index].offset;
-  const size_t end = limit < space->need ? limit : space->need;
+  const rondo_address_range *range = rondo_address_range_of(space, *offset);
+  size_t limit = range->offset + range->bytes, end = range->offset + rondo_address_range_bytes(range);
+  if (*index < space->privates.count && space->privates.items[*index].offset < limit)
+    limit = space->privates.items[*index].offset;
+  if (limit < end) end = limit;
+  if (space->need < end) end = space->need;
   *out = (piece){.offset = *offset, .bytes = end - *offset, .room = limit - *offset};
   *offset = end;
   return true;
@@ -108,8 +114,8 @@ static rondo_status map_piece(rondo_address_space *space, const piece *at, size_
 
 /* Binding --------------------------------------------------------------------------------------------------------- */
 
-/* Walks the bytes of `range` that are not private yet; with `add` they become so. Returns in *out_missing whether there
- * were any. */
+/* Walks the bytes of `range` that are not private yet; with `add` they become so, in pieces that are in one range of
+ * addresses each. Returns in *out_missing whether there were any. */
 static rondo_status cover_private(rondo_address_space *space, rondo_page_range range, bool add, bool *out_missing) {
   size_t at = range.begin;
   for (size_t i = 0; at < range.end; i++) {
@@ -117,8 +123,11 @@ static rondo_status cover_private(rondo_address_space *space, rondo_page_range r
     const size_t begin = past ? range.end : space->privates.items[i].offset;
     const size_t end = past ? range.end : begin + space->privates.items[i].bytes;
     if (end <= at && !past) continue;
-    const size_t gap_end = begin < range.end ? begin : range.end;
+    size_t gap_end = begin < range.end ? begin : range.end;
     if (gap_end > at) {
+      const rondo_address_range *addresses = rondo_address_range_of(space, at);
+      const size_t last = addresses->offset + rondo_address_range_bytes(addresses);
+      if (last < gap_end) gap_end = last;
       *out_missing = true;
       if (!add) return RONDO_OK;
       RONDO_TRY(rondo_heap_add_private(space, i, at, gap_end - at));

@@ -8,13 +8,14 @@
 
 #include "base/error.h"
 #include "base/logging.h"
+#include "memory/address_ranges.h"
 #include "memory/arena_internal.h"
 #include "memory/peers.h"
 
 /* Trimming -------------------------------------------------------------------------------------------------------- */
 
 static bool is_alive(const rondo_address_space *space, const rondo_private_pages *pages) {
-  const char *begin = space->base + pages->offset, *end = begin + pages->bytes;
+  const char *begin = rondo_address_space_at(space, pages->offset), *end = begin + pages->bytes;
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
     if (at->base.address < end && at->base.address + at->base.bytes > begin && rondo_graph_allocation_holds(at))
@@ -190,29 +191,14 @@ static void destroy_allocation(rondo_address_space *space, rondo_graph_allocatio
   rondo_graph_allocation_destroy(at);
 }
 
-void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, size_t bytes, uint32_t place,
-                                     bool unmapped) {
-  rondo_device *device = memory->device;
-  const rondo_allocation all = {.address = base, .bytes = bytes, .kind = RONDO_ALLOCATION_SPACE};
-  pthread_mutex_lock(&memory->lock);
-  rondo_allocation_table_note_freed(&memory->table, &all);
-  rondo_memory_note_gone(memory, base, bytes, place);
-  pthread_mutex_unlock(&memory->lock);
-  rondo_graph_addresses_uncount();
-  if (!unmapped) rondo_peers_forget(device, base);
-  if (unmapped && rondo_peers_unreserve(device, base, bytes) != RONDO_OK)
-    rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
-              rondo_last_error()->message);
-}
-
 static void destroy_space(rondo_address_space *space, bool unmapped) {
   rondo_device_memory *memory = space->memory;
   if (space->arena != NULL) rondo_arena_unguard(space);
   for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
   if (space->arena != NULL)
     rondo_arena_leave(space);
-  else if (space->base != NULL)
-    rondo_graph_addresses_give_back(memory, space->base, space->reserved, space->place, unmapped);
+  else
+    rondo_address_space_give_back(space, unmapped);
   if (space->planned.profile != NULL) rondo_profile_release(space->planned.profile);
   rondo_array_free(&memory->allocator, &space->allocations);
   rondo_array_free(&memory->allocator, &space->alike);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "memory/address_ranges.h"
 #include "memory/exec_memory_internal.h"
 #include "memory/stretches.h"
 
@@ -189,7 +190,7 @@ static rondo_status need_of(rondo_exec_memory *exec, rondo_address_space *space,
 
 static rondo_page_range pages_of(const rondo_address_space *space, const instance *at) {
   const size_t page = space->memory->page_bytes;
-  const size_t begin = (size_t)(at->begin - space->base), end = (size_t)(at->end - space->base);
+  const size_t begin = rondo_address_space_offset(space, at->begin), end = begin + (size_t)(at->end - at->begin);
   return (rondo_page_range){.begin = begin / page * page, .end = (end + page - 1) / page * page};
 }
 

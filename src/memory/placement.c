@@ -11,134 +11,69 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "memory/address_ranges.h"
 #include "memory/arena_internal.h"
 #include "memory/graph_view.h"
-#include "memory/heap.h"
-#include "memory/peers.h"
-
-#define SMALLEST_SPACE (UINT64_C(64) << 20) /* what is wanted at least, and tried with when the system has no more */
-#define NEEDED_TIMES                                                                               \
-  8 /* of its first allocation, or of its profile's peak, a graph wants as many addresses at least \
-     */
-#define SPACE_ALIGNMENT ((size_t)2 << 20)
-
-/* The range -------------------------------------------------------------------------------------------------------- */
-
-/* Ranges of all devices of the process. */
-static atomic_uint ranges;
-
-void rondo_graph_addresses_uncount(void) { atomic_fetch_sub_explicit(&ranges, 1, memory_order_relaxed); }
-
-/* In whole pages. The first graphs of a process get addresses for all of the device's memory; when there are many, each
- * further one gets its share of what is set aside: so the ranges together grow with the logarithm of their number. */
-static size_t wanted_by(const rondo_device_memory *memory, size_t least) {
-  const uint64_t whole = rondo_graph_addresses_wanted(memory);
-  const uint64_t count = (uint64_t)atomic_load_explicit(&ranges, memory_order_relaxed) + 1;
-  uint64_t share = RONDO_ADDRESS_SPACE_SHARED / count;
-  if (share < SMALLEST_SPACE) share = SMALLEST_SPACE;
-  if (share / NEEDED_TIMES < least) share = least < whole / NEEDED_TIMES ? least * NEEDED_TIMES : whole;
-  return (size_t)((share < whole ? share : whole) / SPACE_ALIGNMENT * SPACE_ALIGNMENT);
-}
-
-rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, size_t wanted, char **out_base,
-                                           size_t *out_bytes) {
-  size_t bytes = wanted > least ? wanted : least;
-  void *base;
-  rondo_saved_error before;
-  rondo_error_save(&before);
-  rondo_status status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
-  const bool at_once = status == RONDO_OK;
-  while (status == RONDO_OUT_OF_MEMORY && bytes / 4 >= SMALLEST_SPACE && bytes / 4 >= least) {
-    bytes /= 4;
-    status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
-  }
-  if (status != RONDO_OK) {
-    char size[RONDO_SIZE_TEXT];
-    return rondo_fail_context(
-        status, "addresses for graph memory of at least %s on %s, beside those of %u other graphs",
-        rondo_size_text(size, bytes), device->name, atomic_load_explicit(&ranges, memory_order_relaxed));
-  }
-  atomic_fetch_add_explicit(&ranges, 1, memory_order_relaxed);
-  if (!at_once) rondo_error_restore(&before);
-  *out_base = base;
-  *out_bytes = bytes;
-  return RONDO_OK;
-}
-
-static rondo_status reserve_range(rondo_address_space *space, size_t least, size_t wanted) {
-  rondo_device_memory *memory = space->memory;
-  rondo_device *device = memory->device;
-  rondo_retired_sweep(memory, false);
-  pthread_mutex_lock(&memory->lock);
-  const bool there = space->base != NULL;
-  pthread_mutex_unlock(&memory->lock);
-  if (there) return RONDO_OK;
-  char *base = NULL;
-  size_t bytes = 0;
-  RONDO_TRY(rondo_graph_addresses_reserve(device, least, wanted, &base, &bytes));
-  pthread_mutex_lock(&memory->lock);
-  const bool first = space->base == NULL;
-  if (first) {
-    space->base = base;
-    space->reserved = bytes;
-    space->place = rondo_memory_note_own(memory, base, bytes);
-  }
-  pthread_mutex_unlock(&memory->lock);
-  if (first) return RONDO_OK;
-  rondo_graph_addresses_uncount();
-  return rondo_peers_unreserve(device, base, bytes);
-}
-
-rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t bytes) {
-  size_t whole, wanted = (size_t)SMALLEST_SPACE;
-  if (!rondo_checked_align(bytes, space->memory->page_bytes, &whole))
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
-  while (wanted / 4 < whole && wanted < (size_t)RONDO_ADDRESS_SPACE_LEAST) wanted *= 2;
-  return reserve_range(space, whole, wanted);
-}
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */
+
+/* Gaps that were found, and room behind the last allocation. */
+typedef struct gap_search {
+  char *best;
+  size_t bytes, widest; /* of the best; of the widest */
+  char *end;            /* behind all allocations of the last range */
+  size_t left;          /* from there */
+} gap_search;
+
+static void note_gap(gap_search *search, char *begin, size_t gap, size_t bytes) {
+  if (gap > search->widest) search->widest = gap;
+  if (gap < bytes || gap >= search->bytes) return;
+  search->best = begin;
+  search->bytes = gap;
+}
+
+static void search_range(const rondo_address_range *range, rondo_standpoint *point, size_t bytes, bool pass_freed,
+                         gap_search *search) {
+  char *cursor = range->base;
+  for (size_t i = 0; i < point->busy.count; i++) {
+    const rondo_graph_allocation *record = point->busy.items[i];
+    if (!rondo_address_range_has(range, record->base.address)) continue;
+    if (pass_freed && rondo_standpoint_frees(point, record)) continue;
+    if (record->base.address > cursor) note_gap(search, cursor, (size_t)(record->base.address - cursor), bytes);
+    char *end = record->base.address + rondo_graph_allocation_rounded(record);
+    if (end > cursor) cursor = end;
+  }
+  search->end = cursor;
+  search->left = rondo_address_range_bytes(range) - (size_t)(cursor - range->base);
+}
 
 /* Best fit among the gaps between the allocations that are in the way, where those that are freed before may be passed
  * over; behind them when none fits; NULL when there is no room. */
 static char *find_gap(const rondo_address_space *space, rondo_standpoint *point, size_t bytes, bool pass_freed) {
-  char *cursor = space->base, *best = NULL;
-  size_t best_bytes = SIZE_MAX, widest = 0;
-  for (size_t i = 0; i < point->busy.count; i++) {
-    const rondo_graph_allocation *record = point->busy.items[i];
-    if (pass_freed && rondo_standpoint_frees(point, record)) continue;
-    const size_t gap = record->base.address > cursor ? (size_t)(record->base.address - cursor) : 0;
-    if (gap >= bytes && gap < best_bytes) {
-      best = cursor;
-      best_bytes = gap;
-    }
-    if (gap > widest) widest = gap;
-    char *end = record->base.address + rondo_graph_allocation_rounded(record);
-    if (end > cursor) cursor = end;
+  gap_search search = {.bytes = SIZE_MAX};
+  const rondo_address_range *range = &space->first, *next = rondo_address_range_next(range);
+  search_range(range, point, bytes, pass_freed, &search);
+  for (; next != NULL; next = rondo_address_range_next(range)) {
+    note_gap(&search, search.end, search.left, bytes);
+    range = next;
+    search_range(range, point, bytes, pass_freed, &search);
   }
-  point->end = cursor;
-  point->widest = pass_freed ? SIZE_MAX : widest;
-  return best == NULL && bytes <= space->reserved - (size_t)(cursor - space->base) ? cursor : best;
+  point->end = search.end;
+  point->widest = pass_freed || range != &space->first ? SIZE_MAX : search.widest;
+  return search.best == NULL && bytes <= search.left ? search.end : search.best;
 }
 
 /* The same, where looking at them all can be left out when no gap is wide enough. */
 static char *find_room(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
-  if (point->widest != SIZE_MAX && point->widest < bytes)
-    return bytes <= space->reserved - (size_t)(point->end - space->base) ? point->end : NULL;
+  const bool is_known = point->widest != SIZE_MAX && rondo_address_range_next(&space->first) == NULL;
+  if (is_known && point->widest < bytes)
+    return bytes <= space->first.bytes - (size_t)(point->end - space->first.base) ? point->end : NULL;
   return find_gap(space, point, bytes, false);
 }
 
-static rondo_status place_online(const rondo_address_space *space, rondo_standpoint *point, size_t bytes, char **out) {
-  *out = find_room(space, point, bytes);
-  if (*out == NULL && space->relocate) *out = find_gap(space, point, bytes, true);
-  if (*out != NULL) return RONDO_OK;
-  char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
-  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                    "an alloc node of %s does not fit the graph's address space of %s, of which %s are in use: free "
-                    "memory inside the graph, before the node, make a large allocation its first, or destroy other "
-                    "graphs before it is made",
-                    rondo_size_text(asked, bytes), rondo_size_text(whole, space->reserved),
-                    rondo_size_text(used, (uint64_t)(point->end - space->base)));
+static char *place_online(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
+  char *address = find_room(space, point, bytes);
+  return address == NULL && space->relocate ? find_gap(space, point, bytes, true) : address;
 }
 
 /* Whether nothing is in the way there. */
@@ -158,8 +93,9 @@ static char *take_planned(rondo_address_space *space, const rondo_graph *graph, 
   if (planned->profile == NULL || planned->serial != graph->serial || planned->departed) return NULL;
   if (planned->next < planned->profile->allocs.count) {
     const rondo_planned_alloc *at = &planned->profile->allocs.items[planned->next];
-    char *address = space->base + at->offset;
-    const bool fits = at->offset <= space->reserved && bytes <= space->reserved - at->offset;
+    char *address = space->first.base + at->offset;
+    const size_t room = rondo_address_range_bytes(&space->first);
+    const bool fits = at->offset <= room && bytes <= room - at->offset;
     if (at->bytes == bytes && fits && is_free_range(point, address, bytes)) return address;
   }
   planned->departed = true;
@@ -183,31 +119,30 @@ static void uncount_planned(rondo_address_space *space) {
 
 /* On a guarded device: pages that no allocation of the space has had, behind a page that nothing has; as far back on
  * them as the alignment allows. The space goes on behind its last guard page by one more. */
-rondo_status rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes, char **out) {
+char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes) {
+  const rondo_address_range *last = rondo_address_range_last(space);
   const size_t page = space->memory->page_bytes, whole = (bytes + page - 1) / page * page;
-  const size_t left = space->reserved - space->fresh;
-  char asked[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
-  *out = NULL;
-  if (left < whole || left - whole < 2 * page)
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                      "an alloc node of %s does not fit the graph's address space, of which %s are in use: %s gives no "
-                      "address out twice. Make the graph anew, or use a device that does not check",
-                      rondo_size_text(asked, bytes), rondo_size_text(used, space->fresh), space->memory->device->name);
+  if (space->fresh < last->offset) space->fresh = last->offset;
+  const size_t left = last->offset + last->bytes - space->fresh;
+  if (left < whole || left - whole < 2 * page) return NULL;
   space->fresh += page + whole;
-  *out = space->base + space->fresh - bytes;
-  return RONDO_OK;
+  return rondo_address_space_at(space, space->fresh - bytes);
 }
 
-/* On a device that gives no address out twice nothing is asked of the order. */
+/* *out is NULL when there is no room. On a device that gives no address out twice nothing is asked of the order. */
 static rondo_status choose_address(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                    size_t count, size_t rounded, char **out, bool *out_planned) {
   rondo_standpoint *point;
   *out_planned = false;
-  if (space->memory->device->ops->guard != NULL) return rondo_address_space_take_fresh(space, rounded, out);
+  if (space->memory->device->ops->guard != NULL) {
+    *out = rondo_address_space_take_fresh(space, rounded);
+    return RONDO_OK;
+  }
   RONDO_TRY(rondo_standpoints_find(space, graph, slots, count, &point));
   *out = take_planned(space, graph, point, rounded);
   *out_planned = *out != NULL;
-  return *out_planned ? RONDO_OK : place_online(space, point, rounded, out);
+  if (!*out_planned) *out = place_online(space, point, rounded);
+  return RONDO_OK;
 }
 
 /* Its addresses are had without the lock. */
@@ -215,6 +150,7 @@ static bool is_guarded_recording(const rondo_address_space *space) {
   return space->arena != NULL && space->memory->device->ops->guard != NULL;
 }
 
+/* The node's address is NULL when there is no room. */
 static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                  size_t count, size_t rounded, rondo_alloc_node *node) {
   char *address = node->address;
@@ -223,6 +159,7 @@ static rondo_status place_locked(rondo_address_space *space, const rondo_graph *
   rondo_graph_view_refresh(space, graph);
   if (!is_guarded_recording(space)) RONDO_TRY(choose_address(space, graph, slots, count, rounded, &address, &planned));
   node->address = address;
+  if (address == NULL) return RONDO_OK;
   RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
   record->alloc_nodes++;
   if (planned) count_planned(space);
@@ -238,22 +175,29 @@ static void take_back_departure(rondo_address_space *space, const rondo_graph *g
   atomic_fetch_sub_explicit(&space->memory->departures, 1, memory_order_relaxed);
 }
 
-static rondo_status place_behind(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
-                                 uint32_t *slots, size_t rounded, rondo_alloc_node *node) {
+/* The node's address is NULL when there is no room behind `out_last`, the last range. */
+static rondo_status place_behind(const rondo_graph *graph, const uint32_t *slots, size_t count, size_t rounded,
+                                 rondo_alloc_node *node, const rondo_address_range **out_last) {
   rondo_address_space *space = rondo_address_space_of(graph);
-  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slots[i]));
   pthread_mutex_lock(&space->memory->lock);
+  *out_last = rondo_address_range_last(space);
   const rondo_status status = place_locked(space, graph, slots, count, rounded, node);
   if (status != RONDO_OK) take_back_departure(space, graph);
   pthread_mutex_unlock(&space->memory->lock);
   return status;
 }
 
-/* In whole pages. */
-size_t rondo_graph_addresses_wanted(const rondo_device_memory *memory) {
-  if (memory->limit_bytes >= RONDO_ADDRESS_SPACE_MOST / 2) return (size_t)RONDO_ADDRESS_SPACE_MOST;
-  const uint64_t twice = memory->limit_bytes * 2 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
-  return (size_t)(twice > RONDO_ADDRESS_SPACE_LEAST ? twice : RONDO_ADDRESS_SPACE_LEAST);
+static rondo_status place_growing(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                  uint32_t *slots, size_t rounded, rondo_alloc_node *node) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  const rondo_address_range *last = NULL;
+  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slots[i]));
+  RONDO_TRY(place_behind(graph, slots, count, rounded, node, &last));
+  while (node->address == NULL) {
+    RONDO_TRY(rondo_address_space_grow(space, last, rounded));
+    RONDO_TRY(place_behind(graph, slots, count, rounded, node, &last));
+  }
+  return RONDO_OK;
 }
 
 rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
@@ -263,9 +207,7 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
   if (!rondo_pool_round(node->bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "an alloc node of %zu bytes does not fit the address space", node->bytes);
-  const rondo_profile *planned = space->planned.profile;
-  const size_t known = planned != NULL && planned->plan.peak > whole ? (size_t)planned->plan.peak : whole;
-  RONDO_TRY(reserve_range(space, whole, wanted_by(space->memory, known)));
+  RONDO_TRY(rondo_address_space_begin(space, whole));
   if (is_guarded_recording(space)) {
     char *address;
     RONDO_TRY(rondo_arena_take_guarded(space, rounded, &address));
@@ -273,7 +215,7 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
   }
   void *slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &slots));
-  const rondo_status status = place_behind(graph, dependencies, count, slots, rounded, node);
+  const rondo_status status = place_growing(graph, dependencies, count, slots, rounded, node);
   rondo_release(&graph->allocator, slots, count, sizeof(uint32_t));
   return status;
 }

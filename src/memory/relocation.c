@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "graph/verify_order.h"
+#include "memory/address_ranges.h"
 #include "memory/block_pool.h"
 #include "memory/node_addresses.h"
 #include "memory/stretches.h"
@@ -385,7 +386,7 @@ static rondo_status give_planned(rondo_relocation *relocation, const size_t *off
   RONDO_TRY(rondo_address_space_reserve(relocation->space, relocation->plan.peak));
   for (size_t i = 0; i < relocation->moved.count; i++) {
     rondo_moved *at = &relocation->moved.items[i];
-    if (at->freed_index != RONDO_NEVER_FREED) at->to = relocation->space->base + offsets[next++];
+    if (at->freed_index != RONDO_NEVER_FREED) at->to = relocation->space->first.base + offsets[next++];
   }
   return RONDO_OK;
 }
@@ -403,7 +404,8 @@ static rondo_status give_fresh(rondo_relocation *relocation) {
   for (size_t i = 0; i < relocation->moved.count; i++) {
     rondo_moved *at = &relocation->moved.items[i];
     if (at->freed_index == RONDO_NEVER_FREED) continue;
-    RONDO_TRY(rondo_address_space_take_fresh(relocation->space, rounded_bytes(at), &at->to));
+    at->to = rondo_address_space_take_fresh(relocation->space, rounded_bytes(at));
+    assert(at->to != NULL); /* as much was reserved */
   }
   return RONDO_OK;
 }
@@ -523,7 +525,7 @@ void rondo_relocation_destroy(rondo_relocation *relocation) {
 
 bool rondo_relocation_owns(const rondo_relocation *relocation, const void *address) {
   const rondo_address_space *space = relocation->space;
-  return space != NULL && (const char *)address >= space->base && (const char *)address < space->base + space->reserved;
+  return space != NULL && rondo_address_range_has(&space->first, address);
 }
 
 /* One node --------------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  */
 #include "tree/separate.h"
 
+#include "memory/address_ranges.h"
 #include "tree/own.h"
 
 /* Of what its work is known to need, were nothing shared, so many times are reserved, and no less than that. */

@@ -277,7 +277,9 @@ static void test_gm2_a_hundred_thousand_graphs(void **state) {
   enum { GRAPHS = 100000, FEW = 10000 };
   static rondo_graph *graphs[GRAPHS];
   const size_t count = test_effort(test_device_is("cpu") && !test_is_guarded(t) ? GRAPHS : FEW);
+  rondo_device_info info = {.struct_size = sizeof info};
   char *before = NULL;
+  assert_ok(rondo_device_get_info(t->device, &info));
   for (size_t i = 0; i < count; i++) {
     assert_ok(rondo_graph_create(t->device, NULL, &graphs[i]));
     char *address = add_pair(graphs[i]);
@@ -287,6 +289,10 @@ static void test_gm2_a_hundred_thousand_graphs(void **state) {
   for (size_t i = 0; i < count; i += count / 4) { /* those made late have room for more than their first allocation */
     for (size_t k = 0; k < 8; k++) (void)add_pair(graphs[i]);
     test_run_once(t, graphs[i]);
+    rondo_node node = {0};
+    void *address = NULL;
+    assert_ok(rondo_graph_add_alloc(graphs[i], NULL, 0, info.memory_bytes / 4, "large", &address, &node));
+    assert_ok(rondo_graph_add_free(graphs[i], &node, 1, address, &node));
   }
   for (size_t i = 0; i < count; i++) test_graph_destroy(graphs[i]);
 }

@@ -26,7 +26,8 @@ typedef struct fake_device {
   rondo_device base;
   size_t calls, fail_at;
   bool fail_rest, stalled, fail_unmaps;
-  bool no_graph_memory; /* and no pools */
+  bool no_graph_memory;  /* and no pools */
+  size_t most_addresses; /* of one reservation; 0: any number */
   /* live now */
   int queues, events, executables, physicals, reservations, mappings, host_blocks;
   size_t physical_bytes, mapped_bytes;
@@ -284,6 +285,9 @@ static inline rondo_status fake_executable_create(rondo_device *device, const ro
 static inline rondo_status fake_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address) {
   (void)alignment;
   RONDO_TRY(fake_call(device, "reserve"));
+  const size_t most = fake_of(device)->most_addresses;
+  if (most != 0 && bytes > most)
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "%zu bytes are too many", bytes);
   void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "no addresses for %zu bytes", bytes);
   fake_of(device)->reservations++;

@@ -120,7 +120,7 @@ static void test_clones_add_beside_each_other(void **state) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* A space ends with a reason; the graph goes on. */
+/* A space that is full gets more addresses; when there are none it ends with a reason, and the graph goes on. */
 static void test_the_space_ends(void **state) {
   (void)state;
   rondo_device *device = fake_open(NULL);
@@ -128,10 +128,14 @@ static void test_the_space_ends(void **state) {
   char *address;
   void *none = &address;
   rondo_node node = add_alloc(graph, NULL, 0, 4 * KIB, &address);
-  const size_t reserved = rondo_address_space_of(graph)->reserved;
+  const size_t reserved = rondo_address_space_of(graph)->first.bytes;
+  fake_of(device)->fail_at = fake_of(device)->calls + 1;
+  fake_of(device)->fail_rest = true;
   assert_error(rondo_graph_add_alloc(graph, &node, 1, reserved, "large", &none, &node), RONDO_OUT_OF_MEMORY,
                RONDO_REASON_ADDRESS_SPACE);
+  assert_message("addresses for graph memory of at least");
   assert_null(none);
+  fake_of(device)->fail_at = 0;
   size_t count = 0;
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
   assert_int_equal(count, 1);
@@ -211,7 +215,7 @@ static int compare_begins(const void *a, const void *b) {
 
 /* Where node `at` must be: the smallest gap, of several the lowest, between what is not freed before it. */
 static const char *find_best_fit(random_graph *self, int at) {
-  char **busy[NODES], *cursor = rondo_address_space_of(self->graph)->base, *best = NULL;
+  char **busy[NODES], *cursor = rondo_address_space_of(self->graph)->first.base, *best = NULL;
   size_t count = 0, best_gap = SIZE_MAX;
   for (int i = 0; i < at; i++) {
     const bool freed = self->freed_by[i] >= 0 && self->before[at][self->freed_by[i]];

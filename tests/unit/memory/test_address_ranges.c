@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs whose addresses do not suffice and which get further ranges (GM-2): what is placed where, what a launch maps,
+ * with memory that stays and memory that is given back.
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "fault/fake_driver.h"
+#include "memory/address_ranges.h"
+#include "support/rondo_test.h"
+
+#define MIB ((size_t)1 << 20)
+
+enum { FIRST = 64 }; /* MiB of the first range */
+
+/* A graph with few addresses. */
+static rondo_graph *make_graph(rondo_device *device) {
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_graph_create(device, NULL, &graph));
+  assert_ok(rondo_address_space_reserve(rondo_address_space_of(graph), 1));
+  assert_int_equal(rondo_address_space_of(graph)->first.bytes, FIRST * MIB);
+  return graph;
+}
+
+static char *add_alloc(rondo_graph *graph, rondo_node *last, size_t mib) {
+  void *address = NULL;
+  assert_ok(rondo_graph_add_alloc(graph, last, last->id != 0, mib * MIB, NULL, &address, last));
+  return address;
+}
+
+static void add_free(rondo_graph *graph, rondo_node *last, void *address) {
+  assert_ok(rondo_graph_add_free(graph, last, 1, address, last));
+}
+
+static size_t count_ranges(const rondo_graph *graph) {
+  size_t count = 0;
+  const rondo_address_range *range = &rondo_address_space_of(graph)->first;
+  for (; range != NULL; range = rondo_address_range_next(range)) count++;
+  return count;
+}
+
+static size_t offset_of(const rondo_graph *graph, const char *address) {
+  const rondo_address_space *space = rondo_address_space_of(graph);
+  const size_t offset = rondo_address_space_offset(space, address);
+  assert_ptr_equal(rondo_address_space_at(space, offset), address);
+  return offset;
+}
+
+static void touch(char *address, size_t mib) { address[0] = address[mib * MIB - 1] = 1; }
+
+static rondo_memory_statistics figures(rondo_device *device) {
+  rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_memory_get_statistics(device, &statistics));
+  return statistics;
+}
+
+static rondo_exec *launch(rondo_graph *graph, rondo_stream *stream) {
+  rondo_exec *exec = NULL;
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  assert_ok(rondo_exec_launch(exec, stream));
+  return exec;
+}
+
+/* What is left of a full range takes no memory, and gaps of all ranges are used. */
+static void test_gm2_a_graph_gets_further_addresses(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_stream *stream = NULL;
+  rondo_graph *graph = make_graph(device);
+  rondo_node last = {0};
+  char *small, *large, *reused;
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  char *kept = add_alloc(graph, &last, 30);
+  small = add_alloc(graph, &last, 20);
+  large = add_alloc(graph, &last, 40);
+  assert_int_equal(count_ranges(graph), 2);
+  assert_int_equal(offset_of(graph, small), 30 * MIB);
+  assert_int_equal(offset_of(graph, large), 50 * MIB);
+  add_free(graph, &last, small);
+  reused = add_alloc(graph, &last, 20);
+  assert_ptr_equal(reused, small);
+  add_free(graph, &last, kept);
+  add_free(graph, &last, large);
+  add_free(graph, &last, reused);
+  fake_of(device)->most_addresses = 600 * MIB; /* the second range has more */
+  char *many[12];
+  for (int i = 0; i < 12; i++) many[i] = add_alloc(graph, &last, 100);
+  for (int i = 0; i < 12; i++) add_free(graph, &last, many[i]);
+  assert_int_equal(count_ranges(graph), 2);
+  rondo_exec *exec = launch(graph, stream);
+  assert_int_equal(figures(device).graph_used, 1250 * MIB); /* 50 in the first range, behind which nothing fits */
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_stream_destroy(stream));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* Where a process has few addresses left, ranges are as large as they can be. */
+static void test_gm2_many_ranges(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_stream *stream = NULL;
+  rondo_graph *graph = make_graph(device);
+  rondo_node last = {0};
+  fake_of(device)->most_addresses = 300 * MIB;
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  char *many[12];
+  for (int i = 0; i < 12; i++) many[i] = add_alloc(graph, &last, 60);
+  for (int i = 0; i < 12; i++) add_free(graph, &last, many[i]);
+  assert_in_range(count_ranges(graph), 3, 6);
+  rondo_exec *exec = launch(graph, stream);
+  assert_int_equal(figures(device).graph_used, 720 * MIB);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_stream_destroy(stream));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* Memory that the graph leaves allocated, on both sides of a border, is freed on its own. */
+static void test_gm4_memory_that_stays_in_two_ranges(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_stream *stream = NULL;
+  rondo_graph *graph = make_graph(device);
+  rondo_node last = {0};
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  char *before = add_alloc(graph, &last, 50), *behind = add_alloc(graph, &last, 20);
+  assert_int_equal(count_ranges(graph), 2);
+  assert_int_equal(offset_of(graph, behind), offset_of(graph, before) + 50 * MIB);
+  rondo_exec *exec = launch(graph, stream);
+  touch(before, 50);
+  touch(behind, 20);
+  assert_int_equal(figures(device).graph_used, 70 * MIB);
+  assert_ok(rondo_free(device, before));
+  assert_ok(rondo_graph_memory_trim(device));
+  touch(behind, 20);
+  assert_ok(rondo_free(device, behind));
+  assert_ok(rondo_exec_launch(exec, stream));
+  touch(before, 50);
+  assert_ok(rondo_free_async(stream, before));
+  assert_ok(rondo_free_async(stream, behind));
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_stream_destroy(stream));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* A clone uses the ranges that its original got, and the other way round. */
+static void test_gm2_clones_share_further_addresses(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_stream *stream = NULL;
+  rondo_graph *graph = make_graph(device), *clone = NULL;
+  rondo_node last = {0}, copy = {0};
+  char *addresses[3];
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  addresses[0] = add_alloc(graph, &last, 50);
+  assert_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_find_in_clone(clone, last, &copy));
+  addresses[1] = add_alloc(graph, &last, 50);
+  addresses[2] = add_alloc(clone, &copy, 60);
+  assert_int_equal(count_ranges(graph), 2);
+  assert_true(addresses[2] >= addresses[1] + 50 * MIB);
+  for (int i = 0; i < 2; i++) {
+    add_free(graph, &last, addresses[i]);
+    add_free(clone, &copy, addresses[2 * i]);
+  }
+  rondo_exec *execs[] = {launch(graph, stream), launch(clone, stream)};
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_exec_launch(execs[0], stream));
+  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
+  assert_ok(rondo_graph_destroy(clone));
+  assert_ok(rondo_stream_destroy(stream));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* Each call that can fail while a space grows. */
+static void test_gm2_growth_that_fails_leaves_the_graph(void **state) {
+  (void)state;
+  for (size_t fail_at = 1, failures = 1; failures > 0; fail_at++) {
+    rondo_device *device = fake_open(NULL);
+    rondo_graph *graph = make_graph(device);
+    rondo_node last = {0}, next = {0};
+    void *address = NULL;
+    (void)add_alloc(graph, &last, 50);
+    fake_of(device)->fail_at = fake_of(device)->calls + fail_at;
+    fake_of(device)->fail_rest = true;
+    const rondo_status status = rondo_graph_add_alloc(graph, &last, 1, 50 * MIB, NULL, &address, &next);
+    failures = status != RONDO_OK;
+    fake_of(device)->fail_at = 0;
+    if (failures > 0) {
+      assert_null(address);
+      assert_int_equal(count_ranges(graph), 1);
+      (void)add_alloc(graph, &last, 50);
+    }
+    assert_int_equal(count_ranges(graph), 2);
+    assert_ok(rondo_graph_destroy(graph));
+    assert_int_equal(fake_close(device), 0);
+  }
+}
+
+/* The devices that are there: data in all ranges. */
+static void test_gm2_data_in_several_ranges(void **state) {
+  (void)state;
+  static const char *const names[] = {"cpu", "cpu:check"};
+  for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+    rondo_device *device = NULL;
+    rondo_stream *stream = NULL;
+    assert_ok(rondo_device_open(names[k], NULL, &device));
+    assert_ok(rondo_stream_create(device, NULL, &stream));
+    rondo_graph *graph = make_graph(device);
+    rondo_node last = {0};
+    enum { BLOCKS = 6 };
+    char *blocks[BLOCKS], byte = 0;
+    for (int i = 0; i < BLOCKS; i++) {
+      blocks[i] = add_alloc(graph, &last, 40);
+      const rondo_fill fill = {
+          .dst = blocks[i], .width = 40 * MIB, .height = 1, .value = (uint32_t)i + 1, .element_bytes = 1};
+      assert_ok(rondo_graph_add_fill(graph, &last, 1, &fill, &last));
+    }
+    assert_true(count_ranges(graph) > 1);
+    rondo_exec *exec = launch(graph, stream);
+    for (int i = 0; i < BLOCKS; i++) {
+      assert_ok(rondo_copy_async(stream, &byte, blocks[i] + 40 * MIB - 1, 1));
+      assert_ok(rondo_stream_synchronize(stream));
+      assert_int_equal(byte, i + 1);
+      assert_ok(rondo_free_async(stream, blocks[i]));
+    }
+    rondo_exec_destroy(exec);
+    assert_ok(rondo_graph_destroy(graph));
+    assert_ok(rondo_stream_destroy(stream));
+    assert_ok(rondo_device_close(device));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gm2_a_graph_gets_further_addresses),
+      cmocka_unit_test(test_gm2_many_ranges),
+      cmocka_unit_test(test_gm4_memory_that_stays_in_two_ranges),
+      cmocka_unit_test(test_gm2_clones_share_further_addresses),
+      cmocka_unit_test(test_gm2_growth_that_fails_leaves_the_graph),
+      cmocka_unit_test(test_gm2_data_in_several_ranges),
+  };
+  return cmocka_run_group_tests_name("memory/address_ranges", tests, NULL, NULL);
+}
