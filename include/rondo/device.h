@@ -35,9 +35,21 @@
  * the driver's code and, of each stream, the graph that was launched last since the stream or the device was waited
  * for, other devices go on; a synchronous device runs graphs node by node and then names the node.
  *
- * A device is thread-safe. It must outlive what was made from it. A child that the process forks has none of its
- * threads, nor the devices' memory: it uses nothing that was made before, not to destroy it either. It may call exec;
- * or open CPU devices of its own, if no other thread was inside a call of Rondo when it was forked.
+ * A device is thread-safe. It must outlive what was made from it.
+ *
+ * Fork. A device belongs to the process that opened it. A child that this process forks has neither the device's
+ * threads nor its memory: reading or writing that memory may raise SIGSEGV there.
+ * - What was made from the device before the fork is of no use in the child. Calls that enqueue, wait, capture,
+ * allocate or instantiate fail with INVALID_STATE/OTHER_PROCESS, and change nothing.
+ * - Destroying, closing and freeing such objects does nothing in the child, and returns OK where a status is returned.
+ *   The child keeps its copy of their host memory until it ends or calls exec.
+ * - The child may call exec, and may open CPU devices of its own, before or after. For a GPU, fork before the first
+ * CUDA device is opened: the CUDA driver does not work in a child of a process that has used it.
+ * - If another thread was inside a call of Rondo at the time of the fork, the child may only call exec or end: a lock
+ *   which that thread held stays locked.
+ * In the parent a fork changes nothing. This holds for fork(), not for system calls that pass by the handlers of
+ * pthread_atfork. Plans, programs that are not compiled, weights and profiles belong to no device, and can be used in
+ * the child.
  */
 #ifndef RONDO_DEVICE_H
 #define RONDO_DEVICE_H

@@ -3,7 +3,8 @@
  *
  * A launch runs after the earlier work of its stream and after earlier launches of the same exec on any stream (L1).
  * Updates touch later launches only, never those already queued (U1). An exec is thread-compatible; different execs may
- * be launched from different threads at once (GX-10).
+ * be launched from different threads at once (GX-10). In a forked child, launches of the parent's execs are refused
+ * (<rondo/device.h>, Fork).
  */
 #ifndef RONDO_EXEC_H
 #define RONDO_EXEC_H

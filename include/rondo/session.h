@@ -20,7 +20,8 @@
  * constant.
  *
  * A session is thread-safe. It has a thread for each stream; a call of rondo_session_run that finds a stream free does
- * its work itself.
+ * its work itself. A forked child has none of these threads: sessions of its parent refuse all calls there
+ * (<rondo/device.h>, Fork).
  */
 #ifndef RONDO_SESSION_H
 #define RONDO_SESSION_H

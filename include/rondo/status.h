@@ -135,7 +135,8 @@ typedef enum rondo_reason {
   /* sessions */
   RONDO_REASON_STALE_TICKET, /* of a request that was waited for */
   /* devices */
-  RONDO_REASON_NOT_SUPPORTED /* the device, its driver or the system does not have it */
+  RONDO_REASON_NOT_SUPPORTED, /* the device, its driver or the system does not have it */
+  RONDO_REASON_OTHER_PROCESS  /* a device that a parent process opened before it forked this one */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

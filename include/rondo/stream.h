@@ -5,7 +5,8 @@
  * While a stream captures (<rondo/capture.h>) the same calls record nodes instead of queueing work. While this thread
  * is in the body of a function that is being recorded (<rondo/tree.h>), all calls that queue fail with
  * CAPTURE_REFUSED/STRAY_WORK on streams that capture nothing. A stream is thread-compatible: calls on one stream from
- * several threads need a lock of the caller's.
+ * several threads need a lock of the caller's. In a forked child, streams and events of the parent refuse all work
+ * (<rondo/device.h>, Fork).
  */
 #ifndef RONDO_STREAM_H
 #define RONDO_STREAM_H

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/logging.h"
@@ -87,6 +88,50 @@ static void count_closed(void) {
   log_trace_failure(status);
 }
 
+/* Processes ------------------------------------------------------------------------------------------------------- */
+
+/* The devices that this process and its parents opened. A fork finds the list whole. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static rondo_device *open_list;
+
+static void before_fork(void) { pthread_mutex_lock(&list_lock); }
+static void after_fork(void) { pthread_mutex_unlock(&list_lock); }
+static void after_fork_in_child(void) {
+  for (rondo_device *device = open_list; device != NULL; device = device->next_open) rondo_device_inherit(device);
+  pthread_mutex_unlock(&list_lock);
+}
+
+/* The C library forgets the handlers when it unloads this library. */
+static int handlers_error;
+static void set_handlers(void) { handlers_error = pthread_atfork(before_fork, after_fork, after_fork_in_child); }
+
+static rondo_status watch_forks(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  const int failed = pthread_once(&once, set_handlers);
+  if (failed == 0 && handlers_error == 0) return RONDO_OK;
+  return rondo_fail_errno(RONDO_OUT_OF_MEMORY, failed != 0 ? failed : handlers_error,
+                          "rondo_device_open: watching for forks of the process failed");
+}
+
+static void enter_list(rondo_device *device) {
+  device->process = (int)getpid();
+  pthread_mutex_lock(&list_lock);
+  device->next_open = open_list;
+  if (open_list != NULL) open_list->previous_open = device;
+  open_list = device;
+  pthread_mutex_unlock(&list_lock);
+}
+
+static void leave_list(rondo_device *device) {
+  pthread_mutex_lock(&list_lock);
+  if (device->previous_open != NULL)
+    device->previous_open->next_open = device->next_open;
+  else
+    open_list = device->next_open;
+  if (device->next_open != NULL) device->next_open->previous_open = device->previous_open;
+  pthread_mutex_unlock(&list_lock);
+}
+
 rondo_status rondo_device_open(const char *name, const rondo_device_options *options, rondo_device **out_device) {
   rondo_device_options known;
   rondo_allocator allocator;
@@ -95,6 +140,7 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
   RONDO_TRY(rondo_require("rondo_device_open", "name", name));
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_open"));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_device_options", options, &known));
+  RONDO_TRY(watch_forks());
   RONDO_TRY(make_counter(known.allocator, &allocator));
   count_opened();
   rondo_device *device;
@@ -105,6 +151,7 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
     return status;
   }
   device->synchronous = known.synchronous || rondo_option_flag(RONDO_OPTION_SYNC);
+  enter_list(device);
   *out_device = device;
   return RONDO_OK;
 }
@@ -155,9 +202,10 @@ static void release_slot(rondo_device_slot *slot) {
 }
 
 rondo_status rondo_device_close(rondo_device *device) {
-  if (device == NULL) return RONDO_OK;
+  if (device == NULL || device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_close"));
   RONDO_TRY(refuse_while_in_use(device));
+  leave_list(device);
   release_slot(&device->costs);
   release_slot(&device->random);
   release_slot(&device->exec);
@@ -229,6 +277,7 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
   RONDO_TRY(rondo_require(call, "device", device));
   RONDO_TRY(rondo_require(call, "options", options));
   RONDO_TRY(rondo_refuse_in_callback(call));
+  RONDO_TRY(rondo_device_require_own(call, device));
   rondo_kernel *kernel;
   RONDO_TRY(rondo_kernel_make(device, &device->allocator, options, &kernel));
   const rondo_status status =
@@ -244,7 +293,7 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
 }
 
 void rondo_kernel_destroy(rondo_kernel *kernel) {
-  if (kernel == NULL) return;
+  if (kernel == NULL || kernel->device->is_inherited) return;
   rondo_device *device = kernel->device;
   rondo_kernel_release(kernel);
   atomic_fetch_sub(&device->kernels, 1);

@@ -19,12 +19,25 @@ typedef struct rondo_device_slot {
   void (*release)(void *state);
 } rondo_device_slot;
 
+/* A device's own copies of its driver's tables, which its objects have for theirs. In a child that the process forks,
+ * they are filled anew (inherited.c): so no call has to ask which process it is in. */
+typedef struct rondo_device_tables {
+  rondo_device_ops device;
+  rondo_queue_ops queue;
+  rondo_event_ops event;
+  rondo_executable_ops executable;
+} rondo_device_tables;
+
 struct rondo_device {
-  const rondo_device_ops *ops;
-  rondo_allocator allocator; /* resolved; counts its calls for the statistics */
-  char name[32];             /* "cpu:0" */
-  uint32_t index;            /* N of the name: among the devices of its driver */
+  const rondo_device_ops *ops; /* &tables.device */
+  rondo_allocator allocator;   /* resolved; counts its calls for the statistics */
+  char name[32];               /* "cpu:0" */
+  uint32_t index;              /* N of the name: among the devices of its driver */
   bool synchronous;
+  bool is_inherited;          /* a parent process opened it: of no use in this one */
+  int process;                /* that opened it */
+  rondo_device_tables tables; /* constant but for a fork; no word beside those of queues is ever written */
+  rondo_device *previous_open, *next_open;
   atomic_uint reservations; /* ranges of addresses that it has; memory/peers.c */
   /* Live, counted by the layers that make them; of kernels those that their users hold. */
   atomic_uint sessions, programs, trees; /* which have some of the others */
@@ -52,6 +65,15 @@ typedef struct rondo_first_failure {
 void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure);
 /* Raises it in the calling thread; OK when there is none. */
 RONDO_MUST_USE rondo_status rondo_first_failure_take(rondo_first_failure *first);
+
+/* Fills the tables of a device for a child of its process: what works or waits is refused, what frees does nothing. */
+void rondo_device_inherit(rondo_device *device);
+
+/* INVALID_STATE/OTHER_PROCESS for `call` when the device is inherited. */
+RONDO_MUST_USE rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device *device);
+RONDO_MUST_USE static inline rondo_status rondo_device_require_own(const char *call, const rondo_device *device) {
+  return __builtin_expect(device->is_inherited, 0) ? rondo_device_refuse_inherited(call, device) : RONDO_OK;
+}
 
 /* What is to be known of the calling thread when it launches. In a library that is loaded while a program runs, each
  * look costs a call, so nobody looks while no thread is watched. */

@@ -78,7 +78,7 @@ rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options 
 }
 
 rondo_status rondo_graph_destroy(rondo_graph *graph) {
-  if (graph == NULL) return RONDO_OK;
+  if (graph == NULL || (graph->device != NULL && graph->device->is_inherited)) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_graph_destroy"));
   char label[RONDO_LABEL_BYTES];
   if (graph->is_child)

@@ -62,6 +62,7 @@ static uint64_t next_id(void) {
 
 static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_capture_mode mode) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_device_require_own(call, stream->device));
   if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "%s: %d is no capture mode: use a RONDO_CAPTURE_ name", call, (int)mode);
@@ -385,6 +386,7 @@ rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
   const char *const call = "rondo_capture_end";
   if (out_graph != NULL) *out_graph = NULL;
   RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_device_require_own(call, stream->device));
   rondo_capture *capture = rondo_stream_find_capture(stream);
   RONDO_TRY(check_end(call, stream, capture, out_graph));
   const rondo_status status = rondo_capture_end_driver(capture, finish_order(call, stream, capture));
@@ -421,6 +423,7 @@ static rondo_status look(rondo_stream *stream, const rondo_capture *capture) {
 
 rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_info *out_info) {
   RONDO_TRY(rondo_front("rondo_capture_get_info", "the stream", stream));
+  RONDO_TRY(rondo_device_require_own("rondo_capture_get_info", stream->device));
   if (out_info == NULL) return rondo_refuse_null("rondo_capture_get_info", "out_info");
   rondo_capture_info info = {.struct_size = sizeof info};
   rondo_stream *own = (rondo_stream *)(uintptr_t)stream;

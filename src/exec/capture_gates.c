@@ -58,9 +58,11 @@ void rondo_capture_list_remove(rondo_capture *capture) {
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
 }
 
-/* When it is not, its cause can be read: that was written before the state and does not change after it. */
+/* When it is not, its cause can be read: that was written before the state and does not change after it. A capture of a
+ * parent process forbids nothing. */
 static bool is_active(const rondo_capture *capture) {
-  return atomic_load_explicit(&capture->state, memory_order_acquire) == RONDO_CAPTURE_ACTIVE;
+  return atomic_load_explicit(&capture->state, memory_order_acquire) == RONDO_CAPTURE_ACTIVE &&
+         !capture->device->is_inherited;
 }
 
 /* Under the lock. */
@@ -119,6 +121,7 @@ void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) {
 
 rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call) {
   if (is_active(capture)) return RONDO_OK;
+  RONDO_TRY(rondo_device_require_own(call, capture->device));
   return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
                     "%s: the capture on %s was made invalid by %s: end it and begin anew", call, capture->origin_name,
                     capture->cause);

@@ -170,7 +170,7 @@ void rondo_event_let_go(rondo_event *event) {
 }
 
 void rondo_event_destroy(rondo_event *event) {
-  if (event == NULL) return;
+  if (event == NULL || event->device->is_inherited) return;
   atomic_fetch_sub_explicit(&event->device->events, 1, memory_order_relaxed);
   rondo_event_leave_capture(event);
   rondo_event_let_go(event);

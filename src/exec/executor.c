@@ -245,6 +245,7 @@ static rondo_status run_nodes(rondo_executor_plan *plan) {
 rondo_status rondo_executor_run(rondo_executor_plan *plan, rondo_stream *stream, void *user, bool *out_has_run) {
   rondo_executor *executor = plan->executor;
   *out_has_run = false;
+  RONDO_TRY(rondo_device_require_own("rondo_compiled_run", executor->device)); /* it has threads of its own */
   if (rondo_stream_find_capture(stream) != NULL) return RONDO_OK;
   if (!try_claim(executor)) {
     count_up(&executor->busy_runs);
@@ -269,7 +270,7 @@ static rondo_status drain_all(const rondo_executor *executor) {
 }
 
 rondo_status rondo_executor_settle(rondo_executor_plan *plan) {
-  if (plan == NULL || !plan->is_unsettled) return RONDO_OK;
+  if (plan == NULL || !plan->is_unsettled || plan->executor->device->is_inherited) return RONDO_OK;
   claim(plan->executor);
   const rondo_status status = drain_all(plan->executor);
   give_up(plan->executor);
@@ -456,7 +457,7 @@ rondo_status rondo_executor_create(rondo_device *device, const rondo_executor_op
 }
 
 rondo_status rondo_executor_destroy(rondo_executor *executor) {
-  if (executor == NULL) return RONDO_OK;
+  if (executor == NULL || executor->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_front("rondo_executor_destroy", "the executor", executor));
   const uint32_t plans = atomic_load_explicit(&executor->plans, memory_order_acquire);
   if (plans == 0) return free_executor(executor);

@@ -125,7 +125,7 @@ rondo_status rondo_generator_create(rondo_device *device, const rondo_generator_
 }
 
 void rondo_generator_destroy(rondo_generator *generator) {
-  if (generator == NULL) return;
+  if (generator == NULL || generator->device->is_inherited) return;
   rondo_device *device = generator->device;
   rondo_generator_release(generator);
   atomic_fetch_sub_explicit(&device->generators, 1, memory_order_relaxed);

@@ -207,6 +207,7 @@ rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_optio
   RONDO_TRY(rondo_front("rondo_instantiate", "out_exec", out_exec));
   *out_exec = NULL;
   if (graph == NULL) return rondo_refuse_null("rondo_instantiate", "the graph");
+  RONDO_TRY(rondo_device_require_own("rondo_instantiate", graph->device));
   rondo_instantiate_options known;
   RONDO_TRY(rondo_versioned_read("rondo_instantiate_options", options, &known, sizeof known));
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_instantiate");
@@ -223,7 +224,7 @@ rondo_status rondo_exec_own_heap(rondo_exec *exec) {
 uint64_t rondo_exec_heap_bytes(const rondo_exec *exec) { return exec->heap == NULL ? 0 : rondo_heap_bytes(exec->heap); }
 
 void rondo_exec_destroy(rondo_exec *exec) {
-  if (exec == NULL) return;
+  if (exec == NULL || exec->device->is_inherited) return;
   rondo_device *device = exec->device;
   rondo_device_memory *memory = rondo_device_memory_made(device);
   rondo_heap *heap = exec->heap;

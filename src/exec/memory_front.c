@@ -11,6 +11,7 @@
 /* The checks of a call that acts at once. */
 static rondo_status enter_at_once(const char *call, rondo_device *device, rondo_device_memory **out) {
   RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_device_require_own(call, device));
   RONDO_TRY(rondo_capture_refuse_unsafe(call));
   return rondo_device_memory_of(device, out);
 }
@@ -32,7 +33,7 @@ rondo_status rondo_malloc(rondo_device *device, size_t bytes, const char *name, 
 
 rondo_status rondo_free(rondo_device *device, void *address) {
   rondo_device_memory *memory;
-  if (address == NULL) return RONDO_OK;
+  if (address == NULL || (device != NULL && device->is_inherited)) return RONDO_OK;
   RONDO_TRY(enter_at_once("rondo_free", device, &memory));
   return rondo_memory_free(memory, "rondo_free", NULL, address);
 }
@@ -46,7 +47,7 @@ rondo_status rondo_host_malloc(rondo_device *device, size_t bytes, void **out_ad
 
 rondo_status rondo_host_free(rondo_device *device, void *address) {
   rondo_device_memory *memory;
-  if (address == NULL) return RONDO_OK;
+  if (address == NULL || (device != NULL && device->is_inherited)) return RONDO_OK;
   RONDO_TRY(enter_at_once("rondo_host_free", device, &memory));
   return rondo_memory_host_free(memory, address);
 }
@@ -76,6 +77,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
   rondo_device_memory *memory;
   RONDO_TRY(check_request(call, bytes, out_address));
   RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_device_require_own(call, stream->device));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_malloc_options", options, &known));
   RONDO_TRY(check_pool(call, stream->device, known.pool));
   if (rondo_stream_find_capture(stream) != NULL) return capture_malloc(stream, bytes, &known, out_address);
@@ -88,6 +90,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
 rondo_status rondo_free_async(rondo_stream *stream, void *address) {
   const char *const call = "rondo_free_async";
   RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_device_require_own(call, stream->device));
   if (address == NULL) return RONDO_OK;
   if (rondo_stream_find_capture(stream) != NULL) {
     rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
@@ -104,6 +107,7 @@ rondo_status rondo_free_async(rondo_stream *stream, void *address) {
  * const handle is the library's own. */
 static rondo_status memory_for_reading(const char *call, const rondo_device *device, rondo_device_memory **out) {
   RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_device_require_own(call, device));
   return rondo_device_memory_of((rondo_device *)(uintptr_t)device, out);
 }
 
@@ -142,12 +146,14 @@ rondo_status rondo_memory_trim(rondo_device *device) {
 /* The checks of a call about a device's pools. */
 static rondo_status enter_pools(const char *call, rondo_device *device, rondo_device_memory **out) {
   RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_device_require_own(call, device));
   RONDO_TRY(rondo_device_memory_of(device, out));
   return rondo_device_memory_require_pools(*out, call);
 }
 
 static rondo_status enter_pool(const char *call, const rondo_pool *pool, rondo_device_memory **out) {
   RONDO_TRY(rondo_front(call, "the pool", pool));
+  RONDO_TRY(rondo_device_require_own(call, pool->device));
   return rondo_device_memory_of(pool->device, out);
 }
 
@@ -164,7 +170,7 @@ rondo_status rondo_pool_create(rondo_device *device, const rondo_pool_options *o
 
 rondo_status rondo_pool_destroy(rondo_pool *pool) {
   rondo_device_memory *memory;
-  if (pool == NULL) return RONDO_OK;
+  if (pool == NULL || pool->device->is_inherited) return RONDO_OK;
   RONDO_TRY(enter_pool("rondo_pool_destroy", pool, &memory));
   return rondo_pools_destroy(memory, pool);
 }

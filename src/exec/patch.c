@@ -407,7 +407,10 @@ rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *i
   return rondo_patch_create(call, exec, inputs, count, NULL, &known, out_set);
 }
 
-void rondo_patch_set_destroy(rondo_patch_set *set) { rondo_patch_destroy(set); }
+void rondo_patch_set_destroy(rondo_patch_set *set) {
+  if (set != NULL && set->exec != NULL && set->exec->device->is_inherited) return;
+  rondo_patch_destroy(set);
+}
 
 rondo_status rondo_patch_set_check(const rondo_patch_set *set, uint32_t input, const void *address) {
   const char *const call = "rondo_patch_set_check";

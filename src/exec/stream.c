@@ -81,7 +81,7 @@ static void cut_tie(rondo_stream *stream) {
 }
 
 rondo_status rondo_stream_destroy(rondo_stream *stream) {
-  if (stream == NULL) return RONDO_OK;
+  if (stream == NULL || stream->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_stream_destroy"));
   if (stream->holds > 0)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,

@@ -17,6 +17,7 @@ void rondo_session_callback_leave(const rondo_session_callback *callback) { inne
 
 rondo_status rondo_session_front(const char *call, const rondo_session *session) {
   RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_device_require_own(call, session->device));
   for (const rondo_session_callback *at = innermost; at != NULL; at = at->outer)
     if (at->session == session)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,

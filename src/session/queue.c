@@ -306,6 +306,7 @@ rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
 rondo_status rondo_ticket_query(rondo_ticket ticket) {
   static const char call[] = "rondo_ticket_query";
   RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
+  RONDO_TRY(rondo_device_require_own(call, ticket.session->device));
   const rondo_slot *slot = find_slot(ticket);
   const bool was_there = is_of(slot, ticket);
   const bool is_done = was_there && atomic_load_explicit(&slot->done, memory_order_acquire) == DONE;
@@ -327,7 +328,7 @@ static void cancel(rondo_session *session, rondo_slot *slot) {
 
 void rondo_ticket_cancel(rondo_ticket ticket) {
   rondo_session *session = ticket.session;
-  if (session == NULL) return;
+  if (session == NULL || session->device->is_inherited) return;
   rondo_slot *slot = find_slot(ticket);
   pthread_mutex_lock(&session->lock);
   if (is_of(slot, ticket) && slot->state == RONDO_SLOT_QUEUED) cancel(session, slot);

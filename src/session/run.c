@@ -41,7 +41,7 @@ rondo_status rondo_model_run_create(rondo_session *session, const char *model, r
 }
 
 void rondo_model_run_destroy(rondo_model_run *run) {
-  if (run == NULL) return;
+  if (run == NULL || run->session->device->is_inherited) return;
   rondo_session *session = run->session;
   pthread_mutex_lock(&session->lock);
   run->model->runs--;

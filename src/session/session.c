@@ -396,7 +396,7 @@ static rondo_status refuse_taken(rondo_session *session) {
 }
 
 rondo_status rondo_session_destroy(rondo_session *session) {
-  if (session == NULL) return RONDO_OK;
+  if (session == NULL || session->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_session_front("rondo_session_destroy", session));
   RONDO_TRY(refuse_taken(session));
   RONDO_TRY(rondo_session_drain(session));

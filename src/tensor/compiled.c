@@ -153,7 +153,7 @@ static rondo_status settle(rondo_compiled *compiled) {
 }
 
 rondo_status rondo_compiled_destroy(rondo_compiled *compiled) {
-  if (compiled == NULL) return RONDO_OK;
+  if (compiled == NULL || compiled->device->is_inherited) return RONDO_OK;
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* freeing must not disturb a capture of somebody else's */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   keep_first(&status, settle(compiled));

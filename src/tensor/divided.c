@@ -3,6 +3,8 @@
  */
 #include "tensor/divided.h"
 
+#include "device/device.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -250,8 +252,12 @@ static void settle(rondo_divided *divided, rondo_status *kept) {
   for (size_t i = 0; i < divided->links.count; i++) free_link(divided, &divided->links.items[i], kept);
 }
 
+static bool is_inherited(const rondo_divided *divided) {
+  return divided->parts.count > 0 && divided->parts.items[0].device->is_inherited;
+}
+
 rondo_status rondo_divided_destroy(rondo_divided *divided) {
-  if (divided == NULL) return RONDO_OK;
+  if (divided == NULL || is_inherited(divided)) return RONDO_OK;
   const rondo_allocator allocator = divided->allocator;
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);

@@ -327,7 +327,7 @@ rondo_status rondo_callables_create(rondo_device *device, rondo_stream *stream, 
 
 rondo_status rondo_callables_destroy(rondo_callables *callables) {
   const char *const call = "rondo_callables_destroy";
-  if (callables == NULL) return RONDO_OK;
+  if (callables == NULL || callables->tree->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_front(call, "the callables", callables));
   RONDO_TRY(rondo_tree_enter(callables->tree, call));
   rondo_tree_leave(callables->tree);

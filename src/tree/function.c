@@ -292,7 +292,7 @@ static void destroy(rondo_function *function) {
 
 rondo_status rondo_function_destroy(rondo_function *function) {
   const char *const call = "rondo_function_destroy";
-  if (function == NULL) return RONDO_OK;
+  if (function == NULL || function->tree->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_front(call, "the function", function));
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_tree_enter(tree, call));

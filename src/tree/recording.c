@@ -62,7 +62,7 @@ static rondo_status fail_capturing(const char *call, const rondo_recording *reco
 
 rondo_status rondo_recording_destroy(rondo_recording *recording) {
   const char *const call = "rondo_recording_destroy";
-  if (recording == NULL) return RONDO_OK;
+  if (recording == NULL || recording->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback(call));
   if (is_capturing(recording)) return fail_capturing(call, recording, "end the capture, or reset the recording, first");
   rondo_recording_reset(recording);
@@ -99,7 +99,7 @@ static void drop_capture(rondo_recording *recording) {
 }
 
 void rondo_recording_reset(rondo_recording *recording) {
-  if (recording == NULL || rondo_in_callback()) return;
+  if (recording == NULL || rondo_in_callback() || recording->device->is_inherited) return;
   rondo_saved_error before;
   rondo_error_save(&before);
   const bool captures = is_capturing(recording);

@@ -158,7 +158,7 @@ static void free_functions(rondo_tree *tree) {
 
 rondo_status rondo_tree_destroy(rondo_tree *tree) {
   const char *const call = "rondo_tree_destroy";
-  if (tree == NULL) return RONDO_OK;
+  if (tree == NULL || tree->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = wait_for_work(call, tree);

@@ -118,11 +118,8 @@ typedef struct check_region check_region;
 typedef struct check_state {
   cpu_device *device;
   rondo_allocator allocator;
-  rondo_device_ops device_ops; /* the plain ones, with what is different here */
-  rondo_queue_ops queue_ops;
-  const rondo_device_ops *plain_device_ops;
-  const rondo_queue_ops *plain_queue_ops;
-  uint32_t orders; /* each launch is run in so many */
+  rondo_device_ops plain; /* what the plain device does */
+  uint32_t orders;        /* each launch is run in so many */
   uint64_t seed;
   _Atomic uint64_t orders_run, findings;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Making a CPU device a checking one, and taking it down: its tables of functions are copies of the plain device's with
- * what is different here, so that plain devices know nothing of checking.
+ * Making a CPU device a checking one, and taking it down: its tables of functions are the plain device's but for what
+ * is different here, so that plain devices know nothing of checking.
  */
 #include <stdio.h>
 
@@ -29,31 +29,24 @@ static rondo_status finish_synchronisation(check_state *check, const cpu_queue *
 
 static rondo_status queue_synchronize(rondo_queue *queue) {
   check_state *check = check_of(queue->device);
-  return finish_synchronisation(check, (cpu_queue *)queue, check->plain_queue_ops->synchronize(queue));
-}
-
-static rondo_status queue_create(rondo_device *device, const char *label, rondo_queue **out) {
-  check_state *check = check_of(device);
-  RONDO_TRY(cpu_queue_create(device, label, out));
-  (*out)->ops = &check->queue_ops;
-  return RONDO_OK;
+  return finish_synchronisation(check, (cpu_queue *)queue, cpu_queue_ops.synchronize(queue));
 }
 
 /* The device ------------------------------------------------------------------------------------------------------ */
 
 static rondo_status device_synchronize(rondo_device *device) {
   check_state *check = check_of(device);
-  return finish_synchronisation(check, NULL, check->plain_device_ops->synchronize(device));
+  return finish_synchronisation(check, NULL, check->plain.synchronize(device));
 }
 
 static void device_info(const rondo_device *device, rondo_device_info *out) {
-  check_of(device)->plain_device_ops->info(device, out);
+  check_of(device)->plain.info(device, out);
   out->guarded = true;
 }
 
 static void device_statistics(const rondo_device *device, rondo_device_statistics *out) {
   check_state *check = check_of(device);
-  check->plain_device_ops->statistics(device, out);
+  check->plain.statistics(device, out);
   out->orders = atomic_load_explicit(&check->orders_run, memory_order_relaxed);
   out->findings = atomic_load_explicit(&check->findings, memory_order_relaxed);
 }
@@ -71,36 +64,32 @@ static rondo_status device_close(rondo_device *device) {
   rondo_saved_error error;
   rondo_error_save(&error);
   check_handler_leave(check);
-  const rondo_device_ops *plain = check->plain_device_ops;
+  rondo_status (*const close)(rondo_device *) = check->plain.close;
   check_memory_deinit(check);
   const rondo_allocator allocator = check->allocator;
-  const rondo_status closed = plain->close(device);
+  const rondo_status closed = close(device);
   rondo_release(&allocator, check, 1, sizeof *check);
   return status == RONDO_OK ? closed : rondo_error_raise(&error);
 }
 
-static void fill_tables(check_state *check) {
-  check->device_ops = *check->plain_device_ops;
-  check->device_ops.close = device_close;
-  check->device_ops.info = device_info;
-  check->device_ops.statistics = device_statistics;
-  check->device_ops.queue_create = queue_create;
-  check->device_ops.synchronize = device_synchronize;
-  check->device_ops.reserve = check_reserve;
-  check->device_ops.unreserve = check_unreserve;
-  check->device_ops.map = check_map;
-  check->device_ops.unmap = check_unmap;
-  check->device_ops.host_watch_begin = check_host_watch_begin;
-  check->device_ops.host_watch_end = check_host_watch_end;
-  check->device_ops.host_allocate = check_host_allocate;
-  check->device_ops.host_release = check_host_release;
-  check->device_ops.guard = &check_guard_ops;
-  check->plain_queue_ops = &cpu_queue_ops;
-  check->queue_ops = cpu_queue_ops;
-  check->queue_ops.submit = check_submit;
-  check->queue_ops.launch = cpu_queue_launch_checked;
-  check->queue_ops.launch_patched = cpu_queue_launch_patched_checked;
-  check->queue_ops.synchronize = queue_synchronize;
+static void fill_tables(rondo_device_tables *tables) {
+  tables->device.close = device_close;
+  tables->device.info = device_info;
+  tables->device.statistics = device_statistics;
+  tables->device.synchronize = device_synchronize;
+  tables->device.reserve = check_reserve;
+  tables->device.unreserve = check_unreserve;
+  tables->device.map = check_map;
+  tables->device.unmap = check_unmap;
+  tables->device.host_watch_begin = check_host_watch_begin;
+  tables->device.host_watch_end = check_host_watch_end;
+  tables->device.host_allocate = check_host_allocate;
+  tables->device.host_release = check_host_release;
+  tables->device.guard = &check_guard_ops;
+  tables->queue.submit = check_submit;
+  tables->queue.launch = cpu_queue_launch_checked;
+  tables->queue.launch_patched = cpu_queue_launch_patched_checked;
+  tables->queue.synchronize = queue_synchronize;
 }
 
 rondo_status check_open(cpu_device *device, const rondo_device_options *options) {
@@ -112,15 +101,14 @@ rondo_status check_open(cpu_device *device, const rondo_device_options *options)
   check->orders =
       options->check_orders != 0 ? options->check_orders : (uint32_t)rondo_option_number(RONDO_OPTION_CHECK_ORDERS);
   check->seed = options->check_seed != 0 ? options->check_seed : rondo_option_number(RONDO_OPTION_CHECK_SEED);
-  check->plain_device_ops = device->base.ops;
+  check->plain = device->base.tables.device;
   check_memory_init(check);
   const rondo_status status = check_handler_enter(check);
   if (status != RONDO_OK) {
     free_state(check);
     return status;
   }
-  fill_tables(check);
+  fill_tables(&device->base.tables);
   device->check = check;
-  device->base.ops = &check->device_ops;
   return RONDO_OK;
 }

@@ -355,6 +355,8 @@ struct cpu_queue {
 };
 
 extern const rondo_queue_ops cpu_queue_ops;
+extern const rondo_event_ops cpu_event_ops;
+extern const rondo_executable_ops cpu_executable_ops;
 RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *label, rondo_queue **out);
 /* Room for an item of `bytes`, which may wait until there is some; what is written there is in the queue once it is
  * published with *out_head. */

@@ -191,7 +191,9 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
   }
   RONDO_TRY(rondo_allocate_aligned(allocator, 1, sizeof(cpu_device), RONDO_CACHE_LINE, &memory));
   cpu_device *device = memory;
-  device->base.ops = &device_ops;
+  device->base.tables = (rondo_device_tables){
+      .device = device_ops, .queue = cpu_queue_ops, .event = cpu_event_ops, .executable = cpu_executable_ops};
+  device->base.ops = &device->base.tables.device;
   device->base.allocator = *allocator;
   device->base.index = index;
   name_device(device, checking);

@@ -57,7 +57,7 @@ static rondo_status event_elapsed(const rondo_device_event *begin, const rondo_d
   return RONDO_OK;
 }
 
-static const rondo_event_ops event_ops = {
+const rondo_event_ops cpu_event_ops = {
     .destroy = event_destroy,
     .query = event_query,
     .synchronize = event_synchronize,
@@ -69,7 +69,7 @@ rondo_status cpu_event_create(rondo_device *device, bool timing, rondo_device_ev
   *out = NULL;
   RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(cpu_event), &memory));
   cpu_event *event = memory;
-  event->base = (rondo_device_event){&event_ops, device, timing};
+  event->base = (rondo_device_event){&device->tables.event, device, timing};
   event->device = (cpu_device *)device;
   atomic_init(&event->references, 1);
   *out = &event->base;

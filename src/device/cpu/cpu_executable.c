@@ -341,7 +341,7 @@ static void executable_times(const rondo_executable *base, uint64_t *out_ns) {
   for (size_t i = 0; i < executable->node_count; i++) out_ns[i] = executable->times[executable->position[i]];
 }
 
-static const rondo_executable_ops executable_ops = {
+const rondo_executable_ops cpu_executable_ops = {
     .destroy = executable_destroy,
     .set_params = executable_set_params,
     .set_enabled = executable_set_enabled,
@@ -417,7 +417,7 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
   cpu_executable_reap(device, false);
   RONDO_TRY(rondo_allocate_aligned(&base->allocator, 1, sizeof(cpu_executable), RONDO_CACHE_LINE, &memory));
   cpu_executable *executable = memory;
-  executable->base = (rondo_executable){&executable_ops, base};
+  executable->base = (rondo_executable){&base->tables.executable, base};
   executable->device = device;
   executable->node_count = graph->node_count;
   rondo_status status = cpu_segments_build(executable, graph);

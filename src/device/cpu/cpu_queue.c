@@ -628,7 +628,7 @@ rondo_status cpu_queue_create(rondo_device *base, const char *label, rondo_queue
   rondo_status status = rondo_allocate_aligned(&base->allocator, 1, sizeof(cpu_queue), RONDO_CACHE_LINE, &memory);
   if (status == RONDO_OK) {
     cpu_queue *queue = memory;
-    queue->base = (rondo_queue){&cpu_queue_ops, base};
+    queue->base = (rondo_queue){&base->tables.queue, base};
     queue->device = device;
     queue->ring = ring;
     (void)snprintf(queue->label, sizeof queue->label, "%s", label);

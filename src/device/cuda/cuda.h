@@ -195,6 +195,9 @@ rondo_status cuda_check_node(cuda_device *device, cu_result code, uint32_t node,
     RONDO_PRINTF(4, 5);
 
 /* Slots of the tables in driver.h */
+extern const rondo_queue_ops cuda_queue_ops;
+extern const rondo_event_ops cuda_event_ops;
+extern const rondo_executable_ops cuda_executable_ops;
 RONDO_MUST_USE rondo_status cuda_queue_create(rondo_device *device, const char *label, rondo_queue **out);
 RONDO_MUST_USE rondo_status cuda_event_create(rondo_device *device, bool timing, rondo_device_event **out);
 RONDO_MUST_USE rondo_status cuda_executable_create(rondo_device *device, const rondo_lowered_graph *graph,

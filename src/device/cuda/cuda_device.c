@@ -233,7 +233,9 @@ static rondo_status cuda_open(const char *rest, const rondo_device_options *opti
   pthread_mutex_init(&device->lock, NULL);
   pthread_mutex_init(&device->mapping, NULL);
   cuda_hosts_prepare(device);
-  device->base.ops = &device_ops;
+  device->base.tables = (rondo_device_tables){
+      .device = device_ops, .queue = cuda_queue_ops, .event = cuda_event_ops, .executable = cuda_executable_ops};
+  device->base.ops = &device->base.tables.device;
   device->base.allocator = *allocator;
   device->api = api;
   device->ordinal = ordinal;

@@ -46,7 +46,7 @@ static rondo_status event_elapsed(const rondo_device_event *begin, const rondo_d
   return cuda_check(device, code, "measuring the time between two events of device '%s'", device->base.name);
 }
 
-static const rondo_event_ops event_ops = {
+const rondo_event_ops cuda_event_ops = {
     .destroy = event_destroy,
     .query = event_query,
     .synchronize = event_synchronize,
@@ -60,7 +60,7 @@ rondo_status cuda_event_create(rondo_device *base, bool timing, rondo_device_eve
   *out = NULL;
   RONDO_TRY(rondo_allocate(&base->allocator, 1, sizeof(cuda_event), &memory));
   cuda_event *event = memory;
-  event->base = (rondo_device_event){&event_ops, base, timing};
+  event->base = (rondo_device_event){&base->tables.event, base, timing};
   rondo_status status = cuda_enter(device, &scope);
   if (status == RONDO_OK) {
     const cu_result code =

@@ -567,7 +567,7 @@ static uint64_t executable_device_bytes(const rondo_executable *base) {
   return (runs ? EXEC_BYTES : 0) + nodes * NODE_BYTES;
 }
 
-static const rondo_executable_ops executable_ops = {
+const rondo_executable_ops cuda_executable_ops = {
     .destroy = executable_destroy,
     .set_params = executable_set_params,
     .set_many = executable_set_many,
@@ -624,7 +624,7 @@ rondo_status cuda_executable_create(rondo_device *base, const rondo_lowered_grap
   cuda_executables_reap(device, false);
   rondo_status status = rondo_allocate_items(&base->allocator, 1, sizeof *executable, &executable);
   if (status == RONDO_OK) {
-    executable->base = (rondo_executable){&executable_ops, base};
+    executable->base = (rondo_executable){&base->tables.executable, base};
     executable->node_room = graph->node_count;
     rondo_slab_init(&executable->slab, &base->allocator);
     executable->small = rondo_slab_allocator(&executable->slab);

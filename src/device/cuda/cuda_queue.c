@@ -315,7 +315,7 @@ static rondo_status queue_destroy(rondo_queue *base) {
   return status;
 }
 
-static const rondo_queue_ops queue_ops = {
+const rondo_queue_ops cuda_queue_ops = {
     .destroy = queue_destroy,
     .submit = queue_submit,
     .record = queue_record,
@@ -335,7 +335,7 @@ rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queu
   cuda_scope scope;
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *queue, &queue));
-  queue->base = (rondo_queue){&queue_ops, base};
+  queue->base = (rondo_queue){&base->tables.queue, base};
   (void)snprintf(queue->label, sizeof queue->label, "%s", label);
   rondo_status status = cuda_enter(device, &scope);
   if (status == RONDO_OK) {

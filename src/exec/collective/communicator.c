@@ -210,7 +210,7 @@ rondo_status rondo_communicator_create_all(rondo_device *const *devices, uint32_
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_communicator_destroy(rondo_communicator *communicator) {
-  if (communicator == NULL) return RONDO_OK;
+  if (communicator == NULL || communicator->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_communicator_destroy"));
   rondo_device *device = communicator->device;
   const rondo_status status = communicator->link->transport->close(communicator->link);
@@ -221,6 +221,7 @@ rondo_status rondo_communicator_destroy(rondo_communicator *communicator) {
 
 rondo_status rondo_communicator_abort(rondo_communicator *communicator) {
   RONDO_TRY(rondo_front("rondo_communicator_abort", "the communicator", communicator));
+  RONDO_TRY(rondo_device_require_own("rondo_communicator_abort", communicator->device));
   return communicator->link->transport->break_off(communicator->link);
 }
 

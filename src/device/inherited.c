@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+ * Devices in a child that their process forked. The child has neither the threads nor the memory of such a device, and
+ * a driver's own state is of no use there: in place of the driver's functions, the tables of the device get those
+ * below. They touch nothing of the driver's. What works, waits or allocates is refused; what frees does nothing, since
+ * memory that the child has a copy of is the child's until it ends. What only tells about the device stays. Threads:
+ * the tables are filled by the one thread that a new child has.
+ */
+#include <unistd.h>
+
+#include "base/error.h"
+#include "device/device.h"
+
+static rondo_status refuse(const rondo_device *device) {
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_OTHER_PROCESS,
+                    "device '%s' was opened by process %d, before it forked this one (%d): open a device of this "
+                    "process's own, or fork before the device is opened",
+                    device->name, device->process, (int)getpid());
+}
+
+rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device *device) {
+  return rondo_fail_context(refuse(device), "%s", call);
+}
+
+/* The device ------------------------------------------------------------------------------------------------------ */
+
+static void no_statistics(const rondo_device *device, rondo_device_statistics *out) {
+  (void)device;
+  (void)out;
+}
+
+static rondo_status no_kernel(rondo_device *device, rondo_kernel *kernel) {
+  (void)kernel;
+  return refuse(device);
+}
+
+static rondo_status no_admission(rondo_device *device, uint64_t peers) {
+  (void)peers;
+  return refuse(device);
+}
+
+static rondo_status no_library(rondo_device *device, rondo_library_use use, rondo_library_call call, void *user) {
+  (void)call;
+  (void)user;
+  return use == RONDO_LIBRARY_FREE ? RONDO_OK : refuse(device);
+}
+
+static rondo_status no_queue(rondo_device *device, const char *label, rondo_queue **out) {
+  (void)label;
+  *out = NULL;
+  return refuse(device);
+}
+
+static rondo_status no_event(rondo_device *device, bool timing, rondo_device_event **out) {
+  (void)timing;
+  *out = NULL;
+  return refuse(device);
+}
+
+static rondo_status no_executable(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out) {
+  (void)graph;
+  *out = NULL;
+  return refuse(device);
+}
+
+/* Memory ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status no_reservation(rondo_device *device, size_t bytes, size_t alignment, void **out_address) {
+  (void)bytes;
+  (void)alignment;
+  *out_address = NULL;
+  return refuse(device);
+}
+
+static rondo_status leave_range(rondo_device *device, void *address, size_t bytes) {
+  (void)device;
+  (void)address;
+  (void)bytes;
+  return RONDO_OK;
+}
+
+static rondo_status no_physical(rondo_device *device, size_t bytes, rondo_physical **out) {
+  (void)bytes;
+  *out = NULL;
+  return refuse(device);
+}
+
+static void leave_physical(rondo_physical *physical) { (void)physical; }
+
+static rondo_status no_mapping(rondo_device *device, void *address, rondo_physical *physical) {
+  (void)address;
+  (void)physical;
+  return refuse(device);
+}
+
+static rondo_status no_protection(rondo_device *device, void *address, size_t bytes, rondo_protection protection) {
+  (void)address;
+  (void)bytes;
+  (void)protection;
+  return refuse(device);
+}
+
+static rondo_status no_host_memory(rondo_device *device, size_t bytes, void **out_address) {
+  (void)bytes;
+  *out_address = NULL;
+  return refuse(device);
+}
+
+static void leave_host_memory(rondo_device *device, void *address, size_t bytes) {
+  (void)device;
+  (void)address;
+  (void)bytes;
+}
+
+static void *no_watch(rondo_device *device, void *address, size_t bytes) {
+  (void)device;
+  (void)address;
+  (void)bytes;
+  return NULL;
+}
+
+static void *leave_watch(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes) {
+  (void)device;
+  (void)watch;
+  (void)bytes;
+  (void)used;
+  *out_bytes = 0;
+  return NULL;
+}
+
+static bool knows_nothing(rondo_device *device, const void *address, bool *out_is_device) {
+  (void)device;
+  (void)address;
+  *out_is_device = false;
+  return false;
+}
+
+static bool has_nothing(rondo_device *device, const void *address) {
+  (void)device;
+  (void)address;
+  return false;
+}
+
+/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+
+static rondo_status no_allocation(rondo_device *device, rondo_queue *queue, size_t bytes, const char *name,
+                                  void **out_address) {
+  (void)queue;
+  (void)bytes;
+  (void)name;
+  *out_address = NULL;
+  return refuse(device);
+}
+
+static void leave_allocation(rondo_device *device, rondo_queue *queue, void *address) {
+  (void)device;
+  (void)queue;
+  (void)address;
+}
+
+static rondo_status no_hold(rondo_device *device, void *address, size_t bytes, const char *name) {
+  (void)address;
+  (void)bytes;
+  (void)name;
+  return refuse(device);
+}
+
+static void forget_nothing(rondo_device *device, void *address, size_t bytes) {
+  (void)device;
+  (void)address;
+  (void)bytes;
+}
+
+static void leave_read_only(rondo_device *device, rondo_queue *queue, void *address, bool read_only) {
+  (void)device;
+  (void)queue;
+  (void)address;
+  (void)read_only;
+}
+
+static const rondo_guard_ops guard_ops = {.allocate = no_allocation,
+                                          .release = leave_allocation,
+                                          .hold = no_hold,
+                                          .forget = forget_nothing,
+                                          .set_read_only = leave_read_only};
+
+/* Queues ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status leave_queue(rondo_queue *queue) {
+  (void)queue;
+  return RONDO_OK;
+}
+
+static rondo_status no_work(rondo_queue *queue, const rondo_node_params *work) {
+  (void)work;
+  return refuse(queue->device);
+}
+
+static rondo_status no_event_on(rondo_queue *queue, rondo_device_event *event) {
+  (void)event;
+  return refuse(queue->device);
+}
+
+static rondo_status no_launch(rondo_queue *queue, rondo_executable *executable) {
+  (void)executable;
+  return refuse(queue->device);
+}
+
+static rondo_status no_patched_launch(rondo_queue *queue, rondo_executable *executable,
+                                      const rondo_patch_change *changes, size_t count) {
+  (void)executable;
+  (void)changes;
+  (void)count;
+  return refuse(queue->device);
+}
+
+static rondo_status no_waiting(rondo_queue *queue) { return refuse(queue->device); }
+
+/* Events and executables ------------------------------------------------------------------------------------------ */
+
+static void leave_event(rondo_device_event *event) { (void)event; }
+
+static rondo_status no_waiting_for_event(rondo_device_event *event) { return refuse(event->device); }
+
+static rondo_status no_time(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns) {
+  (void)end;
+  *out_ns = 0;
+  return refuse(begin->device);
+}
+
+static void leave_executable(rondo_executable *executable) { (void)executable; }
+
+static rondo_status no_change(rondo_executable *executable, size_t index, const rondo_lowered_node *node) {
+  (void)index;
+  (void)node;
+  return refuse(executable->device);
+}
+
+static rondo_status no_changes(rondo_executable *executable, const rondo_node_change *changes, size_t count,
+                               size_t *out_done) {
+  (void)changes;
+  (void)count;
+  *out_done = 0;
+  return refuse(executable->device);
+}
+
+static rondo_status no_switch(rondo_executable *executable, size_t index, bool enabled) {
+  (void)index;
+  (void)enabled;
+  return refuse(executable->device);
+}
+
+static rondo_status no_waiting_for_executable(rondo_executable *executable) { return refuse(executable->device); }
+
+static rondo_status no_timing(rondo_executable *executable, bool on) {
+  (void)on;
+  return refuse(executable->device);
+}
+
+/* The tables ------------------------------------------------------------------------------------------------------ */
+
+/* Slots that the driver leaves out stay out: they say what the device is. */
+static void inherit_device(rondo_device_ops *ops) {
+  ops->statistics = no_statistics;
+  if (ops->kernel_prepare != NULL) ops->kernel_prepare = no_kernel;
+  if (ops->admit != NULL) ops->admit = no_admission;
+  if (ops->call_library != NULL) ops->call_library = no_library;
+  ops->queue_create = no_queue;
+  ops->event_create = no_event;
+  ops->executable_create = no_executable;
+  ops->capture = NULL;
+  ops->semaphore = NULL;
+  if (ops->guard != NULL) ops->guard = &guard_ops;
+}
+
+static void inherit_memory(rondo_device_ops *ops) {
+  ops->reserve = no_reservation;
+  ops->unreserve = leave_range;
+  ops->physical_create = no_physical;
+  ops->physical_destroy = leave_physical;
+  if (ops->physical_seal != NULL) ops->physical_seal = leave_physical;
+  ops->map = no_mapping;
+  ops->unmap = leave_range;
+  ops->protect = no_protection;
+  if (ops->host_watch_begin != NULL) ops->host_watch_begin = no_watch;
+  if (ops->host_watch_end != NULL) ops->host_watch_end = leave_watch;
+  ops->host_allocate = no_host_memory;
+  ops->host_release = leave_host_memory;
+  if (ops->knows_address != NULL) ops->knows_address = knows_nothing;
+  if (ops->has_address != NULL) ops->has_address = has_nothing;
+}
+
+static void inherit_queues(rondo_queue_ops *ops) {
+  ops->destroy = leave_queue;
+  ops->submit = no_work;
+  ops->record = no_event_on;
+  ops->wait = no_event_on;
+  ops->launch = no_launch;
+  ops->launch_patched = no_patched_launch;
+  ops->upload = no_launch;
+  ops->synchronize = no_waiting;
+  ops->await = no_waiting;
+  ops->query = no_waiting;
+}
+
+static void inherit_executables(rondo_executable_ops *ops) {
+  ops->destroy = leave_executable;
+  ops->set_params = no_change;
+  if (ops->set_many != NULL) ops->set_many = no_changes;
+  ops->set_enabled = no_switch;
+  ops->synchronize = no_waiting_for_executable;
+  ops->set_timing = no_timing;
+}
+
+static rondo_status no_waiting_for_device(rondo_device *device) { return refuse(device); }
+
+void rondo_device_inherit(rondo_device *device) {
+  device->is_inherited = true;
+  inherit_device(&device->tables.device);
+  device->tables.device.synchronize = no_waiting_for_device;
+  inherit_memory(&device->tables.device);
+  inherit_queues(&device->tables.queue);
+  device->tables.event = (rondo_event_ops){
+      .destroy = leave_event, .query = no_waiting_for_event, .synchronize = no_waiting_for_event, .elapsed = no_time};
+  inherit_executables(&device->tables.executable);
+}
