@@ -103,8 +103,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *pro
 /* Reverse-mode differentiation (Griewank and Walther, Evaluating Derivatives, 2nd ed., 2008, chapter 3): adds the
  * operators that compute the gradient of the scalar `loss`, F32, with respect to each of `count` values of a type of
  * float, in out_gradients (an array of its own). A gradient has its value's type; where the value has several readers
- * it is the sum of what comes from each, computed in F32 and rounded to the type at each addition. A value that the
- * loss does not depend on gets a gradient of zeros. Errors: INVALID_ARGUMENT with SHAPE (loss is not a scalar), TYPE,
+ * it is the sum of what comes from each, computed in F32 and rounded to the type at each addition. Readers of a part of
+ * the value (slices, splits, gathers and embeddings of up to 64 picks) add to one tensor in place, so that n of them
+ * cost as much as all elements that they read, not n times the value. A value that the loss does not depend on gets a
+ * gradient of zeros. Errors: INVALID_ARGUMENT with SHAPE (loss is not a scalar), TYPE,
  * UNKNOWN_NAME; UNSUPPORTED (an operator without a gradient on the way, named; gradients have none themselves);
  * OUT_OF_MEMORY. The program is then as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss,

@@ -95,9 +95,8 @@ static size_t prolonged_bytes(const joiner *j, const rondo_chain *chain, uint32_
 /* Whether all that the chain reads beside the operation's result stands before it. */
 static bool could_run_at(const joiner *j, const rondo_chain *chain, uint32_t number) {
   for (uint32_t k = 0; k < chain->form.input_count; k++) {
-    const uint32_t owner = j->schedule->owners[chain->operation.inputs[k]];
-    const rondo_program_value *value = &j->program->values.items[owner];
-    if (value->kind == RONDO_VALUE_RESULT && value->operation > number) return false;
+    const uint32_t maker = j->schedule->makers[j->schedule->owners[chain->operation.inputs[k]]];
+    if (maker != RONDO_NO_VALUE && maker > number) return false;
   }
   return true;
 }

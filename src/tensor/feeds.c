@@ -107,7 +107,7 @@ static rondo_status add_output(const rondo_program *program, const rondo_layout 
                                rondo_compiled *compiled) {
   const uint32_t owner = layout->schedule.owners[program->outputs.items[output].value];
   rondo_staged_output staged = {.output = output,
-                                .operation = program->values.items[owner].operation,
+                                .operation = layout->schedule.makers[owner],
                                 .slot = rondo_layout_address(layout, compiled, owner),
                                 .bytes = rondo_shape_bytes(rondo_program_shape(program, owner))};
   RONDO_TRY(rondo_event_create(compiled->device, NULL, &staged.ready));

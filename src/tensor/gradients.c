@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reverse-mode differentiation: walks the operations from the loss backwards and adds, for each on the way, the
- * operators that turn gradients of results into gradients of inputs. A value that is used more than once gets the sum.
+ * operators that turn gradients of results into gradients of inputs. A value that is used more than once gets the sum;
+ * operators that read parts of it add theirs to what there is (rondo_operator.adds_gradients).
  * Only operations between the asked values and the loss are walked, so an operator without a gradient matters only
  * there.
  */
@@ -36,13 +37,11 @@ static void mark_dependents(walk *w, const uint32_t *values, size_t count) {
   }
 }
 
-static rondo_status accumulate(walk *w, uint32_t value, uint32_t gradient) {
-  if (w->gradients[value] == RONDO_NO_VALUE) {
-    w->gradients[value] = gradient;
-    return RONDO_OK;
-  }
-  const uint32_t terms[] = {w->gradients[value], gradient};
-  return rondo_program_add(w->program, &rondo_operator_add, terms, 2, NULL, &w->gradients[value]);
+rondo_status rondo_program_add_gradient(rondo_program *program, uint32_t gradient, uint32_t *inout_sum) {
+  const uint32_t terms[] = {*inout_sum, gradient};
+  if (*inout_sum != RONDO_NO_VALUE) return rondo_program_add(program, &rondo_operator_add, terms, 2, NULL, inout_sum);
+  *inout_sum = gradient;
+  return RONDO_OK;
 }
 
 /* What was added for an operation, sums with the gradients of other readers of its inputs among it. */
@@ -53,11 +52,28 @@ static void note_gradients(walk *w, uint32_t index, size_t before) {
   }
 }
 
+/* The operators that pass gradients through one operation, and the sums with what its inputs' other readers gave. */
+static rondo_status pass_through(walk *w, const rondo_operation *operation, const uint32_t *of_results) {
+  const bool adds = operation->row->adds_gradients && w->depends[operation->inputs[0]];
+  uint32_t of_inputs[RONDO_MAX_OPERANDS];
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) of_inputs[i] = RONDO_NO_VALUE;
+  if (adds) of_inputs[0] = w->gradients[operation->inputs[0]];
+  RONDO_TRY(operation->row->differentiate(w->program, operation, of_results, of_inputs));
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
+    if (of_inputs[i] == RONDO_NO_VALUE || !w->depends[operation->inputs[i]]) continue;
+    uint32_t *sum = &w->gradients[operation->inputs[i]];
+    if (adds && i == 0)
+      *sum = of_inputs[0];
+    else
+      RONDO_TRY(rondo_program_add_gradient(w->program, of_inputs[i], sum));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status walk_operation(walk *w, uint32_t index) {
   const rondo_operation operation = w->program->operations.items[index];
   const size_t before = w->program->operations.count;
   uint32_t of_results[RONDO_MAX_RESULTS];
-  uint32_t of_inputs[RONDO_MAX_OPERANDS];
   bool on_the_way = false;
   for (uint32_t r = 0; r < operation.row->result_count; r++) {
     of_results[r] = w->gradients[operation.results[r]];
@@ -70,12 +86,7 @@ static rondo_status walk_operation(walk *w, uint32_t index) {
                       "gradient is asked for",
                       operation.row->name, index, w->program->name);
   }
-  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) of_inputs[i] = RONDO_NO_VALUE;
-  RONDO_TRY(operation.row->differentiate(w->program, &operation, of_results, of_inputs));
-  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
-    if (of_inputs[i] == RONDO_NO_VALUE || !w->depends[operation.inputs[i]]) continue;
-    RONDO_TRY(accumulate(w, operation.inputs[i], of_inputs[i]));
-  }
+  RONDO_TRY(pass_through(w, &operation, of_results));
   note_gradients(w, index, before);
   return RONDO_OK;
 }

@@ -106,9 +106,12 @@ struct rondo_operator {
   uint32_t updates;       /* bit i: input i, a state, is changed in place. Such operators run behind all others, and
                              do nothing in a run that failed (rondo_emit_gate) */
   bool is_view;           /* the result shows the bytes of the first input; nothing runs */
-  bool checks_indices;    /* its emit calls rondo_emit_index_check, once. Updates come behind it */
-  bool always_runs;       /* also where nothing reads its results: an update relies on its index check */
+  bool is_in_place;    /* the result may have the bytes of input 0, where nothing else reads those: its emit finds one
+                          address in both, and copies input 0 where there are two */
+  bool checks_indices; /* its emit calls rondo_emit_index_check, once. Updates come behind it */
+  bool always_runs;    /* also where nothing reads its results: an update relies on its index check */
   const char *index_rule; /* what is told of a wrong index beside its range; NULL: that row 0 was used instead */
+  bool adds_gradients;    /* its differentiate adds to the gradient of input 0 that there is (below) */
   bool is_late;           /* one of the updates, though it changes no state: sees states as earlier updates left them */
   bool stops_gradients;   /* what its result is computed from does not count for gradients */
   bool is_random;         /* two of them with the same inputs give different results: neither stands for the other */
@@ -121,7 +124,11 @@ struct rondo_operator {
   rondo_status (*infer)(const rondo_program *program, const rondo_operation *operation, rondo_shape *results);
 
   /* Adds the operators that compute the gradients of the inputs, from those of the results; RONDO_NO_VALUE stands for a
-   * gradient of zeros, in both. `operation` is the caller's copy. NULL: the operator has no gradient. */
+   * gradient of zeros, in both. `operation` is the caller's copy. NULL: the operator has no gradient.
+   * input_gradients holds RONDO_NO_VALUE when it is called. Only where the row says adds_gradients, entry 0 holds the
+   * sum of what other readers of input 0 gave so far; the function replaces it by the sum with its own part. Operators
+   * that read a part of a large value do so, because a whole tensor for each of them would cost the square of their
+   * number. */
   rondo_status (*differentiate)(rondo_program *program, const rondo_operation *operation,
                                 const uint32_t *result_gradients, uint32_t *input_gradients);
 

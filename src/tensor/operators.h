@@ -18,11 +18,13 @@
   ROW(index_select)              \
   ROW(one_hot)                   \
   ROW(gather_gradient)           \
+  ROW(gather_add)                \
   ROW(reshape)                   \
   ROW(permute)                   \
   ROW(stop_gradient)             \
   ROW(slice)                     \
   ROW(slice_gradient)            \
+  ROW(slice_add)                 \
   ROW(concat)                    \
   ROW(split_2)                   \
   ROW(split_3)                   \

@@ -191,11 +191,11 @@ static rondo_status find_dependencies(scheduler *s) {
 
 /* Live bytes ------------------------------------------------------------------------------------------------------- */
 
+/* Of results that have bytes of their own: not of what is made in place. */
 static size_t result_bytes(const scheduler *s, uint32_t position) {
   const rondo_operation *operation = operation_at(s, position);
   size_t bytes = 0;
-  for (uint32_t r = 0; r < operation->row->result_count; r++)
-    bytes += s->bytes[s->schedule->owners[operation->results[r]]];
+  for (uint32_t r = 0; r < operation->row->result_count; r++) bytes += s->bytes[operation->results[r]];
   return bytes;
 }
 

@@ -153,6 +153,22 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark);
 RONDO_MUST_USE rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, uint32_t seed,
                                                         const uint32_t *values, size_t count, uint32_t *gradients);
 
+/* For rows' differentiate: adds a gradient to the sum so far, or begins the sum with it (RONDO_NO_VALUE). */
+RONDO_MUST_USE rondo_status rondo_program_add_gradient(rondo_program *program, uint32_t gradient, uint32_t *inout_sum);
+
+/* The same with the gradient of elements of `value` alone, those that rondo_op_slice takes (operators/slice.c). starts
+ * and steps: one a dimension. */
+RONDO_MUST_USE rondo_status rondo_program_add_part_gradient(rondo_program *program, uint32_t value,
+                                                            const size_t *starts, const size_t *steps,
+                                                            uint32_t gradient, uint32_t *inout_sum);
+
+/* The same of elements that were picked along a dimension by indices, of the gradient's shape or, where they are
+ * shared, one list for all (operators/gather.c). Only where there is a sum and the picks are few: else it adds nothing,
+ * and out_is_added is false. */
+RONDO_MUST_USE rondo_status rondo_program_add_picked_gradient(rondo_program *program,
+                                                              const uint32_t *gradient_and_indices, size_t dimension,
+                                                              bool shares, uint32_t *inout_sum, bool *out_is_added);
+
 /* Sets needed[v] for every value that `value` is computed from, itself among them. One entry a value, zeroed. */
 void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bool *needed);
 

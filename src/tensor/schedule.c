@@ -19,9 +19,9 @@ bool rondo_value_is_transient(const rondo_program *program, uint32_t value) {
 
 /* What is needed --------------------------------------------------------------------------------------------------- */
 
-static bool any_result_needed(const rondo_operation *operation, const bool *needed) {
+static bool any_result_in(const rondo_operation *operation, const bool *values) {
   for (uint32_t r = 0; r < operation->row->result_count; r++) {
-    if (needed[operation->results[r]]) return true;
+    if (values[operation->results[r]]) return true;
   }
   return false;
 }
@@ -32,7 +32,7 @@ bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *r
   for (size_t i = program->operations.count; i > 0; i--) {
     const rondo_operation *operation = &program->operations.items[i - 1];
     const bool is_update = operation->row->updates != 0;
-    runs[i - 1] = is_update || operation->row->always_runs || any_result_needed(operation, needed);
+    runs[i - 1] = is_update || operation->row->always_runs || any_result_in(operation, needed);
     any = any || runs[i - 1];
     for (uint32_t k = 0; runs[i - 1] && k < RONDO_MAX_OPERANDS; k++) {
       if (operation->inputs[k] != RONDO_NO_VALUE) needed[operation->inputs[k]] = true;
@@ -90,7 +90,7 @@ static uint32_t look_up(const rondo_program *program, const uint32_t *owners, kn
 }
 
 static bool may_be_shared(const rondo_operator *row) {
-  return !rondo_operator_is_update(row) && !row->is_view && !row->is_random;
+  return !rondo_operator_is_update(row) && !row->is_view && !row->is_in_place && !row->is_random;
 }
 
 /* Constants of one number are one value. */
@@ -111,14 +111,44 @@ static void own_named_values(const rondo_program *program, rondo_schedule *sched
   }
 }
 
-static void find_owners(const rondo_program *program, known_operations *known, rondo_schedule *schedule) {
+/* Whether an operation that works in place may have the bytes of the result that it reads: nothing else does. */
+static bool may_be_overwritten(const rondo_program *program, uint32_t value) {
+  const rondo_program_value *of = &program->values.items[value];
+  return of->kind == RONDO_VALUE_RESULT && of->readers == 1 && of->view_of == RONDO_NO_VALUE;
+}
+
+static bool is_in_place(const rondo_program *program, const rondo_operation *operation) {
+  return operation->row->is_in_place && may_be_overwritten(program, operation->inputs[0]);
+}
+
+/* Results that an operation overwrites, one flag a value: they stand for no others, and no others for them. */
+static void mark_overwritten(const rondo_program *program, const rondo_schedule *schedule, bool *overwritten) {
+  for (uint32_t i = 0; i < schedule->operations; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    if (schedule->runs[i] && is_in_place(program, operation)) overwritten[operation->inputs[0]] = true;
+  }
+}
+
+static void find_makers(const rondo_program *program, rondo_schedule *schedule) {
+  memset(schedule->makers, 0xff, schedule->values * sizeof *schedule->makers); /* RONDO_NO_VALUE */
+  for (uint32_t i = 0; i < schedule->operations; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    for (uint32_t r = 0; schedule->runs[i] && r < operation->row->result_count; r++)
+      schedule->makers[schedule->owners[operation->results[r]]] = i;
+  }
+}
+
+static void find_owners(const rondo_program *program, const bool *overwritten, known_operations *known,
+                        rondo_schedule *schedule) {
   own_named_values(program, schedule);
   for (uint32_t i = 0; i < schedule->operations; i++) {
     const rondo_operation *operation = &program->operations.items[i];
     const rondo_operator *row = operation->row;
     if (!schedule->runs[i]) continue;
-    if (row->is_view) schedule->owners[operation->results[0]] = schedule->owners[operation->inputs[0]];
-    const uint32_t first = may_be_shared(row) ? look_up(program, schedule->owners, known, i) : i;
+    if (row->is_view || is_in_place(program, operation))
+      schedule->owners[operation->results[0]] = schedule->owners[operation->inputs[0]];
+    const bool is_shared = may_be_shared(row) && !any_result_in(operation, overwritten);
+    const uint32_t first = is_shared ? look_up(program, schedule->owners, known, i) : i;
     if (first == i && !row->is_view) continue;
     schedule->runs[i] = false;
     for (uint32_t r = 0; first != i && r < row->result_count; r++)
@@ -127,12 +157,20 @@ static void find_owners(const rondo_program *program, known_operations *known, r
 }
 
 static rondo_status share_operations(const rondo_program *program, rondo_schedule *schedule) {
+  const rondo_allocator *allocator = &program->allocator;
   known_operations known = {.count = 16};
+  bool *overwritten = NULL;
   while (known.count <= 2 * schedule->operations) known.count *= 2;
-  RONDO_TRY(rondo_allocate_items(&program->allocator, known.count, sizeof *known.slots, &known.slots));
-  find_owners(program, &known, schedule);
-  rondo_release(&program->allocator, known.slots, known.count, sizeof *known.slots);
-  return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *overwritten, &overwritten));
+  const rondo_status status = rondo_allocate_items(allocator, known.count, sizeof *known.slots, &known.slots);
+  if (status == RONDO_OK) {
+    mark_overwritten(program, schedule, overwritten);
+    find_owners(program, overwritten, &known, schedule);
+    find_makers(program, schedule);
+  }
+  rondo_release(allocator, known.slots, known.count, sizeof *known.slots);
+  rondo_release(allocator, overwritten, schedule->values, sizeof *overwritten);
+  return status;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -149,6 +187,7 @@ static rondo_status choose(const rondo_program *program, rondo_schedule *schedul
   RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->runs, &schedule->runs));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->chain_of, &schedule->chain_of));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *schedule->owners, &schedule->owners));
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *schedule->makers, &schedule->makers));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *needed, &needed));
   const bool any = rondo_program_mark_runs(program, needed, schedule->runs);
   rondo_release(allocator, needed, schedule->values, sizeof *needed);
@@ -172,6 +211,7 @@ void rondo_schedule_name(const rondo_program *program, const rondo_schedule *sch
 void rondo_schedule_free(const rondo_program *program, rondo_schedule *schedule) {
   const rondo_allocator *allocator = &program->allocator;
   rondo_release(allocator, schedule->owners, schedule->values, sizeof *schedule->owners);
+  rondo_release(allocator, schedule->makers, schedule->values, sizeof *schedule->makers);
   rondo_release(allocator, schedule->runs, schedule->operations, sizeof *schedule->runs);
   rondo_release(allocator, schedule->chain_of, schedule->operations, sizeof *schedule->chain_of);
   rondo_array_free(allocator, &schedule->chains);

@@ -2,6 +2,10 @@
  * Which operations of a program run, in which order, and what must come before what. What nobody reads is dropped; of
  * operations that compute the same, one runs; views run nothing; some are joined into chains.
  *
+ * What is made in place (rondo_operator.is_in_place) has the bytes of what it was made from, if that has no other
+ * reader and is a result of its own. So bytes have several writers, one behind the other, and all readers but those
+ * writers see what the last one left. Neither stands for an operation that computes the same.
+ *
  * A run means: all that computes sees the states as they were before the run; then those that update states, in the
  * program's order. What must come before what are the data's dependencies under that meaning alone, so an update may
  * run as soon as its gradient is there and nobody reads the old state any more. The order is one of those that keep
@@ -16,10 +20,11 @@
 #include "tensor/program_internal.h"
 
 typedef struct rondo_schedule {
-  uint32_t
-      *owners; /* one a value: the value whose bytes it has. A view's is what it shows, a repeated result's the first */
-  size_t values; /* of the program */
-  bool *runs;    /* one an operation: whether it is a step, that of a chain being the last member's */
+  uint32_t *owners; /* one a value: the value whose bytes it has. A view's is what it shows, a repeated result's the
+                       first, and of what is made in place what it was made from */
+  uint32_t *makers; /* one a value that owns bytes: the last operation that writes them; RONDO_NO_VALUE: none */
+  size_t values;    /* of the program */
+  bool *runs;       /* one an operation: whether it is a step, that of a chain being the last member's */
   size_t operations;
   RONDO_ARRAY(rondo_chain) chains;
   uint32_t *chain_of; /* one an operation: its chain plus one; 0: none */

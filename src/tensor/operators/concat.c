@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * concat: values put together along a dimension; split: one cut into some. Each is the gradient of the other, and one
- * kernel: rows, of the dimensions before, are made of runs, one a part.
+ * concat: values put together along a dimension; split: one cut into some, of which those are made that something
+ * reads. Each is the gradient of the other, and one kernel: rows, of the dimensions before, are made of runs, one a
+ * part.
  */
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "tensor/emit.h"
 #include "tensor/operators.h"
 #include "tensor/operators/kernel_support.h"
+#include "tensor/operators/strided.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -61,7 +63,9 @@ static void walk_cpu(rondo_blocks blocks, void *const *args, bool splits) {
       for (size_t i = 0; i < shape->parts; i++) {
         const size_t length = (shape->starts[i + 1] - shape->starts[i]) * bytes;
         unsigned char *in_whole = whole + (row * shape->width + shape->starts[i]) * bytes;
-        unsigned char *in_part = *(unsigned char *const *)args[2 + i] + row * length;
+        unsigned char *part = *(unsigned char *const *)args[2 + i];
+        if (part == NULL) continue;
+        unsigned char *in_part = part + row * length;
         memcpy(splits ? in_part : in_whole, splits ? in_whole : in_part, length);
       }
     }
@@ -275,22 +279,61 @@ static rondo_status infer_split(const rondo_program *program, const rondo_operat
                               value->dims[dimension], dimension);
 }
 
-/* Parts that nothing was computed from have gradients of zeros. */
+/* Parts that nothing was computed from add nothing to the gradient. */
+static rondo_status add_parts(rondo_program *program, const rondo_operation *operation,
+                              const uint32_t *result_gradients, uint32_t *inout_sum) {
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  size_t starts[RONDO_MAX_DIMENSIONS] = {0}, steps[RONDO_MAX_DIMENSIONS];
+  for (uint32_t i = 0; i < RONDO_MAX_DIMENSIONS; i++) steps[i] = 1;
+  for (uint32_t i = 0; i < operation->row->result_count; i++) {
+    if (result_gradients[i] != RONDO_NO_VALUE)
+      RONDO_TRY(rondo_program_add_part_gradient(program, operation->inputs[0], starts, steps, result_gradients[i],
+                                                inout_sum));
+    starts[dimension] += operation->attributes.sizes[LENGTHS + i];
+  }
+  return RONDO_OK;
+}
+
 static rondo_status differentiate_split(rondo_program *program, const rondo_operation *operation,
                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t count = operation->row->result_count;
   const rondo_attributes attributes = {.sizes = {operation->attributes.sizes[DIMENSION]}, .size_count = 1};
-  uint32_t parts[MOST_PARTS];
+  uint32_t whole;
   for (uint32_t i = 0; i < count; i++) {
-    parts[i] = result_gradients[i];
-    if (parts[i] != RONDO_NO_VALUE) continue;
-    const rondo_shape shape = *rondo_program_shape(program, operation->results[i]);
-    RONDO_TRY(rondo_program_add_zeros(program, &shape, &parts[i]));
+    if (result_gradients[i] == RONDO_NO_VALUE)
+      return add_parts(program, operation, result_gradients, &input_gradients[0]);
   }
-  return rondo_program_add(program, &rondo_operator_concat, parts, count, &attributes, &input_gradients[0]);
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_concat, result_gradients, count, &attributes, &whole));
+  return rondo_program_add_gradient(program, whole, &input_gradients[0]);
+}
+
+/* The number of the only part that is made; the count of parts where there are more. */
+static uint32_t find_only_part(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const uint32_t count = operation->row->result_count;
+  uint32_t made = 0, last = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (rondo_emit_address(emitter, operation->results[i]) == NULL) continue;
+    made++;
+    last = i;
+  }
+  return made == 1 ? last : count;
+}
+
+/* One part is as a slice: the rest of the whole is not walked over. */
+static rondo_status emit_part(rondo_emitter *emitter, const rondo_operation *operation, uint32_t part) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
+  size_t strides[RONDO_MAX_DIMENSIONS], start = 0;
+  rondo_strides_of(value, strides);
+  for (uint32_t i = 0; i < part; i++) start += operation->attributes.sizes[LENGTHS + i];
+  const rondo_strided copy = rondo_strided_make(rondo_emit_shape(emitter, operation->results[part]),
+                                                start * strides[operation->attributes.sizes[DIMENSION]], strides);
+  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
+                            rondo_emit_address(emitter, operation->results[part]));
 }
 
 static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *operation) {
+  const uint32_t only = find_only_part(emitter, operation);
+  if (only < operation->row->result_count) return emit_part(emitter, operation, only);
   const parts_shape shape =
       shape_of(emitter, operation->results, operation->row->result_count,
                rondo_emit_shape(emitter, operation->inputs[0]), operation->attributes.sizes[DIMENSION]);
@@ -303,6 +346,8 @@ static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *op
                                                        .inputs = {"value"},                  \
                                                        .required = 1,                        \
                                                        .result_count = (count),              \
+                                                       .spare_results = (1u << (count)) - 1, \
+                                                       .adds_gradients = true,               \
                                                        .infer = infer_split,                 \
                                                        .differentiate = differentiate_split, \
                                                        .emit = emit_split}

@@ -57,6 +57,7 @@
   ROW(select_gradient)                \
   ROW(sigmoid)                        \
   ROW(silu)                           \
+  ROW(slice_add)                      \
   ROW(softmax)                        \
   ROW(sqrt)                           \
   ROW(square)                         \

@@ -105,6 +105,20 @@ RONDO_INLINE void rondo_store_integers(rondo_type type, void *memory, size_t fir
   for (size_t i = 0; i < count; i++) to[i] = (uint32_t)chunk[i];
 }
 
+RONDO_VECTORISED(rondo_add_floats, (const float *restrict from, float *restrict to, size_t count), (from, to, count)) {
+  RONDO_EACH_LANE(i, lane, count, to[i] += from[i]);
+}
+
+/* Adds `count` (at most RONDO_CHUNK) elements to others, each rounded once. */
+RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t first, void *to, size_t to_first,
+                                  size_t count) {
+  float room[RONDO_CHUNK], sums[RONDO_CHUNK];
+  float *chunk = rondo_chunk_of(type, to, to_first, sums);
+  if (chunk == sums) (void)rondo_load_chunk(type, to, to_first, count, sums);
+  rondo_add_floats(rondo_load_chunk(type, from, first, count, room), chunk, count);
+  rondo_store_chunk(type, to, to_first, count, chunk);
+}
+
 /* A kernel in three forms, `kernel`_code[type], from one CPU function `kernel`_cpu(type, blocks, args) and the typed
  * CUDA source `file`, with functions `kernel`_TYPE. The rest are its parameters. */
 #define RONDO_TYPED_KERNEL(kernel, file, ...)                                                                   \

@@ -152,11 +152,21 @@ static rondo_status differentiate_table(rondo_program *program, const rondo_oper
   const uint32_t inputs[] = {operation->inputs[INDICES], result_gradients[0], operation->inputs[OFFSETS],
                              operation->inputs[WEIGHTS]};
   rondo_attributes attributes = operation->attributes;
+  uint32_t whole;
   attributes.sizes[ROWS] = table->dims[0];
   attributes.sizes[COLUMNS] = table->dims[1];
   attributes.size_count = 2;
-  return rondo_program_add(program, &rondo_operator_embedding_gradient, inputs, 4, &attributes,
-                           &input_gradients[TABLE]);
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_embedding_gradient, inputs, 4, &attributes, &whole));
+  return rondo_program_add_gradient(program, whole, &input_gradients[TABLE]);
+}
+
+/* A few rows are added to the gradient that there is. */
+static rondo_status differentiate_embedding(rondo_program *program, const rondo_operation *operation,
+                                            const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t inputs[] = {result_gradients[0], operation->inputs[INDICES]};
+  bool is_added;
+  RONDO_TRY(rondo_program_add_picked_gradient(program, inputs, 0, true, &input_gradients[TABLE], &is_added));
+  return is_added ? RONDO_OK : differentiate_table(program, operation, result_gradients, input_gradients);
 }
 
 static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -179,8 +189,9 @@ const rondo_operator rondo_operator_embedding = {.name = "embedding",
                                                  .required = 2,
                                                  .result_count = 1,
                                                  .checks_indices = true,
+                                                 .adds_gradients = true,
                                                  .infer = infer_embedding,
-                                                 .differentiate = differentiate_table,
+                                                 .differentiate = differentiate_embedding,
                                                  .emit = emit_embedding};
 
 rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
@@ -310,6 +321,7 @@ const rondo_operator rondo_operator_embedding_bag = {.name = "embedding_bag",
                                                      .required = 2,
                                                      .result_count = 1,
                                                      .checks_indices = true,
+                                                     .adds_gradients = true,
                                                      .infer = infer_bag,
                                                      .differentiate = differentiate_bag,
                                                      .emit = emit_bag};

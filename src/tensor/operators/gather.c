@@ -3,18 +3,24 @@
  * share. The gradient adds up, for each element of the value, those of dy that were picked from it, in their order
  * along the dimension and in F32: one thread an element, so that nothing is added at once by two. A wrong index picks
  * element 0, and comes back there.
+ *
+ * gather_gradient makes the whole gradient. gather_add adds a few picks to a gradient that there is, and touches only
+ * what was picked.
  */
 #include <string.h>
 
 #include "tensor/emit.h"
 #include "tensor/operators.h"
 #include "tensor/operators/element.h"
+#include "tensor/operators/strided.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
 enum { VALUE, INDICES };  /* inputs */
 enum { DIMENSION, SIZE }; /* sizes; SIZE: of the value along the dimension, for the gradient */
 enum { SHARES };          /* flags: one list of indices, [picked] */
+
+#define MOST_ADDED 64 /* picks along the dimension that gather_add takes: each looks at all others */
 
 /* What the kernels get as one scalar; without padding. The value is [outer, size, inner], the result [outer, picked,
  * inner]. */
@@ -117,10 +123,17 @@ static rondo_status infer_index_select(const rondo_program *program, const rondo
 static rondo_status differentiate_gather(rondo_program *program, const rondo_operation *operation,
                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t inputs[] = {result_gradients[0], operation->inputs[INDICES]};
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  bool is_added;
+  RONDO_TRY(rondo_program_add_picked_gradient(program, inputs, dimension, operation->attributes.flags[SHARES],
+                                              &input_gradients[VALUE], &is_added));
+  if (is_added) return RONDO_OK;
   rondo_attributes attributes = operation->attributes;
-  attributes.sizes[SIZE] = rondo_operation_input(program, operation, VALUE)->dims[attributes.sizes[DIMENSION]];
+  attributes.sizes[SIZE] = rondo_operation_input(program, operation, VALUE)->dims[dimension];
   attributes.size_count = 2;
-  return rondo_program_add(program, &rondo_operator_gather_gradient, inputs, 2, &attributes, &input_gradients[VALUE]);
+  uint32_t whole;
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_gather_gradient, inputs, 2, &attributes, &whole));
+  return rondo_program_add_gradient(program, whole, &input_gradients[VALUE]);
 }
 
 static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -143,7 +156,8 @@ static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *o
 
 #define GATHER_ROW                                                                                                  \
   .inputs = {"value", "indices"}, .required = 2, .result_count = 1, .checks_indices = true, .types = RONDO_NUMBERS, \
-  .index_rule = "element 0 was used instead", .differentiate = differentiate_gather, .emit = emit_gather
+  .index_rule = "element 0 was used instead", .adds_gradients = true, .differentiate = differentiate_gather,        \
+  .emit = emit_gather
 
 const rondo_operator rondo_operator_gather = {.name = "gather", .infer = infer_gather, GATHER_ROW};
 const rondo_operator rondo_operator_index_select = {.name = "index_select", .infer = infer_index_select, GATHER_ROW};
@@ -258,3 +272,109 @@ const rondo_operator rondo_operator_gather_gradient = {.name = "gather_gradient"
                                                        .result_count = 1,
                                                        .infer = infer_gather_gradient,
                                                        .emit = emit_gather_gradient};
+
+/* Adding ----------------------------------------------------------------------------------------------------------- */
+
+enum { TO_SUM, ADDED, PICKS }; /* inputs */
+
+/* The element along the dimension that pick k of a row of `outer` comes back to. */
+static size_t picked_at(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
+  const size_t place = index_place(shape, outer * shape->picked + k, inside);
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
+  return index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
+}
+
+static bool is_picked_before(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
+  const size_t at = picked_at(shape, indices, outer, k, inside);
+  for (size_t before = 0; before < k; before++) {
+    if (picked_at(shape, indices, outer, before, inside) == at) return true;
+  }
+  return false;
+}
+
+/* All that was picked from where pick `first` was, which is the first of these, in `width` elements that share their
+ * indices. */
+static void add_picks(rondo_type type, const pick_shape *shape, const void *dy, const void *indices, size_t outer,
+                      size_t first, size_t inside, size_t width, void *sum) {
+  float room[RONDO_CHUNK], part_room[RONDO_CHUNK];
+  const size_t at = picked_at(shape, indices, outer, first, inside);
+  const size_t place = (outer * shape->size + at) * shape->inner + inside;
+  float *to = rondo_chunk_of(type, sum, place, room);
+  if (to == room) (void)rondo_load_chunk(type, sum, place, width, room);
+  for (size_t k = first; k < shape->picked; k++) {
+    const size_t from = (outer * shape->picked + k) * shape->inner + inside;
+    if (k == first || picked_at(shape, indices, outer, k, inside) == at)
+      rondo_add_floats(rondo_load_chunk(type, dy, from, width, part_room), to, width);
+  }
+  rondo_store_chunk(type, sum, place, width, to);
+}
+
+static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const pick_shape *shape = args[0];
+  const void *dy = RONDO_ARG(const void *, 1);
+  const void *indices = RONDO_ARG(const void *, 2);
+  void *sum = RONDO_ARG(void *, 3);
+  const size_t most = shape->shares != 0 ? RONDO_CHUNK : 1;
+  const rondo_span span = rondo_blocks_span(blocks, shape->outer * shape->inner, RONDO_LANES);
+  for (size_t i = span.first, width; i < span.last; i += width) {
+    const size_t outer = i / shape->inner, inside = i % shape->inner, left = span.last - i;
+    width = shape->inner - inside < left ? shape->inner - inside : left;
+    if (width > most) width = most;
+    for (size_t k = 0; k < shape->picked; k++) {
+      if (!is_picked_before(shape, indices, outer, k, inside))
+        add_picks(type, shape, dy, indices, outer, k, inside, width, sum);
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(gather_add, gather_gradient, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_UPDATES);
+
+static rondo_status infer_gather_add(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_shape *results) {
+  results[0] = *rondo_operation_input(program, operation, TO_SUM);
+  return RONDO_OK;
+}
+
+/* The picks may have several dimensions, as an embedding's: they count as one. */
+static pick_shape added_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *sum = rondo_emit_shape(emitter, operation->results[0]);
+  const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[PICKS]);
+  const rondo_attributes *attributes = &operation->attributes;
+  pick_shape shape = shape_of(sum, indices, attributes, sum->dims[attributes->sizes[DIMENSION]]);
+  shape.picked =
+      rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[ADDED])) / (shape.outer * shape.inner);
+  return shape;
+}
+
+static rondo_status emit_gather_add(rondo_emitter *emitter, const rondo_operation *operation) {
+  const pick_shape shape = added_shape(emitter, operation);
+  const rondo_type type = rondo_emit_shape(emitter, operation->results[0])->type;
+  const void *dy = rondo_emit_address(emitter, operation->inputs[ADDED]);
+  const void *indices = rondo_emit_address(emitter, operation->inputs[PICKS]);
+  void *sum = rondo_emit_address(emitter, operation->results[0]);
+  if (sum != rondo_emit_address(emitter, operation->inputs[TO_SUM]))
+    RONDO_TRY(rondo_emit_whole_copy(emitter, operation->inputs[TO_SUM], operation->results[0]));
+  return rondo_emit_kernel(
+      emitter, &gather_add_code[type],
+      rondo_emit_grid(emitter, shape.outer * shape.inner, (rondo_grain){8192 / shape.picked + 1, RONDO_CUDA_THREADS}),
+      RONDO_ARGS(&shape, &dy, &indices, &sum));
+}
+
+const rondo_operator rondo_operator_gather_add = {.name = "gather_add",
+                                                  .inputs = {"sum", "gradient", "indices"},
+                                                  .required = 3,
+                                                  .result_count = 1,
+                                                  .is_in_place = true,
+                                                  .infer = infer_gather_add,
+                                                  .emit = emit_gather_add};
+
+rondo_status rondo_program_add_picked_gradient(rondo_program *program, const uint32_t *gradient_and_indices,
+                                               size_t dimension, bool shares, uint32_t *inout_sum, bool *out_is_added) {
+  const uint32_t inputs[] = {*inout_sum, gradient_and_indices[0], gradient_and_indices[1]};
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[SHARES] = shares}};
+  const rondo_shape *indices = rondo_program_shape(program, inputs[PICKS]);
+  const size_t picked = shares ? rondo_shape_elements(indices) : indices->dims[dimension];
+  *out_is_added = *inout_sum != RONDO_NO_VALUE && picked <= MOST_ADDED;
+  if (!*out_is_added) return RONDO_OK;
+  return rondo_program_add(program, &rondo_operator_gather_add, inputs, 3, &attributes, inout_sum);
+}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * slice: every step-th of some elements along each dimension. Its gradient is of the value's shape and 0 where the
- * slice took nothing. A slice that takes all is a reshape and copies nothing; one of leading rows is copied, since it
- * would lie at 256 bytes, as values must, only by chance.
+ * slice: every step-th of some elements along each dimension. Its gradient is of the value's shape: slice_gradient
+ * makes it, 0 where the slice took nothing, and slice_add adds that of another slice to it. A slice that takes all is a
+ * reshape and copies nothing; one of leading rows is copied, since it would lie at 256 bytes, as values must, only by
+ * chance.
  */
 #include <string.h>
 
 #include "base/error.h"
 #include "tensor/operators.h"
-#include "tensor/operators/kernel_support.h"
+#include "tensor/operators/element.h"
 #include "tensor/operators/strided.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
@@ -39,23 +40,25 @@ static rondo_status infer_slice(const rondo_program *program, const rondo_operat
 
 static rondo_status differentiate_slice(rondo_program *program, const rondo_operation *operation,
                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
-  const uint32_t inputs[] = {operation->inputs[0], result_gradients[0]};
-  rondo_attributes attributes = operation->attributes;
-  const rondo_shape *value = rondo_operation_input(program, operation, 0);
-  memcpy(attributes.sizes + LENGTH, value->dims, sizeof value->dims);
-  return rondo_program_add(program, &rondo_operator_slice_gradient, inputs + 1, 1, &attributes, &input_gradients[0]);
+  const size_t *sizes = operation->attributes.sizes;
+  return rondo_program_add_part_gradient(program, operation->inputs[0], sizes + START, sizes + STEP,
+                                         result_gradients[0], &input_gradients[0]);
 }
 
-static rondo_status emit_slice(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
-  const size_t *sizes = operation->attributes.sizes;
+/* The copy of elements that a slice takes of a value of this shape into one of the other. */
+static rondo_strided copy_of(const rondo_shape *value, const rondo_shape *taken, const size_t *sizes) {
   size_t strides[RONDO_MAX_DIMENSIONS], offset = 0;
   rondo_strides_of(value, strides);
   for (uint32_t i = 0; i < value->rank; i++) {
     offset += sizes[START + i] * strides[i];
     strides[i] *= sizes[STEP + i];
   }
-  const rondo_strided copy = rondo_strided_make(rondo_emit_shape(emitter, operation->results[0]), offset, strides);
+  return rondo_strided_make(taken, offset, strides);
+}
+
+static rondo_status emit_slice(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_strided copy = copy_of(rondo_emit_shape(emitter, operation->inputs[0]),
+                                     rondo_emit_shape(emitter, operation->results[0]), operation->attributes.sizes);
   return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
                             rondo_emit_address(emitter, operation->results[0]));
 }
@@ -65,6 +68,7 @@ const rondo_operator rondo_operator_slice = {.name = "slice",
                                              .inputs = {"value"},
                                              .required = 1,
                                              .result_count = 1,
+                                             .adds_gradients = true,
                                              .infer = infer_slice,
                                              .differentiate = differentiate_slice,
                                              .emit = emit_slice};
@@ -189,3 +193,72 @@ const rondo_operator rondo_operator_slice_gradient = {.name = "slice_gradient",
                                                       .result_count = 1,
                                                       .infer = infer_slice_gradient,
                                                       .emit = emit_slice_gradient};
+
+/* Adding ----------------------------------------------------------------------------------------------------------- */
+
+enum { SUM, PART }; /* inputs */
+
+/* `count` elements of the part, to those of the sum that lie `stride` apart from `to` on. */
+static void add_elements(rondo_type type, const void *dy, size_t from, void *sum, size_t to, size_t stride,
+                         size_t count) {
+  const size_t together = stride == 1 ? RONDO_CHUNK : 1;
+  for (size_t at = 0, length; at < count; at += length) {
+    length = count - at < together ? count - at : together;
+    rondo_add_chunk(type, dy, from + at, sum, to + at * stride, length);
+  }
+}
+
+static void slice_add_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_strided *places = args[0];
+  const void *dy = RONDO_ARG(const void *, 1);
+  void *sum = RONDO_ARG(void *, 2);
+  const size_t columns = places->dims[LAST], stride = places->strides[LAST];
+  const rondo_span span = rondo_blocks_span(blocks, places->count, RONDO_LANES);
+  for (size_t i = span.first, count; i < span.last; i += count) {
+    const size_t column = i % columns, left = span.last - i;
+    count = columns - column < left ? columns - column : left;
+    add_elements(type, dy, i, sum, rondo_strided_place(places, i / columns, LAST) + column * stride, stride, count);
+  }
+}
+
+RONDO_TYPED_KERNEL(slice_add, slice_add, RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_UPDATES);
+
+static rondo_status infer_slice_add(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_shape *results) {
+  results[0] = *rondo_operation_input(program, operation, SUM);
+  return RONDO_OK;
+}
+
+static rondo_status emit_slice_add(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
+  const rondo_strided places =
+      copy_of(result, rondo_emit_shape(emitter, operation->inputs[PART]), operation->attributes.sizes);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[PART]);
+  void *sum = rondo_emit_address(emitter, operation->results[0]);
+  if (sum != rondo_emit_address(emitter, operation->inputs[SUM]))
+    RONDO_TRY(rondo_emit_whole_copy(emitter, operation->inputs[SUM], operation->results[0]));
+  return rondo_emit_kernel(emitter, &slice_add_code[result->type],
+                           rondo_emit_grid(emitter, places.count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&places, &dy, &sum));
+}
+
+const rondo_operator rondo_operator_slice_add = {.name = "slice_add",
+                                                 .inputs = {"sum", "gradient"},
+                                                 .required = 2,
+                                                 .result_count = 1,
+                                                 .is_in_place = true,
+                                                 .infer = infer_slice_add,
+                                                 .emit = emit_slice_add};
+
+rondo_status rondo_program_add_part_gradient(rondo_program *program, uint32_t value, const size_t *starts,
+                                             const size_t *steps, uint32_t gradient, uint32_t *inout_sum) {
+  const rondo_shape *shape = rondo_program_shape(program, value);
+  const uint32_t inputs[] = {*inout_sum, gradient};
+  rondo_attributes attributes = {.size_count = STEP + shape->rank};
+  memcpy(attributes.sizes + START, starts, shape->rank * sizeof *starts);
+  memcpy(attributes.sizes + LENGTH, shape->dims, shape->rank * sizeof *shape->dims);
+  memcpy(attributes.sizes + STEP, steps, shape->rank * sizeof *steps);
+  if (*inout_sum == RONDO_NO_VALUE)
+    return rondo_program_add(program, &rondo_operator_slice_gradient, &gradient, 1, &attributes, inout_sum);
+  return rondo_program_add(program, &rondo_operator_slice_add, inputs, 2, &attributes, inout_sum);
+}

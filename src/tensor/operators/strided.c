@@ -56,14 +56,12 @@ rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const
   for (uint32_t i = result->rank; i > 0; i--) first = put_dimension(&copy, first, result->dims[i - 1], strides[i - 1]);
   for (uint32_t i = 0; i < first; i++) copy.dims[i] = 1;
   if (first > LAST) copy.strides[LAST] = 1;
-  widen(&copy);
   return copy;
 }
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-/* Where the source has the first unit of the `number`-th group of the dimensions before `end`. */
-static size_t source_of(const rondo_strided *copy, size_t number, uint32_t end) {
+size_t rondo_strided_place(const rondo_strided *copy, size_t number, uint32_t end) {
   size_t at = copy->offset;
   for (uint32_t i = end; i > 0; i--) {
     at += number % copy->dims[i - 1] * copy->strides[i - 1];
@@ -108,7 +106,8 @@ static void strided_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, copy->count / length, 1);
     for (size_t row = span.first; row < span.last; row++) {
-      copy_row(copy, from + source_of(copy, row, LAST) * copy->unit_bytes, to + row * length * copy->unit_bytes);
+      copy_row(copy, from + rondo_strided_place(copy, row, LAST) * copy->unit_bytes,
+               to + row * length * copy->unit_bytes);
     }
   }
 }
@@ -121,7 +120,8 @@ static void transpose_tile(const rondo_strided *copy, size_t number, const unsig
   const size_t rows = copy->dims[LAST - 1], columns = copy->dims[LAST], bytes = copy->unit_bytes;
   const size_t across = tiles_along(columns), plane = number / (tiles_along(rows) * across);
   const size_t row = number / across % tiles_along(rows) * TILE, column = number % across * TILE;
-  const unsigned char *source = from + (source_of(copy, plane, LAST - 1) + column * copy->strides[LAST] + row) * bytes;
+  const unsigned char *source =
+      from + (rondo_strided_place(copy, plane, LAST - 1) + column * copy->strides[LAST] + row) * bytes;
   unsigned char *target = to + (plane * rows * columns + row * columns + column) * bytes;
   for (size_t i = 0; i < least(TILE, rows - row); i++) {
     copy_units(source + i * bytes, copy->strides[LAST] * bytes, target + i * columns * bytes, bytes, bytes,
@@ -153,14 +153,24 @@ static const rondo_kernel_options transpose_code = {RONDO_KERNEL_OPTIONS_INIT, .
                                                     .cpu = transpose_cpu, RONDO_CUDA(strided), .params = PARAMETERS};
 
 rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, const void *from, void *to) {
-  if (copy->strides[LAST] != 1 && copy->strides[LAST - 1] == 1) {
-    return rondo_emit_kernel(emitter, &transpose_code, rondo_emit_grid(emitter, tile_count(copy), (rondo_grain){8, 1}),
-                             RONDO_ARGS(copy, &from, &to));
+  rondo_strided wide = *copy;
+  widen(&wide);
+  if (wide.strides[LAST] != 1 && wide.strides[LAST - 1] == 1) {
+    return rondo_emit_kernel(emitter, &transpose_code, rondo_emit_grid(emitter, tile_count(&wide), (rondo_grain){8, 1}),
+                             RONDO_ARGS(&wide, &from, &to));
   }
   const bool is_cuda = rondo_emit_is_cuda(emitter);
-  const size_t length = copy->dims[LAST];
+  const size_t length = wide.dims[LAST];
   const rondo_grain grain = {8192 / length + 1, RONDO_CUDA_THREADS};
   return rondo_emit_kernel(emitter, &strided_code,
-                           rondo_emit_grid(emitter, is_cuda ? copy->count : copy->count / length, grain),
-                           RONDO_ARGS(copy, &from, &to));
+                           rondo_emit_grid(emitter, is_cuda ? wide.count : wide.count / length, grain),
+                           RONDO_ARGS(&wide, &from, &to));
+}
+
+rondo_status rondo_emit_whole_copy(rondo_emitter *emitter, uint32_t from, uint32_t to) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, to);
+  size_t strides[RONDO_MAX_DIMENSIONS];
+  rondo_strides_of(shape, strides);
+  const rondo_strided copy = rondo_strided_make(shape, 0, strides);
+  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, from), rondo_emit_address(emitter, to));
 }

@@ -1,30 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA form of strided.c.
  */
+#include "tensor/operators/strided.cuh"
 #include "tensor/operators/units.cuh"
 
-#define DIMENSIONS 6 /* RONDO_MAX_DIMENSIONS */
-#define LAST (DIMENSIONS - 1)
 #define TILE 32
-
-struct strided {
-  size_t count, offset, unit_bytes;
-  size_t dims[DIMENSIONS], strides[DIMENSIONS];
-};
-
-/* Where the source has the first unit of the `rest`-th group of the dimensions before `end`. */
-template <int end, class number>
-__device__ inline size_t source_of(const strided &copy, number rest) {
-  size_t at = copy.offset;
-#pragma unroll
-  for (int i = end - 1; i > 0; i--) {
-    if (copy.dims[i] == 1) continue;
-    const number size = (number)copy.dims[i], above = rest / size;
-    at += (size_t)(rest - above * size) * copy.strides[i];
-    rest = above;
-  }
-  return at + (size_t)rest * copy.strides[0];
-}
 
 struct copy_all {
   const strided &copy;
@@ -34,7 +14,7 @@ struct copy_all {
   template <class unit, class number>
   __device__ void walk() const {
     for (size_t i = first_element(); i < copy.count; i += element_stride())
-      ((unit *)to)[i] = ((const unit *)from)[source_of<DIMENSIONS>(copy, (number)i)];
+      ((unit *)to)[i] = ((const unit *)from)[place_of<DIMENSIONS>(copy, (number)i)];
   }
 
   template <class unit>
@@ -60,7 +40,7 @@ __device__ inline void transpose(const strided &copy, const unit *from, unit *to
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   for (size_t i = blockIdx.x; i < planes * down * across; i += gridDim.x) {
     const size_t plane = i / (down * across), row = i / across % down * TILE, column = i % across * TILE;
-    const unit *source = from + source_of<LAST - 1>(copy, plane);
+    const unit *source = from + place_of<LAST - 1>(copy, plane);
     unit *target = to + plane * rows * columns;
     for (unsigned k = warp; k < TILE && column + k < columns; k += WARPS)
       if (row + lane < rows) tile[k][lane] = source[(column + k) * copy.strides[LAST] + row + lane];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copies of elements of any type from places that lie evenly spread along each dimension: what permute and slice are.
  * Dimensions that lie behind one another in memory are made one first, and elements that are always copied together
- * are made one unit of up to 16 bytes.
+ * are copied as one unit of up to 16 bytes.
  */
 #ifndef RONDO_TENSOR_OPERATORS_STRIDED_H
 #define RONDO_TENSOR_OPERATORS_STRIDED_H
@@ -19,10 +19,18 @@ typedef struct rondo_strided {
 /* Of a value: the distance of neighbours along each of its dimensions, in elements. */
 void rondo_strides_of(const rondo_shape *shape, size_t *strides);
 
-/* The copy that makes `result` of a source; strides has an entry for each dimension of the result. */
+/* The copy that makes `result` of a source, in units of elements; strides has an entry for each dimension of the
+ * result.
+ */
 rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const size_t *strides);
+
+/* Where the source has the first unit of the `number`-th group of the dimensions before `end`. */
+size_t rondo_strided_place(const rondo_strided *copy, size_t number, uint32_t end);
 
 RONDO_MUST_USE rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, const void *from,
                                                void *to);
+
+/* Copies all of a value to another of its shape. */
+RONDO_MUST_USE rondo_status rondo_emit_whole_copy(rondo_emitter *emitter, uint32_t from, uint32_t to);
 
 #endif
