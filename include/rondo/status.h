@@ -143,7 +143,8 @@ typedef enum rondo_reason {
 typedef struct rondo_error {
   rondo_status status;
   rondo_reason reason;
-  uint32_t node;           /* number of the node it is about; RONDO_NO_NODE when about none */
+  uint32_t node;           /* number of the node it is about, in the graph that the call was given: for a node inside
+                              child graphs, that of the outermost child node. RONDO_NO_NODE when about none */
   int32_t driver_code;     /* the driver's or the system's own number (errno, CUresult); 0 when none */
   const char *driver_name; /* its name, "ENOMEM", "CUDA_ERROR_..."; "" when none */
   const char *message;     /* one line or more of text: what, with names and sizes, and what to do */

@@ -22,6 +22,7 @@
 
 #include "base/allocation.h"
 #include "base/error.h"
+#include "graph/graph_internal.h"
 #include "graph/kernel.h"
 
 /* The room that a stream's label in messages takes, with its end. */
@@ -37,7 +38,7 @@ typedef struct rondo_physical rondo_physical;         /* physical memory */
 typedef struct rondo_lowered_node {
   const rondo_node_params *params; /* valid during the call; the driver copies what it keeps */
   rondo_device_event *event;       /* EVENT_RECORD and EVENT_WAIT; else NULL */
-  uint32_t number;                 /* for messages: the node's number in its own graph */
+  rondo_node_where where;          /* for messages; its text is valid during the call */
   bool in_block;                   /* KERNEL: args[0] is the beginning of all its arguments as one block (kernel.h) */
   uint64_t captured;               /* its name in a captured graph; 0 when it has none */
 } rondo_lowered_node;

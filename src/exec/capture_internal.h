@@ -32,7 +32,7 @@ struct rondo_capture {
   rondo_capture_mode mode;
   _Atomic uint32_t state;
   char origin_name[RONDO_STREAM_LABEL];
-  char cause[256];                                  /* what made it invalid */
+  char cause[RONDO_LABEL_BYTES + 144];              /* what made it invalid */
   uint64_t driver_id;                               /* of the driver's capture, where the driver captures too; 0 */
   rondo_importer importer;                          /* where the driver captures too: what it captured */
   RONDO_ARRAY(uint64_t) behind;                     /* ... working memory: the driver's names of a frontier */

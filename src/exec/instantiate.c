@@ -15,8 +15,8 @@ static rondo_status check_nodes(const char *call, rondo_device *device, const ro
   const bool is_alone = !rondo_peers_others_have_memory(device);
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
-    RONDO_TRY(rondo_work_check_code(call, device, node->params, node->number));
-    if (!is_alone) RONDO_TRY(rondo_peers_check(device, call, node->params, node->number));
+    RONDO_TRY(rondo_work_check_code(call, device, node->params, &node->where));
+    if (!is_alone) RONDO_TRY(rondo_peers_check(device, call, node->params, &node->where));
   }
   return RONDO_OK;
 }
@@ -97,7 +97,7 @@ static size_t collect_memory_nodes(const rondo_exec_draft *draft, rondo_memory_n
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
     if (!rondo_node_is_memory(node->params) || is_of_arena(draft, i)) continue;
-    out[count++] = (rondo_memory_node){.params = node->params, .space = space_of(draft, i), .number = node->number};
+    out[count++] = (rondo_memory_node){.params = node->params, .space = space_of(draft, i), .where = node->where};
   }
   return count;
 }

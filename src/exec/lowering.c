@@ -26,6 +26,8 @@ typedef struct graph_level {
   ends around;      /* what its roots depend on */
   uint32_t *places; /* by slot */
   ends *ends_of;    /* by slot, of child nodes; NULL before the first */
+  uint32_t number; /* of the outermost child node that the graph is inside of; RONDO_NO_NODE for the graph around all */
+  const char *inside;
 } graph_level;
 
 static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = ""};
@@ -77,7 +79,7 @@ static rondo_status link_dependencies(graph_walker *walker, const graph_level *l
 
 /* One node that stands for all of `from`. */
 static rondo_status join(graph_walker *walker, ends from, ends *out) {
-  const rondo_lowered_node node = {.params = &join_params, .number = RONDO_NO_NODE};
+  const rondo_lowered_node node = {.params = &join_params, .where = {.number = RONDO_NO_NODE, .own = RONDO_NO_NODE}};
   const rondo_lowered_origin nowhere = {.slot = RONDO_NO_NODE};
   uint32_t at = RONDO_NO_NODE;
   RONDO_TRY(place(walker, &node, &nowhere, &at));
@@ -149,17 +151,19 @@ static rondo_status walk_child(graph_walker *walker, graph_level *level, uint32_
 }
 
 /* Data alone names no events. */
-rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, uint32_t number, uint64_t captured) {
+rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, const rondo_node_where *where, uint64_t captured) {
   const bool is_event = rondo_node_names_event(params) && params->as.event != NULL;
   return (rondo_lowered_node){
-      .params = params, .event = is_event ? params->as.event->driver : NULL, .number = number, .captured = captured};
+      .params = params, .event = is_event ? params->as.event->driver : NULL, .where = *where, .captured = captured};
 }
 
 static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t slot) {
   rondo_graph *graph = level->graph;
   const rondo_graph_node *node = rondo_graph_at(graph, slot);
   if (node->params.kind == RONDO_NODE_CHILD) return walk_child(walker, level, slot);
-  const rondo_lowered_node lowered = rondo_lowered_of(&node->params, slot, node->captured);
+  const rondo_node_where where = {
+      .number = level->inside == NULL ? slot : level->number, .own = slot, .inside = level->inside};
+  const rondo_lowered_node lowered = rondo_lowered_of(&node->params, &where, node->captured);
   const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
   const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
   RONDO_TRY(place(walker, &lowered, &origin, &level->places[slot]));
@@ -178,9 +182,20 @@ static rondo_status reserve(graph_walker *walker, const rondo_graph *graph) {
   return rondo_array_reserve(walker->allocator, &lowering->predecessors, edges);
 }
 
+/* What fails about a child graph says which one that is. */
+static rondo_status fail_inside(const graph_level *level, rondo_status status) {
+  if (status == RONDO_OK || level->inside == NULL) return status;
+  rondo_saved_error error;
+  status = rondo_fail_context(status, "%s", level->inside);
+  rondo_error_save(&error);
+  if (error.node != RONDO_NO_NODE) error.node = level->number;
+  rondo_error_restore(&error);
+  return status;
+}
+
 static rondo_status walk_nodes(graph_walker *walker, graph_level *level) {
   uint32_t *order;
-  RONDO_TRY(rondo_graph_order(level->graph, &order));
+  RONDO_TRY(fail_inside(level, rondo_graph_order(level->graph, &order)));
   rondo_status status = reserve(walker, level->graph);
   for (uint32_t i = 0; i < level->graph->live_count && status == RONDO_OK; i++)
     status = walk_node(walker, level, order[i]);
@@ -195,6 +210,20 @@ static rondo_status add_places(graph_walker *walker, const rondo_graph *graph, u
   const rondo_graph_places entry = {.serial = graph->source_serial, .count = count, .places = *out};
   const rondo_status status = rondo_array_push(walker->allocator, &walker->lowering->graphs, &entry);
   if (status != RONDO_OK) rondo_release(walker->allocator, *out, count, sizeof **out);
+  return status;
+}
+
+/* The path to a child graph, for its nodes. */
+static rondo_status add_path(graph_walker *walker, graph_level *level) {
+  char inside[RONDO_INSIDE_BYTES], *path;
+  const rondo_graph *const root = walker->lowering->root;
+  const char *const text = rondo_graph_inside(inside, level->graph, root);
+  if (text == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_text(walker->allocator, text, &path));
+  const rondo_status status = rondo_array_push(walker->allocator, &walker->lowering->paths, &path);
+  if (status != RONDO_OK) rondo_release_text(walker->allocator, path);
+  level->inside = path;
+  level->number = rondo_graph_outer_number(level->graph, root, RONDO_NO_NODE);
   return status;
 }
 
@@ -217,7 +246,8 @@ static rondo_status add_programmatic(graph_walker *walker, const graph_level *le
 static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends around, ends *out) {
   graph_level level = {.graph = graph, .around = around};
   RONDO_TRY(add_places(walker, graph, &level.places));
-  rondo_status status = walk_nodes(walker, &level);
+  rondo_status status = add_path(walker, &level);
+  if (status == RONDO_OK) status = walk_nodes(walker, &level);
   if (status == RONDO_OK) status = add_programmatic(walker, &level);
   if (status == RONDO_OK && out != NULL) status = gather_sinks(walker, &level, out);
   rondo_release(walker->allocator, level.ends_of, graph->nodes.count, sizeof(ends));
@@ -278,6 +308,8 @@ void rondo_lowering_free(rondo_lowering *lowering) {
   rondo_array_free(allocator, &lowering->predecessor_start);
   rondo_array_free(allocator, &lowering->predecessors);
   rondo_array_free(allocator, &lowering->programmatic);
+  for (size_t i = 0; i < lowering->paths.count; i++) rondo_release_text(allocator, lowering->paths.items[i]);
+  rondo_array_free(allocator, &lowering->paths);
   rondo_array_free(allocator, &lowering->graphs);
   rondo_array_free(allocator, &lowering->origins);
   rondo_array_free(allocator, &lowering->nodes);
@@ -322,7 +354,7 @@ rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const ch
 
 const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, char buffer[RONDO_LABEL_BYTES]) {
   const rondo_lowered_node *node = &lowering->nodes.items[index];
-  return rondo_node_label(buffer, node->params, node->number);
+  return rondo_node_label_at(buffer, node->params, &node->where);
 }
 
 /* Comparing ------------------------------------------------------------------------------------------------------- */

@@ -38,6 +38,7 @@ typedef struct rondo_lowering {
   RONDO_ARRAY(rondo_lowered_node) nodes;
   RONDO_ARRAY(rondo_lowered_origin) origins; /* as many */
   RONDO_ARRAY(rondo_graph_places) graphs;    /* by serial */
+  RONDO_ARRAY(char *) paths;                 /* where the child graphs stand: `inside` of their nodes */
   uint32_t *successor_start;                 /* nodes.count + 1 */
   uint32_t *successors;
   RONDO_ARRAY(uint32_t) predecessor_start; /* nodes.count + 1 */
@@ -74,9 +75,9 @@ bool rondo_lowering_same_programmatic(const rondo_lowering *a, const rondo_lower
 rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const char *name);
 
 /* A node as the driver takes it. `captured` is its name in a captured graph, or 0. */
-rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, uint32_t number, uint64_t captured);
+rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, const rondo_node_where *where, uint64_t captured);
 
-/* "kernel 'saxpy' (node 2)"; returns buffer. */
+/* rondo_node_label_at of a place; returns buffer. */
 const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, char buffer[RONDO_LABEL_BYTES]);
 
 #endif

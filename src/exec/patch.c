@@ -67,7 +67,8 @@ static rondo_status require_slot(const char *call, const rondo_patch_set *set, u
     const bool is_there = has_site(&node->params, site);
     if (is_there) memcpy(&value, site_in(node, site), sizeof value);
     if (is_there && value == address + site->addend) continue;
-    return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES, origin->slot,
+    return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES,
+                           exec->lowering.nodes.items[site->node].where.number,
                            "%s: %s has another address than %s at 0x%" PRIx64
                            ": say where the inputs are (rondo_patch_set_rebase), "
                            "or make a new set when the node has other parameters",
@@ -201,7 +202,9 @@ static rondo_status refuse_unpatchable(const char *call, const rondo_patch_set *
   for (size_t i = set->findings.count; i-- > 0;) {
     if (set->findings.items[i].input != input) continue;
     why = set->findings.items[i].message;
-    node = rondo_node_number(set->findings.items[i].node);
+    const uint32_t place = rondo_lowering_find(&set->exec->lowering, set->findings.items[i].node);
+    node =
+        place < set->exec->lowering.nodes.count ? set->exec->lowering.nodes.items[place].where.number : RONDO_NO_NODE;
   }
   return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE, node, "%s: %s cannot be patched: %s", call,
                          rondo_patch_slot_label(label, set, input), why);

@@ -14,7 +14,7 @@
 
 enum { NO_SLOT = UINT32_MAX, SEVERAL_SLOTS = UINT32_MAX - 1 };
 enum { NOW = 0, MOVED = 1, AGAIN = 2, RECORDINGS = 3 };
-enum { WORD = sizeof(uint64_t), MESSAGE = 640 };
+enum { WORD = sizeof(uint64_t), MESSAGE = 768 };
 
 typedef struct found_site {
   uint32_t slot;
@@ -384,7 +384,7 @@ static rondo_status check_forms(const finder *f, const rondo_lowering *other, co
   for (size_t i = 0; i < other->nodes.count; i++) {
     const rondo_reason reason = compare_forms(rondo_exec_params(exec, i), other->nodes.items[i].params);
     if (reason != RONDO_REASON_NONE)
-      return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[i].number,
+      return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[i].where.number,
                              "%s: the %s recording is not of the exec's work: %s there, where the exec has %s", f->call,
                              which, rondo_lowering_label(other, i, then),
                              rondo_lowering_label(&exec->lowering, i, now));

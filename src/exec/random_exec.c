@@ -108,11 +108,11 @@ static const rondo_generator *find_owner(const rondo_exec_random *random, const 
   return NULL;
 }
 
-static rondo_status fail_unreserved(const rondo_graph_node *node, uint32_t slot, const rondo_generator *generator) {
+static rondo_status fail_unreserved(const rondo_graph *graph, uint32_t slot, const rondo_generator *generator) {
   char label[RONDO_LABEL_BYTES], of[RONDO_GENERATOR_LABEL];
-  return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_FOREIGN_ADDRESS, slot,
+  return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_FOREIGN_ADDRESS, rondo_graph_outer_number(graph, NULL, slot),
                          "%s draws from %s, of which the graph that it stands in reserves nothing: reserve there",
-                         rondo_node_label(label, &node->params, slot), rondo_generator_label(of, generator));
+                         rondo_node_label_in(label, graph, NULL, slot), rondo_generator_label(of, generator));
 }
 
 /* Pointers are one word; other parameters, also those of kernels that libraries launched, may have some. */
@@ -124,7 +124,7 @@ static rondo_status rewrite_words(const rondo_exec_random *random, const rondo_g
     const rondo_generator *owner = find_owner(random, word);
     if (owner == NULL) continue;
     const char *place = find_place(random, graph, word);
-    if (place == NULL) return fail_unreserved(rondo_graph_at(graph, slot), slot, owner);
+    if (place == NULL) return fail_unreserved(graph, slot, owner);
     memcpy(value + at, &place, sizeof place);
   }
   return RONDO_OK;

@@ -57,8 +57,7 @@ static rondo_status check_range(const reach *self, const char *call, uint32_t pl
   const rondo_status status = rondo_memory_check_still(self->memory, where, what, address, bytes, self->since);
   if (status == RONDO_OK) return RONDO_OK;
   const rondo_error *why = rondo_last_error();
-  return rondo_fail_node(status, why->reason, rondo_node_number(self->exec->lowering.origins.items[place].tag), "%s",
-                         why->message);
+  return rondo_fail_node(status, why->reason, self->exec->lowering.nodes.items[place].where.number, "%s", why->message);
 }
 
 static rondo_status check_kernel(reach *self, const char *call, uint32_t place, const rondo_kernel_node *work) {

@@ -33,7 +33,7 @@ rondo_status rondo_exec_refuse_arena(const char *call, const rondo_graph *graph)
 
 static rondo_relocated_node node_at(const rondo_lowering *lowering, size_t place, const rondo_node_params *params) {
   return (rondo_relocated_node){
-      .params = params, .index = (uint32_t)place, .number = lowering->nodes.items[place].number};
+      .params = params, .index = (uint32_t)place, .where = lowering->nodes.items[place].where};
 }
 
 static rondo_status make_relocation(rondo_exec_draft *draft, const rondo_plan_options *options,
@@ -55,12 +55,12 @@ static rondo_status make_relocation(rondo_exec_draft *draft, const rondo_plan_op
 static rondo_status refuse_foreign(const rondo_lowering *lowering) {
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
+    char where[RONDO_LABEL_BYTES];
     if (node->params->kind == RONDO_NODE_FOREIGN)
       return rondo_fail_node(
-          RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->number,
-          "node %u is a %s that a library captured, whose addresses cannot be rewritten: instantiate "
-          "without relocate",
-          node->number, node->params->as.foreign.what);
+          RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->where.number,
+          "%s is a %s that a library captured, whose addresses cannot be rewritten: instantiate without relocate",
+          rondo_node_where_text(where, &node->where), node->params->as.foreign.what);
   }
   return RONDO_OK;
 }

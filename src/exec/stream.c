@@ -167,7 +167,7 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
   if (work.as.kernel.grid.y == 0) work.as.kernel.grid.y = 1;
   if (work.as.kernel.grid.z == 0) work.as.kernel.grid.z = 1;
   work.name = kernel->name;
-  RONDO_TRY(rondo_work_check_runs("rondo_launch", stream->device, &work, RONDO_NO_NODE));
+  RONDO_TRY(rondo_work_check_runs("rondo_launch", stream->device, &work, NULL));
   return submit(stream, "rondo_launch", &work);
 }
 

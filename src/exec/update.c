@@ -26,28 +26,28 @@ static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_n
 }
 
 static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
-                               uint32_t number) {
+                               const rondo_node_where *where) {
   char label[RONDO_LABEL_BYTES];
   if (now->kind != then->kind)
-    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, number,
-                           "%s: %s cannot become a node of kind '%s'", call, rondo_node_label(label, now, number),
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, where->number,
+                           "%s: %s cannot become a node of kind '%s'", call, rondo_node_label_at(label, now, where),
                            rondo_node_kind_name(then->kind));
   if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_FOREIGN || rondo_node_is_memory(now))
-    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number, "%s: %s has nothing that can change",
-                           call, rondo_node_label(label, now, number));
+    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, where->number,
+                           "%s: %s has nothing that can change", call, rondo_node_label_at(label, now, where));
   return RONDO_OK;
 }
 
 /* `then` is resolved. */
 static rondo_status check_shapes(const char *call, const rondo_node_params *now, const rondo_node_params *then,
-                                 uint32_t number) {
+                                 const rondo_node_where *where) {
   char label[RONDO_LABEL_BYTES];
   if ((rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0)
     return RONDO_OK;
-  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, number,
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
                          "%s: %s is or would be of more than one dimension: only one-dimensional copies and fills can "
                          "change",
-                         call, rondo_node_label(label, now, number));
+                         call, rondo_node_label_at(label, now, where));
 }
 
 /* Changes the driver's executable and the clone, in that order: what the clone needs is there before. */
@@ -74,7 +74,7 @@ static rondo_status commit_prepared(rondo_exec *exec, uint32_t place, const rond
 static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
   rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
-  const rondo_lowered_node after = rondo_lowered_of(params, lowered->number, lowered->captured);
+  const rondo_lowered_node after = rondo_lowered_of(params, &lowered->where, lowered->captured);
   const bool same = rondo_exec_same_accesses(exec, place, params);
   if (exec->verify && !same) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
   if (rondo_graph_fits(origin->graph, origin->slot, params))
@@ -133,7 +133,7 @@ static rondo_status set_arguments(rondo_exec *exec, uint32_t place, const rondo_
   if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
     RONDO_TRY(rondo_grid_check(kernel->kernel->name, *grid, &then.as.kernel.grid));
   const bool is_new = exec->verify && !keeps_pointers(&now->as.kernel, kernel);
-  const rondo_lowered_node after = {.params = &then, .number = exec->lowering.nodes.items[place].number};
+  const rondo_lowered_node after = {.params = &then, .where = exec->lowering.nodes.items[place].where};
   const bool is_plain = is_new && rondo_exec_reaches_plain(exec, kernel);
   if (is_new && !is_plain) RONDO_TRY(rondo_exec_verify_node(exec, place, &then));
   RONDO_TRY(commit_in_place(exec, place, &after));
@@ -145,15 +145,15 @@ static rondo_status set_arguments(rondo_exec *exec, uint32_t place, const rondo_
 static __attribute__((noinline)) rondo_status set_otherwise(const char *call, rondo_exec *exec, uint32_t place,
                                                             const rondo_node_params *params) {
   const rondo_node_params *now = rondo_exec_given_params(exec, place);
-  const uint32_t number = exec->lowering.nodes.items[place].number;
-  RONDO_TRY(check_kind(call, now, params, number));
+  const rondo_node_where *where = &exec->lowering.nodes.items[place].where;
+  RONDO_TRY(check_kind(call, now, params, where));
   RONDO_TRY(rondo_work_check(call, exec->device, params));
-  RONDO_TRY(rondo_work_check_runs(call, exec->device, params, number));
+  RONDO_TRY(rondo_work_check_runs(call, exec->device, params, where));
   RONDO_TRY(rondo_random_check_node(call, exec->lowering.origins.items[place].graph, params));
   rondo_node_params then = *params;
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;
-  RONDO_TRY(check_shapes(call, now, &then, number));
+  RONDO_TRY(check_shapes(call, now, &then, where));
   rondo_patch_settle(exec);
   const rondo_status status = rondo_fail_context(commit_one(exec, place, &then), "%s", call);
   rondo_patch_note_update(exec);
@@ -181,10 +181,9 @@ static rondo_status find_switchable(const char *call, const rondo_exec *exec, ro
   if (params->kind == RONDO_NODE_KERNEL || params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL)
     return RONDO_OK;
   char label[RONDO_LABEL_BYTES];
-  const uint32_t number = rondo_node_number(node);
-  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number,
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, exec->lowering.nodes.items[*out].where.number,
                          "%s: %s cannot be disabled: kernels, copies and fills can", call,
-                         rondo_node_label(label, params, number));
+                         rondo_lowering_label(&exec->lowering, *out, label));
 }
 
 rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enabled) {
@@ -219,7 +218,7 @@ static rondo_status refuse_update(rondo_update_result *result, rondo_reason reas
   result->reason = reason;
   result->exec_node = exec->lowering.origins.items[place].tag;
   result->graph_node = draft->lowering.origins.items[place].tag;
-  return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, rondo_node_number(result->exec_node),
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[place].where.number,
                          "rondo_exec_update: %s against %s of the new graph: %s",
                          rondo_lowering_label(&exec->lowering, place, now),
                          rondo_lowering_label(&draft->lowering, place, then), what);
@@ -267,7 +266,7 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
       exec->device->ops->kernel_check(exec->device, then->as.kernel.kernel) != RONDO_OK)
     return refuse_update(result, RONDO_REASON_FUNCTION_CHANGED, exec, draft, place,
                          "the new kernel has no code for the device");
-  if (rondo_peers_check(exec->device, "rondo_exec_update", then, draft->lowering.nodes.items[place].number) != RONDO_OK)
+  if (rondo_peers_check(exec->device, "rondo_exec_update", then, &draft->lowering.nodes.items[place].where) != RONDO_OK)
     return refuse_update(result, RONDO_REASON_NO_ACCESS, exec, draft, place,
                          "memory of another device that gives this one no access");
   return RONDO_OK;

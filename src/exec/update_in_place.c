@@ -93,7 +93,7 @@ bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_nod
   *out_count = 0;
   if (!could_fit(exec, graph)) return false;
   for (uint32_t place = 0; place < place_count; place++) {
-    const uint32_t slot = now[place].number;
+    const uint32_t slot = now[place].where.number;
     const comparison found = compare_node(exec->graph, slot, &nodes[slot]);
     if (found == CANNOT_CHANGE) return false;
     if (found == SAME) continue;
@@ -124,7 +124,7 @@ static void take_over(rondo_exec *exec, const rondo_graph *graph, const rondo_no
   rondo_graph *clone = exec->graph;
   const rondo_graph_node *nodes = graph->nodes.items;
   for (size_t i = 0; i < count; i++) {
-    const uint32_t slot = changes[i].node.number;
+    const uint32_t slot = changes[i].node.where.number;
     take_over_node(clone, slot, &nodes[slot]);
   }
   exec->updates++;

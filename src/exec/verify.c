@@ -197,6 +197,7 @@ static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *ro
                                 const rondo_verify_options *options, rondo_findings **out) {
   surroundings around = {.given = {.allocator = input->allocator}};
   if (device != NULL) around.memory = rondo_device_memory_made(device);
+  input->root = root;
   input->find = find_range;
   input->user = &around;
   input->knows_all = device != NULL;

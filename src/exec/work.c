@@ -34,16 +34,16 @@ rondo_status rondo_work_check(const char *call, const rondo_device *device, cons
 }
 
 rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
-                                  uint32_t number) {
-  if (number == RONDO_NO_NODE) return rondo_fail_context(status, "%s", call);
+                                  const rondo_node_where *where) {
+  if (where == NULL) return rondo_fail_context(status, "%s", call);
   const rondo_error *why = rondo_last_error();
   char label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(status, why->reason, number, "%s: %s: %s", call, rondo_node_label(label, params, number),
-                         why->message);
+  return rondo_fail_node(status, why->reason, where->number, "%s: %s: %s", call,
+                         rondo_node_label_at(label, params, where), why->message);
 }
 
 rondo_status rondo_work_check_now(const char *call, const rondo_device *device, const rondo_node_params *params) {
   RONDO_TRY(check_params(call, device, params, true));
   RONDO_TRY(check_extents(call, device, params, true));
-  return rondo_work_check_runs(call, device, params, RONDO_NO_NODE);
+  return rondo_work_check_runs(call, device, params, NULL);
 }

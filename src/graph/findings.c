@@ -18,6 +18,7 @@ struct rondo_findings {
   uint32_t max;
   finding_list errors, warnings; /* together max at most; texts are owned */
   uint64_t error_count, warning_count;
+  uint32_t first_number; /* of the first error's node, for rondo_error.node */
 };
 
 const char *rondo_severity_name(rondo_severity severity) {
@@ -68,7 +69,7 @@ void rondo_findings_count_more(rondo_findings *findings, uint64_t errors, uint64
   findings->warning_count += warnings;
 }
 
-rondo_status rondo_findings_add(rondo_findings *findings, const rondo_finding *finding) {
+rondo_status rondo_findings_add(rondo_findings *findings, const rondo_finding *finding, uint32_t number) {
   const rondo_allocator *allocator = &findings->allocator;
   finding_list *list = finding->severity == RONDO_SEVERITY_ERROR ? &findings->errors : &findings->warnings;
   char *allocation, *message;
@@ -79,6 +80,7 @@ rondo_status rondo_findings_add(rondo_findings *findings, const rondo_finding *f
     rondo_release_text(allocator, allocation);
     return status;
   }
+  if (list == &findings->errors && list->count == 0) findings->first_number = number;
   if (findings->errors.count + findings->warnings.count == findings->max) drop_last(allocator, &findings->warnings);
   rondo_finding *kept = &list->items[list->count++];
   *kept = *finding;
@@ -112,7 +114,7 @@ rondo_status rondo_findings_get(const rondo_findings *findings, size_t index, ro
 rondo_status rondo_findings_raise(const rondo_findings *findings) {
   if (findings->error_count == 0) return RONDO_OK;
   const rondo_finding *first = &findings->errors.items[0];
-  const uint32_t node = rondo_node_number(first->node);
+  const uint32_t node = findings->first_number;
   if (findings->error_count == 1) return rondo_fail_node(first->status, first->reason, node, "%s", first->message);
   return rondo_fail_node(first->status, first->reason, node, "%s (and %llu more: rondo_graph_verify lists them)",
                          first->message, (unsigned long long)(findings->error_count - 1));

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 
-#define RONDO_FINDING_MESSAGE 640
+#define RONDO_FINDING_MESSAGE 960
 
 RONDO_MUST_USE rondo_status rondo_findings_make(const rondo_allocator *allocator, uint32_t max, rondo_findings **out);
 
@@ -16,6 +16,7 @@ RONDO_MUST_USE rondo_status rondo_findings_make(const rondo_allocator *allocator
 bool rondo_findings_count_one(rondo_findings *findings, rondo_severity severity);
 /* Counts findings that nothing is known of but their number. */
 void rondo_findings_count_more(rondo_findings *findings, uint64_t errors, uint64_t warnings);
-RONDO_MUST_USE rondo_status rondo_findings_add(rondo_findings *findings, const rondo_finding *finding);
+/* `number` is for rondo_error.node. */
+RONDO_MUST_USE rondo_status rondo_findings_add(rondo_findings *findings, const rondo_finding *finding, uint32_t number);
 
 #endif

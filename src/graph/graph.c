@@ -72,12 +72,16 @@ void rondo_graph_free(rondo_graph *graph) {
   rondo_release(&allocator, graph, 1, sizeof *graph);
 }
 
-const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph) {
-  if (graph->name[0] == '\0')
+const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name) {
+  if (name[0] == '\0')
     snprintf(buffer, RONDO_LABEL_BYTES, "the graph");
   else
-    snprintf(buffer, RONDO_LABEL_BYTES, "graph '%.90s'", graph->name);
+    snprintf(buffer, RONDO_LABEL_BYTES, "graph '%.90s'", name);
   return buffer;
+}
+
+const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph) {
+  return rondo_graph_name_label(buffer, graph->name);
 }
 
 bool rondo_graph_is_captured_into(const rondo_graph *graph) {
@@ -204,7 +208,10 @@ static inline void commit(rondo_graph *graph, uint32_t slot) {
   node->live = true;
   node->clone_source = RONDO_NO_NODE;
   graph->live_count++;
-  graph->child_count += node->params.kind == RONDO_NODE_CHILD;
+  if (node->params.kind == RONDO_NODE_CHILD) {
+    node->params.as.child->parent_slot = slot;
+    graph->child_count++;
+  }
   rondo_graph_note_change(graph);
   note_memory(graph, &node->params);
   if (node->params.kind == RONDO_NODE_FOREIGN && node->params.as.foreign.is_bound && graph->device != NULL)
@@ -388,7 +395,10 @@ static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, 
   out->clone_source = slot;
   out->captured = from->captured;
   clone->live_count++;
-  clone->child_count += from->params.kind == RONDO_NODE_CHILD;
+  if (from->params.kind == RONDO_NODE_CHILD) {
+    out->params.as.child->parent_slot = slot;
+    clone->child_count++;
+  }
   RONDO_TRY(rondo_slots_copy(clone, &from->dependencies, &out->dependencies));
   return rondo_slots_copy(clone, &from->dependents, &out->dependents);
 }

@@ -72,6 +72,7 @@ struct rondo_graph {
                                 data */
   RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by from, then to */
   rondo_graph *parent;                               /* the graph whose child node owns this one; NULL when none */
+  uint32_t parent_slot;                              /* that child node */
   rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */
   rondo_graph_attachment hold;     /* keeps the device open, set by whoever makes a graph for a device. Clones and
                                       children, which this layer makes, retain it; rondo_graph_free releases it */
@@ -98,11 +99,49 @@ static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_
   return &graph->nodes.items[slot];
 }
 
+/* Where a node stands, for messages (node_where.c). */
+typedef struct rondo_node_where {
+  uint32_t number;    /* for rondo_error.node: in the graph around all, of the node or of the child node it is inside */
+  uint32_t own;       /* its number in its own graph */
+  const char *inside; /* of a node of a child graph "child 'inner' (node 7)", the child node; else NULL */
+} rondo_node_where;
+
 /* What messages call them, written into `buffer` and returned: "graph 'step'", "the graph" when it has no name;
- * "kernel 'saxpy' (node 2)", "copy (node 3)" when it has no name. */
-#define RONDO_LABEL_BYTES 112
+ * "kernel 'saxpy' (node 2)", "copy (node 3)" when it has no name, and inside of a child graph
+ * "copy (node 3 of child 'inner' (node 7))". */
+#define RONDO_LABEL_BYTES 272
 const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
+const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name);
 const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params, uint32_t number);
+const char *rondo_node_label_at(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params,
+                                const rondo_node_where *where);
+/* Of the node in the slot of a graph; `root` as below. */
+const char *rondo_node_label_in(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph, const rondo_graph *root,
+                                uint32_t slot);
+/* Of what is left of a node: its kind and its name, "" or NULL when it has none. NULL for `where`: of work in a stream,
+ * "kernel 'saxpy'", "a copy". */
+const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kind, const char *name,
+                             const rondo_node_where *where);
+/* The part in brackets: "node 3 of child 'inner' (node 7)". */
+const char *rondo_node_where_text(char buffer[RONDO_LABEL_BYTES], const rondo_node_where *where);
+
+/* Which edge orders one node after another: "an edge 2 -> 5", of the graph around all if it can be there. */
+#define RONDO_EDGE_TEXT 64
+const char *rondo_node_edge_text(char buffer[RONDO_EDGE_TEXT], const rondo_node_where *from,
+                                 const rondo_node_where *to);
+
+/* Of the node in the slot of a graph, which may be a child graph of `root`, or, when that is NULL, of any. `inside`
+ * points into the buffer. Below its two halves: the child node that has the graph, and the number. */
+#define RONDO_INSIDE_BYTES 160
+rondo_node_where rondo_node_where_in(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root,
+                                     uint32_t slot);
+const char *rondo_graph_inside(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root);
+uint32_t rondo_graph_outer_number(const rondo_graph *graph, const rondo_graph *root, uint32_t slot);
+
+/* With a text of its own, taken from the allocator, and freed there. */
+RONDO_MUST_USE rondo_status rondo_node_where_copy(const rondo_allocator *allocator, const rondo_node_where *from,
+                                                  rondo_node_where *out);
+void rondo_node_where_free(const rondo_allocator *allocator, rondo_node_where *where);
 
 /* Adds a node of any kind: checks the list of dependencies and the parameters (B2 to B4), copies, retains the kernel,
  * clones the child. For ALLOC the address must be set already; the memory layer has chosen it. Nothing changes on

@@ -31,15 +31,6 @@ const char *rondo_node_kind_name(rondo_node_kind kind) { return is_kind(kind) ? 
 
 uint32_t rondo_node_number(rondo_node node) { return node.id == 0 ? RONDO_NO_NODE : (uint32_t)node.id; }
 
-const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params, uint32_t number) {
-  const char *kind = rondo_node_kind_name(params->kind);
-  if (params->name == NULL || params->name[0] == '\0')
-    snprintf(buffer, RONDO_LABEL_BYTES, "%s (node %" PRIu32 ")", kind, number);
-  else
-    snprintf(buffer, RONDO_LABEL_BYTES, "%s '%.60s' (node %" PRIu32 ")", kind, params->name, number);
-  return buffer;
-}
-
 static rondo_status fail_size(const char *where, const char *what) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: %s", where, what);
 }

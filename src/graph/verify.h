@@ -40,6 +40,7 @@ typedef struct rondo_verify_input {
   const rondo_allocator *allocator;
   const rondo_flat_node *nodes;
   rondo_flat_edges edges;
+  const rondo_graph *root; /* the graph that is verified, where its nodes are of several; may be NULL */
   rondo_find_range
       find; /* NULL: no allocation but the graph's own is known. Asked for frees, then in the order of addresses */
   void *user;

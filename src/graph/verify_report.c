@@ -11,16 +11,17 @@
 #include "base/error.h"
 #include "graph/verify_internal.h"
 
-#define NODE_TEXT (RONDO_LABEL_BYTES + 80)
-#define ALLOCATION_TEXT 160
+#define NODE_TEXT RONDO_LABEL_BYTES
+#define ALLOCATION_TEXT (RONDO_LABEL_BYTES + 128)
 #define PART_TEXT 96
 
 /* A finding that is being written. */
 typedef struct report {
   rondo_verifier *verifier;
   rondo_finding finding;
+  uint32_t number; /* of finding.node, or of the child node around it, in the graph that is verified */
   char message[RONDO_FINDING_MESSAGE];
-  char remedy[256];
+  char remedy[400];
 } report;
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
@@ -39,19 +40,24 @@ static rondo_node tag_of(const rondo_verifier *verifier, uint32_t node) {
   return at->graph == NULL ? (rondo_node){0} : tag_in(verifier, at->graph, at->slot);
 }
 
-/* "kernel 'saxpy' (node 2)", and of which child graph it is. */
-static const char *node_text(char buffer[NODE_TEXT], const rondo_verifier *verifier, uint32_t node) {
-  char label[RONDO_LABEL_BYTES];
+static rondo_node_where where_of(char buffer[RONDO_INSIDE_BYTES], const rondo_verifier *verifier, uint32_t node) {
   const rondo_flat_node *at = flat_node(verifier, node);
-  (void)rondo_node_label(label, at->params, at->slot);
-  if (at->graph == NULL || at->graph->parent == NULL)
-    snprintf(buffer, NODE_TEXT, "%s", label);
-  else
-    snprintf(buffer, NODE_TEXT, "%s of child graph '%.60s'", label, at->graph->name);
-  return buffer;
+  return rondo_node_where_in(buffer, at->graph, verifier->input->root, at->slot);
 }
 
-static uint32_t number_of(const rondo_verifier *verifier, uint32_t node) { return flat_node(verifier, node)->slot; }
+/* "kernel 'saxpy' (node 2)" */
+static const char *node_text(char buffer[NODE_TEXT], const rondo_verifier *verifier, uint32_t node) {
+  char inside[RONDO_INSIDE_BYTES];
+  const rondo_node_where where = where_of(inside, verifier, node);
+  return rondo_node_label_at(buffer, flat_node(verifier, node)->params, &where);
+}
+
+/* "node 2" */
+static const char *where_text(char buffer[NODE_TEXT], const rondo_verifier *verifier, uint32_t node) {
+  char inside[RONDO_INSIDE_BYTES];
+  const rondo_node_where where = where_of(inside, verifier, node);
+  return rondo_node_where_text(buffer, &where);
+}
 
 static unsigned depth_of(const rondo_graph *graph) {
   unsigned depth = 0;
@@ -59,18 +65,8 @@ static unsigned depth_of(const rondo_graph *graph) {
   return depth;
 }
 
-/* The child node that the graph belongs to. */
-static uint32_t slot_in_parent(const rondo_graph *graph) {
-  const rondo_graph *parent = graph->parent;
-  for (size_t i = 0; i < parent->nodes.count; i++) {
-    const rondo_graph_node *node = &parent->nodes.items[i];
-    if (node->live && node->params.kind == RONDO_NODE_CHILD && node->params.as.child == graph) return (uint32_t)i;
-  }
-  return RONDO_NO_NODE;
-}
-
 static void step_up(const rondo_graph **graph, uint32_t *slot) {
-  *slot = slot_in_parent(*graph);
+  *slot = (*graph)->parent_slot;
   *graph = (*graph)->parent;
 }
 
@@ -107,9 +103,10 @@ static rondo_status is_ordered(const rondo_verifier *verifier, uint32_t before, 
 
 /* Remedies -------------------------------------------------------------------------------------------------------- */
 
-static void name_graph(char *buffer, size_t room, const rondo_graph *graph) {
-  buffer[0] = '\0';
-  if (graph->parent != NULL) snprintf(buffer, room, " in child graph '%.60s'", graph->name);
+static void name_graph(char *buffer, size_t room, const rondo_graph *graph, const rondo_graph *root) {
+  char inside[RONDO_INSIDE_BYTES];
+  const char *const path = rondo_graph_inside(inside, graph, root);
+  snprintf(buffer, room, "%s%s", path == NULL ? "" : " in ", path == NULL ? "" : path);
 }
 
 /* `before` must come before `after` and does not: an edge mends it, unless it comes behind; then `else_do` says what
@@ -119,7 +116,7 @@ static rondo_status suggest_edge(report *self, uint32_t before, uint32_t after, 
   const rondo_graph *graph = NULL;
   uint32_t from = RONDO_NO_NODE, to = RONDO_NO_NODE;
   bool backwards;
-  char where[96];
+  char where[RONDO_INSIDE_BYTES + 8];
   self->finding.before = tag_of(verifier, before);
   self->finding.after = tag_of(verifier, after);
   RONDO_TRY(is_ordered(verifier, after, before, &backwards));
@@ -127,7 +124,7 @@ static rondo_status suggest_edge(report *self, uint32_t before, uint32_t after, 
     snprintf(self->remedy, sizeof self->remedy, "%s", else_do);
     return RONDO_OK;
   }
-  name_graph(where, sizeof where, graph);
+  name_graph(where, sizeof where, graph, verifier->input->root);
   if (backwards) {
     snprintf(self->remedy, sizeof self->remedy, "Remove the %s %" PRIu32 " -> %" PRIu32 "%s%s%s",
              has_edge(graph, to, from) ? "edge" : "order", to, from, where, else_do[0] == '\0' ? "" : " or ", else_do);
@@ -151,13 +148,15 @@ static const char *region_name(const rondo_verifier *verifier, const rondo_regio
 static const char *region_text(char buffer[ALLOCATION_TEXT], const rondo_verifier *verifier, uint32_t index) {
   const rondo_region *region = &verifier->regions.items[index];
   const char *name = region_name(verifier, region);
-  char size[RONDO_SIZE_TEXT], node[32] = "";
-  if (region->alloc != RONDO_NONE) snprintf(node, sizeof node, ", node %" PRIu32, number_of(verifier, region->alloc));
+  char size[RONDO_SIZE_TEXT], node[NODE_TEXT] = "";
+  const bool is_made = region->alloc != RONDO_NONE;
+  if (is_made) where_text(node, verifier, region->alloc);
   rondo_size_text(size, region->end - region->begin);
   if (name[0] == '\0')
-    snprintf(buffer, ALLOCATION_TEXT, "the allocation at 0x%" PRIxPTR " (%s%s)", region->begin, size, node);
+    snprintf(buffer, ALLOCATION_TEXT, "the allocation at 0x%" PRIxPTR " (%s%s%s)", region->begin, size,
+             is_made ? ", " : "", node);
   else
-    snprintf(buffer, ALLOCATION_TEXT, "allocation '%.60s' (%s%s)", name, size, node);
+    snprintf(buffer, ALLOCATION_TEXT, "allocation '%.60s' (%s%s%s)", name, size, is_made ? ", " : "", node);
   return buffer;
 }
 
@@ -171,6 +170,8 @@ static void set_region(report *self, uint32_t index) {
 }
 
 static void set_nodes(report *self, uint32_t node, uint32_t other) {
+  const rondo_flat_node *at = flat_node(self->verifier, node);
+  self->number = rondo_graph_outer_number(at->graph, self->verifier->input->root, at->slot);
   self->finding.node = tag_of(self->verifier, node);
   if (other != RONDO_NONE) self->finding.other = tag_of(self->verifier, other);
 }
@@ -217,35 +218,34 @@ static rondo_status report_access(report *self, const rondo_mistake *mistake) {
   const rondo_access_use *use = &verifier->accesses.items[mistake->subject];
   const bool early = mistake->kind == RONDO_MISTAKE_BEFORE;
   const uint32_t other = early ? region->alloc : region->freed;
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT], part[PART_TEXT], instead[64];
+  char node[NODE_TEXT], allocation[ALLOCATION_TEXT], part[PART_TEXT], instead[NODE_TEXT + 24], where[NODE_TEXT];
   bool wrong_way;
   begin_access(self, mistake->subject, mistake->object);
   set_nodes(self, use->node, other);
   set_kind(self, RONDO_INVALID_LIFETIME, early ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE);
-  snprintf(instead, sizeof instead, "%s node %" PRIu32, early ? "allocate before" : "free after",
-           number_of(verifier, use->node));
+  snprintf(instead, sizeof instead, "%s %s", early ? "allocate before" : "free after",
+           where_text(where, verifier, use->node));
   RONDO_TRY(suggest_edge(self, early ? other : use->node, early ? use->node : other, instead));
   RONDO_TRY(is_ordered(verifier, early ? use->node : other, early ? other : use->node, &wrong_way));
   const char *order = early       ? wrong_way ? "ordered before its alloc" : "not ordered after its alloc"
                       : wrong_way ? "ordered after its free"
                                   : "not ordered before its free";
-  say(self, "%s %s %s%s but is %s (node %" PRIu32 "). %s", node_text(node, verifier, use->node), verb_of(use),
-      region_text(allocation, verifier, mistake->object), scanned_text(part, use), order, number_of(verifier, other),
-      self->remedy);
+  say(self, "%s %s %s%s but is %s (%s). %s", node_text(node, verifier, use->node), verb_of(use),
+      region_text(allocation, verifier, mistake->object), scanned_text(part, use), order,
+      where_text(where, verifier, other), self->remedy);
   return RONDO_OK;
 }
 
 static rondo_status report_life(report *self, const rondo_mistake *mistake) {
   const rondo_verifier *verifier = self->verifier;
   const rondo_region *region = &verifier->regions.items[mistake->subject];
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT];
+  char node[NODE_TEXT], allocation[ALLOCATION_TEXT], where[NODE_TEXT];
   set_region(self, mistake->subject);
   set_nodes(self, region->freed, region->alloc);
   set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   RONDO_TRY(suggest_edge(self, region->alloc, region->freed, "free it later"));
-  say(self, "%s frees %s but is not ordered after its alloc (node %" PRIu32 "). %s",
-      node_text(node, verifier, region->freed), region_text(allocation, verifier, mistake->subject),
-      number_of(verifier, region->alloc), self->remedy);
+  say(self, "%s frees %s but is not ordered after its alloc (%s). %s", node_text(node, verifier, region->freed),
+      region_text(allocation, verifier, mistake->subject), where_text(where, verifier, region->alloc), self->remedy);
   return RONDO_OK;
 }
 
@@ -253,7 +253,7 @@ static rondo_status report_reuse(report *self, const rondo_mistake *mistake) {
   const rondo_verifier *verifier = self->verifier;
   const rondo_region *earlier = &verifier->regions.items[mistake->subject];
   const rondo_region *later = &verifier->regions.items[mistake->object];
-  char first[ALLOCATION_TEXT], second[ALLOCATION_TEXT];
+  char first[ALLOCATION_TEXT], second[ALLOCATION_TEXT], where[NODE_TEXT];
   set_region(self, mistake->object);
   set_nodes(self, later->alloc, earlier->freed == RONDO_NONE ? earlier->alloc : earlier->freed);
   set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
@@ -270,22 +270,21 @@ static rondo_status report_reuse(report *self, const rondo_mistake *mistake) {
   }
   RONDO_TRY(suggest_edge(self, earlier->freed, later->alloc, "order the two"));
   say(self,
-      "%s is given bytes of %s but is not ordered after its free (node %" PRIu32
-      "). %s. One memory graph cannot stand twice in branches that may run at once",
-      second, first, number_of(verifier, earlier->freed), self->remedy);
+      "%s is given bytes of %s but is not ordered after its free (%s). %s. One memory graph cannot stand twice in "
+      "branches that may run at once",
+      second, first, where_text(where, verifier, earlier->freed), self->remedy);
   return RONDO_OK;
 }
 
 static rondo_status report_double_free(report *self, const rondo_mistake *mistake) {
   const rondo_verifier *verifier = self->verifier;
   const uint32_t first = verifier->regions.items[mistake->subject].freed;
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT];
+  char node[NODE_TEXT], allocation[ALLOCATION_TEXT], where[NODE_TEXT];
   set_region(self, mistake->subject);
   set_nodes(self, mistake->node, first);
   set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
-  say(self, "%s frees %s, which node %" PRIu32 " frees too. Remove one of them",
-      node_text(node, verifier, mistake->node), region_text(allocation, verifier, mistake->subject),
-      number_of(verifier, first));
+  say(self, "%s frees %s, which %s frees too. Remove one of them", node_text(node, verifier, mistake->node),
+      region_text(allocation, verifier, mistake->subject), where_text(where, verifier, first));
   return RONDO_OK;
 }
 
@@ -489,7 +488,7 @@ rondo_status rondo_verify_report(rondo_verifier *verifier, rondo_findings *findi
     if (!rondo_findings_count_one(findings, self.finding.severity)) continue;
     RONDO_TRY(write_report(&self, &mistakes[i]));
     self.finding.message = self.message;
-    RONDO_TRY(rondo_findings_add(findings, &self.finding));
+    RONDO_TRY(rondo_findings_add(findings, &self.finding, self.number));
   }
   return RONDO_OK;
 }

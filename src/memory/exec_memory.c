@@ -37,6 +37,7 @@ void rondo_exec_memory_destroy(rondo_exec_memory *exec) {
   for (size_t i = 0; i < exec->spaces.count; i++) rondo_address_space_release(exec->spaces.items[i]);
   rondo_array_free(allocator, &exec->needs);
   rondo_array_free(allocator, &exec->unfreed);
+  for (size_t i = 0; i < exec->frees.count; i++) rondo_node_where_free(allocator, &exec->frees.items[i].where);
   rondo_array_free(allocator, &exec->frees);
   rondo_array_free(allocator, &exec->extents);
   rondo_array_free(allocator, &exec->held);
@@ -174,10 +175,11 @@ static rondo_status fail_ending(const rondo_graph_allocation *allocation) {
 }
 
 static rondo_status fail_free(const rondo_outside *at, rondo_life life) {
-  char label[RONDO_ALLOCATION_LABEL];
+  char label[RONDO_ALLOCATION_LABEL], node[RONDO_LABEL_BYTES];
   const bool never = life == RONDO_LIFE_NEVER;
   return rondo_fail_node(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_DOUBLE_FREE,
-                         at->number, "free node %" PRIu32 " frees allocation %s, which %s", at->number,
+                         at->where.number, "%s frees allocation %s, which %s",
+                         rondo_kind_label(node, RONDO_NODE_FREE, NULL, &at->where),
                          rondo_allocation_label(label, &at->allocation->base),
                          never ? "is not allocated: launch the graph that allocates it first"
                                : "was freed already: launch the graph that allocates it again first");

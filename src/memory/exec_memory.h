@@ -19,7 +19,7 @@
 typedef struct rondo_memory_node {
   const rondo_node_params *params;
   rondo_address_space *space; /* of the graph that the node stands in */
-  uint32_t number;            /* for messages */
+  rondo_node_where where;     /* for messages */
 } rondo_memory_node;
 
 typedef struct rondo_exec_memory rondo_exec_memory;

@@ -9,8 +9,8 @@
 /* An allocation that a launch leaves alive, or that it frees. */
 typedef struct rondo_outside {
   rondo_graph_allocation *allocation;
-  uint32_t number;   /* of the node */
-  rondo_life before; /* scratch of a launch: to take it back */
+  rondo_node_where where; /* of the free node, its text a copy; of what a launch leaves alive not set */
+  rondo_life before;      /* scratch of a launch: to take it back */
 } rondo_outside;
 
 typedef struct rondo_byte_range {

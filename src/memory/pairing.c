@@ -18,9 +18,9 @@
 typedef struct instance {
   rondo_graph_allocation *allocation;
   const char *begin, *end;
-  uint32_t number;
+  rondo_node_where where; /* its text is the graph's, as below */
   bool freed;
-  uint32_t freed_number;
+  rondo_node_where freed_where;
 } instance;
 
 typedef struct pair_finder {
@@ -40,19 +40,20 @@ static const char *label(char buffer[RONDO_ALLOCATION_LABEL], const instance *at
 
 static rondo_status fail_overlap(const instance *earlier, const instance *later) {
   char first[RONDO_ALLOCATION_LABEL], second[RONDO_ALLOCATION_LABEL];
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, later->number,
-                         "allocation %s (node %" PRIu32 ") is given the bytes of %s (node %" PRIu32
-                         ") while that may be alive: order it after the free. The same memory graph cannot stand twice "
-                         "in branches that may run at once",
-                         label(second, later), later->number, label(first, earlier), earlier->number);
+  char from[RONDO_LABEL_BYTES], to[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, later->where.number,
+                         "allocation %s (%s) is given the bytes of %s (%s) while that may be alive: order it after the "
+                         "free. The same memory graph cannot stand twice in branches that may run at once",
+                         label(second, later), rondo_node_where_text(to, &later->where), label(first, earlier),
+                         rondo_node_where_text(from, &earlier->where));
 }
 
-static rondo_status fail_early_free(uint32_t free_number, const instance *at) {
-  char name[RONDO_ALLOCATION_LABEL];
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, free_number,
-                         "free node %" PRIu32 " of allocation %s is not ordered after its alloc node %" PRIu32
-                         ": add an edge %" PRIu32 " -> %" PRIu32,
-                         free_number, label(name, at), at->number, at->number, free_number);
+static rondo_status fail_early_free(const rondo_node_where *freed, const instance *at) {
+  char name[RONDO_ALLOCATION_LABEL], node[RONDO_LABEL_BYTES], alloc[RONDO_LABEL_BYTES], edge[RONDO_EDGE_TEXT];
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, freed->number,
+                         "%s of allocation %s is not ordered after its alloc node (%s): add %s",
+                         rondo_kind_label(node, RONDO_NODE_FREE, NULL, freed), label(name, at),
+                         rondo_node_where_text(alloc, &at->where), rondo_node_edge_text(edge, &at->where, freed));
 }
 
 /* Alloc nodes ----------------------------------------------------------------------------------------------------- */
@@ -87,11 +88,11 @@ static rondo_status hold_alloc(pair_finder *finder, const rondo_memory_node *nod
 static rondo_status refuse_early(const pair_finder *finder, const instance *new) {
   uint32_t index;
   if (!rondo_stretches_owner(&finder->outside, new->begin, &index)) return RONDO_OK;
-  return fail_early_free(finder->exec->frees.items[index].number, new);
+  return fail_early_free(&finder->exec->frees.items[index].where, new);
 }
 
 static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *node) {
-  instance new = {.number = node->number};
+  instance new = {.where = node->where};
   RONDO_TRY(hold_alloc(finder, node, &new.allocation));
   new.begin = new.allocation->base.address;
   new.end = new.begin + new.allocation->base.bytes;
@@ -109,10 +110,12 @@ static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *nod
 
 /* Free nodes ------------------------------------------------------------------------------------------------------ */
 
-static rondo_status fail_second_free(uint32_t first, const rondo_memory_node *node) {
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE, node->number,
-                         "free nodes %" PRIu32 " and %" PRIu32 " both free the allocation at %p: remove one of them",
-                         first, node->number, node->params->as.free_address);
+static rondo_status fail_second_free(const rondo_node_where *first, const rondo_memory_node *node) {
+  char one[RONDO_LABEL_BYTES], other[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE, node->where.number,
+                         "%s and %s both free the allocation at %p: remove one of them",
+                         rondo_node_where_text(one, first), rondo_node_where_text(other, &node->where),
+                         node->params->as.free_address);
 }
 
 /* The last instance at the address is freed already. */
@@ -120,7 +123,7 @@ static rondo_status refuse_freed_instance(const pair_finder *finder, const rondo
   for (size_t i = finder->instances.count; i-- > 0;) {
     const instance *at = &finder->instances.items[i];
     if (at->begin == (const char *)node->params->as.free_address && at->freed)
-      return fail_second_free(at->freed_number, node);
+      return fail_second_free(&at->freed_where, node);
   }
   return RONDO_OK;
 }
@@ -136,10 +139,11 @@ static rondo_status hold_outside(rondo_exec_memory *exec, const rondo_memory_nod
   if (*out != NULL && !rondo_address_space_retain_unless_retired((*out)->space)) *out = NULL;
   if (*out != NULL) (*out)->references++;
   pthread_mutex_unlock(&memory->lock);
+  char label[RONDO_LABEL_BYTES];
   if (*out == NULL)
-    return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS, node->number,
-                           "free node %" PRIu32 ": no graph has an allocation at %p any more", node->number,
-                           node->params->as.free_address);
+    return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS, node->where.number,
+                           "%s: no graph has an allocation at %p any more",
+                           rondo_node_label_at(label, node->params, &node->where), node->params->as.free_address);
   exec->held.items[exec->held.count++] = *out;
   exec->spaces.items[exec->spaces.count++] = (*out)->space;
   return RONDO_OK;
@@ -152,14 +156,17 @@ static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_no
   uint32_t index;
   rondo_graph_allocation *allocation;
   if (rondo_stretches_owner(&finder->outside, address, &index))
-    return fail_second_free(exec->frees.items[index].number, node);
+    return fail_second_free(&exec->frees.items[index].where, node);
   RONDO_TRY(hold_outside(exec, node, &allocation));
   if (is_own(finder, allocation->space)) RONDO_TRY(refuse_freed_instance(finder, node));
   const size_t first = rondo_stretches_find(&finder->outside, address);
   RONDO_TRY(rondo_stretches_cover(finder->allocator, &finder->outside, first, address, address + 1,
                                   (uint32_t)exec->frees.count));
-  const rondo_outside freed = {.allocation = allocation, .number = node->number};
-  RONDO_TRY(rondo_array_push(finder->allocator, &exec->frees, &freed));
+  RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->frees, exec->frees.count + 1));
+  rondo_outside *freed = &exec->frees.items[exec->frees.count];
+  *freed = (rondo_outside){.allocation = allocation};
+  RONDO_TRY(rondo_node_where_copy(finder->allocator, &node->where, &freed->where));
+  exec->frees.count++;
   return rondo_graph_allocation_prepare_free(allocation);
 }
 
@@ -170,7 +177,7 @@ static rondo_status pair_free(pair_finder *finder, const rondo_memory_node *node
   instance *open = &finder->instances.items[index];
   if (open->begin != address || open->freed) return pair_outside_free(finder, node);
   open->freed = true;
-  open->freed_number = node->number;
+  open->freed_where = node->where;
   return RONDO_OK;
 }
 
@@ -203,7 +210,7 @@ static rondo_status sum_up_instance(rondo_exec_memory *exec, const instance *at)
     return RONDO_OK;
   }
   RONDO_TRY(rondo_array_push(&exec->memory->allocator, &need->privates, &pages));
-  const rondo_outside left = {.allocation = at->allocation, .number = at->number};
+  const rondo_outside left = {.allocation = at->allocation};
   return rondo_array_push(&exec->memory->allocator, &exec->unfreed, &left);
 }
 

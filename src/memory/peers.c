@@ -126,31 +126,31 @@ bool rondo_peers_find(const rondo_device *device, const void *address, rondo_pee
 }
 
 static rondo_status fail_access(const rondo_device *device, const char *call, const rondo_node_params *work,
-                                uint32_t number, const rondo_peer_memory *memory) {
+                                const rondo_node_where *where, const rondo_peer_memory *memory) {
   char label[RONDO_LABEL_BYTES], what[RONDO_ALLOCATION_LABEL + 16], name[RONDO_ALLOCATION_LABEL];
-  const bool is_node = number != RONDO_NO_NODE;
   if (memory->begin != NULL)
     snprintf(what, sizeof what, "allocation %s", rondo_named_size(name, memory->name, memory->bytes));
   else
     snprintf(what, sizeof what, "memory that is not allocated");
-  if (is_node)
-    rondo_node_label(label, work, number);
+  if (where != NULL)
+    rondo_node_label_at(label, work, where);
   else
     snprintf(label, sizeof label, "%s '%.60s'", rondo_node_kind_name(work->kind), work->name == NULL ? "" : work->name);
-  return rondo_fail_node(is_node ? RONDO_INVALID_GRAPH : RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS, number,
+  return rondo_fail_node(where != NULL ? RONDO_INVALID_GRAPH : RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS,
+                         where != NULL ? where->number : RONDO_NO_NODE,
                          "%s: %s on device %s accesses %s of device %s, which gives it no access: name the device in "
                          "rondo_alloc_node.peers, or grant it by rondo_pool_set_access or rondo_memory_set_access",
                          call, label, device->name, what, memory->owner->name);
 }
 
 rondo_status rondo_peers_check_slowly(const rondo_device *device, const char *call, const rondo_node_params *work,
-                                      uint32_t number) {
+                                      const rondo_node_where *where) {
   rondo_node_address addresses[RONDO_MAX_PARAMETERS];
   const size_t count = rondo_node_addresses(work, addresses);
   for (size_t i = 0; i < count; i++) {
     rondo_peer_memory memory;
     if (rondo_peers_find(device, addresses[i].address, &memory) && !memory.allowed)
-      return fail_access(device, call, work, number, &memory);
+      return fail_access(device, call, work, where, &memory);
   }
   return RONDO_OK;
 }

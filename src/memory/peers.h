@@ -54,14 +54,14 @@ typedef struct rondo_peer_memory {
 bool rondo_peers_find(const rondo_device *device, const void *address, rondo_peer_memory *out);
 
 /* NO_ACCESS naming device, allocation and remedy when the work has an address of another device's memory that `device`
- * may not access: INVALID_ARGUMENT for a stream's work, INVALID_GRAPH for a node (number, or RONDO_NO_NODE). */
+ * may not access: INVALID_ARGUMENT for a stream's work, INVALID_GRAPH for a node (`where`, else NULL). */
 RONDO_MUST_USE rondo_status rondo_peers_check_slowly(const rondo_device *device, const char *call,
-                                                     const rondo_node_params *work, uint32_t number);
+                                                     const rondo_node_params *work, const rondo_node_where *where);
 
 static inline rondo_status rondo_peers_check(const rondo_device *device, const char *call,
-                                             const rondo_node_params *work, uint32_t number) {
+                                             const rondo_node_params *work, const rondo_node_where *where) {
   return __builtin_expect(rondo_peers_others_have_memory(device), 0)
-             ? rondo_peers_check_slowly(device, call, work, number)
+             ? rondo_peers_check_slowly(device, call, work, where)
              : RONDO_OK;
 }
 

@@ -92,23 +92,28 @@ static rondo_status ask(finder *self, question kind, uint32_t before, uint32_t a
   return rondo_array_push(self->allocator, &self->pairs, &pair);
 }
 
+static const char *alloc_label(char buffer[RONDO_LABEL_BYTES], const rondo_moved *of) {
+  return rondo_kind_label(buffer, RONDO_NODE_ALLOC, NULL, &of->where);
+}
+
 static rondo_status fail_unordered(const rondo_relocated_node *node, const rondo_moved *of) {
-  char label[RONDO_LABEL_BYTES], size[RONDO_SIZE_TEXT];
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, node->number,
-                         "%s has an address in the allocation of alloc node %" PRIu32
-                         " (%s) but is not ordered after it: add an edge %" PRIu32 " -> %" PRIu32,
-                         rondo_node_label(label, node->params, node->number), of->number,
-                         rondo_size_text(size, (uint64_t)(of->end - of->begin)), of->number, node->number);
+  char label[RONDO_LABEL_BYTES], alloc[RONDO_LABEL_BYTES], edge[RONDO_EDGE_TEXT], size[RONDO_SIZE_TEXT];
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, node->where.number,
+                         "%s has an address in the allocation (%s) of %s but is not ordered after it: add %s",
+                         rondo_node_label_at(label, node->params, &node->where),
+                         rondo_size_text(size, (uint64_t)(of->end - of->begin)), alloc_label(alloc, of),
+                         rondo_node_edge_text(edge, &of->where, &node->where));
 }
 
 static rondo_status fail_ambiguous(const rondo_relocated_node *node, const char *address, const rondo_moved *a,
                                    const rondo_moved *b) {
-  char label[RONDO_LABEL_BYTES];
+  char label[RONDO_LABEL_BYTES], first[RONDO_LABEL_BYTES], second[RONDO_LABEL_BYTES];
   return rondo_fail_node(
-      RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->number,
-      "%s has the address %p, which may mean the allocation of alloc node %" PRIu32 " or that of alloc node %" PRIu32
-      ": order one after the other's free, or make the graph with relocate from the start",
-      rondo_node_label(label, node->params, node->number), (const void *)address, a->number, b->number);
+      RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->where.number,
+      "%s has the address %p, which may mean the allocation of %s or that of %s: order one after the "
+      "other's free, or make the graph with relocate from the start",
+      rondo_node_label_at(label, node->params, &node->where), (const void *)address, alloc_label(first, a),
+      alloc_label(second, b));
 }
 
 static rondo_status add_alloc(finder *self, const rondo_relocated_node *node) {
@@ -120,7 +125,7 @@ static rondo_status add_alloc(finder *self, const rondo_relocated_node *node) {
                      .to = alloc->address,
                      .index = node->index,
                      .freed_index = RONDO_NEVER_FREED,
-                     .number = node->number};
+                     .where = node->where};
   const size_t number = relocation->moved.count;
   const size_t first = rondo_stretches_find(&self->stretches, begin);
   for (size_t i = first; i < self->stretches.count && self->stretches.items[i].begin < new.end; i++) {
@@ -316,11 +321,13 @@ static const rondo_moved *find_moving(const rondo_relocation *relocation, const 
 
 static rondo_status fail_hidden(const rondo_relocated_node *node, const char *where, uint32_t parameter,
                                 const rondo_moved *of) {
-  char label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->number,
-                         "%s: %s %" PRIu32 " holds an address in the allocation of alloc node %" PRIu32
-                         ", which relocating cannot rewrite: declare it as a pointer, or instantiate without relocate",
-                         rondo_node_label(label, node->params, node->number), where, parameter, of->number);
+  char label[RONDO_LABEL_BYTES], alloc[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->where.number,
+                         "%s: %s %" PRIu32
+                         " holds an address in the allocation of %s, which relocating cannot rewrite: declare it as a "
+                         "pointer, or instantiate without relocate",
+                         rondo_node_label_at(label, node->params, &node->where), where, parameter,
+                         alloc_label(alloc, of));
 }
 
 /* Words of scalar parameters that point into memory that moves. */

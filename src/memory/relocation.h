@@ -25,7 +25,7 @@ typedef struct rondo_moved {
   const char *begin, *end;     /* as the graph says */
   char *to;                    /* where it went; `begin` when it stays */
   uint32_t index, freed_index; /* nodes of the flattened graph; RONDO_NEVER_FREED */
-  uint32_t number;             /* of the alloc node, for messages */
+  rondo_node_where where;      /* of the alloc node, for messages; its text is the graph's */
   bool tangled; /* its bytes are those of another whose free does not come before it, or of a tangled one */
 } rondo_moved;
 
@@ -49,8 +49,8 @@ typedef struct rondo_relocation {
 /* A node of the flattened graph. */
 typedef struct rondo_relocated_node {
   const rondo_node_params *params;
-  uint32_t index;  /* in topological order */
-  uint32_t number; /* for messages */
+  uint32_t index;         /* in topological order */
+  rondo_node_where where; /* for messages */
 } rondo_relocated_node;
 
 /* `nodes` are all of the flattened graph, in topological order. options may be NULL. `like` may be NULL; when its graph

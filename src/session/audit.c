@@ -65,35 +65,41 @@ static size_t find_range(const rondo_host_range *ranges, size_t count, const ron
 
 /* Refusals -------------------------------------------------------------------------------------------------------- */
 
+static const char *label_of(const visit *at, char buffer[RONDO_LABEL_BYTES]) {
+  return rondo_node_label_in(buffer, at->graph, at->audit->graph, at->slot);
+}
+
+static uint32_t number_of(const visit *at) { return rondo_graph_outer_number(at->graph, at->audit->graph, at->slot); }
+
 static rondo_status refuse_source(const visit *at, const rondo_extent *source) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
   const rondo_audit_options *known = &at->audit->options;
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, at->slot,
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
                          "%s: %s of %s reads %zu bytes of host memory at %p, which are in none of the %zu inputs and "
                          "%zu constants: the host "
                          "may have made them while the graph was captured, and launches would not. Make them on the "
                          "device, give them as an "
                          "input, or hold them and name them among the constants",
-                         call, rondo_node_label(label, at->params, at->slot), rondo_graph_label(graph, at->graph),
-                         source->bytes, source->address, known->input_count, known->constant_count);
+                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), source->bytes,
+                         source->address, known->input_count, known->constant_count);
 }
 
 static rondo_status refuse_destination(const visit *at, const rondo_extent *destination) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, at->slot,
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
                          "%s: %s of %s writes %zu bytes of host memory at %p, which are in none of the %zu outputs: "
                          "what the host makes of "
                          "them was not captured. Do that on the device, or name the memory among the outputs",
-                         call, rondo_node_label(label, at->params, at->slot), rondo_graph_label(graph, at->graph),
-                         destination->bytes, destination->address, at->audit->options.output_count);
+                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), destination->bytes,
+                         destination->address, at->audit->options.output_count);
 }
 
 static rondo_status refuse_child(const visit *at) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, at->slot,
-                         "%s: %s of the child %s copies an input, and is not taken out of there: capture it beside the "
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number_of(at),
+                         "%s: %s of %s copies an input, and is not taken out of the child graph: capture it beside the "
                          "child graph, or keep the copies (rondo_audit_options.keep_inputs)",
-                         call, rondo_node_label(label, at->params, at->slot), rondo_graph_label(graph, at->graph));
+                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph));
 }
 
 /* Looking --------------------------------------------------------------------------------------------------------- */

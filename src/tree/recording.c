@@ -197,11 +197,12 @@ rondo_status rondo_recording_capture_end(rondo_recording *recording, rondo_strea
 
 static rondo_status refuse_freed(const char *call, const rondo_recording *recording, const rondo_host_use *use) {
   char label[RONDO_LABEL_BYTES], size[RONDO_SIZE_TEXT];
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE, use->slot,
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
+                         rondo_graph_outer_number(use->graph, recording->graph, use->slot),
                          "%s: %s of %s names %s of rondo_host_malloc at %p, which was freed: keep it until the reset, "
-                         "or write to memory of the device before each replay; reset, and capture anew",
-                         call, rondo_node_label(label, &rondo_graph_at(use->graph, use->slot)->params, use->slot),
-                         recording->label, rondo_size_text(size, use->bytes), (const void *)use->begin);
+                         "or write to memory of the device before each replay; reset, and capture again",
+                         call, rondo_node_label_in(label, use->graph, recording->graph, use->slot), recording->label,
+                         rondo_size_text(size, use->bytes), (const void *)use->begin);
 }
 
 static rondo_status refuse_replay(rondo_recording *recording, rondo_stream *stream) {

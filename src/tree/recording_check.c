@@ -20,12 +20,16 @@ typedef struct visit {
 } visit;
 
 static const char *label_of(const visit *at, char buffer[RONDO_LABEL_BYTES]) {
-  return rondo_node_label(buffer, at->params, at->slot);
+  return rondo_node_label_in(buffer, at->graph, at->recording->graph, at->slot);
+}
+
+static uint32_t number_of(const visit *at) {
+  return rondo_graph_outer_number(at->graph, at->recording->graph, at->slot);
 }
 
 static rondo_status refuse_conditional(const visit *at) {
   char label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_HOST_DECISION, at->slot,
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_HOST_DECISION, number_of(at),
                          "%s: %s of %s is a conditional node, which cannot be recorded: decide on the host which of "
                          "several recordings to replay, or leave this work un-recorded",
                          at->call, label_of(at, label), at->recording->label);
@@ -35,7 +39,7 @@ static rondo_status refuse_host_memory(const visit *at, const rondo_node_address
   char label[RONDO_LABEL_BYTES];
   const bool is_source = at->params->kind == RONDO_NODE_COPY && place->field == 1;
   return rondo_fail_node(
-      RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, at->slot,
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
       "%s: %s of %s %s host memory at %p, %s: at a replay it may be another's. Feed and fetch "
       "outside of the capture: write inputs to memory that was allocated before it, replay, and read "
       "outputs behind that; or keep memory of rondo_host_malloc until the reset; or promise to keep "

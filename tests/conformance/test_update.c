@@ -320,6 +320,37 @@ static void test_gx5_u1_setting_a_node_leaves_queued_launches(void **state) {
   test_words_free(t, words);
 }
 
+static rondo_status fail_at_gate(void *gate) {
+  const rondo_status status = test_gate_pass(gate);
+  return status == RONDO_OK ? RONDO_IO_ERROR : status;
+}
+
+/* The message is about the function that ran, not about the one that has its place since. */
+static void test_gx5_u1_a_replaced_host_function_keeps_its_name(void **state) {
+  test_skip_if_serial();
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  test_gate gate;
+  test_gate_init(&gate);
+  rondo_node_params params = {
+      .kind = RONDO_NODE_HOST, .name = "earlier", .as.host = {.function = fail_at_gate, .user = &gate}};
+  assert_ok(rondo_graph_add(graph, NULL, 0, &params, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  test_gate_await(&gate);
+  for (int i = 0; i < 8; i++) {
+    params.name = i % 2 == 0 ? "another" : "laterly";
+    assert_ok(rondo_exec_set_params(exec, node, &params));
+  }
+  test_gate_open(&gate);
+  assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_message("host function 'earlier' (node 0)");
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_gate_destroy(&gate);
+}
+
 static void test_gx5_u2_enabling_leaves_queued_launches(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
@@ -568,6 +599,7 @@ int main(void) {
       test_case(test_gx5_u3_empty_children_are_no_hindrance),
       test_case_workers(test_gx5_u1_a_whole_update_leaves_queued_launches),
       test_case_workers(test_gx5_u1_setting_a_node_leaves_queued_launches),
+      test_case_workers(test_gx5_u1_a_replaced_host_function_keeps_its_name),
       test_case_workers(test_gx5_u2_enabling_leaves_queued_launches),
       test_case(test_gx5_u1_each_kind_is_set),
       test_case_workers(test_gx5_u1_events_of_nodes_are_set),

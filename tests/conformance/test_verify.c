@@ -402,7 +402,7 @@ static void test_clones_and_captured_execs_are_verified(void **state) {
   rondo_graph *captured = test_capture_end(t->stream);
   assert_error(rondo_instantiate(captured, NULL, &(rondo_exec *){NULL}), RONDO_INVALID_LIFETIME,
                RONDO_REASON_USE_AFTER_FREE);
-  assert_message("of child graph");
+  assert_message("(node 1 of child (node 0))");
   rondo_exec_destroy(exec);
   test_graph_destroy(captured);
   test_graph_destroy(graph);

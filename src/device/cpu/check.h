@@ -75,8 +75,8 @@ typedef struct check_work {
   cpu_queue *const *queue; /* where a finding goes: looked up when it runs */
   cpu_queue *own_queue;    /* of a queued work: what `queue` points to */
   rondo_node_kind kind;
-  uint32_t number; /* RONDO_NO_NODE for queued works */
-  char *address;   /* ALLOC and FREE */
+  rondo_node_where where; /* its text is the node's; the number RONDO_NO_NODE for queued works */
+  char *address;          /* ALLOC and FREE */
   uint32_t parameter_count;
   rondo_parameter parameters[RONDO_MAX_PARAMETERS];
   char name[CHECK_NAME_BYTES];
@@ -201,7 +201,7 @@ void check_run_begin(check_run *run, const check_work *work);
 void check_run_end(check_run *run);
 
 /* Reports (check_report.c) */
-enum { CHECK_LABEL_BYTES = 192 };
+enum { CHECK_LABEL_BYTES = RONDO_LABEL_BYTES };
 const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work);
 /* Makes the run's faults its queue's failure. `before` is as of check_fail. */
 void check_report_faults(const check_run *run, const rondo_saved_error *before);

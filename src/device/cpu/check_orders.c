@@ -158,23 +158,25 @@ static const char *label_node(const explorer *e, uint32_t position, char buffer[
   return buffer;
 }
 
-static uint32_t number_of(const explorer *e, uint32_t position) {
+static const rondo_node_where *where_of(const explorer *e, uint32_t position) {
+  static const rondo_node_where nowhere = {.number = RONDO_NO_NODE};
   const check_work *work = check_work_of(&e->executable->nodes[position]);
-  return work == NULL ? RONDO_NO_NODE : work->number;
+  return work == NULL ? &nowhere : &work->where;
 }
 
 static void report_pair(const explorer *e, uint32_t earlier, uint32_t later, const check_entry *entry, size_t offset) {
-  char a[CHECK_LABEL_BYTES], b[CHECK_LABEL_BYTES], memory[RONDO_ALLOCATION_LABEL];
-  const uint32_t from = number_of(e, earlier), to = number_of(e, later);
+  char a[CHECK_LABEL_BYTES], b[CHECK_LABEL_BYTES], edge[RONDO_EDGE_TEXT], memory[RONDO_ALLOCATION_LABEL];
+  const rondo_node_where *from = where_of(e, earlier), *to = where_of(e, later);
   const char *name = entry->area == NULL ? "(host memory)" : entry->area->name;
   rondo_saved_error before;
   rondo_error_save(&before);
-  if (rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_RACE, to,
+  if (rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_RACE, to->number,
                       "the result depends on the order of %s and %s, which no edge orders: allocation %s "
                       "differs from byte %zu on when they change places (RONDO_CHECK_SEED=%" PRIu64 ", launch %" PRIu64
-                      "). Add an edge %" PRIu32 " -> %" PRIu32 ", or the other way round",
+                      "). Add %s, or the other way round",
                       label_node(e, earlier, a), label_node(e, later, b), rondo_named_size(memory, name, entry->bytes),
-                      offset, e->check->seed, e->executable->runs_begun, from, to) != RONDO_OK)
+                      offset, e->check->seed, e->executable->runs_begun,
+                      rondo_node_edge_text(edge, from, to)) != RONDO_OK)
     check_fail(e->check, e->executable->queue, &before);
 }
 

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/logging.h"
 #include "device/cpu/check.h"
@@ -12,15 +13,11 @@
 enum { ALLOCATION_TEXT = CHECK_NAME_BYTES + RONDO_SIZE_TEXT + 32 };
 
 const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work) {
-  char place[RONDO_STREAM_LABEL + 8] = "";
   const cpu_queue *queue = *work->queue;
-  if (work->number != RONDO_NO_NODE)
-    (void)snprintf(place, sizeof place, " (node %" PRIu32 ")", work->number);
-  else if (queue != NULL)
-    (void)snprintf(place, sizeof place, " on %s", queue->label);
-  const bool named = work->name[0] != '\0';
-  (void)snprintf(buffer, CHECK_LABEL_BYTES, "%s%s%s%s%s%s", named ? "" : "a ", rondo_node_kind_name(work->kind),
-                 named ? " '" : "", work->name, named ? "'" : "", place);
+  if (work->where.number != RONDO_NO_NODE) return rondo_kind_label(buffer, work->kind, work->name, &work->where);
+  rondo_kind_label(buffer, work->kind, work->name, NULL);
+  const size_t used = strlen(buffer);
+  if (queue != NULL) (void)snprintf(buffer + used, CHECK_LABEL_BYTES - used, " on %s", queue->label);
   return buffer;
 }
 
@@ -90,7 +87,7 @@ static rondo_status fail_fault(const check_fault *fault, const check_work *work)
   char label[CHECK_LABEL_BYTES], what[320];
   const char *const verb = !fault->known ? "accesses" : (fault->writes ? "writes" : "reads");
   describe(what, sizeof what, fault, work);
-  return rondo_fail_node(RONDO_EXECUTION_FAILED, reason_of(fault->mistake), work->number, "%s %s %s",
+  return rondo_fail_node(RONDO_EXECUTION_FAILED, reason_of(fault->mistake), work->where.number, "%s %s %s",
                          check_label(label, work), verb, what);
 }
 

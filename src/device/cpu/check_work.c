@@ -20,7 +20,7 @@ static rondo_status inspect_around(const check_work *work, const void *address) 
   char label[CHECK_LABEL_BYTES];
   check_area *area = check_area_around(work->check, address);
   if (area == NULL || area->life != CHECK_LIVE || check_area_damage(area) == NULL) return RONDO_OK;
-  return check_area_inspect(area, work->number, check_label(label, work));
+  return check_area_inspect(area, work->where.number, check_label(label, work));
 }
 
 /* All that may be a pointer in the argument. */
@@ -141,7 +141,7 @@ static void run_unlock(rondo_blocks blocks, void *const *args) {
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
 static void describe_work(check_work *work, check_state *check, const rondo_node_params *params) {
-  *work = (check_work){.self = work, .check = check, .kind = params->kind, .number = RONDO_NO_NODE};
+  *work = (check_work){.self = work, .check = check, .kind = params->kind, .where = {.number = RONDO_NO_NODE}};
   (void)snprintf(work->name, sizeof work->name, "%s", params->name == NULL ? "" : params->name);
   if (params->kind != RONDO_NODE_KERNEL) return;
   const rondo_kernel *kernel = params->as.kernel.kernel;
@@ -171,7 +171,7 @@ rondo_status check_dress(cpu_executable *executable, cpu_node_detail *detail, co
   check_work *work =
       (check_work *)(void *)((unsigned char *)detail->storage + detail->storage_bytes - sizeof(check_work));
   describe_work(work, check, params);
-  work->number = detail->number;
+  work->where = detail->where;
   work->queue = &executable->queue;
   work->function = detail->node.function;
   work->args = detail->node.args;
@@ -242,7 +242,7 @@ static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
   uint64_t head;
   void *data;
   check_item *item = begin_work(queue, params, 1, sizeof(cpu_host_work), &data, &head);
-  *(cpu_host_work *)data = (cpu_host_work){params->as.host, item->work.name, RONDO_NO_NODE, item->work.queue};
+  *(cpu_host_work *)data = (cpu_host_work){.host = params->as.host, .name = item->work.name, .queue = item->work.queue};
   item->args[0] = data;
   item->work.function = cpu_run_host;
   cpu_queue_publish(queue, head);

@@ -403,7 +403,8 @@ void cpu_point_await(cpu_device *device, cpu_point point);
 typedef struct cpu_host_work {
   rondo_host_node host;
   const char *name; /* for the message; the owner's */
-  uint32_t number;
+  bool is_node;
+  rondo_node_where where;  /* of a node; its text is the owner's */
   cpu_queue *const *queue; /* where a failure goes: looked up when it runs */
 } cpu_host_work;
 void cpu_run_nothing(rondo_blocks blocks, void *const *args);
@@ -455,7 +456,7 @@ typedef struct cpu_node {
 /* The rest of a node, as it was last set; the caller's side. */
 typedef struct cpu_node_detail {
   rondo_node_kind kind;
-  uint32_t number;
+  rondo_node_where where;
   bool enabled;
   char *name;
   cpu_node node; /* as it runs when enabled; args point into storage */
@@ -491,6 +492,7 @@ typedef struct cpu_change {
   cpu_node node;
   const char *name;
   char *old_name;
+  rondo_node_where old_where;
   void *old_storage;
   size_t old_storage_bytes;
   cpu_timeline *old_timeline; /* of an event-record node; launches in flight still advance it */

@@ -75,7 +75,7 @@ static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detai
     case RONDO_NODE_FILL:
       return make_described(executable, detail, cpu_describe(params));
     case RONDO_NODE_HOST: {
-      const cpu_host_work work = {params->as.host, detail->name, detail->number, &executable->queue};
+      const cpu_host_work work = {params->as.host, detail->name, true, detail->where, &executable->queue};
       return make_described(executable, detail, (cpu_description){cpu_run_host, 1, &work, sizeof work});
     }
     case RONDO_NODE_EVENT_RECORD:
@@ -86,6 +86,7 @@ static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detai
 }
 
 static void free_detail(cpu_executable *executable, cpu_node_detail *detail) {
+  rondo_node_where_free(allocator_of(executable), &detail->where);
   rondo_release_text(allocator_of(executable), detail->name);
   rondo_release(allocator_of(executable), detail->storage, 1, detail->storage_bytes);
   if (detail->event != NULL) cpu_event_release(detail->event);
@@ -95,10 +96,10 @@ static void free_detail(cpu_executable *executable, cpu_node_detail *detail) {
 
 /* Nothing is left behind on failure. */
 static rondo_status make_detail(cpu_executable *executable, const rondo_lowered_node *node, cpu_node_detail *out) {
-  *out = (cpu_node_detail){
-      .kind = node->params->kind, .number = node->number, .enabled = true, .node = {.function = cpu_run_nothing}};
+  *out = (cpu_node_detail){.kind = node->params->kind, .enabled = true, .node = {.function = cpu_run_nothing}};
   out->node.blocks = cpu_all_blocks(1);
-  rondo_status status = rondo_allocate_text(allocator_of(executable), node->params->name, &out->name);
+  rondo_status status = rondo_node_where_copy(allocator_of(executable), &node->where, &out->where);
+  if (status == RONDO_OK) status = rondo_allocate_text(allocator_of(executable), node->params->name, &out->name);
   if (status == RONDO_OK && node->event != NULL) {
     out->event = (cpu_event *)node->event;
     cpu_event_retain(out->event);
@@ -140,6 +141,7 @@ static void free_changes(cpu_executable *executable, cpu_change_list *list) {
     for (cpu_change *change = list->first; change != NULL;) {
       cpu_change *next = change->next;
       rondo_release_text(allocator, change->old_name);
+      rondo_node_where_free(allocator, &change->old_where);
       rondo_release(allocator, change->old_storage, 1, change->old_storage_bytes);
       cpu_timeline_release(change->old_timeline);
       rondo_release(allocator, change, 1, sizeof *change);
@@ -197,6 +199,7 @@ static rondo_status executable_set_params(rondo_executable *base, size_t index, 
                              .node = running_form(&changed),
                              .name = changed.name,
                              .old_name = detail->name,
+                             .old_where = detail->where,
                              .old_storage = detail->storage,
                              .old_storage_bytes = detail->storage_bytes,
                              .old_timeline = detail->timeline};

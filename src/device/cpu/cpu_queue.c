@@ -316,7 +316,7 @@ typedef struct named_host_work {
 } named_host_work;
 
 static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
-  named_host_work host = {.work = {.host = params->as.host, .number = RONDO_NO_NODE}, .queue = queue};
+  named_host_work host = {.work = {.host = params->as.host}, .queue = queue};
   if (params->name != NULL) (void)snprintf(host.name, sizeof host.name, "%s", params->name);
   const size_t described_at = sizeof(cpu_item) + sizeof(void *);
   uint64_t head;

@@ -8,7 +8,7 @@
 
 #include "device/cpu/cpu.h"
 
-enum { BLOCK_BYTES = 256 * 1024, LABEL_BYTES = 128 };
+enum { BLOCK_BYTES = 256 * 1024 };
 
 void cpu_run_nothing(rondo_blocks blocks, void *const *args) {
   (void)blocks;
@@ -16,18 +16,12 @@ void cpu_run_nothing(rondo_blocks blocks, void *const *args) {
 }
 
 static void fail_host_function(const cpu_host_work *work, rondo_status status) {
-  const char *const stream = (*work->queue)->label;
-  char function[LABEL_BYTES] = "a host function without a name";
-  if (work->name[0] != '\0') (void)snprintf(function, sizeof function, "host function '%s'", work->name);
-  const char *const remedy = "mend what the function met, or let it return RONDO_OK";
-  if (work->number == RONDO_NO_NODE) {
-    (void)rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, "%s: %s failed with %s: %s", stream,
-                     function, rondo_status_name(status), remedy);
-  } else {
-    (void)rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->number,
-                          "%s: %s (node %u) failed with %s: %s", stream, function, work->number,
-                          rondo_status_name(status), remedy);
-  }
+  char label[RONDO_LABEL_BYTES];
+  (void)rondo_fail_node(
+      RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->is_node ? work->where.number : RONDO_NO_NODE,
+      "%s: %s failed with %s: mend what the function met, or let it return RONDO_OK", (*work->queue)->label,
+      rondo_kind_label(label, RONDO_NODE_HOST, work->name, work->is_node ? &work->where : NULL),
+      rondo_status_name(status));
   rondo_saved_error failure;
   rondo_error_save(&failure);
   rondo_first_failure_keep(&(*work->queue)->failure, &failure);

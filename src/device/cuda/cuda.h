@@ -104,14 +104,14 @@ struct cuda_host_work {
   cuda_device *device;
   cuda_queue **queue; /* where the queue stands that a failure goes to */
   cuda_queue *owner;  /* of a queued one */
-  uint32_t number;    /* of the node; RONDO_NO_NODE for a queued one */
-  const char *name;   /* "" for a queued one */
+  uint32_t node;      /* for rondo_error.node; RONDO_NO_NODE for a queued one */
   cuda_gate *gate;    /* becomes `value` when the function has run */
   uint32_t value;
   _Atomic uint32_t state;        /* CUDA_HOST_ */
   cuda_host_work *next;          /* in a list of those out of use */
   cuda_host_work *next_posted;   /* in cuda_hosts */
   cuda_host_work *next_of_queue; /* in the list of all of its queue */
+  char *label;                   /* "host function 'reader' (node 3)", its own; NULL for a queued one */
 };
 enum { CUDA_HOST_READY = 0, CUDA_HOST_BEING_QUEUED = 1, CUDA_HOST_TAKEN_BACK = 2 };
 
@@ -190,9 +190,11 @@ RONDO_MUST_USE static inline rondo_status cuda_require(const cuda_device *device
 /* OK for CU_OK. Else the status that the code stands for, with its number and name, behind a message that says what was
  * tried; NOT_READY keeps none. A sticky code makes the device lost. */
 rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) RONDO_PRINTF(3, 4);
-/* As cuda_check, for an error about one node of a graph. */
-rondo_status cuda_check_node(cuda_device *device, cu_result code, uint32_t node, const char *format, ...)
-    RONDO_PRINTF(4, 5);
+/* As cuda_check, for an error about one node: `doing` is "patching ", and the message names the node and, unless it is
+ * NULL, the graph, by its label. */
+struct cuda_node;
+rondo_status cuda_check_node(cuda_device *device, cu_result code, const struct cuda_node *node, const char *doing,
+                             const char *graph);
 
 /* Slots of the tables in driver.h */
 extern const rondo_queue_ops cuda_queue_ops;
@@ -301,6 +303,8 @@ void cuda_hosts_stop(cuda_device *device);
 
 /* cu_host_function of a cuda_host_work that is queued or stands in a graph: hands it to a thread. */
 void cuda_post_host(void *work);
+/* Frees a node's record that nobody calls any more. */
+void cuda_host_free(const rondo_allocator *allocator, cuda_host_work *work);
 
 /* A gate that is 0. Errors: OUT_OF_MEMORY, DEVICE_LOST. */
 RONDO_MUST_USE rondo_status cuda_gate_take(cuda_device *device, cuda_gate **out);

@@ -5,6 +5,7 @@
  * on them too; so are nodes that were added after the capture. The driver takes nothing out of such a graph again,
  * which is why there is one executable in its life.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,11 +98,12 @@ static rondo_status read_edges(binding *b) {
 /* Finding and taking it ------------------------------------------------------------------------------------------- */
 
 static rondo_status fail_bound(const cuda_node *node, const char *why) {
-  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->number,
-                         "node %u is work that a library left in a capture and the driver's own graph alone can hold; "
+  char where[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
+                         "%s is work that a library left in a capture and the driver's own graph alone can hold; "
                          "%s: keep such work out of the capture (for memory: give the library a workspace before, with "
                          "cublasSetWorkspace or its like)",
-                         node->number, why);
+                         rondo_node_where_text(where, &node->where), why);
 }
 
 static const cuda_node *first_bound(const cuda_executable *executable) {
@@ -163,12 +165,12 @@ static cu_result bind_node(binding *b, size_t i) {
 
 /* The driver takes no copy of memory that is freed in the graph already. */
 static rondo_status fail_copy(const cuda_node *node, cu_result code) {
-  return rondo_fail_node(
-      RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->number,
-      "copy '%s' (node %u) cannot be added to the captured graph (the driver's code %d), which frees "
-      "memory of a library that it names: capture it before that is freed, as one block of rows and "
-      "slices at even distances, or have the library use memory of yours",
-      node->name, node->number, (int)code);
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
+                         "%s cannot be added to the captured graph (the driver's code %d), which frees "
+                         "memory of a library that it names: capture it before that is freed, as one block of rows and "
+                         "slices at even distances, or have the library use memory of yours",
+                         cuda_node_label(label, node), (int)code);
 }
 
 static rondo_status bind_nodes(binding *b) {
@@ -176,8 +178,7 @@ static rondo_status bind_nodes(binding *b) {
     const cuda_node *node = &b->executable->nodes[i];
     const cu_result code = bind_node(b, i);
     if (code == CU_INVALID_VALUE && node->kind == RONDO_NODE_COPY) return fail_copy(node, code);
-    RONDO_TRY(cuda_check_node(b->device, code, node->number, "node '%s' (node %u) of a captured graph", node->name,
-                              node->number));
+    RONDO_TRY(cuda_check_node(b->device, code, node, "adding ", "a captured graph"));
   }
   return RONDO_OK;
 }
@@ -186,9 +187,11 @@ static rondo_status bind_edge(const binding *b, uint32_t from, uint32_t to, cons
   const cuda_node *before = &b->executable->nodes[from], *behind = &b->executable->nodes[to];
   const cu_graph_node exit = b->handles[before->first + cuda_node_parts(before) - 1], entry = b->entries[to];
   if (has_edge(b, exit, entry)) return RONDO_OK;
-  return cuda_check_node(b->device, b->device->api->graph_add_edges(b->captured->graph, &exit, &entry, data, 1),
-                         behind->number, "an edge from node %u to node %u of a captured graph", before->number,
-                         behind->number);
+  const cu_result code = b->device->api->graph_add_edges(b->captured->graph, &exit, &entry, data, 1);
+  char label[RONDO_LABEL_BYTES], doing[RONDO_LABEL_BYTES + 24];
+  if (code == CU_OK) return RONDO_OK;
+  (void)snprintf(doing, sizeof doing, "adding the edge from %s to ", cuda_node_label(label, before));
+  return cuda_check_node(b->device, code, behind, doing, "a captured graph");
 }
 
 static rondo_status bind_edges(const binding *b) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Making the driver's graph of an executable's nodes, and instantiating it.
  */
+#include <stdio.h>
+
 #include "base/allocation.h"
 #include "device/cuda/cuda_foreign.h"
 #include "device/cuda/cuda_order.h"
@@ -18,10 +20,17 @@ static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_gr
     }
     const cu_result code = cuda_node_add(executable, node, graph, before, count, &handles[node->first]);
     if (__builtin_expect(code == CU_OK, 1)) continue;
-    RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node->number,
-                              "node '%s' (node %u) of graph '%s'", node->name, node->number, executable->name));
+    RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node, "adding ", executable->label));
   }
   return RONDO_OK;
+}
+
+static rondo_status fail_edge(const cuda_executable *executable, cu_result code, const cuda_node *from,
+                              const cuda_node *to) {
+  char label[RONDO_LABEL_BYTES], doing[RONDO_LABEL_BYTES + 40];
+  if (code == CU_OK) return RONDO_OK;
+  (void)snprintf(doing, sizeof doing, "adding the programmatic edge from %s to ", cuda_node_label(label, from));
+  return cuda_check_node(cuda_device_of(executable->base.device), code, to, doing, executable->label);
 }
 
 /* Where a full edge stands for a node that is left out, a programmatic one adds nothing. */
@@ -34,8 +43,7 @@ static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph
     const cuda_node *from = &executable->nodes[edge->from], *to = &executable->nodes[edge->to];
     const cu_edge_data data = {.from_port = edge->from_port, .to_port = edge->to_port, .type = edge->type};
     const cu_result code = device->api->graph_add_edges(graph, &handles[from->first], &handles[to->first], &data, 1);
-    RONDO_TRY(cuda_check_node(device, code, to->number, "the programmatic edge from node %u to node %u of graph '%s'",
-                              from->number, to->number, executable->name));
+    RONDO_TRY(fail_edge(executable, code, from, to));
   }
   return RONDO_OK;
 }
@@ -56,7 +64,7 @@ static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_g
   cuda_order order;
   rondo_status status = cuda_order_make(executable, &order);
   if (status == RONDO_OK)
-    status = cuda_check(device, device->api->graph_create(out, 0), "making graph '%s' on device '%s'", executable->name,
+    status = cuda_check(device, device->api->graph_create(out, 0), "making %s on device '%s'", executable->label,
                         device->base.name);
   if (status == RONDO_OK) status = add_all(executable, *out, handles, &order);
   cuda_order_free(cuda_allocator_of(executable), &order);
@@ -80,11 +88,10 @@ static rondo_status fail_instantiate(cuda_executable *executable, const cu_graph
   cuda_device *device = cuda_device_of(executable->base.device);
   const cuda_node *node = find_node(executable, handles, params->error_node);
   if (node == NULL)
-    return cuda_check(device, code, "device '%s' does not instantiate graph '%s' (result %d)", device->base.name,
-                      executable->name, params->result);
-  return cuda_check_node(device, code, node->number,
-                         "device '%s' does not instantiate graph '%s': node '%s' (node %u), result %d",
-                         device->base.name, executable->name, node->name, node->number, params->result);
+    return cuda_check(device, code, "device '%s' does not instantiate %s (result %d)", device->base.name,
+                      executable->label, params->result);
+  return rondo_fail_context(cuda_check_node(device, code, node, "instantiating ", executable->label),
+                            "device '%s' (result %d)", device->base.name, params->result);
 }
 
 /* What a library's nodes leave allocated is freed by the next launch, so that there can be one. */
@@ -101,8 +108,8 @@ static rondo_status switch_off(cuda_executable *executable, const cuda_built *bu
     const cuda_node *node = &executable->nodes[i];
     if (node->enabled) continue;
     const cu_result code = cuda_node_switch(executable, built, handles, node, false);
-    RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node->number,
-                              "switching node '%s' (node %u) off", node->name, node->number));
+    RONDO_TRY(
+        cuda_check_node(cuda_device_of(executable->base.device), code, node, "switching off ", executable->label));
   }
   return RONDO_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_executable.h"
 
 /* After these nothing in the context works any more (CUDA driver API, CUresult). */
 static bool is_sticky(cu_result code) {
@@ -103,17 +103,16 @@ rondo_status cuda_check(cuda_device *device, cu_result code, const char *format,
   return check(device, code, what);
 }
 
-rondo_status cuda_check_node(cuda_device *device, cu_result code, uint32_t node, const char *format, ...) {
+rondo_status cuda_check_node(cuda_device *device, cu_result code, const cuda_node *node, const char *doing,
+                             const char *graph) {
   if (code == CU_OK) return RONDO_OK;
-  char what[RONDO_ERROR_MESSAGE_BYTES / 2];
+  char label[RONDO_LABEL_BYTES], what[RONDO_ERROR_MESSAGE_BYTES / 2];
   rondo_saved_error error;
-  va_list arguments;
-  va_start(arguments, format);
-  (void)vsnprintf(what, sizeof what, format, arguments);
-  va_end(arguments);
+  (void)snprintf(what, sizeof what, "%s%s%s%s", doing, cuda_node_label(label, node), graph == NULL ? "" : " of ",
+                 graph == NULL ? "" : graph);
   const rondo_status status = check(device, code, what);
   rondo_error_save(&error);
-  error.node = node;
+  error.node = node->where.number;
   rondo_error_restore(&error);
   return status;
 }

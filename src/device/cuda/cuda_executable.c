@@ -40,7 +40,7 @@ static void free_replaced(cuda_executable *executable) {
   executable->replaced = NULL;
   while (work != NULL) {
     cuda_host_work *next = work->next;
-    rondo_release(cuda_allocator_of(executable), work, 1, sizeof *work);
+    cuda_host_free(cuda_allocator_of(executable), work);
     work = next;
   }
 }
@@ -77,7 +77,7 @@ static void free_memory(cuda_executable *executable) {
   rondo_release(allocator, executable->programmatic, executable->programmatic_count, sizeof(rondo_lowered_edge));
   rondo_release(allocator, executable->predecessor_start, executable->node_room + 1, sizeof(uint32_t));
   rondo_release(allocator, executable->predecessors, executable->edge_count, sizeof(uint32_t));
-  rondo_release_text(allocator, executable->name);
+  rondo_release_text(allocator, executable->label);
   rondo_release(allocator, executable, 1, sizeof *executable);
 }
 
@@ -170,7 +170,7 @@ static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *q
   if (code == CU_OK) code = api->exec_launch(exec, queue->stream);
   if (code == CU_OK && api->event_record(executable->last, queue->stream) != CU_OK)
     code = api->stream_synchronize(queue->stream); /* what cannot be recorded is waited for */
-  return cuda_check(device, code, "launching graph '%s' with host functions on %s", executable->name, queue->label);
+  return cuda_check(device, code, "launching %s with host functions on %s", executable->label, queue->label);
 }
 
 /* What the driver has is not what it should run: it is given all anew. */
@@ -189,8 +189,7 @@ static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queu
   RONDO_TRY(cuda_enter_for_work(device, &scope));
   const cu_result code = device->api->exec_upload(executable->before, queue->stream);
   cuda_leave(&scope);
-  RONDO_TRY(cuda_check(device, code, "ordering graph '%s' behind its earlier launches on %s", executable->name,
-                       queue->label));
+  RONDO_TRY(cuda_check(device, code, "ordering %s behind its earlier launches on %s", executable->label, queue->label));
   (void)device->api->exec_destroy(executable->before); /* its launches go on */
   executable->before = NULL;
   cuda_note_direct(executable);
@@ -209,8 +208,7 @@ static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue
     if (!node->enabled) continue;
     cu_result code = cuda_node_submit(executable, node, queue->stream);
     if (code == CU_OK) code = device->api->stream_synchronize(queue->stream);
-    status = cuda_check_node(device, code, node->number, "node '%s' (node %u) of graph '%s' on %s", node->name,
-                             node->number, executable->name, queue->label);
+    status = rondo_fail_context(cuda_check_node(device, code, node, "", executable->label), "%s", queue->label);
   }
   cuda_leave(&scope);
   return status;
@@ -239,8 +237,7 @@ static void count_launch(const cuda_executable *executable, cuda_queue *queue) {
 /* Out of the way of launches that are one call. */
 static __attribute__((noinline)) rondo_status check_launch(const cuda_executable *executable, const cuda_queue *queue,
                                                            cu_result code) {
-  return cuda_check(cuda_device_of(queue->base.device), code, "launching graph '%s' on %s", executable->name,
-                    queue->label);
+  return cuda_check(cuda_device_of(queue->base.device), code, "launching %s on %s", executable->label, queue->label);
 }
 
 static rondo_status launch_in_order(cuda_executable *executable, cuda_queue *queue) {
@@ -279,7 +276,7 @@ rondo_status cuda_queue_upload(rondo_queue *base, rondo_executable *base_executa
   RONDO_TRY(cuda_enter_for_work(device, &scope));
   cuda_queue_note_work(queue);
   const cu_result code = device->api->exec_upload(executable->built.exec, queue->stream);
-  const rondo_status status = cuda_check(device, code, "uploading graph '%s' on %s", executable->name, queue->label);
+  const rondo_status status = cuda_check(device, code, "uploading %s on %s", executable->label, queue->label);
   cuda_leave(&scope);
   return status;
 }
@@ -334,8 +331,7 @@ static rondo_status rebuild_unless(cu_result code, cuda_executable *executable, 
   if (code == CU_OK) return RONDO_OK;
   rondo_saved_error first, before;
   rondo_error_save(&before);
-  const rondo_status status =
-      cuda_check_node(device, code, changed->number, "changing node '%s' (node %u)", changed->name, changed->number);
+  const rondo_status status = cuda_check_node(device, code, changed, "changing ", executable->label);
   if (status == RONDO_OUT_OF_MEMORY || status == RONDO_DEVICE_LOST) return status;
   rondo_error_save(&first);
   exchange(node, changed);
@@ -491,8 +487,7 @@ static rondo_status executable_set_enabled(rondo_executable *base, size_t index,
     executable->is_torn = true; /* some parts may be switched */
     cuda_note_direct(executable);
   }
-  RONDO_TRY(cuda_check_node(device, code, node->number, "switching node '%s' (node %u) %s", node->name, node->number,
-                            enabled ? "on" : "off"));
+  RONDO_TRY(cuda_check_node(device, code, node, enabled ? "switching on " : "switching off ", executable->label));
   node->enabled = enabled;
   executable->disabled_count += enabled ? (size_t)-1 : 1;
   if (node->kind == RONDO_NODE_KERNEL) executable->kernel_count += enabled ? 1 : (size_t)-1;
@@ -526,7 +521,7 @@ static rondo_status wait_inside(cuda_executable *executable) {
   cu_result code = device->api->exec_upload(latest, side);
   if (code == CU_OK && executable->timed.exec != NULL) code = device->api->exec_upload(executable->timed.exec, side);
   if (code == CU_OK) code = device->api->stream_synchronize(side);
-  return cuda_check(device, code, "waiting for the launches of graph '%s'", executable->name);
+  return cuda_check(device, code, "waiting for the launches of %s", executable->label);
 }
 
 /* An upload is put behind all launches of what it uploads. */
@@ -605,7 +600,9 @@ static rondo_status make_driver_objects(cuda_executable *executable) {
 }
 
 static rondo_status make(cuda_executable *executable, const rondo_lowered_graph *graph) {
-  RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), graph->name, &executable->name));
+  char label[RONDO_LABEL_BYTES];
+  const char *text = rondo_graph_name_label(label, graph->name);
+  RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), text, &executable->label));
   RONDO_TRY(keep_edges(executable, graph));
   RONDO_TRY(keep_captured(executable, graph));
   RONDO_TRY(make_nodes(executable, graph));

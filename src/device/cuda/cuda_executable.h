@@ -19,7 +19,6 @@
 /* A node's parameters. What patching it reads comes first, close together. */
 typedef struct cuda_node {
   rondo_node_kind kind;
-  uint32_t number;
   void *storage;    /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
   size_t first;     /* its nodes in the driver's graph are handles[first] and so on; NULL when it is left out */
   uint64_t patched; /* by which run of patches it was set last (cuda_patch.c) */
@@ -38,7 +37,13 @@ typedef struct cuda_node {
   } as;
   size_t storage_bytes;
   uint64_t captured; /* what it was captured as, good while the executable is made; 0: not captured */
+  rondo_node_where where;
 } cuda_node;
+
+/* For messages: "kernel 'saxpy' (node 3)"; returns buffer. */
+static inline const char *cuda_node_label(char buffer[RONDO_LABEL_BYTES], const cuda_node *node) {
+  return rondo_kind_label(buffer, node->kind, node->name, &node->where);
+}
 
 /* A driver's graph of an executable's nodes, and what was made of it. */
 typedef struct cuda_built {
@@ -58,7 +63,7 @@ struct cuda_executable {
   bool has_foreign; /* work of libraries, which runs in graphs only */
   bool is_made;
   bool is_torn;          /* `built` is not as `nodes` are, because the driver did not take a change back */
-  char *name;            /* the graph's */
+  char *label;           /* "graph 'step'", for messages */
   rondo_slab slab;       /* has the contents of nodes */
   rondo_allocator small; /* the slab's */
   size_t node_room;      /* of `nodes`; `count` are made */

@@ -14,15 +14,15 @@
 /* Running --------------------------------------------------------------------------------------------------------- */
 
 static void fail_host_function(const cuda_host_work *work, rondo_status status) {
-  const char *const remedy = "mend what the function met, or let it return RONDO_OK";
-  if (work->number == RONDO_NO_NODE)
-    (void)rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED,
-                     "%s: a host function failed with %s: %s", (*work->queue)->label, rondo_status_name(status),
-                     remedy);
-  else
-    (void)rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->number,
-                          "%s: host function '%s' (node %u) failed with %s: %s", (*work->queue)->label, work->name,
-                          work->number, rondo_status_name(status), remedy);
+  (void)rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->node,
+                        "%s: %s failed with %s: mend what the function met, or let it return RONDO_OK",
+                        (*work->queue)->label, work->label == NULL ? "a host function" : work->label,
+                        rondo_status_name(status));
+}
+
+void cuda_host_free(const rondo_allocator *allocator, cuda_host_work *work) {
+  rondo_release_text(allocator, work->label);
+  rondo_release(allocator, work, 1, sizeof *work);
 }
 
 static void call_function(const cuda_host_work *work) {

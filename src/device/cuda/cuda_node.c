@@ -54,12 +54,10 @@ static rondo_status make_host(cuda_executable *executable, const rondo_host_node
   RONDO_TRY(cuda_hosts_start(device));
   RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), 1, sizeof *work, &work));
   out->as.host = work;
-  *work = (cuda_host_work){.host = *node,
-                           .device = device,
-                           .queue = &executable->queue,
-                           .number = out->number,
-                           .name = out->name,
-                           .value = 1};
+  *work = (cuda_host_work){
+      .host = *node, .device = device, .queue = &executable->queue, .node = out->where.number, .value = 1};
+  char label[RONDO_LABEL_BYTES];
+  RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), cuda_node_label(label, out), &work->label));
   return cuda_gate_take(device, &work->gate);
 }
 
@@ -70,8 +68,8 @@ static rondo_status make_copy(cuda_executable *executable, const rondo_copy *cop
   bool is_found;
   out->as.copy = *copy;
   if (out->captured == 0) return RONDO_OK;
-  RONDO_TRY(cuda_check_node(device, cuda_foreign_copy_find(device, out->captured, copy, &is_found, &captured),
-                            out->number, "reading copy '%s' (node %u)", out->name, out->number));
+  RONDO_TRY(cuda_check_node(device, cuda_foreign_copy_find(device, out->captured, copy, &is_found, &captured), out,
+                            "reading ", NULL));
   if (!is_found) return RONDO_OK;
   RONDO_TRY(rondo_allocate(&executable->small, 1, sizeof captured, &out->storage));
   out->storage_bytes = sizeof captured;
@@ -82,10 +80,11 @@ static rondo_status make_copy(cuda_executable *executable, const rondo_copy *cop
 static rondo_status make_foreign(cuda_executable *executable, const rondo_foreign_node *foreign, cuda_node *out) {
   executable->has_foreign = true;
   out->is_bound = foreign->is_bound;
+  char where[RONDO_LABEL_BYTES];
   if (out->captured != 0) return RONDO_OK;
-  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, out->number,
-                         "node %u is a %s that a library left in a capture which failed: remove it, and capture anew",
-                         out->number, foreign->what);
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, out->where.number,
+                         "%s is a %s that a library left in a capture which failed: remove it, and capture again",
+                         rondo_node_where_text(where, &out->where), foreign->what);
 }
 
 /* A kernel's own name is not copied: the node retains the kernel. */
@@ -127,10 +126,10 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
 
 rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
   out->kind = lowered->params->kind;
-  out->number = lowered->number;
   out->enabled = true;
   out->captured = lowered->captured;
-  const rondo_status status = make(executable, lowered, out);
+  rondo_status status = rondo_node_where_copy(&executable->small, &lowered->where, &out->where);
+  if (status == RONDO_OK) status = make(executable, lowered, out);
   if (status != RONDO_OK) cuda_node_free(executable, out);
   return status;
 }
@@ -139,9 +138,10 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
   if (node->kind == RONDO_NODE_HOST && node->as.host != NULL) {
     cuda_gate_give(cuda_device_of(executable->base.device), node->as.host->gate);
-    rondo_release(allocator, node->as.host, 1, sizeof *node->as.host);
+    cuda_host_free(allocator, node->as.host);
   }
   rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
+  rondo_node_where_free(&executable->small, &node->where);
   if (node->owns_name) rondo_release_text(&executable->small, (char *)(uintptr_t)node->name);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};

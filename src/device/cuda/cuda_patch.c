@@ -63,8 +63,7 @@ static __attribute__((noinline)) rondo_status set_otherwise(cuda_executable *exe
   rondo_error_save(&out->before);
   if (node->kind == RONDO_NODE_FILL) code = cuda_node_change(executable, &executable->built, node);
   if (node->kind == RONDO_NODE_COPY) RONDO_TRY(cuda_executable_change(executable, node, &code));
-  return cuda_check_node(cuda_device_of(executable->base.device), code, node->number, "patching node '%s' (node %u)",
-                         node->name, node->number);
+  return cuda_check_node(cuda_device_of(executable->base.device), code, node, "patching ", executable->label);
 }
 
 static inline rondo_status set_node(cuda_executable *executable, cuda_node *node, cuda_refusal *out) {

@@ -67,8 +67,7 @@ static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) 
                            .device = device,
                            .queue = &work->owner,
                            .owner = queue,
-                           .number = RONDO_NO_NODE,
-                           .name = "",
+                           .node = RONDO_NO_NODE,
                            .gate = queue->gate,
                            .value = value,
                            .state = CUDA_HOST_BEING_QUEUED,
@@ -227,8 +226,8 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
   for (const cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
     const cuda_executable *last = atomic_load_explicit(&queue->last, memory_order_relaxed);
     if (last == NULL) continue;
-    const int length = snprintf(text + used, bytes - used, "%s graph '%.40s' on %s",
-                                used == 0 ? " (last launched and not waited for:" : ",", last->name, queue->label);
+    const int length = snprintf(text + used, bytes - used, "%s %.48s on %s",
+                                used == 0 ? " (last launched and not waited for:" : ",", last->label, queue->label);
     if (length < 0 || (size_t)length >= bytes - used - 1) break; /* those that have room */
     used += (size_t)length;
   }

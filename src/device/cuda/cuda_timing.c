@@ -36,8 +36,7 @@ static rondo_status add_all_timed(cuda_executable *executable, const timed_parts
   cuda_device *device = cuda_device_of(executable->base.device);
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
-    RONDO_TRY(cuda_check_node(device, add_timed(executable, i, parts), node->number, "timing node '%s' (node %u)",
-                              node->name, node->number));
+    RONDO_TRY(cuda_check_node(device, add_timed(executable, i, parts), node, "timing ", executable->label));
   }
   return RONDO_OK;
 }

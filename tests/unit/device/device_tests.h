@@ -77,7 +77,7 @@ static inline test_graph *make_test_graph(uint32_t nodes, uint32_t room_for_edge
   graph->successors = test_array(room_for_edges, sizeof *graph->successors);
   for (uint32_t i = 0; i < nodes; i++) {
     graph->params[i] = (rondo_node_params){.kind = RONDO_NODE_EMPTY, .name = "node"};
-    graph->nodes[i] = (rondo_lowered_node){.params = &graph->params[i], .number = i};
+    graph->nodes[i] = (rondo_lowered_node){.params = &graph->params[i], .where = {.number = i, .own = i}};
   }
   return graph;
 }

@@ -27,7 +27,7 @@ static void test_labels(void **state) {
   name[sizeof name - 1] = '\0';
   assert_string_equal(rondo_node_label(buffer, &(rondo_node_params){.kind = RONDO_NODE_COPY}, 3), "copy (node 3)");
   assert_string_equal(rondo_node_label(buffer, &(rondo_node_params){.kind = RONDO_NODE_HOST, .name = "log"}, 7),
-                      "host 'log' (node 7)");
+                      "host function 'log' (node 7)");
   rondo_node_label(buffer, &(rondo_node_params){.kind = RONDO_NODE_EVENT_RECORD, .name = name}, UINT32_MAX);
   assert_non_null(strstr(buffer, "(node 4294967295)"));
 }

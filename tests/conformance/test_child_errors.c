@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * Errors about nodes of child graphs: the message leads from the node outwards ("node 3 of child 'inner' (node 7)"),
+ * and rondo_error.node is the number in the graph that was given: that of the outermost child node.
+ */
+#include <string.h>
+
+#include "support/test_graph_memory.h"
+
+enum { INNER = 3, MIDDLE = 1, OUTER = 7, WORDS = 64, BYTES = WORDS * sizeof(uint32_t) };
+
+static const char in_child[] = "(node 3 of child 'inner' (node 7))";
+static const char in_grandchild[] = "(node 3 of child 'inner' (node 1 of child 'middle' (node 7)))";
+static const rondo_node none = {0};
+
+/* A graph whose first `count` nodes are empty ones, so that the next has that number. */
+static rondo_graph *make_graph(test_fixture *t, const char *name, uint32_t count) {
+  rondo_graph *graph = NULL;
+  rondo_node node = {0};
+  assert_ok(rondo_graph_create(t->device, &(rondo_graph_options){RONDO_GRAPH_OPTIONS_INIT, .name = name}, &graph));
+  for (uint32_t i = 0; i < count; i++) assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
+  return graph;
+}
+
+/* "outer", with the graph as its node 7, or, where `deep`, as node 1 of "middle", which is node 7. The graph goes. */
+static rondo_graph *wrap(test_fixture *t, rondo_graph *inner, bool deep) {
+  rondo_graph *outer = make_graph(t, "outer", OUTER), *child = inner;
+  rondo_node node = {0};
+  if (deep) {
+    child = make_graph(t, "middle", MIDDLE);
+    assert_ok(rondo_graph_add_child(child, NULL, 0, inner, &node));
+    test_graph_destroy(inner);
+  }
+  assert_ok(rondo_graph_add_child(outer, NULL, 0, child, &node));
+  assert_int_equal((uint32_t)node.id, OUTER);
+  test_graph_destroy(child);
+  return outer;
+}
+
+static void assert_place(const char *path) {
+  assert_message(path);
+  assert_int_equal(rondo_last_error()->node, OUTER);
+}
+
+static rondo_node add_fill(rondo_graph *graph, rondo_node after, uint32_t *words) {
+  rondo_node node = {0};
+  const rondo_fill fill = {.dst = words, .element_bytes = 4, .width = WORDS};
+  assert_ok(rondo_graph_add_fill(graph, &after, after.id != 0, &fill, &node));
+  return node;
+}
+
+static rondo_status fail_reading(void *user) {
+  (void)user;
+  return RONDO_IO_ERROR;
+}
+
+static void test_a_host_function(void **state) {
+  test_fixture *t = *state;
+  for (int deep = 0; deep < 2; deep++) {
+    rondo_graph *inner = make_graph(t, "inner", INNER);
+    rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "reader", .as.host = {.function = fail_reading}};
+    rondo_node node = {0};
+    assert_ok(rondo_graph_add(inner, NULL, 0, &params, &node));
+    rondo_graph *outer = wrap(t, inner, deep != 0);
+    rondo_exec *exec = test_instantiate(outer);
+    test_graph_destroy(outer);
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+    assert_message("host function 'reader'");
+    assert_place(deep != 0 ? in_grandchild : in_child);
+    rondo_exec_destroy(exec);
+  }
+}
+
+/* Memory that was freed between instantiate and launch. */
+static void test_a_launch(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, WORDS);
+  rondo_graph *inner = make_graph(t, "inner", INNER);
+  (void)add_fill(inner, none, words);
+  rondo_graph *outer = wrap(t, inner, true);
+  rondo_exec *exec = test_instantiate(outer);
+  test_words_free(t, words);
+  assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  assert_place(in_grandchild);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(outer);
+}
+
+/* Other parameters for a node of a child, by its own tag. */
+static void test_set_params(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *inner = make_graph(t, "inner", INNER);
+  uint32_t *words = test_words(t, WORDS);
+  (void)add_fill(inner, none, words);
+  rondo_graph *outer = wrap(t, inner, false);
+  rondo_exec *exec = test_instantiate(outer);
+  rondo_node nodes[OUTER + 1], node = {0};
+  size_t count = OUTER + 1;
+  rondo_node_params child, params = {.kind = RONDO_NODE_HOST, .as.host = {.function = fail_reading}};
+  assert_ok(rondo_graph_nodes(outer, nodes, &count));
+  assert_ok(rondo_graph_get_params(outer, nodes[OUTER], &child));
+  count = INNER + 1;
+  rondo_node inside[INNER + 1];
+  assert_ok(rondo_graph_nodes(child.as.child, inside, &count));
+  node = inside[INNER];
+  assert_error(rondo_exec_set_params(exec, node, &params), RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND);
+  assert_place(in_child);
+  assert_error(rondo_exec_set_enabled(exec, inside[0], false), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
+  assert_place("empty (node 0 of child 'inner' (node 7))");
+  params = (rondo_node_params){.kind = RONDO_NODE_FILL,
+                               .as.fill = {.dst = words, .element_bytes = 4, .width = 2, .height = 2, .pitch = 16}};
+  assert_error(rondo_exec_set_params(exec, node, &params), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
+  assert_place(in_child);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(outer);
+  test_words_free(t, words);
+}
+
+static void test_an_update(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, WORDS);
+  rondo_graph *graphs[2];
+  for (int i = 0; i < 2; i++) {
+    rondo_graph *inner = make_graph(t, "inner", INNER);
+    rondo_node node = {0};
+    const rondo_fill fill = {.dst = words, .element_bytes = 4, .width = 2, .height = 2 + (size_t)i, .pitch = 16};
+    assert_ok(rondo_graph_add_fill(inner, NULL, 0, &fill, &node));
+    graphs[i] = wrap(t, inner, true);
+  }
+  rondo_exec *exec = test_instantiate(graphs[0]);
+  assert_error(rondo_exec_update(exec, graphs[1], NULL), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
+  assert_place(in_grandchild);
+  rondo_exec_destroy(exec);
+  for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
+  test_words_free(t, words);
+}
+
+/* Verification names nodes so in its findings too. */
+static void test_verification(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *inner = make_graph(t, "inner", INNER);
+  rondo_exec *exec = NULL;
+  const test_allocation memory = test_add_alloc(inner, NULL, 0, BYTES, "scratch");
+  (void)add_fill(inner, none, memory.words);
+  rondo_graph *outer = wrap(t, inner, true);
+  assert_error(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  assert_place("fill (node 4 of child 'inner' (node 1 of child 'middle' (node 7)))");
+  assert_message("'scratch' (256 B, node 3 of child 'inner' (node 1 of child 'middle' (node 7)))");
+  assert_message("Add an edge 3 -> 4 in child 'inner' (node 1 of child 'middle' (node 7))");
+  test_graph_destroy(outer);
+}
+
+/* One memory graph in two branches: which of the two is which shows. */
+static void test_alloc_conflicts(void **state) {
+  test_fixture *t = *state;
+  if (test_is_guarded(t)) return; /* where addresses are shared all the same, but pages are not */
+  const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
+  rondo_graph *inner = make_graph(t, "inner", INNER), *outer = make_graph(t, "outer", OUTER - 1);
+  rondo_exec *exec = NULL;
+  rondo_node node = {0};
+  const test_allocation memory = test_add_alloc(inner, NULL, 0, BYTES, "scratch");
+  (void)test_add_free(inner, memory.node, memory.words);
+  assert_ok(rondo_graph_add_child(outer, NULL, 0, inner, &node));
+  assert_ok(rondo_graph_add_child(outer, NULL, 0, inner, &node));
+  assert_error(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
+  assert_message("node 3 of child 'inner' (node 6)");
+  assert_message("node 4 of child 'inner' (node 6)");
+  assert_place("node 3 of child 'inner' (node 7)");
+  test_graph_destroy(outer);
+  outer = make_graph(t, "outer", OUTER - 1);
+  rondo_graph *unfreed = make_graph(t, "unfreed", INNER);
+  (void)test_add_alloc(unfreed, NULL, 0, BYTES, "scratch");
+  assert_ok(rondo_graph_add_child(outer, NULL, 0, unfreed, &node));
+  assert_ok(rondo_graph_add_child(outer, NULL, 0, unfreed, &node));
+  assert_error(rondo_instantiate(outer, &unverified, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
+  assert_message("(node 3 of child 'unfreed' (node 6))");
+  assert_place("(node 3 of child 'unfreed' (node 7))");
+  test_graph_destroy(unfreed);
+  test_graph_destroy(outer);
+  test_graph_destroy(inner);
+}
+
+/* Frees of what another graph allocates: twice in one graph, and before there is anything to free. */
+static void test_frees(void **state) {
+  test_fixture *t = *state;
+  const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
+  rondo_graph *maker = make_graph(t, "maker", 0), *inner = make_graph(t, "inner", INNER);
+  rondo_exec *exec = NULL;
+  const test_allocation memory = test_add_alloc(maker, NULL, 0, BYTES, "left");
+  (void)test_add_free(inner, none, memory.words);
+  rondo_graph *outer = wrap(t, inner, true);
+  assert_ok(rondo_instantiate(outer, NULL, &exec));
+  assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  assert_place("free (node 3 of child 'inner' (node 1 of child 'middle' (node 7)))");
+  rondo_exec_destroy(exec);
+  (void)test_add_free(outer, none, memory.words);
+  assert_error(rondo_instantiate(outer, &unverified, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_message("node 3 of child 'inner' (node 1 of child 'middle' (node 7))");
+  assert_message("node 8");
+  test_graph_destroy(outer);
+  test_graph_destroy(maker);
+}
+
+/* An address that relocating finds and cannot rewrite. */
+static void test_relocation(void **state) {
+  test_fixture *t = *state;
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
+  rondo_graph *inner = make_graph(t, "inner", INNER - 1);
+  rondo_node node = {0};
+  rondo_exec *exec = NULL;
+  const test_allocation memory = test_add_alloc(inner, NULL, 0, BYTES, "scratch");
+  assert_ok(rondo_graph_add_host(inner, &memory.node, 1, fail_reading, memory.words, &node));
+  (void)test_add_free(inner, node, memory.words);
+  rondo_graph *outer = wrap(t, inner, false);
+  assert_error(rondo_instantiate(outer, &options, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE);
+  assert_place("host function (node 3 of child 'inner' (node 7))");
+  assert_message("alloc (node 2 of child 'inner' (node 7))");
+  test_graph_destroy(outer);
+}
+
+static void test_a_cycle(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *inner = make_graph(t, "inner", INNER);
+  rondo_exec *exec = NULL;
+  rondo_node nodes[INNER + 1] = {{0}};
+  assert_ok(rondo_graph_add_empty(inner, NULL, 0, &nodes[0]));
+  assert_ok(rondo_graph_add_empty(inner, &nodes[0], 1, &nodes[1]));
+  assert_ok(rondo_graph_add_edges(inner, &nodes[1], &nodes[0], 1));
+  rondo_graph *outer = wrap(t, inner, true);
+  assert_error(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_place("child 'inner' (node 1 of child 'middle' (node 7)): ");
+  test_graph_destroy(outer);
+}
+
+/* A kernel that writes past the end of what it is given. */
+static void test_a_checking_device(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu:check")) return;
+  uint32_t *words = test_words(t, WORDS);
+  rondo_graph *inner = make_graph(t, "inner", INNER);
+  (void)test_add_set(t, inner, none, words, WORDS + 1, 1);
+  rondo_graph *outer = wrap(t, inner, true);
+  rondo_exec *exec = test_instantiate(outer);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+  assert_place(in_grandchild);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(outer);
+  test_words_free(t, words);
+}
+
+/* A path too long for a message keeps its two ends. */
+static void test_deep_nesting(void **state) {
+  test_fixture *t = *state;
+  rondo_node node = {0};
+  rondo_graph *graph = make_graph(t, "a child graph with quite a long name", INNER);
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, fail_reading, NULL, &node));
+  for (int i = 0; i < 10; i++) {
+    rondo_graph *around = make_graph(t, "another child graph with a long name", 5);
+    assert_ok(rondo_graph_add_child(around, NULL, 0, graph, &node));
+    test_graph_destroy(graph);
+    graph = around;
+  }
+  rondo_graph *outer = wrap(t, graph, false);
+  rondo_exec *exec = test_instantiate(outer);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_place("(node 3 of child 'a child graph with quite a long name' (node 5 of ");
+  assert_message(" inside node 7)");
+  rondo_exec_destroy(exec);
+  test_graph_destroy(outer);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_a_host_function), test_case(test_a_launch),
+      test_case(test_set_params),      test_case(test_an_update),
+      test_case(test_verification),    test_case(test_alloc_conflicts),
+      test_case(test_frees),           test_case(test_relocation),
+      test_case(test_a_cycle),         test_case(test_a_checking_device),
+      test_case(test_deep_nesting),
+  };
+  return test_main(tests);
+}
