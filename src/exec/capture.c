@@ -257,28 +257,25 @@ rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event
 static rondo_status refuse_isolation(rondo_stream *stream, rondo_capture *capture) {
   RONDO_TRY(rondo_capture_require_active(capture, "rondo_stream_wait_event"));
   rondo_capture_invalidate(capture, "rondo_stream_wait_event for an event recorded outside the capture");
-  const rondo_status status =
-      rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ISOLATION,
-                 "rondo_stream_wait_event: %s captures and cannot wait for an event that was never recorded, or "
-                 "recorded outside its capture, which is now invalid: record the event in the capture, wait before it "
-                 "begins, or use rondo_stream_wait_event_external",
-                 stream->label);
-  rondo_capture_watch_keep_error(capture);
-  return status;
+  rondo_capture_watch_note_wait(capture, "that was not recorded in it",
+                                "record the event on a stream of the call, or let its stream wait before the call");
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ISOLATION,
+                    "rondo_stream_wait_event: %s captures and cannot wait for an event that was never recorded, or "
+                    "recorded outside its capture, which is now invalid: record the event in the capture, wait before "
+                    "it begins, or use rondo_stream_wait_event_external",
+                    stream->label);
 }
 
 static rondo_status refuse_merge(rondo_stream *stream, rondo_capture *own, rondo_capture *other) {
   RONDO_TRY(rondo_capture_require_active(own, "rondo_stream_wait_event"));
   rondo_capture_invalidate(own, "rondo_stream_wait_event for an event of the capture on %s", other->origin_name);
   rondo_capture_invalidate(other, "rondo_stream_wait_event by a stream of the capture on %s", own->origin_name);
-  const rondo_status status =
-      rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_MERGE,
-                 "rondo_stream_wait_event: %s is part of the capture on %s, the event of the one on %s; both are now "
-                 "invalid: captures cannot be merged, end one first",
-                 stream->label, own->origin_name, other->origin_name);
-  rondo_capture_watch_keep_error(own);
-  rondo_capture_watch_keep_error(other);
-  return status;
+  rondo_capture_watch_note_wait(own, "of another capture", "leave the capture of the event out of the body");
+  rondo_capture_watch_note_wait(other, "of another capture", "leave the capture that waits out of the body");
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_MERGE,
+                    "rondo_stream_wait_event: %s is part of the capture on %s, the event of the one on %s; both are "
+                    "now invalid: captures cannot be merged, end one first",
+                    stream->label, own->origin_name, other->origin_name);
 }
 
 static rondo_status refuse_over(const rondo_stream *stream, const rondo_capture *capture) {

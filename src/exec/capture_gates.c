@@ -119,6 +119,14 @@ void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) {
   pthread_mutex_unlock(&lock);
 }
 
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t room) {
+  pthread_mutex_lock(&lock);
+  const bool is_invalid = !is_active(capture) && capture->cause[0] != '\0';
+  if (is_invalid) (void)snprintf(out, room, "%s", capture->cause);
+  pthread_mutex_unlock(&lock);
+  return is_invalid;
+}
+
 rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call) {
   if (is_active(capture)) return RONDO_OK;
   RONDO_TRY(rondo_device_require_own(call, capture->device));

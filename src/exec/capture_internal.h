@@ -60,6 +60,9 @@ void rondo_capture_release(rondo_capture *capture);
 /* Makes an active capture invalid; the text says what did. */
 void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) RONDO_PRINTF(2, 3);
 
+/* That text of an invalid capture; false when it is not invalid. */
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t room);
+
 /* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
 RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);
 /* The same for the call that ends it, whatever this returns. */

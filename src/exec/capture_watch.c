@@ -67,11 +67,13 @@ static void note(rondo_capture_watch *watch, const rondo_stream *stream, const c
   describe(watch->message, watch, stream, call);
 }
 
-void rondo_capture_watch_keep_error(const rondo_capture *capture) {
+void rondo_capture_watch_note_wait(const rondo_capture *capture, const char *which, const char *remedy) {
   for (rondo_capture_watch *at = innermost; at != NULL; at = at->outer) {
     if (at->stray != RONDO_STRAY_NONE || rondo_stream_capture(at->stream) != capture) continue;
     at->stray = RONDO_STRAY_STREAM;
-    (void)snprintf(at->message, sizeof at->message, "%s", rondo_last_error()->message);
+    (void)snprintf(at->message, sizeof at->message,
+                   "rondo_stream_wait_event: '%.60s' is being recorded on %s, which cannot wait for an event %s: %s",
+                   at->name, at->stream->label, which, remedy);
   }
 }
 

@@ -46,9 +46,9 @@ void rondo_capture_watch_end(rondo_capture_watch *watch);
 rondo_capture_watch *rondo_capture_watch_pause(void);
 void rondo_capture_watch_resume(rondo_capture_watch *paused);
 
-/* The wait that was refused just now, the thread's last error, made the capture invalid: order behind what is outside
- * of it, which its launches would not have, is stray in watches of its streams. */
-void rondo_capture_watch_keep_error(const rondo_capture *capture);
+/* A wait for the event, as `which` says, was refused and made the capture invalid: order behind what is outside of it,
+ * which its launches would not have, is stray in watches of its streams. `remedy` is for who wrote what is recorded. */
+void rondo_capture_watch_note_wait(const rondo_capture *capture, const char *which, const char *remedy);
 
 /* Whether the thread is watched: then what `call` changes at once, which replays would not, makes the watched captures
  * invalid. The caller refuses it. */

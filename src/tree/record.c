@@ -49,13 +49,21 @@ rondo_skip rondo_skip_of_error(void) {
   return error->status == RONDO_OUT_OF_MEMORY ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK;
 }
 
+/* What made the capture invalid. The error that the body met gives advice to who made the capture, which is the tree.
+ */
+static void note_cause(rondo_take *take) {
+  const rondo_capture *capture = take->cause[0] == '\0' ? rondo_stream_capture(take->stream) : NULL;
+  if (capture != NULL && !rondo_capture_find_cause(capture, take->cause, sizeof take->cause)) take->cause[0] = '\0';
+}
+
 /* It waits, asks, or does at once what a recording would leave out. */
 static rondo_status give_up_for_host_work(rondo_take *take) {
   char message[RONDO_TREE_MESSAGE];
+  note_cause(take);
   (void)snprintf(message, sizeof message,
                  "its body does what is not recorded; do it outside, or in a host step "
                  "(rondo_call_host_step): %.*s",
-                 RONDO_TREE_MESSAGE - 120, rondo_last_error()->message);
+                 RONDO_TREE_MESSAGE - 120, take->cause[0] == '\0' ? rondo_last_error()->message : take->cause);
   return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, true, message);
 }
 
@@ -187,6 +195,7 @@ static rondo_status end_capture(rondo_take *take, rondo_graph **out) {
   rondo_saved_error error;
   rondo_arena_access access;
   take->is_capturing = false;
+  note_cause(take);
   const rondo_status status = rondo_capture_end(take->stream, out);
   if (status != RONDO_OK) rondo_error_save(&error);
   const size_t used = used_bytes(take, status == RONDO_OK ? *out : NULL);

@@ -32,6 +32,7 @@ struct rondo_take {
   rondo_skip skip;           /* why it is given up; NONE */
   bool is_for_good;          /* ... by the form, from now on */
   char message[RONDO_TREE_MESSAGE];
+  char cause[RONDO_TREE_MESSAGE]; /* what made its capture invalid; "" */
 };
 
 /* Gives the take up: the reason, from the thread's last error unless a message is given. Returns INVALID_STATE. */

@@ -126,6 +126,73 @@ static void test_tr8_host_work(void **state) {
   assert_odd_skipped(*state, wait_inside, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): ");
 }
 
+/* Calls that a capture refuses, and one whose failure the body does not pass on. */
+static rondo_status wait_and_go_on(rondo_call *call, odd_work *odd) {
+  test_note_error();
+  (void)wait_inside(call, odd);
+  return RONDO_OK;
+}
+
+static rondo_status wait_for_device(rondo_call *call, odd_work *odd) {
+  (void)call;
+  return rondo_device_synchronize(odd->work.fixture->device);
+}
+
+static rondo_status allocate_at_once(rondo_call *call, odd_work *odd) {
+  (void)call;
+  const rondo_status status = rondo_malloc(odd->work.fixture->device, 256, "at once", &odd->memory);
+  return status == RONDO_OK ? rondo_free(odd->work.fixture->device, odd->memory) : status;
+}
+
+static rondo_status wait_for_event(rondo_call *call, odd_work *odd) {
+  rondo_event *event = test_event(odd->work.fixture);
+  rondo_status status = rondo_event_record(event, rondo_call_stream(call));
+  if (status == RONDO_OK) status = rondo_event_synchronize(event);
+  rondo_event_destroy(event);
+  return status;
+}
+
+static rondo_status wait_for_other_event(rondo_call *call, odd_work *odd) {
+  rondo_event *event = test_event(odd->work.fixture);
+  const rondo_status status = rondo_stream_wait_event(rondo_call_stream(call), event);
+  rondo_event_destroy(event);
+  return status;
+}
+
+/* The capture is the tree's own: what to do about it is no advice for who calls the tree. */
+static void test_tr8_advice_is_for_the_caller(void **state) {
+  static const struct {
+    rondo_status (*odd)(rondo_call *call, odd_work *odd);
+    rondo_skip skip;
+    const char *said;
+  } rows[] = {
+      {wait_inside, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): rondo_stream_synchronize on"},
+      {wait_and_go_on, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): rondo_stream_synchronize on"},
+      {wait_for_device, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): rondo_device_synchronize"},
+      {allocate_at_once, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): rondo_malloc"},
+      {wait_for_event, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): rondo_event_synchronize"},
+      {wait_for_other_event, RONDO_SKIP_OTHER_WORK, "let its stream wait before the call"},
+  };
+  static const char *const not_said[] = {"end it", "anew", "again", "RELAXED", "before the capture", "is now invalid"};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    odd_case c;
+    make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+              (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, rows[i].odd);
+    if (rows[i].odd == wait_for_other_event) c.odd.from_run = 2; /* a plain run waits for nothing then */
+    call_case(&c);
+    call_case(&c);
+    const rondo_call_info info = test_last_call(c.tree);
+    assert_string_equal(rondo_skip_name(info.skip), rondo_skip_name(rows[i].skip));
+    if (strstr(info.message, rows[i].said) == NULL) print_error("message: %s\n", info.message);
+    assert_non_null(strstr(info.message, rows[i].said));
+    for (size_t k = 0; k < sizeof not_said / sizeof not_said[0]; k++) {
+      if (strstr(info.message, not_said[k]) != NULL) print_error("message: %s\n", info.message);
+      assert_null(strstr(info.message, not_said[k]));
+    }
+    free_case(&c);
+  }
+}
+
 /* Reads the scratch memory and the input on the host: what every profiler print and `if (loss > limit)` does. */
 static rondo_status read_on_host(rondo_call *call, odd_work *odd) {
   rondo_stream *stream = rondo_call_stream(call);
@@ -575,6 +642,7 @@ int main(void) {
   static const struct CMUnitTest tests[] = {
       test_tree_case(test_tr6_undeclared_mutation),
       test_tree_case(test_tr8_host_work),
+      test_tree_case(test_tr8_advice_is_for_the_caller),
       test_tree_case(test_tr8_host_accesses_in_the_body),
       test_tree_case(test_tr15_kept_memory),
       test_tree_case(test_tr8_unsafe),
