@@ -2,7 +2,6 @@
  * Reading and writing files of buffers. The file is cut up where it lies: fields end in a NUL in the place of what
  * stood behind them, and ids stay there. Every message names the file and the line.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "buffer_csv.h"
 
 #include <errno.h>
@@ -11,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text_stream.h"
 #include "tool.h"
 
 enum { ID, LOWER, UPPER, SIZE, OFFSET, COLUMNS };
@@ -375,13 +375,11 @@ void buffer_list_print(FILE *stream, const buffer_list *list, const size_t *offs
 }
 
 int buffer_list_write(const char *path, const buffer_list *list, const size_t *offsets) {
-  char *text = NULL;
-  size_t bytes = 0;
-  FILE *stream = open_memstream(&text, &bytes);
+  text_stream s;
+  FILE *stream = text_stream_open(&s);
   if (stream) buffer_list_print(stream, list, offsets);
-  const bool is_whole = stream && !ferror(stream);
-  const bool is_closed = stream && fclose(stream) == 0;
-  const int result = is_whole && is_closed ? file_write(path, text) : tool_fail_memory("%s", path);
+  char *text = text_stream_close(&s);
+  const int result = text ? file_write(path, text) : tool_fail_memory("%s", path);
   free(text);
   return result;
 }

@@ -89,7 +89,9 @@ static int show_text(const check_result *r) {
   for (size_t i = 0; i < r->shown; i++) {
     rondo_finding finding = {.struct_size = sizeof finding};
     if (rondo_findings_get(r->findings, i, &finding)) return tool_fail_status("finding %zu", i);
-    printf("%s: %s: %s\n", rondo_severity_name(finding.severity), rondo_reason_name(finding.reason), finding.message);
+    printf("%s: %s: ", rondo_severity_name(finding.severity), rondo_reason_name(finding.reason));
+    tool_print_text(finding.message);
+    putchar('\n');
   }
   if (r->errors + r->warnings > r->shown)
     printf("%" PRIu64 " more not shown; see --most\n", r->errors + r->warnings - r->shown);

@@ -76,11 +76,15 @@ static void print_processors(const rondo_device_info *info) {
 
 static void print_entry(const device_entry *entry) {
   if (entry->reason[0]) {
-    printf("%-10s not available: %s\n", entry->name, entry->reason);
+    printf("%-10s not available: ", entry->name);
+    tool_print_text(entry->reason);
+    putchar('\n');
     return;
   }
   const rondo_device_info *info = &entry->info;
-  printf("%-10s %s: ", entry->name, info->description);
+  printf("%-10s ", entry->name);
+  tool_print_text(info->description);
+  printf(": ");
   print_processors(info);
   printf(", %.1f GiB, pages of %" PRIu64 " KiB, %s%s\n", (double)info->memory_bytes / (1 << 30), info->page_bytes >> 10,
          info->graph_memory ? "graph memory" : "no graph memory", info->guarded ? ", finds mistakes" : "");
@@ -124,11 +128,10 @@ static void write_library(const rondo_library_info *info, json *out) {
 }
 
 static void print_library(const rondo_library_info *info) {
-  if (info->path)
-    printf("%-10s %s: %s%s%s%s\n", info->name, info->purpose, info->path, info->note[0] ? " (" : "", info->note,
-           info->note[0] ? ")" : "");
-  else
-    printf("%-10s not available for %s: %s\n", info->name, info->purpose, info->reason);
+  printf("%-10s %s%s: ", info->name, info->path ? "" : "not available for ", info->purpose);
+  tool_print_text(info->path ? info->path : info->reason);
+  if (info->path && info->note[0]) printf(" (%s)", info->note);
+  putchar('\n');
 }
 
 static int show_libraries(json *out) {

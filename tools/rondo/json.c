@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A JSON writer on a memory stream. Standard output sees the text only once it is complete.
+ * A JSON writer on a stream in memory. Standard output sees the text only once it is complete.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "json.h"
@@ -15,39 +15,29 @@
 
 void json_begin(json *out) {
   *out = (json){0};
-  out->stream = open_memstream(&out->text, &out->bytes);
+  (void)text_stream_open(&out->text); /* json_print says when there is no memory */
   json_begin_object(out, NULL);
-}
-
-/* Tells whether the text is whole. */
-static bool close_stream(json *out) {
-  if (!out->stream) return false;
-  const bool has_failed = ferror(out->stream);
-  return fclose(out->stream) == 0 && !has_failed;
 }
 
 int json_print(json *out) {
   json_end(out);
   assert(out->depth == 0);
-  const bool is_whole = close_stream(out);
-  if (is_whole) puts(out->text);
-  const int result = is_whole ? tool_check_output() : tool_fail_memory("the output");
-  free(out->text);
-  return result;
+  char *text = text_stream_close(&out->text);
+  if (!text) return tool_fail_memory("the output");
+  puts(text);
+  free(text);
+  return tool_check_output();
 }
 
-void json_discard(json *out) {
-  (void)close_stream(out);
-  free(out->text);
-}
+void json_discard(json *out) { free(text_stream_close(&out->text)); }
 
 static void write_character(FILE *stream, const unsigned char *text, size_t length) {
   if (length == 0) {
     fputs("\\ufffd", stream);
   } else if (text[0] == '"' || text[0] == '\\') {
     fprintf(stream, "\\%c", text[0]);
-  } else if (text[0] < 0x20) {
-    fprintf(stream, "\\u%04x", (unsigned)text[0]);
+  } else if (utf8_is_control(text, length)) {
+    fprintf(stream, "\\u%04x", (unsigned)text[length - 1]); /* of two bytes, the second is the number */
   } else {
     fwrite(text, 1, length, stream);
   }
@@ -67,12 +57,12 @@ static void write_text(FILE *stream, const void *bytes, size_t count) {
 
 /* Writes what stands before a value. False when there is no stream. */
 static bool begin_value(json *out, const char *name) {
-  if (!out->stream) return false;
-  if (out->needs_comma) fputs(", ", out->stream);
+  if (!out->text.stream) return false;
+  if (out->needs_comma) fputs(", ", out->text.stream);
   out->needs_comma = true;
   if (name) {
-    write_text(out->stream, name, strlen(name));
-    fputs(": ", out->stream);
+    write_text(out->text.stream, name, strlen(name));
+    fputs(": ", out->text.stream);
   }
   return true;
 }
@@ -80,7 +70,7 @@ static bool begin_value(json *out, const char *name) {
 static void begin_group(json *out, const char *name, char opener, char closer) {
   assert(out->depth < JSON_DEPTH);
   out->closers[out->depth++] = closer;
-  if (begin_value(out, name)) putc(opener, out->stream);
+  if (begin_value(out, name)) putc(opener, out->text.stream);
   out->needs_comma = false;
 }
 
@@ -90,35 +80,35 @@ void json_begin_array(json *out, const char *name) { begin_group(out, name, '[',
 
 void json_end(json *out) {
   const char closer = out->closers[--out->depth];
-  if (out->stream) putc(closer, out->stream);
+  if (out->text.stream) putc(closer, out->text.stream);
   out->needs_comma = true;
 }
 
 void json_boolean(json *out, const char *name, bool value) {
-  if (begin_value(out, name)) fputs(value ? "true" : "false", out->stream);
+  if (begin_value(out, name)) fputs(value ? "true" : "false", out->text.stream);
 }
 
 void json_integer(json *out, const char *name, uint64_t value) {
-  if (begin_value(out, name)) fprintf(out->stream, "%" PRIu64, value);
+  if (begin_value(out, name)) fprintf(out->text.stream, "%" PRIu64, value);
 }
 
 void json_real(json *out, const char *name, double value) {
   if (!begin_value(out, name)) return;
   if (isfinite(value)) {
-    fprintf(out->stream, "%.9g", value);
+    fprintf(out->text.stream, "%.9g", value);
   } else {
-    fputs("null", out->stream);
+    fputs("null", out->text.stream);
   }
 }
 
 void json_verbatim(json *out, const char *name, const char *text) {
-  if (begin_value(out, name)) fputs(text, out->stream);
+  if (begin_value(out, name)) fputs(text, out->text.stream);
 }
 
 void json_text(json *out, const char *name, const char *text) { json_bytes(out, name, text, strlen(text)); }
 
 void json_bytes(json *out, const char *name, const void *bytes, size_t count) {
-  if (begin_value(out, name)) write_text(out->stream, bytes, count);
+  if (begin_value(out, name)) write_text(out->text.stream, bytes, count);
 }
 
 void json_summary(json *out, const char *name, summary value) {

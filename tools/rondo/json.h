@@ -8,16 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
+#include "text_stream.h"
 #include "timing.h"
 
 #define JSON_DEPTH 8
 
 typedef struct json {
-  FILE *stream;
-  char *text; /* the stream's */
-  size_t bytes;
+  text_stream text;
   bool needs_comma;
   unsigned depth;
   char closers[JSON_DEPTH];

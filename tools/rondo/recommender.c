@@ -100,7 +100,10 @@ static rondo_status add_state(rondo_weights *weights, const char *name, size_t r
                               uint64_t *random) {
   const size_t count = rows * (rank == 2 ? columns : 1);
   float *data = malloc(count * sizeof *data);
-  if (data == NULL) return RONDO_OUT_OF_MEMORY;
+  if (data == NULL) {
+    tool_fail_memory("the %zu values of '%s'", count, name); /* the status alone would have no message */
+    return RONDO_OUT_OF_MEMORY;
+  }
   const double range = rank == 2 ? sqrt(3.0 / (double)rows) : 0.1;
   for (size_t i = 0; i < count; i++) data[i] = draw_real(random, range);
   const rondo_weight weight = {.name = name,

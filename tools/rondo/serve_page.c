@@ -10,6 +10,7 @@
 
 #include "file.h"
 #include "serve.h"
+#include "text_stream.h"
 #include "tool.h"
 
 /* In pixels. */
@@ -187,15 +188,10 @@ static void write_loads(const serving *s, FILE *out) {
 
 /* The text of a section; NULL: there is no memory. The caller frees it. */
 static char *make_section(const serving *s, void (*write)(const serving *s, FILE *out)) {
-  char *text = NULL;
-  size_t bytes = 0;
-  FILE *out = open_memstream(&text, &bytes);
-  if (out == NULL) return NULL;
-  write(s, out);
-  const bool is_written = !ferror(out);
-  if (fclose(out) == 0 && is_written) return text;
-  free(text);
-  return NULL;
+  text_stream text;
+  FILE *out = text_stream_open(&text);
+  if (out != NULL) write(s, out);
+  return text_stream_close(&text);
 }
 
 /* The size in the middle, recorded by itself. */

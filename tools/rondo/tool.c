@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Messages of the tool. All are one line of text: bytes in what is quoted that are none are shown as \xNN.
+ * Messages of the tool. All are one line of text: bytes in what is quoted that are none, and control characters, are
+ * shown as \xNN.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "tool.h"
@@ -24,36 +25,47 @@ static bool progress_shown;
 
 void tool_set_command(const char *name) { command_name = name; }
 
-/* A control character would act on the terminal: those of ASCII, and U+0080 to U+009F. */
-static bool is_shown(const unsigned char *text, size_t length) {
-  if (length == 0 || text[0] < ' ' || text[0] == 0x7f) return false;
-  return text[0] != 0xc2 || text[1] >= 0xa0;
+/* Writes the first character of a text as it may be shown: bytes that are none, and control characters, as \xNN.
+ * `out` has room for 5 bytes. Returns how many bytes of the text it was. */
+static size_t make_showable(const char *text, size_t left, char *out) {
+  const unsigned char *bytes = (const unsigned char *)text;
+  const size_t length = utf8_length(bytes, left);
+  if (length > 0 && !utf8_is_control(bytes, length)) {
+    memcpy(out, text, length);
+    out[length] = '\0';
+    return length;
+  }
+  sprintf(out, "\\x%02x", bytes[0]);
+  return 1;
 }
 
-/* `out` has room for 4 bytes to each of the line, and 1. */
-static void make_showable(const char *line, char *out) {
-  for (size_t left = strlen(line); left > 0;) {
-    const unsigned char *text = (const unsigned char *)line;
-    const size_t length = utf8_length(text, left), taken = is_shown(text, length) ? length : 1;
-    if (is_shown(text, length)) {
-      memcpy(out, line, length);
-      out += length;
-    } else {
-      out += sprintf(out, "\\x%02x", text[0]);
-    }
-    line += taken;
+/* Prints a text with nothing in it that acts on a terminal, but for the characters in `kept`. */
+static void print_showable(FILE *stream, const char *text, const char *kept) {
+  for (size_t left = strlen(text); left > 0;) {
+    char shown[5] = {text[0]};
+    const size_t taken = strchr(kept, text[0]) ? 1 : make_showable(text, left, shown);
+    fputs(shown, stream);
+    text += taken;
     left -= taken;
   }
-  *out = '\0';
+}
+
+void tool_print_text(const char *text) { print_showable(stdout, text, "\n"); }
+
+/* One line of standard error, which is not torn by those of other threads. */
+static void write_line(const char *line) {
+  flockfile(stderr);
+  print_showable(stderr, line, "");
+  fputc('\n', stderr);
+  funlockfile(stderr);
 }
 
 static void say(const char *text, const char *detail, const char *hint) {
-  char line[LINE_BYTES], shown[4 * LINE_BYTES];
+  char line[LINE_BYTES];
   snprintf(line, sizeof line, "%s: %s%s%s%s", command_name, text, detail[0] ? ": " : "", detail, hint);
-  make_showable(line, shown);
   tool_clear_progress();
   (void)fflush(stdout); /* what was found stands above what became of it, in a file of both too */
-  fprintf(stderr, "%s\n", shown);
+  write_line(line);
 }
 
 static void say_once(const char *detail, const char *hint, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
@@ -113,12 +125,17 @@ void tool_warn(const char *format, ...) {
   say(text, "", "");
 }
 
+/* What went wrong may be long ago, with errno set by others since: a further byte is refused for the same reason. */
 int tool_check_output(void) {
-  return ferror(stdout) ? tool_fail("cannot write to standard output: %s", strerror(errno)) : TOOL_OK;
+  if (!ferror(stdout)) return TOOL_OK;
+  if (write(STDOUT_FILENO, "\n", 1) < 0) return tool_fail("cannot write to standard output: %s", strerror(errno));
+  return tool_fail("standard output could not be written for a while, and lacks something");
 }
 
 void tool_print_device(const char *heading, const char *name, const rondo_device_info *info) {
-  printf("%s%s: %s, ", heading, name, info->description);
+  printf("%s%s: ", heading, name);
+  tool_print_text(info->description);
+  printf(", ");
   if (info->cuda)
     printf("%" PRIu32 " multiprocessors\n", info->processors);
   else
@@ -149,5 +166,7 @@ void tool_clear_progress(void) {
 void tool_log(void *user, rondo_log_level level, const char *area, const char *message) {
   static const char *const names[] = {"error", "warning", "info", "debug"};
   (void)user;
-  fprintf(stderr, "rondo: %s: %s: %s\n", names[level], area, message);
+  char line[LINE_BYTES];
+  snprintf(line, sizeof line, "rondo: %s: %s: %s", names[level], area, message);
+  write_line(line);
 }

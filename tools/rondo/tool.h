@@ -27,7 +27,11 @@ int tool_fail_thread(int error);
 /* Says in one line what the user should know of a command that goes on. */
 void tool_warn(const char *format, ...) RONDO_PRINTF(1, 2);
 
-/* Call it right after writing to standard output: TOOL_OK, or TOOL_FAILURE having said what errno says. */
+/* Prints a text to standard output that comes from a file, the environment or a library: control characters but line
+ * ends, and bytes that are no text, are shown as \xNN. */
+void tool_print_text(const char *text);
+
+/* Call it after writing to standard output: TOOL_OK, or TOOL_FAILURE having said why it cannot be written. */
 int tool_check_output(void);
 
 /* What the device is, on a line of standard output, behind the heading: "NAME: the processor's own name, 3 workers". */

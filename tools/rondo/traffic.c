@@ -32,13 +32,37 @@ static double draw_normal(uint64_t *state) {
   return radius * cos(6.283185307179586 * traffic_draw_unit(state));
 }
 
+static double normal_below(double x) { return erfc(-x / sqrt(2)) / 2; }
+
+/* The same distribution without chance: the least size that this part of the requests from `least` to `most` is not
+ * larger than. */
+static size_t find_quantile(size_t least, size_t most, double median, double spread, double part) {
+  const double low = normal_below(log(((double)least - 0.5) / median) / spread);
+  const double high = normal_below(log(((double)most + 0.5) / median) / spread);
+  while (least < most) {
+    const size_t middle = least + (most - least) / 2;
+    if (normal_below(log(((double)middle + 0.5) / median) / spread) < low + part * (high - low))
+      least = middle + 1;
+    else
+      most = middle;
+  }
+  return least;
+}
+
+/* Sizes outside are drawn again, but not for ever: of a wide distribution, few may be inside. */
+static size_t draw_size(size_t least, size_t most, double median, double spread, uint64_t *state) {
+  enum { MOST_DRAWS = 100 };
+  for (int i = 0; i < MOST_DRAWS; i++) {
+    const double rows = floor(median * exp(spread * draw_normal(state)) + 0.5);
+    if (rows >= (double)least && rows <= (double)most) return (size_t)rows;
+  }
+  return find_quantile(least, most, median, spread, traffic_draw_unit(state));
+}
+
 int traffic_draw(size_t count, size_t least, size_t most, double median, double spread, uint64_t seed, traffic *out) {
   *out = (traffic){.rows = malloc((count == 0 ? 1 : count) * sizeof *out->rows)};
   if (out->rows == NULL) return tool_fail_memory("%zu requests", count);
-  while (out->count < count) {
-    const double rows = floor(median * exp(spread * draw_normal(&seed)) + 0.5);
-    if (rows >= (double)least && rows <= (double)most) out->rows[out->count++] = (size_t)rows;
-  }
+  while (out->count < count) out->rows[out->count++] = draw_size(least, most, median, spread, &seed);
   return TOOL_OK;
 }
 

@@ -20,8 +20,9 @@ typedef struct traffic {
  * and line. */
 int traffic_read(const char *path, traffic *out);
 
-/* Draws `count` sizes from a log-normal distribution of the given median and spread (of the logarithm), drawn again
- * where they are not from `least` to `most`: most requests are small and some are large. Returns as traffic_read. */
+/* Draws `count` sizes from a log-normal distribution of the given median and spread (of the logarithm), limited to
+ * those from `least` to `most`: most requests are small and some are large. Takes a bounded time for each. Returns as
+ * traffic_read. */
 int traffic_draw(size_t count, size_t least, size_t most, double median, double spread, uint64_t seed, traffic *out);
 
 /* Likewise. */

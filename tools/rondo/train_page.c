@@ -10,6 +10,7 @@
 
 #include "curve.h"
 #include "file.h"
+#include "text_stream.h"
 #include "tool.h"
 #include "train.h"
 
@@ -79,13 +80,11 @@ static bool write_times(training *t, FILE *out) {
 
 /* The text of a section; NULL: there is no memory. The caller frees it. */
 static char *make_section(training *t, int section) {
-  char *text = NULL;
-  size_t bytes = 0;
-  FILE *out = open_memstream(&text, &bytes);
-  if (!out) return NULL;
-  bool is_written = section == LOSSES ? write_losses(t, out) : write_times(t, out);
-  is_written = !ferror(out) && is_written;
-  if (fclose(out) == 0 && is_written) return text;
+  text_stream s;
+  FILE *out = text_stream_open(&s);
+  const bool is_written = out && (section == LOSSES ? write_losses(t, out) : write_times(t, out));
+  char *text = text_stream_close(&s);
+  if (is_written) return text;
   free(text);
   return NULL;
 }

@@ -85,10 +85,18 @@ static void show_model(const training *t) {
   putchar('\n');
 }
 
+static void print_path(const char *path) {
+  tool_print_text(path);
+  putchar('\n');
+}
+
 static void show_steps(const training *t) {
   const train_settings *s = &t->settings;
   printf("steps    %" PRIu64 " of %" PRIu64 " places, %" PRIu32 " kernels each\n", s->steps, s->batch, t->info.kernels);
-  if (t->resumed) printf("resumed  behind step %" PRIu64 ", from %s\n", t->recorded.first, s->resume);
+  if (t->resumed) {
+    printf("resumed  behind step %" PRIu64 ", from ", t->recorded.first);
+    print_path(s->resume);
+  }
   if (train_is_cut_short(t)) printf("stopped  behind step %" PRIu64 "\n", t->recorded.end);
 }
 
@@ -104,8 +112,9 @@ static void show_losses(const training *t) {
 static int show_text(training *t) {
   const train_settings *s = &t->settings;
   tool_print_device("device   ", s->device, &t->device_info);
-  printf("text     %s: %zu bytes, %" PRIu32 " different\n", file_display_name(t->path), t->corpus.count,
-         t->model.vocabulary.count);
+  printf("text     ");
+  tool_print_text(file_display_name(t->path));
+  printf(": %zu bytes, %" PRIu32 " different\n", t->corpus.count, t->model.vocabulary.count);
   show_model(t);
   show_steps(t);
   show_losses(t);
@@ -113,10 +122,19 @@ static int show_text(training *t) {
   run_times_print(&t->unrecorded.times, "kernel by kernel");
   run_times_print(&t->recorded.times, "recorded");
   memory_print(&t->info);
-  if (t->is_saved) printf("saved    %s\n", s->save);
-  if (s->checkpoint && t->kept_step > 0)
-    printf("checkpoint %s, behind step %" PRIu64 "\n", s->checkpoint, t->kept_step);
-  if (t->explanation) printf("\n%s", t->explanation);
+  if (t->is_saved) {
+    printf("saved    ");
+    print_path(s->save);
+  }
+  if (s->checkpoint && t->kept_step > 0) {
+    printf("checkpoint ");
+    tool_print_text(s->checkpoint);
+    printf(", behind step %" PRIu64 "\n", t->kept_step);
+  }
+  if (t->explanation) {
+    putchar('\n');
+    tool_print_text(t->explanation);
+  }
   return TOOL_OK;
 }
 

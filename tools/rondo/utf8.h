@@ -4,6 +4,7 @@
 #ifndef RONDO_UTF8_H
 #define RONDO_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The length of the UTF-8 character at `text` (RFC 3629, section 4), of which `count` > 0 bytes are there; 0 when there
@@ -19,6 +20,13 @@ static inline size_t utf8_length(const unsigned char *text, size_t count) {
     if (text[i] < 0x80 || text[i] > 0xbf) return 0;
   }
   return length;
+}
+
+/* Whether this character of `length` bytes would act on a terminal: the control characters of ASCII, and U+0080 to
+ * U+009F. */
+static inline bool utf8_is_control(const unsigned char *text, size_t length) {
+  if (length == 1) return text[0] < ' ' || text[0] == 0x7f;
+  return length == 2 && text[0] == 0xc2 && text[1] < 0xa0;
 }
 
 #endif

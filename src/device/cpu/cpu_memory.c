@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "device/cpu/cpu.h"
 
 typedef struct cpu_physical {
@@ -21,22 +22,36 @@ typedef struct cpu_physical {
 
 enum { RESERVATION = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
+static bool has_address_limit(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* The limit that was met, and how to raise it. */
+static const char *describe_limit(int error) {
+  if (error == EFBIG)
+    return "the process has a limit on the size of files, which holds for the memory of CPU devices too: raise it "
+           "(ulimit -f)";
+  if (error == EMFILE) return "the process has as many open files as it may have: raise the limit (ulimit -n)";
+  if (error == ENFILE) return "the system has as many open files as it may have: raise fs.file-max";
+  if (has_address_limit()) return "the process has a limit on its address space: raise it (ulimit -v)";
+  return "the process may have no more mappings (raise vm.max_map_count), or the system gives no more memory away: "
+         "free "
+         "some";
+}
+
 static rondo_status fail_mapping(int error, const char *what, size_t bytes) {
   char size[RONDO_SIZE_TEXT];
-  return rondo_fail_errno(RONDO_OUT_OF_MEMORY, error,
-                          "%s of %s failed: give memory back, or look at the limits on address space (ulimit -v), open "
-                          "files (ulimit -n) and mappings (vm.max_map_count)",
-                          what, rondo_size_text(size, bytes));
+  return rondo_fail_errno(RONDO_OUT_OF_MEMORY, error, "%s of %s failed: %s", what, rondo_size_text(size, bytes),
+                          describe_limit(error));
 }
 
 /* Which limit it was that left no range: a single page tells. */
 static rondo_status fail_reserving(int error, size_t bytes, size_t page) {
   char size[RONDO_SIZE_TEXT];
-  struct rlimit limit;
   const char *what = "the process has no free range of addresses so large: destroy graphs with memory nodes or trees";
   (void)rondo_size_text(size, bytes);
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    what = "the process has a limit on its address space: raise it (ulimit -v)";
+  if (has_address_limit()) what = describe_limit(error);
   void *one = mmap(NULL, page, PROT_NONE, RESERVATION, -1, 0);
   if (one == MAP_FAILED && error == ENOMEM)
     what = "the process may have no more mappings: raise vm.max_map_count, or ulimit -v where that is set";
@@ -85,6 +100,13 @@ static void uncount_physical(rondo_device *device, size_t bytes) {
   atomic_fetch_sub_explicit(&((cpu_device *)device)->physical_bytes, bytes, memory_order_relaxed);
 }
 
+/* The kernel ends a process, by SIGXFSZ, that makes a file larger than its limit. */
+static int resize(int file, size_t bytes) {
+  if (bytes > INT64_MAX) return ENOMEM;
+  if (rondo_file_limit_forbids(bytes)) return EFBIG;
+  return ftruncate(file, (off_t)bytes) == 0 ? 0 : errno;
+}
+
 static rondo_status create_physical(rondo_device *device, size_t bytes, rondo_physical **out) {
   void *memory;
   RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(cpu_physical), &memory));
@@ -92,11 +114,9 @@ static rondo_status create_physical(rondo_device *device, size_t bytes, rondo_ph
   physical->base = (rondo_physical){device, bytes};
   physical->file = memfd_create("rondo", MFD_CLOEXEC);
   int error = physical->file < 0 ? errno : 0;
-  if (error == 0 && (bytes > INT64_MAX || ftruncate(physical->file, (off_t)bytes) != 0)) {
-    error = bytes > INT64_MAX ? ENOMEM : errno;
-    (void)close(physical->file);
-  }
+  if (error == 0) error = resize(physical->file, bytes);
   if (error != 0) {
+    if (physical->file >= 0) (void)close(physical->file);
     rondo_release(&device->allocator, physical, 1, sizeof *physical);
     return fail_mapping(error, "making physical memory", bytes);
   }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_limit.h"
 #include "base/hash.h"
 #include "base/logging.h"
 #include "base/options.h"
@@ -272,6 +273,10 @@ static bool make_folders(const char *path) {
 
 static bool write_file(int folder, const char *name, const cuda_cache_key *key, const cuda_code *code) {
   const file_header header = header_of(key, code);
+  if (rondo_file_limit_forbids(sizeof header + header.source_bytes + code->count)) { /* SIGXFSZ would end the process */
+    errno = EFBIG;
+    return false;
+  }
   const int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return false;
   const bool is_written = write_all(file, &header, sizeof header) &&

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file_limit.h"
 
 enum { PAGE = 4096, ENTRANCE = 1 << 20 /* the byte that is locked on the way in and out */ };
 static const uint64_t MAGIC = UINT64_C(0x31307075446e6f52); /* grows with the layout of the head */
@@ -146,6 +147,11 @@ static rondo_status enter_file(rondo_group *group) {
 
 /* Nobody is there: all zero, and as large as the group needs. */
 static rondo_status make_file(const rondo_group *group) {
+  if (rondo_file_limit_forbids(whole_bytes(group))) /* SIGXFSZ would end the process */
+    return rondo_fail_errno(RONDO_IO_ERROR, EFBIG,
+                            "rendezvous '%s': its %zu bytes would pass the limit on the size of files: raise it "
+                            "(ulimit -f)",
+                            group->path, whole_bytes(group));
   if (ftruncate(group->file, 0) == 0 && ftruncate(group->file, (off_t)whole_bytes(group)) == 0) {
     const int failed = posix_fallocate(group->file, 0, (off_t)head_bytes(group->world_size));
     if (failed == 0) return RONDO_OK;

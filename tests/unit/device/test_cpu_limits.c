@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * Limits of the process that the memory of CPU devices meets: the message names the limit, and the process goes on.
+ * Each test runs in a process of its own, in which signals do what they do by default.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/rondo_test.h"
+
+enum { SMALL = 1 << 20, LARGE = 8 << 20, REFUSED = 42 };
+
+/* Allocates under a limit, in this process, and ends it with REFUSED when the message names the limit. */
+static void allocate_and_exit(const char *name, int resource, rlim_t limit, const char *said) {
+  rondo_device *device;
+  void *memory;
+  struct rlimit limits;
+  if (rondo_device_open(name, NULL, &device) != RONDO_OK || getrlimit(resource, &limits) != 0) _exit(1);
+  limits.rlim_cur = limit;
+  if (setrlimit(resource, &limits) != 0) _exit(2);
+  if (rondo_malloc(device, LARGE, "large", &memory) != RONDO_OUT_OF_MEMORY) _exit(3);
+  const bool is_said = strstr(rondo_last_error()->message, said) != NULL;
+  _exit(is_said && rondo_device_close(device) == RONDO_OK ? REFUSED : 4);
+}
+
+static void assert_refused(int resource, rlim_t limit, const char *said) {
+  static const char *const names[] = {"cpu", "cpu:check"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    int status = 0;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) allocate_and_exit(names[i], resource, limit, said);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_false(WIFSIGNALED(status));
+    assert_int_equal(WEXITSTATUS(status), REFUSED);
+  }
+}
+
+/* The kernel applies it to the memory of the device, and sends SIGXFSZ. */
+static void test_the_limit_on_the_size_of_files(void **state) {
+  (void)state;
+  assert_refused(RLIMIT_FSIZE, SMALL, "(ulimit -f)");
+}
+
+static void test_the_limit_on_open_files(void **state) {
+  (void)state;
+  assert_refused(RLIMIT_NOFILE, 3, "(ulimit -n)");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_limit_on_the_size_of_files),
+      cmocka_unit_test(test_the_limit_on_open_files),
+  };
+  return cmocka_run_group_tests_name("device/cpu_limits", tests, NULL, NULL);
+}
