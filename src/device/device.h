@@ -69,10 +69,11 @@ RONDO_MUST_USE rondo_status rondo_first_failure_take(rondo_first_failure *first)
 /* Fills the tables of a device for a child of its process: what works or waits is refused, what frees does nothing. */
 void rondo_device_inherit(rondo_device *device);
 
-/* INVALID_STATE/OTHER_PROCESS for `call` when the device is inherited. */
+/* INVALID_STATE/OTHER_PROCESS for `call` when the device is inherited; NULL is not. */
 RONDO_MUST_USE rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device *device);
 RONDO_MUST_USE static inline rondo_status rondo_device_require_own(const char *call, const rondo_device *device) {
-  return __builtin_expect(device->is_inherited, 0) ? rondo_device_refuse_inherited(call, device) : RONDO_OK;
+  const bool is_own = device == NULL || !device->is_inherited;
+  return __builtin_expect(is_own, 1) ? RONDO_OK : rondo_device_refuse_inherited(call, device);
 }
 
 /* What is to be known of the calling thread when it launches. In a library that is loaded while a program runs, each
