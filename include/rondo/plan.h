@@ -80,7 +80,8 @@ typedef struct rondo_plan_options {
   uint32_t struct_size;
   uint32_t budget_ms;    /* wall time; 0: 5, unless budget_steps is set */
   uint64_t budget_steps; /* search steps instead of time: the result does not depend on the machine or the threads, and
-                            is never worse with more steps */
+                            is never worse with more steps. With an order, steps that look at more than 2,048 items on
+                            average count as so many of 2,048 each, so that a budget bounds the work at every size */
   double gap;            /* stop when peak <= gap * lower bound; at least 1; 0: 1.005, or 1 when a budget or
                                        fast_only is set */
   size_t capacity;       /* stop when peak <= capacity; 0: none */

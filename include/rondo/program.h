@@ -223,7 +223,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program,
 /* Compiled programs ----------------------------------------------------------------------------------------------- */
 
 /* Whether independent operators become parallel branches of the recorded graph. Values that may be live together then
- * share no memory, which can take more of it. */
+ * share no memory, which can take more of it. Branches of several widths are tried, the widest first, until one fits.
+ * How long that may take is bounded by a budget of steps, not by the clock, and programs of more than 16,384 operators
+ * have none: rondo_compiled_info.branches_ended_early and rondo_compiled_explain say so. */
 typedef enum rondo_branch_policy {
   RONDO_BRANCHES_AUTO = 0, /* where they take at most a tenth more memory */
   RONDO_BRANCHES_NEVER = 1,
@@ -423,7 +425,8 @@ typedef struct rondo_compiled_info {
   uint64_t shared_bytes;   /* of state_bytes and arena_bytes, what was there already when it was compiled to share it */
   rondo_unrecorded unrecorded; /* why there is no recorded graph */
   uint32_t nodes;              /* of the recorded graph; 0: there is none */
-  uint64_t branch_bytes;       /* arena_bytes with branches, the narrowest that were tried; 0: none were */
+  uint64_t branch_bytes;       /* arena_bytes with branches, the narrowest that were tried, or where that is too much
+                                  anyhow, a lower bound of it; 0: none were */
   uint32_t chains;             /* of operators joined into one kernel (rondo_fusion_policy), */
   uint32_t joined;             /* operators in them, */
   uint32_t chain_kernels;      /* and kernels made for them: chains alike, also of those that share memory, have one */
@@ -438,6 +441,8 @@ typedef struct rondo_compiled_info {
                                   measured */
   uint64_t host_bytes; /* host memory that the device reaches, pinned on CUDA: staging_host_bytes, that through which
                           writes go, and 8 bytes for each operator that looks for wrong indices */
+  bool branches_ended_early; /* there are no branches, and not all widths of them were tried: there are more than 16,384
+                                operators, or the search for their memory used up its budget (rondo_branch_policy) */
 } rondo_compiled_info;
 
 /* Its sizes, fixed when it was compiled or recompiled. Thread-safe while it is not recompiled. Errors:
@@ -473,13 +478,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120},
  *    "updates":[{"optimizer":"adam", "states":["w", "b"]}]}
  * The policy is "always", "never" or "where it pays"; the reason ASKED or NO_GAIN (rondo_unrecorded), null when it is
- * recorded; the message says it in words. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER) or "memory"
- * (they would need branch_bytes). Inputs are those that are not staged. The gain is null while it is not known. Advice
- * is of the kinds MEASURE, RECORD, LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null when
- * none was given; its reason is SLOWER, LINE or BUSY (rondo_unexecuted), null when it is used. The memory's are those
- * of rondo_compiled_info. Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains, without
- * its moments and counters; a text names eight at most. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY.
- * Thread-compatible. */
+ * recorded; the message says it in words. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER), "memory"
+ * (they would need branch_bytes or more) or "budget" (not all were tried: branches_ended_early). Inputs are those that
+ * are not staged. The gain is null while it is not known. Advice is of the kinds MEASURE, RECORD, LARGER_PIECE,
+ * JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null when none was given; its reason is SLOWER, LINE or
+ * BUSY (rondo_unexecuted), null when it is used. The memory's are those of rondo_compiled_info. Updates list the states
+ * that each optimizer ("adam", "sgd" or "sgd_momentum") trains, without its moments and counters; a text names eight at
+ * most. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 

@@ -186,3 +186,17 @@ rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_pl
   release(&s);
   return status;
 }
+
+rondo_status rondo_serial_bytes(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                size_t *out_bytes) {
+  rondo_branches branches;
+  rondo_order_bound bound = {0};
+  rondo_status status = rondo_branches_make(allocator, problem, &branches);
+  if (status == RONDO_OK)
+    status = rondo_allocate_items(allocator, branches.choice_count, sizeof *bound.taken, &bound.taken);
+  if (status == RONDO_OK) status = rondo_serial_bound(allocator, problem, &branches, &bound);
+  *out_bytes = bound.bytes;
+  rondo_release(allocator, bound.taken, branches.choice_count, sizeof *bound.taken);
+  rondo_branches_free(allocator, &branches);
+  return status;
+}

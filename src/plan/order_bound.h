@@ -21,6 +21,10 @@ typedef struct rondo_order_bound {
 RONDO_MUST_USE rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                                const rondo_branches *branches, rondo_order_bound *bound);
 
+/* The same of a problem by itself: no plan has fewer bytes. */
+RONDO_MUST_USE rondo_status rondo_serial_bytes(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                               size_t *out_bytes);
+
 /* The most bytes live at any moment of any execution that takes the ways given: a closure of greatest weight in the
  * graph of starts and ends, by one maximum flow (Picard, "Maximal closure of a graph and applications to combinatorial
  * problems", 1976). Memory is taken when it is made, and it is run once, by any thread. */

@@ -10,8 +10,9 @@
 #include "base/hash.h"
 
 #define STEPS_A_LOOK_AT_THE_CLOCK 8
-#define STEPS_AN_ITEM 2 /* until a target is given up; and as many again where much is out at first, */
-#define STEPS_OUT 32    /* items by this, or more */
+#define STEPS_AN_ITEM 2   /* until a target is given up; and as many again where much is out at first, */
+#define STEPS_OUT 32      /* items by this, or more */
+#define LOOKS_A_STEP 2048 /* on average; else the steps count as so many that they are */
 #define FAILS_TO_FORGET 6
 #define PARTS 15
 
@@ -46,9 +47,13 @@ static size_t choose_target(const rondo_order_descent *d, const rondo_order_stan
   return now->peak - (less > 0 ? less : 1);
 }
 
+uint64_t rondo_order_descent_steps(const rondo_order_descent *descent) {
+  const uint64_t by_looks = descent->repair.looks / LOOKS_A_STEP;
+  return by_looks > descent->repair.steps ? by_looks : descent->repair.steps;
+}
+
 static bool may_go_on(const rondo_order_descent *d) {
-  if (d->repair.steps >= d->most_steps || d->repair.looks >= d->most_looks || rondo_order_best_is_over(d->best))
-    return false;
+  if (rondo_order_descent_steps(d) >= d->most_steps || rondo_order_best_is_over(d->best)) return false;
   return d->deadline_ns == UINT64_MAX || rondo_clock_ns() < d->deadline_ns;
 }
 
@@ -59,7 +64,7 @@ static bool reach_target(rondo_order_descent *d) {
   const uint64_t out = repair->out_count;
   const uint64_t most = STEPS_AN_ITEM * (count + (STEPS_OUT * out < count ? STEPS_OUT * out : count));
   for (const uint64_t end = repair->steps + most; repair->steps < end && may_go_on(d);) {
-    const uint64_t left = d->most_steps - repair->steps;
+    const uint64_t left = d->most_steps - rondo_order_descent_steps(d);
     if (rondo_order_repair_run(repair, left < STEPS_A_LOOK_AT_THE_CLOCK ? left : STEPS_A_LOOK_AT_THE_CLOCK)) {
       return true;
     }

@@ -15,8 +15,7 @@
 
 #define BOUND_WORK_FAST 256 /* looks at each node and edge */
 #define BOUND_WORK 8192
-#define FAST_STEPS 4   /* a repair's steps on the fast path: items by this */
-#define FAST_LOOKS 512 /* and its looks for each item */
+#define FAST_STEPS 4 /* a repair's steps on the fast path: items by this */
 #define MOST_DESCENTS 8
 
 typedef struct searcher {
@@ -154,7 +153,6 @@ static rondo_status make_descents(searcher *s) {
     descent->best = &s->best;
     descent->deadline_ns = search->deadline_ns;
     descent->most_steps = most_steps(search);
-    descent->most_looks = search->options->fast_only ? FAST_LOOKS * (uint64_t)search->lives->count : UINT64_MAX;
   }
   return RONDO_OK;
 }
@@ -190,7 +188,7 @@ static void finish(searcher *s) {
   search->method = s->best.method;
   search->bound->bytes = s->best.bound;
   for (uint32_t i = 0; i < s->count; i++) {
-    search->steps += s->descents[i].repair.steps;
+    search->steps += rondo_order_descent_steps(&s->descents[i]);
     rondo_order_descent_free(search->allocator, &s->descents[i]);
   }
   rondo_order_index_free(search->allocator, &s->index);

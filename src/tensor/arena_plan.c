@@ -9,13 +9,15 @@
 #include "tensor/arena_plan.h"
 
 #include "base/allocation.h"
+#include "plan/order_bound.h"
 #include "tensor/shape.h"
 
 /* Branches may take so much more memory than the order, in hundredths. */
 #define MOST_BRANCH_BYTES 110
 
-/* Search steps where the fast path leaves a gap. */
+/* Search steps where the fast path leaves a gap: of one plan, and of all plans for branches. */
 #define SEARCH_STEPS 20000
+#define BRANCH_STEPS 60000
 
 typedef struct arena_item {
   rondo_place *place;
@@ -149,10 +151,10 @@ static rondo_status list_workspaces(arena *a, const size_t *workspaces) {
 
 /* Plans ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status run_planner(const arena *a, const rondo_plan_order *order, rondo_plan **out_plan,
+static rondo_status run_planner(const arena *a, const rondo_plan_order *order, uint64_t steps, rondo_plan **out_plan,
                                 rondo_plan_info *out_info) {
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = a->planned, .count = a->count, .order = order};
-  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = SEARCH_STEPS, .gap = 1.005,
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = steps, .gap = 1.005,
                                       .allocator = a->allocator};
   *out_info = (rondo_plan_info){.struct_size = sizeof *out_info};
   RONDO_TRY(rondo_plan_make(&problem, &options, out_plan));
@@ -193,7 +195,7 @@ static rondo_status plan_order(arena *a) {
   }
   rondo_plan *plan = NULL;
   rondo_plan_info info;
-  const rondo_status status = run_planner(a, NULL, &plan, &info);
+  const rondo_status status = run_planner(a, NULL, SEARCH_STEPS, &plan, &info);
   if (status == RONDO_OK) take_plan(a, plan, &info, false);
   if (status == RONDO_OK) a->layout->straight_bytes = info.peak;
   rondo_plan_destroy(plan);
@@ -295,19 +297,32 @@ static void take_trial(arena *a, trial *t, const rondo_plan *plan, const rondo_p
   t->before = mine;
 }
 
-static rondo_status plan_trial(arena *a, trial *t, size_t most_bytes, bool *out_taken) {
+static rondo_status search_trial(arena *a, trial *t, const rondo_plan_order *order, size_t most_bytes,
+                                 bool *out_taken) {
   rondo_plan *plan = NULL;
   rondo_plan_info info;
+  const uint64_t left = BRANCH_STEPS - a->layout->branch_steps;
+  const rondo_status status = run_planner(a, order, left < SEARCH_STEPS ? left : SEARCH_STEPS, &plan, &info);
+  *out_taken = status == RONDO_OK && info.peak <= most_bytes;
+  if (status == RONDO_OK) {
+    a->layout->branch_bytes = info.peak;
+    a->layout->branch_steps += info.steps < left ? info.steps : left;
+  }
+  if (*out_taken) take_trial(a, t, plan, &info);
+  rondo_plan_destroy(plan);
+  return status;
+}
+
+/* What needs too much in any plan is not planned: that would take the longest, with so many values live at once. */
+static rondo_status plan_trial(arena *a, trial *t, size_t most_bytes, bool *out_taken) {
   RONDO_TRY(derive(a, t));
   list_lives(a, t);
   const rondo_plan_order order = {
       .node_count = gate_of(t->before.count), .successor_start = t->successor_start, .successors = t->successors};
-  const rondo_status status = run_planner(a, &order, &plan, &info);
-  *out_taken = status == RONDO_OK && info.peak <= most_bytes;
-  if (status == RONDO_OK) a->layout->branch_bytes = (size_t)info.peak;
-  if (*out_taken) take_trial(a, t, plan, &info);
-  rondo_plan_destroy(plan);
-  return status;
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = a->planned, .count = a->count, .order = &order};
+  RONDO_TRY(rondo_serial_bytes(a->allocator, &problem, &a->layout->branch_bytes));
+  if (a->layout->branch_bytes > most_bytes) return RONDO_OK;
+  return search_trial(a, t, &order, most_bytes, out_taken);
 }
 
 /* width: of the branches, 0 for as wide as the dependencies let them be. */
@@ -323,14 +338,16 @@ static rondo_status try_width(arena *a, uint32_t width, size_t most_bytes, bool 
 static rondo_status try_branches(arena *a, rondo_branch_policy branches) {
   static const uint32_t widths[] = {0, 32, 16, 8, 4, 2};
   const rondo_edges *before = &a->layout->schedule.before;
-  if (branches == RONDO_BRANCHES_NEVER || rondo_edges_are_straight(before) || before->count > RONDO_MOST_REDUCED)
-    return RONDO_OK;
+  if (branches == RONDO_BRANCHES_NEVER || rondo_edges_are_straight(before)) return RONDO_OK;
+  a->layout->ended_early = before->count > RONDO_MOST_REDUCED;
+  if (a->layout->ended_early) return RONDO_OK;
   const bool always = branches == RONDO_BRANCHES_ALWAYS;
   const size_t most_bytes = always ? SIZE_MAX : a->layout->straight_bytes / 100 * MOST_BRANCH_BYTES;
   bool taken = false;
-  for (size_t i = 0; i < sizeof widths / sizeof widths[0] && !taken; i++) {
+  for (size_t i = 0; i < sizeof widths / sizeof widths[0] && !taken && !a->layout->ended_early; i++) {
     if (widths[i] >= before->count) continue;
     RONDO_TRY(try_width(a, widths[i], most_bytes, &taken));
+    a->layout->ended_early = !taken && a->layout->branch_steps == BRANCH_STEPS;
   }
   return RONDO_OK;
 }

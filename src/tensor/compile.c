@@ -148,26 +148,27 @@ static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t outpu
   named->in_arena = false;
 }
 
-/* The first input of an optimizer's update is what it trains, the others are moments. */
-static const char *find_optimizer(const rondo_program *program, uint32_t value) {
-  if (!program->values.items[value].trained) return NULL;
+/* Of each value the optimizer that trains it. The first input of an update is what it trains, the others are moments.
+ */
+static void find_optimizers(const rondo_program *program, const char **trained_by) {
   for (size_t i = 0; i < program->operations.count; i++) {
     const rondo_operation *operation = &program->operations.items[i];
     const rondo_operator *row = operation->row;
     const bool trains =
         row == &rondo_operator_adam || row == &rondo_operator_sgd || row == &rondo_operator_sgd_momentum;
-    if (trains && operation->inputs[0] == value) return row->name;
+    const uint32_t state = operation->inputs[0];
+    if (trains && program->values.items[state].trained && trained_by[state] == NULL) trained_by[state] = row->name;
   }
-  return NULL;
 }
 
-/* `output`: its number, if it is one. */
-static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output) {
+/* `output`: its number, if it is one. trained_by: NULL for none. */
+static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output,
+                               const char *trained_by) {
   rondo_compiled *compiled = c->compiled;
   rondo_named_value named = {.kind = kind,
                              .shape = *rondo_program_shape(c->program, value),
                              .address = rondo_layout_address(&c->layout, compiled, value),
-                             .trained_by = kind == 's' ? find_optimizer(c->program, value) : NULL,
+                             .trained_by = trained_by,
                              .in_arena = c->layout.places[value].block == RONDO_BLOCK_ARENA};
   link_staged(&compiled->feeds, value, output, &named);
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));
@@ -176,19 +177,31 @@ static rondo_status name_value(const compiler *c, char kind, const char *name, u
   return status;
 }
 
-static rondo_status name_values(const compiler *c) {
+static rondo_status list_named(const compiler *c, const char *const *trained_by) {
   static const char kinds[] = {'s', 'c', 'i'};
   const rondo_program *program = c->program;
   for (size_t k = 0; k < sizeof kinds; k++) {
     for (uint32_t i = 0; i < program->values.count; i++) {
       const rondo_program_value *value = &program->values.items[i];
-      if (rondo_value_letter(value->kind) == kinds[k]) RONDO_TRY(name_value(c, kinds[k], value->name, i, 0));
+      if (rondo_value_letter(value->kind) == kinds[k])
+        RONDO_TRY(name_value(c, kinds[k], value->name, i, 0, kinds[k] == 's' ? trained_by[i] : NULL));
     }
   }
   for (uint32_t i = 0; i < program->outputs.count; i++) {
-    RONDO_TRY(name_value(c, 'o', program->outputs.items[i].name, program->outputs.items[i].value, i));
+    RONDO_TRY(name_value(c, 'o', program->outputs.items[i].name, program->outputs.items[i].value, i, NULL));
   }
   return RONDO_OK;
+}
+
+static rondo_status name_values(const compiler *c) {
+  const rondo_allocator *allocator = &c->compiled->allocator;
+  const size_t count = c->program->values.count;
+  const char **trained_by = NULL;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *trained_by, &trained_by));
+  find_optimizers(c->program, trained_by);
+  const rondo_status status = list_named(c, trained_by);
+  rondo_release(allocator, trained_by, count, sizeof *trained_by);
+  return status;
 }
 
 static uint64_t count_parameters(const rondo_program *program) {
@@ -217,6 +230,7 @@ static void fill_info(const compiler *c) {
   info->program_peak = c->layout.schedule.program_peak;
   info->straight_bytes = c->layout.straight_bytes;
   info->branch_bytes = c->layout.branch_bytes;
+  info->branches_ended_early = c->layout.ended_early;
   info->operators = c->layout.schedule.count;
   info->dependencies = c->layout.schedule.before.start[c->layout.schedule.count];
   info->has_branches = c->layout.has_branches;

@@ -29,7 +29,8 @@ const char *rondo_branch_state_name(rondo_branch_state state) {
   static const char *const names[] = {[RONDO_BRANCH_NONE] = "none",
                                       [RONDO_BRANCH_TAKEN] = "taken",
                                       [RONDO_BRANCH_REFUSED] = "refused",
-                                      [RONDO_BRANCH_MEMORY] = "memory"};
+                                      [RONDO_BRANCH_MEMORY] = "memory",
+                                      [RONDO_BRANCH_BUDGET] = "budget"};
   return names[state];
 }
 
@@ -101,7 +102,8 @@ static void advise_on_branches(rondo_explanation *e) {
            "operators do not run side by side, as RONDO_BRANCHES_NEVER was asked for: RONDO_BRANCHES_AUTO lets them");
   if (e->branches == RONDO_BRANCH_MEMORY)
     advise(e, RONDO_ADVICE_BRANCHES,
-           "operators that depend on nothing of each other could run side by side with an arena of %s instead of %s: "
+           "operators that depend on nothing of each other could run side by side with an arena of %s or more instead "
+           "of %s: "
            "RONDO_BRANCHES_ALWAYS takes it",
            rondo_size_text(with, info->branch_bytes), rondo_size_text(without, info->arena_bytes));
 }
@@ -131,6 +133,8 @@ static void find_branches(rondo_explanation *e) {
     e->branches = RONDO_BRANCH_TAKEN;
   else if (compiled->branches == RONDO_BRANCHES_NEVER)
     e->branches = RONDO_BRANCH_REFUSED;
+  else if (compiled->info.branches_ended_early)
+    e->branches = RONDO_BRANCH_BUDGET;
   else if (compiled->info.branch_bytes > 0)
     e->branches = RONDO_BRANCH_MEMORY;
 }

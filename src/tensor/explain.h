@@ -26,10 +26,11 @@ enum { RONDO_MOST_ADVICE = 8 };
 
 /* How the recorded graph's nodes come to be parallel, or why they do not. */
 typedef enum rondo_branch_state {
-  RONDO_BRANCH_NONE, /* dependencies make it one line, or there are too many operators to look */
+  RONDO_BRANCH_NONE, /* dependencies make it one line */
   RONDO_BRANCH_TAKEN,
   RONDO_BRANCH_REFUSED, /* RONDO_BRANCHES_NEVER */
-  RONDO_BRANCH_MEMORY   /* they would take too much memory */
+  RONDO_BRANCH_MEMORY,  /* they would take too much memory */
+  RONDO_BRANCH_BUDGET   /* not all were tried: too many operators, or too much work */
 } rondo_branch_state;
 
 typedef struct rondo_explanation {

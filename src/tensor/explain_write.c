@@ -81,7 +81,7 @@ static void put_branches(const rondo_explanation *e, rondo_text *out) {
   put_label(out, "branches");
   switch (e->branches) {
     case RONDO_BRANCH_NONE:
-      rondo_text_add(out, "none: its operators depend on each other in one line, or are too many to look at\n");
+      rondo_text_add(out, "none: its operators depend on each other in one line\n");
       return;
     case RONDO_BRANCH_TAKEN:
       rondo_text_add(out, "parallel, by ");
@@ -93,7 +93,12 @@ static void put_branches(const rondo_explanation *e, rondo_text *out) {
     case RONDO_BRANCH_MEMORY:
       rondo_text_add(out, "none: they would need an arena of ");
       put_size(out, info->branch_bytes);
-      rondo_text_add(out, "\n");
+      rondo_text_add(out, " or more\n");
+      return;
+    case RONDO_BRANCH_BUDGET:
+      rondo_text_add(out, info->branch_bytes == 0
+                              ? "none: not planned, as there are more than 16,384 operators\n"
+                              : "none: the search for memory used up its budget before all widths were tried\n");
   }
 }
 

@@ -48,7 +48,9 @@ typedef struct rondo_layout {
   size_t gate_offset, gate_bytes;             /* of the own block (tensor/index_check.h); no bytes: there is no gate */
   size_t arena_bytes, arena_bound, arena_sum; /* planned; lower bound; without sharing */
   size_t straight_bytes;                      /* planned for the order, whether that was taken or not */
-  size_t branch_bytes;                        /* planned for the last branches tried, taken or not; 0: none were */
+  size_t branch_bytes;   /* planned for the last branches tried, taken or not, or a lower bound; 0: none were */
+  uint64_t branch_steps; /* of the planner, for all branches that were tried */
+  bool ended_early;      /* without branches, though not all widths were tried: too many operators, or steps */
 } rondo_layout;
 
 /* What rondo_compile_options says. */

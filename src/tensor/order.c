@@ -23,8 +23,11 @@ typedef struct scheduler {
   size_t *bytes;           /* one a value: of those that own bytes which come and go, rounded up; else 0 */
   size_t *workspaces;      /* one a position */
   uint32_t *uses;          /* one a value: the positions that use its bytes, and one for ever for an output */
+  rondo_edges users;       /* of each value: the positions that use its bytes */
   uint32_t *left, *degree; /* scratch of one walk: one a value, one a position */
-  uint32_t *ready, *candidate;
+  uint32_t *ready, *place; /* a heap; of a position its place in it plus one, 0: it is not ready */
+  int64_t *growth;         /* of each position that is ready */
+  uint32_t *candidate;
 } scheduler;
 
 static const rondo_operation *operation_at(const scheduler *s, uint32_t position) {
@@ -255,37 +258,83 @@ static int64_t growth_early_updates(const scheduler *s, uint32_t position) {
 
 typedef int64_t (*growth_function)(const scheduler *s, uint32_t position);
 
-/* Takes the ready position of the least growth, of equals the lowest, or walking backwards the highest. */
-static uint32_t take_ready(scheduler *s, uint32_t *ready_count, growth_function growth, bool backwards) {
-  uint32_t best = 0;
-  int64_t least = 0;
-  for (uint32_t i = 0; i < *ready_count; i++) {
-    const int64_t mine = growth(s, s->ready[i]);
-    const bool before = backwards ? s->ready[i] > s->ready[best] : s->ready[i] < s->ready[best];
-    if (i > 0 && (mine > least || (mine == least && !before))) continue;
-    best = i;
-    least = mine;
-  }
-  const uint32_t position = s->ready[best];
-  s->ready[best] = s->ready[--*ready_count];
-  return position;
+/* A list schedule along the edges, or against them. What is ready is a heap with the least growth first, of equals the
+ * lowest position, or walking backwards the highest. */
+typedef struct list_walk {
+  scheduler *s;
+  growth_function growth;
+  bool backwards;
+  uint32_t ready_count;
+} list_walk;
+
+static bool goes_first(const list_walk *w, uint32_t a, uint32_t b) {
+  const scheduler *s = w->s;
+  if (s->growth[a] != s->growth[b]) return s->growth[a] < s->growth[b];
+  return w->backwards ? a > b : a < b;
 }
 
-/* A list schedule along the edges, or against them. */
+static void put_at(list_walk *w, uint32_t at, uint32_t position) {
+  w->s->ready[at] = position;
+  w->s->place[position] = at + 1;
+  w->s->schedule->looks++;
+}
+
+/* The growth of one that is ready can only become less. */
+static void move_up(list_walk *w, uint32_t at, uint32_t position) {
+  const uint32_t *ready = w->s->ready;
+  w->s->growth[position] = w->growth(w->s, position);
+  for (; at > 0 && goes_first(w, position, ready[(at - 1) / 2]); at = (at - 1) / 2) put_at(w, at, ready[(at - 1) / 2]);
+  put_at(w, at, position);
+}
+
+static uint32_t take_ready(list_walk *w) {
+  const uint32_t *ready = w->s->ready;
+  const uint32_t first = ready[0], last = ready[--w->ready_count];
+  uint32_t at = 0;
+  w->s->place[first] = 0;
+  if (first == last) return first;
+  for (uint32_t child = 1; child < w->ready_count; child = 2 * at + 1) {
+    if (child + 1 < w->ready_count && goes_first(w, ready[child + 1], ready[child])) child++;
+    if (!goes_first(w, ready[child], last)) break;
+    put_at(w, at, ready[child]);
+    at = child;
+  }
+  put_at(w, at, last);
+  return first;
+}
+
+/* One use fewer is left of each owner. Where that changes the growth of other uses, which it does once for an owner,
+ * those that are ready move up: forwards when one use is left, backwards when the first one is gone. */
+static void use_and_move(list_walk *w, uint32_t position) {
+  scheduler *s = w->s;
+  uint32_t owners[MOST_OWNERS];
+  const uint32_t count = list_owners(s, position, owners);
+  for (uint32_t i = 0; i < count; i++) {
+    const uint32_t owner = owners[i], left = --s->left[owner];
+    if (left != (w->backwards ? s->uses[owner] - 1 : 1)) continue;
+    for (uint32_t u = s->users.start[owner]; u < s->users.start[owner + 1]; u++) {
+      const uint32_t user = s->users.items[u];
+      s->schedule->looks++;
+      if (s->place[user] != 0) move_up(w, s->place[user] - 1, user);
+    }
+  }
+}
+
 static void list_schedule(scheduler *s, growth_function growth, bool backwards, uint32_t *order) {
   const rondo_edges *blocked_by = backwards ? &s->after : &s->before, *frees = backwards ? &s->before : &s->after;
-  uint32_t ready_count = 0;
+  list_walk w = {.s = s, .growth = growth, .backwards = backwards};
   memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);
+  memset(s->place, 0, s->count * sizeof *s->place);
   for (uint32_t p = 0; p < s->count; p++) {
     s->degree[p] = blocked_by->start[p + 1] - blocked_by->start[p];
-    if (s->degree[p] == 0) s->ready[ready_count++] = p;
+    if (s->degree[p] == 0) move_up(&w, w.ready_count++, p);
   }
   for (uint32_t i = 0; i < s->count; i++) {
-    const uint32_t position = take_ready(s, &ready_count, growth, backwards);
+    const uint32_t position = take_ready(&w);
     order[backwards ? s->count - 1 - i : i] = position;
-    use_owners(s, position);
+    use_and_move(&w, position);
     for (uint32_t e = frees->start[position]; e < frees->start[position + 1]; e++) {
-      if (--s->degree[frees->items[e]] == 0) s->ready[ready_count++] = frees->items[e];
+      if (--s->degree[frees->items[e]] == 0) move_up(&w, w.ready_count++, frees->items[e]);
     }
   }
 }
@@ -371,8 +420,26 @@ static void weigh(scheduler *s, const rondo_schedule_sizes *sizes) {
     const uint32_t count = list_owners(s, p, owners);
     for (uint32_t i = 0; i < count; i++) s->uses[owners[i]]++;
   }
+}
+
+static void use_outputs(scheduler *s) {
   for (size_t i = 0; i < s->program->outputs.count; i++)
     s->uses[s->schedule->owners[s->program->outputs.items[i].value]]++;
+}
+
+/* Counts in `uses` are of these, and of outputs, which are added behind. */
+static rondo_status list_users(scheduler *s) {
+  const uint32_t values = (uint32_t)s->schedule->values;
+  uint32_t owners[MOST_OWNERS], total = 0;
+  for (uint32_t i = 0; i < values; i++) total += s->uses[i];
+  RONDO_TRY(rondo_edges_make(s->allocator, values, total, &s->users));
+  for (uint32_t i = 0; i < values; i++) s->users.start[i + 1] = s->users.start[i] + s->uses[i];
+  memcpy(s->left, s->uses, values * sizeof *s->left);
+  for (uint32_t p = s->count; p > 0; p--) {
+    const uint32_t count = list_owners(s, p - 1, owners);
+    for (uint32_t i = 0; i < count; i++) s->users.items[s->users.start[owners[i]] + --s->left[owners[i]]] = p - 1;
+  }
+  return RONDO_OK;
 }
 
 static rondo_status allocate(scheduler *s) {
@@ -382,6 +449,8 @@ static rondo_status allocate(scheduler *s) {
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->base));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->degree));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->ready));
+  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->place));
+  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(int64_t), &s->growth));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->candidate));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(size_t), &s->workspaces));
   RONDO_TRY(rondo_allocate_items(allocator, values, sizeof(uint32_t), &s->uses));
@@ -394,9 +463,12 @@ static void release(scheduler *s) {
   const size_t operations = s->schedule->operations, values = s->schedule->values;
   rondo_edges_free(allocator, &s->before);
   rondo_edges_free(allocator, &s->after);
+  rondo_edges_free(allocator, &s->users);
   rondo_release(allocator, s->base, operations, sizeof(uint32_t));
   rondo_release(allocator, s->degree, operations, sizeof(uint32_t));
   rondo_release(allocator, s->ready, operations, sizeof(uint32_t));
+  rondo_release(allocator, s->place, operations, sizeof(uint32_t));
+  rondo_release(allocator, s->growth, operations, sizeof(int64_t));
   rondo_release(allocator, s->candidate, operations, sizeof(uint32_t));
   rondo_release(allocator, s->workspaces, operations, sizeof(size_t));
   rondo_release(allocator, s->uses, values, sizeof(uint32_t));
@@ -408,6 +480,8 @@ static rondo_status order(scheduler *s, const rondo_schedule_sizes *sizes) {
   RONDO_TRY(allocate(s));
   list_base(s);
   weigh(s, sizes);
+  RONDO_TRY(list_users(s));
+  use_outputs(s);
   RONDO_TRY(find_dependencies(s));
   RONDO_TRY(rondo_edges_reduce(s->allocator, &s->before));
   RONDO_TRY(rondo_edges_turn(s->allocator, &s->before, &s->after));

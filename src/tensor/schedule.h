@@ -35,6 +35,7 @@ typedef struct rondo_schedule {
   rondo_edges before;  /* between positions of the order */
   size_t program_peak; /* most bytes of results and workspaces live at once: in the program's order, */
   size_t peak;         /* and in this one */
+  uint64_t looks;      /* at operations that were ready, or became dearer or cheaper, while orders were tried */
 } rondo_schedule;
 
 /* What the memory of running is judged by: the bytes of a value's result, and of an operation's workspace. */

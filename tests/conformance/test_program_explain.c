@@ -234,6 +234,32 @@ static void test_fw7_branches_that_take_too_much_memory_are_told(void **state) {
   rondo_program_destroy(program);
 }
 
+/* Two lines of so many operators that what they depend on is not looked at. */
+static void test_fw7_branches_that_are_not_tried_are_told(void **state) {
+  enum { OPERATORS = 16386 };
+  test_fixture *t = *state;
+  const size_t one = 1;
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  rondo_value lines[2];
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, &one, 1, &lines[0]));
+  assert_ok(rondo_op_tanh(program, lines[0], &lines[1]));
+  for (int i = 0; i < OPERATORS; i++) assert_ok(rondo_op_softmax(program, lines[i % 2], &lines[i % 2]));
+  for (int i = 0; i < 2; i++) assert_ok(rondo_program_output(program, i == 0 ? "a" : "b", lines[i]));
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  assert_true(info.branches_ended_early);
+  json_t *json = explain(compiled);
+  assert_string_equal(string_of(json, "branches"), "budget");
+  json_decref(json);
+  assert_text_has(compiled, "none: not planned, as there are more than 16,384 operators");
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
 static void test_what_cannot_be_explained_is_refused(void **state) {
   test_fixture *t = *state;
   char *text = NULL;
@@ -256,6 +282,7 @@ int main(void) {
       test_case(test_fw7_what_would_raise_the_gain),
       test_case(test_fw7_branches_are_told),
       test_case(test_fw7_branches_that_take_too_much_memory_are_told),
+      test_case(test_fw7_branches_that_are_not_tried_are_told),
       test_case(test_what_cannot_be_explained_is_refused),
   };
   return test_main(tests);

@@ -169,6 +169,74 @@ static void test_updates_run_early(void **state) {
   rondo_program_destroy(program);
 }
 
+/* Many operators --------------------------------------------------------------------------------------------------- */
+
+/* So many towers of products beside each other, and their training. */
+static rondo_program *new_towers(int towers) {
+  rondo_value x, y = {0};
+  char name[16];
+  rondo_program *program = new_program(&x);
+  for (int i = 0; i < towers; i++) {
+    rondo_value tower = x;
+    for (int k = 0; k < 4; k++) {
+      (void)snprintf(name, sizeof name, "w%d.%d", i, k);
+      assert_ok(rondo_op_matmul(program, tower, new_state(program, name), none, &tower));
+      assert_ok(rondo_op_softmax(program, tower, &tower));
+    }
+    if (i == 0) y = tower;
+    if (i > 0) assert_ok(rondo_op_add(program, y, tower, &y));
+  }
+  add_training(program, add_loss(program, y, EDGE * EDGE), 0.1f);
+  return program;
+}
+
+static rondo_layout lay_out_towers(int towers) {
+  rondo_program *program = new_towers(towers);
+  rondo_layout layout;
+  assert_ok(rondo_layout_make(program, NULL, &layout));
+  const rondo_layout made = layout;
+  rondo_layout_free(program, &layout);
+  rondo_program_destroy(program);
+  return made; /* its numbers */
+}
+
+/* Of twice as many operators, all ready side by side, twice as many are looked at and a little more. */
+static void test_orders_take_time_by_operators(void **state) {
+  (void)state;
+  const rondo_layout few = lay_out_towers(64), many = lay_out_towers(128);
+  if (many.schedule.looks > 3 * few.schedule.looks)
+    fail_msg("%llu looks became %llu", (unsigned long long)few.schedule.looks, (unsigned long long)many.schedule.looks);
+}
+
+/* All towers side by side take far more bytes than one after the other, and no search finds a plan for that: only the
+ * narrower branches that may fit are searched, once. */
+static void test_hopeless_branches_are_not_searched(void **state) {
+  (void)state;
+  const rondo_layout many = lay_out_towers(128);
+  assert_true(many.has_branches);
+  assert_true(many.branch_bytes <= many.straight_bytes * 11 / 10);
+  assert_true(many.branch_steps <= 20000);
+  assert_false(many.ended_early);
+}
+
+/* Two lines of so many operators: the layout says that it did not look at branches. */
+static void test_too_many_operators_end_early(void **state) {
+  rondo_value x, lines[2];
+  rondo_layout layout;
+  (void)state;
+  rondo_program *program = new_program(&x);
+  lines[0] = x;
+  assert_ok(rondo_op_tanh(program, x, &lines[1]));
+  for (int i = 0; i < RONDO_MOST_REDUCED + 2; i++) assert_ok(rondo_op_softmax(program, lines[i % 2], &lines[i % 2]));
+  assert_ok(rondo_program_output(program, "a", lines[0]));
+  assert_ok(rondo_program_output(program, "b", lines[1]));
+  assert_ok(rondo_layout_make(program, NULL, &layout));
+  assert_true(layout.ended_early);
+  assert_false(layout.has_branches);
+  rondo_layout_free(program, &layout);
+  rondo_program_destroy(program);
+}
+
 /* Joins ------------------------------------------------------------------------------------------------------------ */
 
 /* Groups cover the order; in each, all are of one row and each follows on the one before it alone. */
@@ -358,6 +426,9 @@ int main(void) {
       cmocka_unit_test(test_edges_that_others_imply_go),
       cmocka_unit_test(test_equal_operators_run_once),
       cmocka_unit_test(test_updates_run_early),
+      cmocka_unit_test(test_orders_take_time_by_operators),
+      cmocka_unit_test(test_hopeless_branches_are_not_searched),
+      cmocka_unit_test(test_too_many_operators_end_early),
       cmocka_unit_test(test_small_updates_are_joined),
       cmocka_unit_test(test_random_programs_keep_what_is_live),
   };
