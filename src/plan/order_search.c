@@ -15,7 +15,8 @@
 
 #define BOUND_WORK_FAST 256 /* looks at each node and edge */
 #define BOUND_WORK 8192
-#define FAST_STEPS 4 /* a repair's steps on the fast path: items by this */
+#define MOST_BOUND_WORK (UINT64_C(1) << 26) /* where the budget is in steps */
+#define FAST_STEPS 4                        /* a repair's steps on the fast path: items by this */
 #define MOST_DESCENTS 8
 
 typedef struct searcher {
@@ -87,8 +88,9 @@ static void find_bound(searcher *s, uint64_t deadline_ns) {
   const rondo_order_search *search = s->search;
   const rondo_plan_order *order = search->lives->problem->order;
   const uint64_t size = (uint64_t)order->node_count + order->successor_start[order->node_count];
-  const uint64_t work = size * (search->options->fast_only ? BOUND_WORK_FAST : BOUND_WORK);
+  uint64_t work = size * (search->options->fast_only ? BOUND_WORK_FAST : BOUND_WORK);
   bool exact = false;
+  if (!is_timed(search) && work > MOST_BOUND_WORK) work = MOST_BOUND_WORK;
   s->bytes_found = rondo_closure_run(s->closure, search->bound->taken, work, deadline_ns, &exact);
 }
 

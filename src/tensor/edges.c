@@ -33,16 +33,12 @@ rondo_status rondo_edges_turn(const rondo_allocator *allocator, const rondo_edge
 
 /* Ancestors -------------------------------------------------------------------------------------------------------- */
 
-static void add_ancestor(const rondo_ancestors *ancestors, uint32_t p, uint32_t q) {
-  ancestors->bits[q * ancestors->words + p / 64] |= UINT64_C(1) << p % 64;
-}
-
-static void join_ancestors(const rondo_ancestors *ancestors, const rondo_edges *edges, uint32_t q) {
+/* p comes before q, and so does all that comes before p: in the words up to p's. */
+static void join_ancestors(const rondo_ancestors *ancestors, uint32_t p, uint32_t q) {
   uint64_t *mine = ancestors->bits + q * ancestors->words;
-  for (uint32_t i = edges->start[q]; i < edges->start[q + 1]; i++) {
-    const uint64_t *theirs = ancestors->bits + edges->items[i] * ancestors->words;
-    for (size_t w = 0; w < ancestors->words; w++) mine[w] |= theirs[w];
-  }
+  const uint64_t *theirs = ancestors->bits + p * ancestors->words;
+  for (size_t w = 0; w <= p / 64; w++) mine[w] |= theirs[w];
+  mine[p / 64] |= UINT64_C(1) << p % 64;
 }
 
 static rondo_status allocate_ancestors(const rondo_allocator *allocator, uint32_t count, rondo_ancestors *out) {
@@ -54,8 +50,7 @@ static rondo_status allocate_ancestors(const rondo_allocator *allocator, uint32_
 rondo_status rondo_ancestors_make(const rondo_allocator *allocator, const rondo_edges *edges, rondo_ancestors *out) {
   RONDO_TRY(allocate_ancestors(allocator, edges->count, out));
   for (uint32_t q = 0; q < edges->count; q++) {
-    join_ancestors(out, edges, q);
-    for (uint32_t i = edges->start[q]; i < edges->start[q + 1]; i++) add_ancestor(out, edges->items[i], q);
+    for (uint32_t i = edges->start[q]; i < edges->start[q + 1]; i++) join_ancestors(out, edges->items[i], q);
   }
   return RONDO_OK;
 }
@@ -67,17 +62,21 @@ void rondo_ancestors_free(const rondo_allocator *allocator, rondo_ancestors *anc
 
 /* Fewer and more edges --------------------------------------------------------------------------------------------- */
 
-/* An edge p -> q is implied when p is an ancestor of another one right before q. */
+/* An edge p -> q is implied when p is an ancestor of another one right before q, which is then a later one: from the
+ * last on, only those are kept, and cost a look at all ancestors, that are none yet. */
 static void drop_implied(rondo_edges *edges, const rondo_ancestors *ancestors) {
   uint32_t kept = 0;
   for (uint32_t q = 0; q < edges->count; q++) {
     const uint32_t first = edges->start[q], end = edges->start[q + 1];
-    join_ancestors(ancestors, edges, q);
-    edges->start[q] = kept;
-    for (uint32_t i = first; i < end; i++) {
-      if (!rondo_comes_before(ancestors, edges->items[i], q)) edges->items[kept++] = edges->items[i];
+    uint32_t left = end;
+    for (uint32_t i = end; i > first; i--) {
+      const uint32_t p = edges->items[i - 1];
+      if (rondo_comes_before(ancestors, p, q)) continue;
+      join_ancestors(ancestors, p, q);
+      edges->items[--left] = p;
     }
-    for (uint32_t i = edges->start[q]; i < kept; i++) add_ancestor(ancestors, edges->items[i], q);
+    edges->start[q] = kept;
+    while (left < end) edges->items[kept++] = edges->items[left++];
   }
   edges->start[edges->count] = kept;
 }

@@ -65,6 +65,15 @@ static uint32_t list_owners(const scheduler *s, uint32_t position, uint32_t owne
 
 /* Dependencies ----------------------------------------------------------------------------------------------------- */
 
+static void sort_rising(uint32_t *items, uint32_t count) {
+  for (uint32_t i = 1; i < count; i++) {
+    const uint32_t item = items[i];
+    uint32_t at = i;
+    for (; at > 0 && items[at - 1] > item; at--) items[at] = items[at - 1];
+    items[at] = item;
+  }
+}
+
 /* Of each owner: who wrote it last, and a chain of those that have read it since. */
 typedef struct accesses {
   uint32_t *writer, *reader; /* one a value: a position plus one, or an entry of the chain plus one; 0: none */
@@ -140,10 +149,10 @@ static void depend_on_checks(const scheduler *s, accesses *a, uint32_t position,
   if (!is_update(s, position)) return;
   if (!a->has_checks) list_last_checks(s, position, a);
   a->has_checks = true;
-  for (uint32_t c = 0; c < a->check_count; c++) {
+  for (uint32_t c = a->check_count; c > 0; c--) { /* rising */
     bool is_there = false;
-    for (uint32_t e = first; e < end && !is_there; e++) is_there = edges->items[e] == a->checks[c];
-    if (!is_there) edges->items[(*count)++] = a->checks[c];
+    for (uint32_t e = first; e < end && !is_there; e++) is_there = edges->items[e] == a->checks[c - 1];
+    if (!is_there) edges->items[(*count)++] = a->checks[c - 1];
   }
 }
 
@@ -158,6 +167,7 @@ static void fill_before(scheduler *s, accesses *a) {
     const rondo_operation *operation = operation_at(s, position);
     for (uint32_t r = 0; r < operation->row->result_count; r++)
       note_write(a, s->schedule->owners[operation->results[r]], position);
+    if (count > first) sort_rising(s->before.items + first, count - first);
   }
   s->before.start[s->count] = count;
 }
@@ -357,15 +367,6 @@ static void choose_order(scheduler *s) {
 }
 
 /* The result ------------------------------------------------------------------------------------------------------- */
-
-static void sort_rising(uint32_t *items, uint32_t count) {
-  for (uint32_t i = 1; i < count; i++) {
-    const uint32_t item = items[i];
-    uint32_t at = i;
-    for (; at > 0 && items[at - 1] > item; at--) items[at] = items[at - 1];
-    items[at] = item;
-  }
-}
 
 /* The edges, between positions of the order that was chosen; and operations instead of base positions. */
 static rondo_status hand_out(scheduler *s) {
