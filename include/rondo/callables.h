@@ -56,7 +56,7 @@ typedef struct rondo_callables rondo_callables;
 /* One of them. Kinds of inputs are RONDO_INPUT_MOVING, or RONDO_INPUT_STATIC, which are refused elsewhere than at their
  * sample, by | with RONDO_INPUT_MUTATED. Samples are memory with an address, no buffers; type and shape may be zero. */
 typedef struct rondo_callable {
-  const char *name;            /* required; copied */
+  const char *name;            /* required, not empty; copied */
   void *user;                  /* for both bodies; must outlive the callables' creation, with host steps them */
   rondo_function_body forward; /* required */
   const uint32_t *inputs;      /* of forward: what each is; copied, as the samples */

@@ -367,7 +367,7 @@ typedef rondo_status (*rondo_function_body)(rondo_call *call, void *user);
 typedef struct rondo_function_options {
   uint32_t struct_size; /* RONDO_FUNCTION_OPTIONS_INIT sets it; 0 means the library's own */
   rondo_function_kind kind;
-  const char *name; /* required; copied */
+  const char *name; /* required, not empty; copied */
   rondo_function_body body;
   void *user;             /* for the body; must outlive the function */
   const uint32_t *inputs; /* RONDO_INPUTS(...): what each input is; copied */

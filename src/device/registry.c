@@ -22,10 +22,12 @@ rondo_status rondo_registry_open(const char *name, const rondo_device_options *o
     if (ends_there) break;
     return drivers[i]->open(name + length + (name[length] == ':'), options, allocator, out);
   }
+  const char *const quote = name[0] == '\0' ? "" : "'";
   return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
-                    "there is no device '%.64s'%s: the devices are 'cpu', 'cpu:0' to 'cpu:15', 'cpu:check' and "
+                    "there is no device %s%.64s%s%s: the devices are 'cpu', 'cpu:0' to 'cpu:15', 'cpu:check' and "
                     "'cuda:0', 'cuda:1', ...",
-                    name, ends_there ? ", whose name ends at its colon" : "");
+                    quote, name[0] == '\0' ? "without a name" : name, quote,
+                    ends_there ? ", whose name ends at its colon" : "");
 }
 
 rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable) {

@@ -119,12 +119,15 @@ static rondo_status fail_find(const rondo_graph *graph, rondo_node node) {
   char label[RONDO_LABEL_BYTES];
   const uint32_t number = rondo_node_number(node);
   if (node.id == 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, "%s: the zero tag is no node",
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
+                      "%s: the tag is 0 and names no node: pass the one that adding the node returned",
                       rondo_graph_label(label, graph));
   if (node.id >> 32 == graph->serial) return rondo_graph_check_slot(graph, number);
-  return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
-                         "node %" PRIu32 " is of another graph than %s; rondo_graph_find_in_clone finds a node's copy",
-                         number, rondo_graph_label(label, graph));
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
+      "%s has no node with the tag 0x%" PRIx64
+      ": it belongs to another graph, or to none; rondo_graph_find_in_clone gives the tag of a node's copy",
+      rondo_graph_label(label, graph), node.id);
 }
 
 static inline rondo_status find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {

@@ -108,7 +108,7 @@ typedef struct rondo_node_where {
 
 /* What messages call them, written into `buffer` and returned: "graph 'step'", "the graph" when it has no name;
  * "kernel 'saxpy' (node 2)", "copy (node 3)" when it has no name, and inside of a child graph
- * "copy (node 3 of child 'inner' (node 7))". */
+ * "copy (node 3 of child 'inner' (node 7))". NULL for `where`: of work in a stream, "a copy of 4.0 KiB to 0x7f0000". */
 #define RONDO_LABEL_BYTES 272
 const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
 const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name);

@@ -103,11 +103,30 @@ const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kin
   return buffer;
 }
 
+/* Its own, or that of the kernel or of the graph that it stands for. */
+static const char *name_of(const rondo_node_params *params) {
+  if (params->name != NULL && params->name[0] != '\0') return params->name;
+  if (params->kind == RONDO_NODE_KERNEL && params->as.kernel.kernel != NULL) return params->as.kernel.kernel->name;
+  return params->kind == RONDO_NODE_CHILD && params->as.child != NULL ? params->as.child->name : "";
+}
+
+/* Of a stream's copy or fill, which has no number either: what and where. */
+static const char *work_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params) {
+  char size[RONDO_SIZE_TEXT];
+  rondo_extent extents[RONDO_MOST_EXTENTS];
+  if (rondo_node_extents(params, extents) == 0) return rondo_kind_label(buffer, params->kind, "", NULL);
+  const bool is_copy = params->kind == RONDO_NODE_COPY;
+  (void)snprintf(buffer, RONDO_LABEL_BYTES, "a %s of %s %s %p", rondo_node_kind_name(params->kind),
+                 rondo_size_text(size, extents[0].bytes), is_copy ? "to" : "at",
+                 is_copy ? (void *)params->as.copy.dst : (void *)params->as.fill.dst);
+  return buffer;
+}
+
 const char *rondo_node_label_at(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params,
                                 const rondo_node_where *where) {
-  const bool is_named = params->name != NULL && params->name[0] != '\0';
-  const bool is_child = params->kind == RONDO_NODE_CHILD && params->as.child != NULL;
-  return rondo_kind_label(buffer, params->kind, is_named || !is_child ? params->name : params->as.child->name, where);
+  const char *const name = name_of(params);
+  if (where == NULL && name[0] == '\0') return work_label(buffer, params);
+  return rondo_kind_label(buffer, params->kind, name, where);
 }
 
 const char *rondo_node_label_in(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph, const rondo_graph *root,

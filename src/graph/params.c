@@ -162,8 +162,9 @@ static rondo_status check_fill_shape(const char *where, const rondo_fill *fill) 
   RONDO_TRY(check_box(where, "fill", &box, &extent));
   if (box.pitch % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: a fill with elements of %" PRIu32 " bytes and a pitch of %zu: it must be a multiple", where,
-                      fill->element_bytes, box.pitch);
+                      "%s: a fill with elements of %" PRIu32
+                      " bytes and a pitch of %zu: it must be a multiple of %" PRIu32,
+                      where, fill->element_bytes, box.pitch, fill->element_bytes);
   return RONDO_OK;
 }
 
@@ -205,8 +206,10 @@ rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *
 static rondo_status check_device(const char *where, const rondo_device *device, const rondo_device *other,
                                  const char *what, const char *name) {
   if (device == other) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE, "%s: %s '%s' was made %s: make one %s", where,
-                    what, name, other == NULL ? "without a device" : "for another device",
+  const bool is_named = name[0] != '\0';
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE, "%s: %s%s%s%s%s was made %s: make one %s", where,
+                    is_named ? "" : "the ", what, is_named ? " '" : "", name, is_named ? "'" : "",
+                    other == NULL ? "without a device" : "for another device",
                     device == NULL ? "without a device" : "for this device");
 }
 
@@ -256,8 +259,8 @@ static rondo_status check_fill_address(const char *where, const rondo_fill *fill
   RONDO_TRY(check_range(where, "fill", fill->dst, extent));
   if ((uintptr_t)fill->dst % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: a fill with elements of %" PRIu32 " bytes at %p: the address must be a multiple", where,
-                      fill->element_bytes, fill->dst);
+                      "%s: a fill with elements of %" PRIu32 " bytes at %p: the address must be a multiple of %" PRIu32,
+                      where, fill->element_bytes, fill->dst, fill->element_bytes);
   return RONDO_OK;
 }
 

@@ -348,6 +348,8 @@ static rondo_status report_dead(report *self, const rondo_mistake *mistake) {
   const rondo_access_use *use = &verifier->accesses.items[mistake->subject];
   const rondo_region *region = &verifier->regions.items[mistake->object];
   const uintptr_t begin = rondo_verifier_address(verifier, use->begin);
+  const char *name = region_name(verifier, region);
+  const bool is_named = name[0] != '\0';
   char node[NODE_TEXT], part[PART_TEXT];
   begin_access(self, mistake->subject, mistake->object);
   set_nodes(self, use->node, RONDO_NONE);
@@ -364,10 +366,10 @@ static rondo_status report_dead(report *self, const rondo_mistake *mistake) {
   }
   say(self,
       "%s %s%s 0x%" PRIxPTR ", byte %" PRIuPTR
-      " of arena '%s', where nothing lives that the recording was told of: it was freed, or belongs to another "
+      " of %s%s%s, where nothing lives that the recording was told of: it was freed, or belongs to another "
       "recording. Name it among what lives when the recording begins, or keep it alive",
       node_text(node, verifier, use->node), verb_of(use), scanned_text(part, use), begin, begin - region->begin,
-      region_name(verifier, region));
+      is_named ? "arena '" : "an arena", name, is_named ? "'" : "");
   return RONDO_OK;
 }
 

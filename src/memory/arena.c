@@ -3,6 +3,8 @@
  */
 #include "memory/arena_internal.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "base/logging.h"
 #include "memory/address_ranges.h"
@@ -74,11 +76,18 @@ static rondo_status remove_piece(rondo_arena *arena) {
   return RONDO_OK;
 }
 
+const char *rondo_arena_label(char buffer[RONDO_ARENA_LABEL], const rondo_arena *arena) {
+  const bool is_named = arena->allocation.name[0] != '\0';
+  (void)snprintf(buffer, RONDO_ARENA_LABEL, is_named ? "arena '%.60s'" : "an arena%s", arena->allocation.name);
+  return buffer;
+}
+
 static rondo_status fail_reserve(const rondo_arena *arena, size_t bytes) {
-  char asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
+  char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_ADDRESS_SPACE,
-                    "arena '%.60s' has addresses for %s, and %s are asked for: reserve more when it is made",
-                    arena->allocation.name, rondo_size_text(reserved, arena->reserved), rondo_size_text(asked, bytes));
+                    "%s has addresses for %s, and %s are asked for: reserve more when it is made",
+                    rondo_arena_label(label, arena), rondo_size_text(reserved, arena->reserved),
+                    rondo_size_text(asked, bytes));
 }
 
 /* Pieces that were added before one could not be are taken away again. */
@@ -94,7 +103,8 @@ static rondo_status grow(rondo_arena *arena, size_t bytes) {
   rondo_error_save(&why);
   while (arena->backed > before)
     if (remove_piece(arena) != RONDO_OK) break;
-  return rondo_fail_context(rondo_error_raise(&why), "arena '%.60s'", arena->allocation.name);
+  char label[RONDO_ARENA_LABEL];
+  return rondo_fail_context(rondo_error_raise(&why), "%s", rondo_arena_label(label, arena));
 }
 
 rondo_status rondo_arena_back(rondo_arena *arena, size_t bytes) {
@@ -163,7 +173,8 @@ rondo_status rondo_arena_create(rondo_device_memory *memory, const rondo_arena_o
 /* What could not be unmapped is counted as gone: the device holds its memory as long as it is mapped. */
 static void abandon(rondo_arena *arena) {
   rondo_device_memory *memory = arena->memory;
-  rondo_log(RONDO_LOG_ERROR, "memory", "unmapping arena '%.60s' failed: %s", arena->allocation.name,
+  char label[RONDO_ARENA_LABEL];
+  rondo_log(RONDO_LOG_ERROR, "memory", "unmapping %s failed: %s", rondo_arena_label(label, arena),
             rondo_last_error()->message);
   while (arena->pieces.count > 0) {
     const rondo_arena_piece *last = &arena->pieces.items[--arena->pieces.count];

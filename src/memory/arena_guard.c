@@ -60,13 +60,12 @@ static rondo_status take_range(rondo_arena *arena, const rondo_address_space *ow
   size_t begin = find_gap(arena, arena->cursor, bytes);
   if (begin > round || bytes > round - begin) begin = find_gap(arena, 0, bytes);
   if (begin > arena->reserved || bytes > arena->reserved - begin) {
-    char asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
-    return rondo_fail(
-        RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-        "%s more do not fit the %s of addresses of arena '%.60s', where %s gives each allocation pages of "
-        "its own: reserve more when it is made, or use a device that does not check",
-        rondo_size_text(asked, bytes), rondo_size_text(reserved, arena->reserved), arena->allocation.name,
-        arena->memory->device->name);
+    char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
+                      "%s more do not fit the %s of addresses of %s, where %s gives each allocation pages of "
+                      "its own: reserve more when it is made, or use a device that does not check",
+                      rondo_size_text(asked, bytes), rondo_size_text(reserved, arena->reserved),
+                      rondo_arena_label(label, arena), arena->memory->device->name);
   }
   insert_range(arena, begin, begin + bytes, owner);
   arena->cursor = begin + bytes;

@@ -67,4 +67,8 @@ static inline void rondo_arena_share(rondo_arena *arena, uint64_t peers) {
 
 static inline char *rondo_arena_base(const rondo_arena *arena) { return arena->allocation.address; }
 
+/* "arena 'step'", "an arena" without a name; returns buffer. */
+#define RONDO_ARENA_LABEL 72
+const char *rondo_arena_label(char buffer[RONDO_ARENA_LABEL], const rondo_arena *arena);
+
 #endif

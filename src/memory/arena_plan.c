@@ -189,10 +189,11 @@ static rondo_status add_blocks(path_plan *path) {
   for (size_t i = 0; i < path->block_count; i++) {
     const rondo_arena_block *block = &path->blocks[i];
     rondo_plan_obstacle obstacle = {.upper = block_end(path, block)};
+    char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
     if (!rondo_arena_owns(path->arena, block->address) || !rondo_pool_round(block->bytes, &obstacle.bytes))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                        "block '%.60s' at %p is not memory of arena '%.60s'", block->name == NULL ? "" : block->name,
-                        block->address, path->arena->allocation.name);
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS, "block %s at %p is not memory of %s",
+                        rondo_named_size(name, block->name, block->bytes), block->address,
+                        rondo_arena_label(label, path->arena));
     obstacle.offset = (size_t)((char *)block->address - rondo_arena_base(path->arena));
     RONDO_TRY(rondo_array_push(path->allocator, &path->obstacles, &obstacle));
   }

@@ -19,10 +19,9 @@ static int compare_records(const void *a, const void *b) {
 }
 
 static rondo_status fail_block(const rondo_arena *arena, const rondo_arena_block *block) {
-  char size[RONDO_SIZE_TEXT];
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "block '%.60s' (%s) at %p is not memory of arena '%.60s'", block->name == NULL ? "" : block->name,
-                    rondo_size_text(size, block->bytes), block->address, arena->allocation.name);
+  char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS, "block %s at %p is not memory of %s",
+                    rondo_named_size(name, block->name, block->bytes), block->address, rondo_arena_label(label, arena));
 }
 
 /* Whether the block lies in the arena as an allocation would. */
@@ -119,12 +118,12 @@ static rondo_status choose_slot(rondo_address_space *space, const rondo_profile 
   RONDO_TRY(sort_records(space, &sorted));
   *out = find_gap(space, sorted, bytes);
   rondo_release(&space->memory->allocator, sorted, space->allocations.count, sizeof *sorted);
-  char asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
+  char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
   if (*out != NULL) return RONDO_OK;
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                    "%s more do not fit the %s of addresses of arena '%.60s': reserve more when it is made",
+                    "%s more do not fit the %s of addresses of %s: reserve more when it is made",
                     rondo_size_text(asked, bytes), rondo_size_text(reserved, space->first.bytes),
-                    space->arena->allocation.name);
+                    rondo_arena_label(label, space->arena));
 }
 
 static rondo_status add_slot(rondo_address_space *space, const rondo_profile *profile, size_t index,

@@ -25,6 +25,15 @@ static bool name_owner(char buffer[RONDO_OWNER], const rondo_device_memory *memo
   return true;
 }
 
+/* "lies 4 bytes into", "is the address of"; "begins 4 bytes into", "begins at the address of" for a range. */
+#define INTO_TEXT 48
+static const char *into_text(char buffer[INTO_TEXT], const char *begin, const void *address, bool is_range) {
+  const size_t offset = offset_in(begin, address);
+  if (offset == 0) return is_range ? "begins at the address of" : "is the address of";
+  snprintf(buffer, INTO_TEXT, "%s %zu byte%s into", is_range ? "begins" : "lies", offset, offset == 1 ? "" : "s");
+  return buffer;
+}
+
 static const char *freed_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_freed *freed) {
   return rondo_named_size(buffer, freed->name, freed->bytes);
 }
@@ -33,30 +42,30 @@ static const char *freed_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_
 
 /* A free node of an address that lies in an allocation, though not of an alloc node. */
 static rondo_status refuse_node_inside(const rondo_allocation *at, const void *address) {
-  char label[RONDO_ALLOCATION_LABEL];
-  const size_t offset = offset_in(at->address, address);
+  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
+  const char *into = into_text(text, at->address, address, false);
   (void)rondo_allocation_label(label, at);
   if (at->kind == RONDO_ALLOCATION_GRAPH)
-    return rondo_fail(
-        RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-        "a free node of %p, which lies %zu bytes into allocation %s of an alloc node: free its address, %p", address,
-        offset, label, (void *)at->address);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                      "a free node of %p, which %s allocation %s of an alloc node: free its address, %p", address, into,
+                      label, (void *)at->address);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "a free node of %p, which lies %zu bytes into allocation %s, of no alloc node: free it outside of "
-                    "graphs, with rondo_free or rondo_free_async",
-                    address, offset, label);
+                    "a free node of %p, which %s allocation %s, of no alloc node: free it outside of graphs, with "
+                    "rondo_free or rondo_free_async",
+                    address, into, label);
 }
 
 static rondo_status refuse_arena_node(const rondo_arena *arena, const void *address) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "a free node of %p, which lies %zu bytes into arena '%.60s', where the graph neither allocates it "
-                    "nor found it alive: memory of an arena is freed by the recording that makes it, or by a later one "
-                    "that is told of it",
-                    address, offset_in(rondo_arena_base(arena), address), arena->allocation.name);
+  char label[RONDO_ARENA_LABEL], text[INTO_TEXT];
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+      "a free node of %p, which %s %s, where the graph neither allocates it nor found it alive: memory of "
+      "an arena is freed by the recording that makes it, or by a later one that is told of it",
+      address, into_text(text, rondo_arena_base(arena), address, false), rondo_arena_label(label, arena));
 }
 
 rondo_status rondo_memory_refuse_free_node(const rondo_device_memory *memory, const void *address) {
-  char label[RONDO_ALLOCATION_LABEL];
+  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
   const rondo_arena *arena = rondo_arena_find(memory, address);
   if (arena != NULL) return refuse_arena_node(arena, address);
   const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
@@ -64,14 +73,13 @@ rondo_status rondo_memory_refuse_free_node(const rondo_device_memory *memory, co
   const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
   if (host != NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                      "a free node of %p, which lies %zu bytes into %zu bytes of rondo_host_malloc: free it with "
-                      "rondo_host_free",
-                      address, offset_in(host->address, address), host->bytes);
+                      "a free node of %p, which %s %zu bytes of rondo_host_malloc: free it with rondo_host_free",
+                      address, into_text(text, host->address, address, false), host->bytes);
   const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, address);
   if (freed != NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                      "a free node of %p, which lies %zu bytes into allocation %s, freed before: leave it out", address,
-                      offset_in(freed->address, address), freed_label(label, freed));
+                      "a free node of %p, which %s allocation %s, freed before: leave it out", address,
+                      into_text(text, freed->address, address, false), freed_label(label, freed));
   char owner[RONDO_OWNER];
   if (name_owner(owner, memory, address))
     return rondo_fail(
@@ -99,23 +107,26 @@ static rondo_status refuse_graph_free(const rondo_graph_allocation *graph, const
 }
 
 static rondo_status refuse_host(const char *call, const rondo_allocation *host, const void *address) {
+  char text[INTO_TEXT];
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY,
-                    "%s: %p lies %zu bytes into %zu bytes of host memory: free their address, %p, with rondo_host_free",
-                    call, address, offset_in(host->address, address), host->bytes, (void *)host->address);
+                    "%s: %p %s %zu bytes of host memory: free their address, %p, with rondo_host_free", call, address,
+                    into_text(text, host->address, address, false), host->bytes, (void *)host->address);
 }
 
 static rondo_status refuse_interior(const char *call, const rondo_allocation *at, const void *address) {
-  char label[RONDO_ALLOCATION_LABEL];
-  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS,
-                    "%s: %p lies %zu bytes into allocation %s: free its address, %p", call, address,
-                    offset_in(at->address, address), rondo_allocation_label(label, at), (void *)at->address);
+  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
+  return rondo_fail(
+      RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS, "%s: %p %s allocation %s: free its address, %p", call,
+      address, into_text(text, at->address, address, false), rondo_allocation_label(label, at), (void *)at->address);
 }
 
 static rondo_status refuse_arena(const char *call, const rondo_arena *arena, const void *address) {
+  char label[RONDO_ARENA_LABEL], text[INTO_TEXT];
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                    "%s: %p lies %zu bytes into arena '%.60s', the memory of recordings: what they leave there is "
-                    "given back to who handed it out, or freed inside of a recording",
-                    call, address, offset_in(rondo_arena_base(arena), address), arena->allocation.name);
+                    "%s: %p %s %s, the memory of recordings: what they leave there is given back to who handed it out, "
+                    "or freed inside of a recording",
+                    call, address, into_text(text, rondo_arena_base(arena), address, false),
+                    rondo_arena_label(label, arena));
 }
 
 rondo_status rondo_memory_refuse_free(const rondo_device_memory *memory, const char *call, const void *address) {
@@ -147,7 +158,7 @@ rondo_status rondo_memory_refuse_free(const rondo_device_memory *memory, const c
 
 rondo_status rondo_memory_refuse_host_free(const rondo_device_memory *memory, const void *address) {
   const char *const call = "rondo_host_free";
-  char label[RONDO_ALLOCATION_LABEL];
+  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
   const rondo_freed *freed = rondo_allocation_table_freed_at(&memory->host, address);
   if (freed != NULL)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
@@ -156,14 +167,13 @@ rondo_status rondo_memory_refuse_host_free(const rondo_device_memory *memory, co
   const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
   if (host != NULL)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS,
-                      "%s: %p lies %zu bytes into %zu bytes of host memory: free their address, %p", call, address,
-                      offset_in(host->address, address), host->bytes, (void *)host->address);
+                      "%s: %p %s %zu bytes of host memory: free their address, %p", call, address,
+                      into_text(text, host->address, address, false), host->bytes, (void *)host->address);
   const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
   if (at != NULL)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY,
-                      "%s: %p lies %zu bytes into allocation %s of device %s: free its address, %p, with rondo_free or "
-                      "rondo_free_async",
-                      call, address, offset_in(at->address, address), rondo_allocation_label(label, at),
+                      "%s: %p %s allocation %s of device %s: free its address, %p, with rondo_free or rondo_free_async",
+                      call, address, into_text(text, at->address, address, false), rondo_allocation_label(label, at),
                       memory->device->name, (void *)at->address);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
                     "%s: %p is not host memory of device %s: free the address that rondo_host_malloc returned", call,
@@ -246,14 +256,14 @@ static rondo_status check_freed(const rondo_device_memory *memory, const touch *
   const rondo_freed *freed = find_freed(memory, self);
   if (freed == NULL && now) return check_own(memory, self);
   if (freed == NULL || (freed->kind == RONDO_ALLOCATION_GRAPH && !now)) return RONDO_OK;
-  char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT];
+  char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT], into[INTO_TEXT];
   if (freed->kind == RONDO_ALLOCATION_SPACE)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
                       "%s: the %s lies in memory of a graph that was destroyed: keep the graph, and launch it before",
                       self->call, touch_text(text, self));
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
-                    "%s: the %s begins %zu bytes into allocation %s, which was freed: queue it before the free",
-                    self->call, touch_text(text, self), offset_in(freed->address, self->address),
+                    "%s: the %s %s allocation %s, which was freed: queue it before the free", self->call,
+                    touch_text(text, self), into_text(into, freed->address, self->address, true),
                     freed_label(label, freed));
 }
 
@@ -291,12 +301,12 @@ static rondo_status check_found(const rondo_device_memory *memory, touch *self, 
 
 static rondo_status check_not_found(const rondo_device_memory *memory, const touch *self, bool now) {
   const rondo_arena *arena = now ? rondo_arena_find(memory, self->address) : NULL;
-  char text[TOUCH_TEXT];
+  char text[TOUCH_TEXT], into[INTO_TEXT], label[RONDO_ARENA_LABEL];
   if (arena == NULL) return check_freed(memory, self, now);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                    "%s: the %s begins %zu bytes into arena '%.60s', of which %zu have memory: nothing lives there",
-                    self->call, touch_text(text, self), offset_in(rondo_arena_base(arena), self->address),
-                    arena->allocation.name, arena->allocation.bytes);
+                    "%s: the %s %s %s, of which %zu bytes have memory: nothing lives there", self->call,
+                    touch_text(text, self), into_text(into, rondo_arena_base(arena), self->address, true),
+                    rondo_arena_label(label, arena), arena->allocation.bytes);
 }
 
 static rondo_status look_closer(rondo_device_memory *memory, touch *self, bool now) {
@@ -377,8 +387,10 @@ static void add_pools(holders *self, const rondo_device_memory *memory) {
     for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next)
       if (pool->usage.reserved < below && (most == NULL || pool->usage.reserved > most->usage.reserved)) most = pool;
     if (most == NULL || most->usage.reserved == 0) break;
-    add(self, ", %s by pool '%.32s' (%s used)", rondo_size_text(held, most->usage.reserved),
-        most == &memory->default_pool ? "default" : most->name, rondo_size_text(used, most->usage.used));
+    const char *name = most == &memory->default_pool ? "default" : most->name;
+    const bool is_named = name[0] != '\0';
+    add(self, ", %s by %spool%s%.32s%s (%s used)", rondo_size_text(held, most->usage.reserved), is_named ? "" : "a ",
+        is_named ? " '" : "", name, is_named ? "'" : "", rondo_size_text(used, most->usage.used));
     below = most->usage.reserved;
     others -= most->usage.reserved;
   }
@@ -389,8 +401,12 @@ static void add_largest(holders *self) {
   char size[RONDO_SIZE_TEXT];
   for (size_t i = 0; i < MOST_ALLOCATIONS && self->largest[i] != NULL; i++) {
     const char *name = self->largest[i]->name;
-    add(self, "%s '%.32s' %s", i == 0 ? "; the largest allocations are" : ",", name == NULL ? "" : name,
-        rondo_size_text(size, self->largest[i]->bytes));
+    rondo_size_text(size, self->largest[i]->bytes);
+    add(self, "%s ", i == 0 ? "; the largest allocations are" : ",");
+    if (name != NULL && name[0] != '\0')
+      add(self, "'%.32s' %s", name, size);
+    else
+      add(self, "%s without a name", size);
   }
 }
 

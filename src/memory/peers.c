@@ -132,10 +132,7 @@ static rondo_status fail_access(const rondo_device *device, const char *call, co
     snprintf(what, sizeof what, "allocation %s", rondo_named_size(name, memory->name, memory->bytes));
   else
     snprintf(what, sizeof what, "memory that is not allocated");
-  if (where != NULL)
-    rondo_node_label_at(label, work, where);
-  else
-    snprintf(label, sizeof label, "%s '%.60s'", rondo_node_kind_name(work->kind), work->name == NULL ? "" : work->name);
+  rondo_node_label_at(label, work, where);
   return rondo_fail_node(where != NULL ? RONDO_INVALID_GRAPH : RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS,
                          where != NULL ? where->number : RONDO_NO_NODE,
                          "%s: %s on device %s accesses %s of device %s, which gives it no access: name the device in "

@@ -130,6 +130,15 @@ rondo_status rondo_pools_read(rondo_device_memory *memory, rondo_pool *pool, ron
   return RONDO_OK;
 }
 
+/* Those that take some values alone. */
+static const char *const attribute_names[] = {
+    [RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES] = "RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES",
+    [RONDO_POOL_ALLOW_OPPORTUNISTIC] = "RONDO_POOL_ALLOW_OPPORTUNISTIC",
+    [RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES] = "RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES",
+    [RONDO_POOL_RESERVED_HIGH] = "RONDO_POOL_RESERVED_HIGH",
+    [RONDO_POOL_USED_HIGH] = "RONDO_POOL_USED_HIGH",
+};
+
 static rondo_status check_value(rondo_pool_attribute attribute, uint64_t value) {
   uint64_t most = 0;
   switch (attribute) {
@@ -152,7 +161,7 @@ static rondo_status check_value(rondo_pool_attribute attribute, uint64_t value) 
   }
   if (value <= most) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_pool_set_attribute: attribute %d cannot be %llu: it takes %s", (int)attribute,
+                    "rondo_pool_set_attribute: %s cannot be set to %llu: it takes %s", attribute_names[attribute],
                     (unsigned long long)value, most == 1 ? "0 or 1" : "0 alone, which sets the high mark back");
 }
 

@@ -190,6 +190,8 @@ static rondo_status check_ranges(const char *what, const rondo_host_range *range
   return RONDO_OK;
 }
 
+static bool has_name(const rondo_host_range *range) { return range->name != NULL && range->name[0] != '\0'; }
+
 /* What the graph writes to the host is not what it reads there: a copy in front would read the last launch's. */
 static rondo_status check_apart(const rondo_audit_options *o, const rondo_host_range *read, size_t count) {
   for (size_t i = 0; i < count; i++) {
@@ -197,10 +199,12 @@ static rondo_status check_apart(const rondo_audit_options *o, const rondo_host_r
       const uintptr_t a = (uintptr_t)read[i].address, b = (uintptr_t)o->outputs[k].address;
       if (a + read[i].bytes <= b || b + o->outputs[k].bytes <= a) continue;
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OVERLAP,
-                        "%s: '%s' (%zu bytes at %p) is read and has bytes in common with the output '%s' (%zu at %p)",
-                        call, read[i].name == NULL ? "" : read[i].name, read[i].bytes, read[i].address,
-                        o->outputs[k].name == NULL ? "" : o->outputs[k].name, o->outputs[k].bytes,
-                        o->outputs[k].address);
+                        "%s: the host memory%s%s%s (%zu bytes at %p) is read and has bytes in common with output "
+                        "%zu%s%s%s (%zu at %p)",
+                        call, has_name(&read[i]) ? " '" : "", has_name(&read[i]) ? read[i].name : "",
+                        has_name(&read[i]) ? "'" : "", read[i].bytes, read[i].address, k,
+                        has_name(&o->outputs[k]) ? ", '" : "", has_name(&o->outputs[k]) ? o->outputs[k].name : "",
+                        has_name(&o->outputs[k]) ? "'," : "", o->outputs[k].bytes, o->outputs[k].address);
     }
   }
   return RONDO_OK;

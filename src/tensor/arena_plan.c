@@ -49,9 +49,8 @@ static rondo_status add_item(arena *a, const arena_item *item, size_t bytes) {
   arena_item *mine = &a->items[a->count++];
   *mine = *item;
   if (rondo_checked_align(bytes, RONDO_VALUE_ALIGNMENT, &mine->bytes)) return RONDO_OK;
-  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "a value of program '%s' has more bytes than fit in %zu bits", a->program->name,
-                    8 * sizeof(size_t));
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a value of %s has more bytes than fit in %zu bits",
+                    a->program->label, 8 * sizeof(size_t));
 }
 
 /* The owners of what an operation reads and makes; the same one perhaps twice. */

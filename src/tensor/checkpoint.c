@@ -39,8 +39,8 @@ static rondo_status check_names(const rondo_weights *checkpoint, const rondo_com
     const char *name = checkpoint->entries.items[i].name;
     if (is_kept(compiled, name)) continue;
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME,
-                      "the checkpoint has '%s', which is no state or cell of program '%s': it is of another program",
-                      name, compiled->name);
+                      "the checkpoint has '%s', which is no state or cell of %s: it is of another program", name,
+                      compiled->label);
   }
   return RONDO_OK;
 }
@@ -89,14 +89,14 @@ rondo_status rondo_checkpoint_keep_generator(rondo_weights *checkpoint, const ch
 
 static rondo_status read_generator(const char *name, const char *value, rondo_generator_state *out) {
   char again[GENERATOR_TEXT];
-  if (value == NULL) {
+  if (value == NULL)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "the checkpoint has no generator '%s'", name);
-  }
   const int found = sscanf(value, "seed %" SCNu64 " offset %" SCNu64, &out->seed, &out->offset);
   write_generator(again, out);
   if (found == 2 && strcmp(again, value) == 0 && out->offset % 4 == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
-                    "the checkpoint has '%s' for the generator '%s', which is no seed and offset", value, name);
+                    "the checkpoint has %s%s%s for the generator '%s', which is no seed and offset",
+                    value[0] == '\0' ? "no text" : "'", value, value[0] == '\0' ? "" : "'", name);
 }
 
 rondo_status rondo_checkpoint_restore_generator(const rondo_weights *checkpoint, const char *name,

@@ -329,6 +329,7 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   RONDO_TRY(rondo_executed_keep(compiled, given));
   RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
+  RONDO_TRY(rondo_program_make_label(&compiled->allocator, c->program->name, &compiled->label));
   RONDO_TRY(find_sharing(c, given));
   RONDO_TRY(lay_out(c, given));
   if (c->is_plan) return RONDO_OK;
@@ -353,9 +354,9 @@ static rondo_status check_shared(const compiler *c, const rondo_compiled *shared
   if (shared == NULL) return RONDO_OK;
   if (shared->device == device) return rondo_compiled_refuse_capturing(shared, c->call);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: program '%s', which is to be shared, was compiled for device '%s', and this is for '%s': what "
+                    "%s: %s, which is to be shared, was compiled for device '%s', and this is for '%s': what "
                     "shares is compiled for one rondo_device",
-                    c->call, shared->name, shared->device->name, device->name);
+                    c->call, shared->label, shared->device->name, device->name);
 }
 
 /* Calls that act at once are relaxed. */

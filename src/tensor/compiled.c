@@ -23,8 +23,7 @@ rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *ste
   const rondo_status status = step->kernel != NULL ? play_kernel(compiled, step, stream)
                                                    : step->call(&compiled->resources, stream, step->memory);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
-  return rondo_fail_context(status, "%s (operator %u of program '%s')", step->operator_name, step->operation,
-                            compiled->name);
+  return rondo_fail_context(status, "%s (operator %u of %s)", step->operator_name, step->operation, compiled->label);
 }
 
 rondo_status rondo_compiled_play_all(rondo_compiled *compiled) {
@@ -66,7 +65,7 @@ rondo_status rondo_compiled_judge(rondo_compiled *compiled) {
   RONDO_TRY(rondo_executor_settle(compiled->executed.plan));
   const rondo_status status = rondo_index_checks_judge(&compiled->checks);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
-  const rondo_status failed = rondo_fail_context(status, "program '%s'", compiled->name);
+  const rondo_status failed = rondo_fail_context(status, "%s", compiled->label);
   rondo_error_save(&error);
   const rondo_status cleared = clear_gate(compiled);
   return failed == RONDO_OK ? cleared : rondo_error_raise(&error);
@@ -82,7 +81,7 @@ rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_st
                                         size_t bytes) {
   char text[RONDO_SIZE_TEXT];
   if (status == RONDO_OK) return RONDO_OK;
-  return rondo_fail_context(status, "%s of program '%s' (%s)", what, compiled->name, rondo_size_text(text, bytes));
+  return rondo_fail_context(status, "%s of %s (%s)", what, compiled->label, rondo_size_text(text, bytes));
 }
 
 /* What is known --------------------------------------------------------------------------------------------------- */
@@ -120,6 +119,7 @@ static void free_host(rondo_compiled *compiled) {
   rondo_array_free(&allocator, &compiled->values);
   rondo_held_free(compiled);
   rondo_release_text(&allocator, compiled->name);
+  rondo_release_text(&allocator, compiled->label);
   rondo_release(&allocator, compiled, 1, sizeof *compiled);
   atomic_fetch_sub_explicit(&device->programs, 1, memory_order_release);
 }

@@ -50,6 +50,7 @@ struct rondo_compiled {
   rondo_device *device;
   bool is_cuda; /* the device runs kernels from their CUDA source */
   char *name;   /* the program's */
+  char *label;  /* likewise */
   rondo_sharing *sharing;
   rondo_stream *stream; /* the sharing's */
   rondo_graph *graph;   /* NULL: not recorded */

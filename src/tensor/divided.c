@@ -51,9 +51,9 @@ static rondo_status check_share(const builder *b) {
     is_same = share->parts.items[i].device == b->devices[b->division.parts.items[i].place];
   if (is_same) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: program '%s' divides into %zu parts, and '%s', which is to be shared, into %zu, or for other "
+                    "%s: %s divides into %zu parts, and %s, which is to be shared, into %zu, or for other "
                     "devices: what is shared divides alike",
-                    call, b->program->name, b->division.parts.count, share->name, share->parts.count);
+                    call, b->program->label, b->division.parts.count, share->label, share->parts.count);
 }
 
 /* The part before it on the same device, which has its states; NULL when there is none. */
@@ -118,9 +118,9 @@ static rondo_status check_states(const builder *b, uint32_t part) {
     const rondo_named_value *there = find_value(before, value->kind, value->name);
     if (strchr("sc", value->kind) == NULL || there == NULL || there->address == value->address) continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
-                      "%s: '%s' of program '%s' is in several parts on one device, and not in '%s', which is to be "
+                      "%s: '%s' of %s is in several parts on one device, and not in '%s', which is to be "
                       "shared: it must have it",
-                      call, value->name, b->program->name, b->given.share->name);
+                      call, value->name, b->program->label, b->given.share->label);
   }
   return RONDO_OK;
 }
@@ -205,6 +205,7 @@ static rondo_status build(builder *b) {
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *b->divided, &b->divided));
   b->divided->allocator = *allocator;
   RONDO_TRY(rondo_allocate_text(allocator, b->program->name, &b->divided->name));
+  RONDO_TRY(rondo_program_make_label(allocator, b->program->name, &b->divided->label));
   RONDO_TRY(compile_parts(b));
   RONDO_TRY(make_links(b));
   return name_values(b);
@@ -268,6 +269,7 @@ rondo_status rondo_divided_destroy(rondo_divided *divided) {
   rondo_array_free(&allocator, &divided->links);
   rondo_array_free(&allocator, &divided->values);
   rondo_release_text(&allocator, divided->name);
+  rondo_release_text(&allocator, divided->label);
   rondo_release(&allocator, divided, 1, sizeof *divided);
   return status;
 }

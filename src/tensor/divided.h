@@ -43,7 +43,7 @@ typedef struct rondo_divided_value {
 
 struct rondo_divided {
   rondo_allocator allocator;
-  char *name;
+  char *name, *label; /* the program's */
   RONDO_ARRAY(rondo_divided_unit) parts;
   RONDO_ARRAY(rondo_divided_link) links;
   RONDO_ARRAY(rondo_divided_value) values; /* states, cells, inputs, outputs of the program */

@@ -36,8 +36,8 @@ static rondo_status reserve(rondo_divided *divided, rondo_divided_link *link) {
   const rondo_status status = rondo_host_malloc(link->host_of, link->bytes, &link->buffer);
   if (status != RONDO_OK) {
     char text[RONDO_SIZE_TEXT];
-    return rondo_fail_context(status, "host memory of program '%s' for '%s', from part %u to part %u (%s)",
-                              divided->name, link->what, link->from, link->to, rondo_size_text(text, link->bytes));
+    return rondo_fail_context(status, "host memory of %s for '%s', from part %u to part %u (%s)", divided->label,
+                              link->what, link->from, link->to, rondo_size_text(text, link->bytes));
   }
   divided->host_bytes += link->bytes;
   return RONDO_OK;
@@ -182,8 +182,8 @@ static rondo_status find(const rondo_divided *divided, const char *call, const c
   RONDO_TRY(rondo_require(call, "name", name));
   *out = look_up(divided, name, kinds);
   if (*out != NULL) return RONDO_OK;
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: program '%s' has no such value '%s'", call,
-                    divided->name, name);
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: %s has no such value '%s'", call, divided->label,
+                    name);
 }
 
 static bool has_value(const rondo_compiled *compiled, const rondo_divided_value *value) {
@@ -290,8 +290,8 @@ rondo_status rondo_divided_get_info(const rondo_divided *divided, rondo_divided_
 static rondo_status check_index(const char *call, const rondo_divided *divided, const char *what, size_t index,
                                 size_t count) {
   if (index < count) return RONDO_OK;
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "%s: program '%s' has %zu %s, so none at %zu", call,
-                    divided->name, count, what, index);
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "%s: %s has %zu %s, so none at %zu", call,
+                    divided->label, count, what, index);
 }
 
 rondo_status rondo_divided_get_part(const rondo_divided *divided, size_t index, rondo_divided_part *out_part) {

@@ -79,9 +79,9 @@ static rondo_status house(divider *d, uint32_t value) {
   d->first_part[value] = first_at(d, *place);
   if (d->first_part[value] != RONDO_NO_VALUE) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "the state '%s' of program '%s' was placed on %s, where no operator runs: place one that reads it "
+                    "the state '%s' of %s was placed on %s, where no operator runs: place one that reads it "
                     "there too, or leave the state where it is read",
-                    value_at(d, value)->name, d->program->name, d->list->names[*place]);
+                    value_at(d, value)->name, d->program->label, d->list->names[*place]);
 }
 
 static rondo_status house_values(divider *d) {
@@ -146,9 +146,9 @@ static rondo_status refuse_later_change(const divider *d, uint32_t number, uint3
     for (uint32_t k = 0; d->places.runs[i] && k < RONDO_MAX_OPERANDS; k++) {
       if (operation->inputs[k] != state || (operation->row->updates >> k & 1u) == 0) continue;
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                        "%s (operator %u of program '%s') on %s reads the state '%s' of %s between two changes of it "
+                        "%s (operator %u of %s) on %s reads the state '%s' of %s between two changes of it "
                         "in one run: place it where the state lies",
-                        operation_at(d, number)->row->name, number, d->program->name,
+                        operation_at(d, number)->row->name, number, d->program->label,
                         d->list->names[d->places.of_operation[number]], value_at(d, state)->name,
                         d->list->names[d->places.of_value[state]]);
     }

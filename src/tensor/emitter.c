@@ -233,8 +233,7 @@ rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
 static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status) {
   char name[RONDO_CHAIN_NAME];
   rondo_schedule_name(emitter->program, &emitter->layout->schedule, emitter->operation, name, sizeof name);
-  return rondo_fail_context(status, "%s (operator %u of program '%s')", name, emitter->operation,
-                            emitter->program->name);
+  return rondo_fail_context(status, "%s (operator %u of %s)", name, emitter->operation, emitter->program->label);
 }
 
 static rondo_status emit_current(rondo_emitter *emitter) {

@@ -44,7 +44,7 @@ static rondo_status estimate(rondo_compiled *compiled, bool *out_pays) {
   *out_pays = true;
   const rondo_status status = take_gain("rondo_compile", compiled, 0);
   if (status == RONDO_CAPTURE_REFUSED) {
-    rondo_log(RONDO_LOG_INFO, "tensor", "program '%s' is recorded without an estimate: %s", compiled->name,
+    rondo_log(RONDO_LOG_INFO, "tensor", "%s is recorded without an estimate: %s", compiled->label,
               rondo_last_error()->message);
     rondo_error_restore(&before);
     return RONDO_OK;
@@ -63,7 +63,7 @@ rondo_status rondo_record_decide(rondo_compiled *compiled, bool *out_is_recorded
   char message[RONDO_GAIN_MESSAGE];
   compiled->info.unrecorded = RONDO_UNRECORDED_NO_GAIN;
   rondo_gain_explain(&compiled->gain, compiled->bar, message, sizeof message);
-  rondo_log(RONDO_LOG_INFO, "tensor", "program '%s' is not recorded: %s", compiled->name, message);
+  rondo_log(RONDO_LOG_INFO, "tensor", "%s is not recorded: %s", compiled->label, message);
   return RONDO_OK;
 }
 
@@ -126,7 +126,7 @@ static rondo_status measure(const char *call, rondo_compiled *compiled, uint32_t
   const rondo_status had = rondo_malloc(compiled->device, bytes, "a copy of a program's memory", &copy);
   if (had != RONDO_OK) {
     char text[RONDO_SIZE_TEXT];
-    return rondo_fail_context(had, "%s: a copy of the memory of program '%s' (%s)", call, compiled->name,
+    return rondo_fail_context(had, "%s: a copy of the memory of %s (%s)", call, compiled->label,
                               rondo_size_text(text, bytes));
   }
   const rondo_status status = measure_with(call, compiled, copy, repeats);
@@ -158,7 +158,7 @@ rondo_status rondo_compiled_get_gain(const rondo_compiled *compiled, rondo_gain 
   RONDO_TRY(rondo_require(call, "out_gain", out_gain));
   if (compiled->has_gain) return rondo_versioned_write("rondo_gain", &compiled->gain, out_gain, sizeof compiled->gain);
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
-                    "%s: what recording program '%s' gains was neither predicted nor measured: call "
+                    "%s: what recording %s gains was neither predicted nor measured: call "
                     "rondo_compiled_measure, or compile it with RONDO_RECORD_WHERE_IT_PAYS",
-                    call, compiled->name);
+                    call, compiled->label);
 }

@@ -22,11 +22,10 @@ rondo_status rondo_executed_keep(rondo_compiled *compiled, const rondo_compile_o
   compiled->executed.policy = given->executor_policy;
   compiled->executed.executor = given->executor;
   if (given->executor == NULL || rondo_executor_device(given->executor) == compiled->device) return RONDO_OK;
-  return rondo_fail(
-      RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-      "rondo_compile: the executor was created for device '%s', and program '%s' is compiled for '%s': both "
-      "must be of one rondo_device",
-      rondo_executor_device(given->executor)->name, compiled->name, compiled->device->name);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                    "rondo_compile: the executor was created for device '%s', and %s is compiled for '%s': both "
+                    "must be of one rondo_device",
+                    rondo_executor_device(given->executor)->name, compiled->label, compiled->device->name);
 }
 
 /* Costs ------------------------------------------------------------------------------------------------------------ */
@@ -166,8 +165,8 @@ static rondo_status choose(rondo_compiled *compiled) {
   RONDO_TRY(compare(compiled, &has_run));
   info->unexecuted = decide(info, has_run);
   if (info->unexecuted == RONDO_UNEXECUTED_NONE) return RONDO_OK;
-  rondo_log(RONDO_LOG_INFO, "tensor", "un-recorded runs of program '%s' go in a line: %.1f us, %.1f us by its executor",
-            compiled->name, info->line_us, info->executor_us);
+  rondo_log(RONDO_LOG_INFO, "tensor", "un-recorded runs of %s go in a line: %.1f us, %.1f us by its executor",
+            compiled->label, info->line_us, info->executor_us);
   drop_plan(compiled);
   return RONDO_OK;
 }

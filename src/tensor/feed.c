@@ -16,8 +16,8 @@
 static rondo_status refuse_mapped(const rondo_compiled *compiled, const rondo_named_value *value, const char *call) {
   if (!value->input->is_mapped) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "%s: '%s' of program '%s' is mapped: end that with rondo_compiled_unmap first", call, value->name,
-                    compiled->name);
+                    "%s: '%s' of %s is mapped: end that with rondo_compiled_unmap first", call, value->name,
+                    compiled->label);
 }
 
 /* The stream of feeds comes behind the last run's copies, and what another stream wrote for the next one. */
@@ -74,8 +74,8 @@ static rondo_status find_staged(rondo_compiled *compiled, const char *call, cons
   RONDO_TRY(rondo_values_find(compiled, call, name, "i", out));
   if ((*out)->input != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
-                    "%s: input '%s' of program '%s' is not staged: say so in rondo_compile_options.staged, or write it",
-                    call, name, compiled->name);
+                    "%s: input '%s' of %s is not staged: say so in rondo_compile_options.staged, or write it", call,
+                    name, compiled->label);
 }
 
 static rondo_status check_host_stream(const rondo_stream *stream, const char *call, const char *name) {
@@ -90,18 +90,18 @@ static rondo_status check_writer(const rondo_compiled *compiled, rondo_stream *s
   RONDO_TRY(rondo_require(call, "the stream that will write", stream));
   if (rondo_stream_device(stream) != compiled->device)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                      "%s: '%s' of program '%s' is on device '%s' and cannot be written by a stream of '%s': "
+                      "%s: '%s' of %s is on device '%s' and cannot be written by a stream of '%s': "
                       "use one of the same rondo_device",
-                      call, name, compiled->name, compiled->device->name, rondo_stream_device(stream)->name);
+                      call, name, compiled->label, compiled->device->name, rondo_stream_device(stream)->name);
   if (stream == compiled->stream)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "%s: '%s' is written beside the runs, so by another stream than the program's own", call, name);
   RONDO_TRY(rondo_capture_get_info(stream, &info));
   if (info.state == RONDO_CAPTURE_NONE) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: '%s' of program '%s' for a stream that captures: each replay would write it, whatever run has "
+                    "%s: '%s' of %s for a stream that captures: each replay would write it, whatever run has "
                     "it; map it outside of the capture",
-                    call, name, compiled->name);
+                    call, name, compiled->label);
 }
 
 /* The stream comes behind the last run's copies, and what was written or fed for the next one. */
@@ -137,8 +137,8 @@ rondo_status rondo_compiled_unmap(rondo_compiled *compiled, const char *name) {
   RONDO_TRY(find_staged(compiled, call, name, &value));
   rondo_staged_input *input = value->input;
   if (!input->is_mapped)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: '%s' of program '%s' is not mapped", call, name,
-                      compiled->name);
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: '%s' of %s is not mapped", call, name,
+                      compiled->label);
   if (input->writer != NULL) {
     RONDO_TRY(rondo_event_record(input->written, input->writer));
     input->is_written = true;

@@ -54,8 +54,7 @@ static rondo_status check_one(const rondo_program *program, const rondo_staged_v
   RONDO_TRY(rondo_require("rondo_compile", "the name of a staged value", staged->name));
   if (!find_named(program, staged->name, &is_input, &index))
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
-                      "rondo_compile: program '%s' has no input or output '%s' to be staged", program->name,
-                      staged->name);
+                      "rondo_compile: %s has no input or output '%s' to be staged", program->label, staged->name);
   if (staged->staging > RONDO_STAGING_DEVICE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "rondo_compile: staging %d of '%s' is none: use a RONDO_STAGING_ name", (int)staged->staging,
@@ -262,8 +261,8 @@ rondo_status rondo_feeds_refuse_mapped(const rondo_compiled *compiled, const cha
     const rondo_named_value *value = &compiled->values.items[i];
     if (value->input == NULL || !value->input->is_mapped) continue;
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "%s: '%s' of program '%s' is mapped: end that with rondo_compiled_unmap first", call, value->name,
-                      compiled->name);
+                      "%s: '%s' of %s is mapped: end that with rondo_compiled_unmap first", call, value->name,
+                      compiled->label);
   }
   return RONDO_OK;
 }

@@ -82,9 +82,9 @@ static rondo_status walk_operation(walk *w, uint32_t index) {
   if (!on_the_way || !any_input_depends(w, &operation)) return RONDO_OK;
   if (operation.row->differentiate == NULL) {
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION,
-                      "%s (operator %u of program '%s') has no gradient and stands between the loss and a value whose "
+                      "%s (operator %u of %s) has no gradient and stands between the loss and a value whose "
                       "gradient is asked for",
-                      operation.row->name, index, w->program->name);
+                      operation.row->name, index, w->program->label);
   }
   RONDO_TRY(pass_through(w, &operation, of_results));
   note_gradients(w, index, before);
@@ -109,7 +109,7 @@ rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, 
   if (shape->type != RONDO_F32 || shape->rank != 0) {
     char text[RONDO_SHAPE_TEXT];
     return rondo_fail(RONDO_INVALID_ARGUMENT, shape->type != RONDO_F32 ? RONDO_REASON_TYPE : RONDO_REASON_SHAPE,
-                      "gradients of program '%s': the loss must be a scalar f32, not %s", program->name,
+                      "gradients of %s: the loss must be a scalar f32, not %s", program->label,
                       rondo_shape_text(text, shape));
   }
   const rondo_allocator *allocator = &program->allocator;

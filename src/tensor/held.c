@@ -144,8 +144,8 @@ static rondo_status report_with(const rondo_compiled *compiled, rondo_report_opt
 static rondo_status refuse(const rondo_compiled *compiled, const rondo_report_options *options) {
   if (compiled->graph == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
-                      "rondo_compiled_report: program '%s' was compiled without a recording, so it has no graph",
-                      compiled->name);
+                      "rondo_compiled_report: %s was compiled without a recording, so it has no graph",
+                      compiled->label);
   if (options->range_count == 0) return RONDO_OK;
   return rondo_require("rondo_compiled_report", "the list of ranges", options->ranges);
 }

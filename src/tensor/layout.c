@@ -20,8 +20,7 @@ static rondo_status append(const rondo_program *program, size_t bytes, size_t *b
       rondo_checked_add(*block_bytes, rounded, block_bytes))
     return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "the values of program '%s' have more bytes than fit in %zu bits", program->name,
-                    8 * sizeof(size_t));
+                    "the values of %s have more bytes than fit in %zu bits", program->label, 8 * sizeof(size_t));
 }
 
 static rondo_status require_same(const rondo_program *program, const rondo_program_value *mine,
@@ -33,9 +32,9 @@ static rondo_status require_same(const rondo_program *program, const rondo_progr
                               : mine->shape.type != there->shape.type ? RONDO_REASON_TYPE
                                                                       : RONDO_REASON_SHAPE;
   return rondo_fail(RONDO_INVALID_ARGUMENT, reason,
-                    "'%s' is a %s %s in program '%s' and a %s %s where it is to be shared: what is shared is the same "
+                    "'%s' is a %s %s in %s and a %s %s where it is to be shared: what is shared is the same "
                     "in both; give one of them another name",
-                    mine->name, kind == 's' ? "state" : "cell", rondo_shape_text(text, &mine->shape), program->name,
+                    mine->name, kind == 's' ? "state" : "cell", rondo_shape_text(text, &mine->shape), program->label,
                     there->kind == 's' ? "state" : "cell", rondo_shape_text(other, &there->shape));
 }
 
@@ -94,8 +93,7 @@ static rondo_status make_ready(const rondo_program *program, rondo_resources *re
     const rondo_operator *row = program->operations.items[i].row;
     if (!schedule->runs[i] || row->prepare == NULL) continue;
     const rondo_status status = row->prepare(resources, program, i, &workspaces[i]);
-    if (status != RONDO_OK)
-      return rondo_fail_context(status, "%s (operator %u of program '%s')", row->name, i, program->name);
+    if (status != RONDO_OK) return rondo_fail_context(status, "%s (operator %u of %s)", row->name, i, program->label);
   }
   return RONDO_OK;
 }

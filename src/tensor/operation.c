@@ -199,8 +199,8 @@ static rondo_status infer(const rondo_program *program, const rondo_operation *o
 /* Room for the operation and its results, so that adding them cannot fail half way. */
 static rondo_status make_room(rondo_program *program, uint32_t results) {
   if (program->values.count + results >= RONDO_NO_VALUE - 1) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "program '%s' has %zu values, which is the most",
-                      program->name, program->values.count);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the most",
+                      program->label, program->values.count);
   }
   const rondo_allocator *allocator = &program->allocator;
   if (program->values.capacity < program->values.count + results) {

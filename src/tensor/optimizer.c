@@ -140,9 +140,9 @@ static rondo_status keep_differentiable(trainees *t) {
   t->count = kept;
   if (kept > 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
-                    "%s: the loss of program '%s' has a gradient for no f32 state that is not frozen, so there is "
+                    "%s: the loss of %s has a gradient for no f32 state that is not frozen, so there is "
                     "nothing to train",
-                    t->call, t->program->name);
+                    t->call, t->program->label);
 }
 
 /* Names ------------------------------------------------------------------------------------------------------------ */
@@ -313,8 +313,7 @@ static rondo_status check_call(const rondo_program *program, const void *options
   RONDO_TRY(rondo_require(call, "program", program));
   RONDO_TRY(rondo_require(call, "options", options));
   if (program->has_optimizer) {
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: program '%s' has an optimizer already", call,
-                      program->name);
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: %s has an optimizer already", call, program->label);
   }
   return rondo_program_resolve(program, loss, call, "loss", out_loss);
 }

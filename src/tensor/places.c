@@ -39,8 +39,8 @@ rondo_status rondo_program_place(rondo_program *program, rondo_value value, uint
   }
   if (of->kind != RONDO_VALUE_STATE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: '%s' of program '%s' is wherever operators read it: place these, or a state", call,
-                      of->name == NULL ? "a constant" : of->name, program->name);
+                      "%s: '%s' of %s is wherever operators read it: place these, or a state", call,
+                      of->name == NULL ? "a constant" : of->name, program->label);
   of->place = place + 1;
   return RONDO_OK;
 }
@@ -114,9 +114,9 @@ static uint32_t decide(const finder *f, const rondo_operation *operation) {
 static rondo_status refuse_change(const finder *f, uint32_t number, uint32_t state) {
   const uint32_t place = f->places->of_operation[number], there = f->places->of_value[state];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s (operator %u of program '%s') runs on %s and changes the state '%s', which lies on %s: place "
+                    "%s (operator %u of %s) runs on %s and changes the state '%s', which lies on %s: place "
                     "both on one device (rondo_program_place)",
-                    operation_at(f, number)->row->name, number, f->program->name, f->list->names[place],
+                    operation_at(f, number)->row->name, number, f->program->label, f->list->names[place],
                     f->program->values.items[state].name, f->list->names[there]);
 }
 
@@ -152,16 +152,16 @@ static rondo_status check_places(const finder *f) {
     const rondo_operation *operation = operation_at(f, i);
     if (operation->place > f->list->count)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "%s (operator %u of program '%s') was placed at %u, and there are %zu devices",
-                        operation->row->name, i, f->program->name, operation->place - 1, f->list->count);
+                        "%s (operator %u of %s) was placed at %u, and there are %zu devices", operation->row->name, i,
+                        f->program->label, operation->place - 1, f->list->count);
   }
   for (uint32_t i = 0; i < f->places->values; i++) {
     const rondo_program_value *value = &f->program->values.items[i];
     f->places->of_value[i] = f->places->first_change[i] = RONDO_NO_VALUE;
     if (value->place > f->list->count)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "the state '%s' of program '%s' was placed at %u, and there are %zu devices", value->name,
-                        f->program->name, value->place - 1, f->list->count);
+                        "the state '%s' of %s was placed at %u, and there are %zu devices", value->name,
+                        f->program->label, value->place - 1, f->list->count);
     if (value->place != 0) f->places->of_value[i] = f->list->first[value->place - 1];
   }
   return RONDO_OK;

@@ -2,6 +2,7 @@
  * Programs: making them, their named values and outputs, and the values' tags.
  */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -14,6 +15,12 @@ static atomic_uint last_serial;
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
+rondo_status rondo_program_make_label(const rondo_allocator *allocator, const char *name, char **out) {
+  char label[128];
+  (void)snprintf(label, sizeof label, name[0] == '\0' ? "the program%s" : "program '%.100s'", name);
+  return rondo_allocate_text(allocator, label, out);
+}
+
 rondo_status rondo_program_create(const rondo_program_options *options, rondo_program **out_program) {
   RONDO_TRY(rondo_require("rondo_program_create", "out_program", out_program));
   *out_program = NULL;
@@ -24,8 +31,10 @@ rondo_status rondo_program_create(const rondo_program_options *options, rondo_pr
   rondo_program *program = NULL;
   RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *program, &program));
   program->allocator = allocator;
-  const rondo_status status = rondo_allocate_text(&allocator, given.name, &program->name);
+  rondo_status status = rondo_allocate_text(&allocator, given.name, &program->name);
+  if (status == RONDO_OK) status = rondo_program_make_label(&allocator, program->name, &program->label);
   if (status != RONDO_OK) {
+    rondo_release_text(&allocator, program->name);
     rondo_release(&allocator, program, 1, sizeof *program);
     return status;
   }
@@ -42,6 +51,7 @@ void rondo_program_destroy(rondo_program *program) {
   rondo_array_free(&allocator, &program->operations);
   rondo_array_free(&allocator, &program->outputs);
   rondo_release_text(&allocator, program->name);
+  rondo_release_text(&allocator, program->label);
   rondo_release(&allocator, program, 1, sizeof *program);
 }
 
@@ -109,8 +119,7 @@ rondo_status rondo_value_shape(const rondo_program *program, rondo_value value, 
 
 static rondo_status check_name(const rondo_program *program, const char *name) {
   if (name == NULL || name[0] == '\0') {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a value of program '%s' needs a name",
-                      program->name);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a value of %s needs a name", program->label);
   }
   bool taken = false;
   for (size_t i = 0; i < program->values.count; i++) {
@@ -121,14 +130,14 @@ static rondo_status check_name(const rondo_program *program, const char *name) {
     taken = taken || strcmp(program->outputs.items[i].name, name) == 0;
   }
   if (!taken) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "program '%s' has a value called '%s' already",
-                    program->name, name);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "%s has a value called '%s' already",
+                    program->label, name);
 }
 
 static rondo_status push_value(rondo_program *program, const rondo_program_value *value, uint32_t *out_index) {
   if (program->values.count >= RONDO_NO_VALUE - 1) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "program '%s' has %zu values, which is the most",
-                      program->name, program->values.count);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the most",
+                      program->label, program->values.count);
   }
   RONDO_TRY(rondo_array_push(&program->allocator, &program->values, value));
   *out_index = (uint32_t)program->values.count - 1;
@@ -165,7 +174,9 @@ static rondo_status declare_shaped(const char *call, rondo_program *program, ron
   rondo_status status = rondo_shape_make(call, type, shape, rank, &made);
   uint32_t index = 0;
   if (status == RONDO_OK) status = rondo_program_declare(program, kind, name, &made, 0, &index);
-  if (status != RONDO_OK) return rondo_fail_context(status, "'%s'", name == NULL ? "" : name);
+  if (status != RONDO_OK)
+    return name == NULL || name[0] == '\0' ? rondo_fail_context(status, "%s", call)
+                                           : rondo_fail_context(status, "'%s'", name);
   *out_value = rondo_program_tag(program, index);
   return RONDO_OK;
 }

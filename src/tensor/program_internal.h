@@ -51,12 +51,16 @@ typedef struct rondo_named_output {
 struct rondo_program {
   rondo_allocator allocator;
   char *name;
+  char *label; /* for messages: "program 'mlp'", "the program" without a name */
   uint32_t serial;
   bool has_optimizer;
   RONDO_ARRAY(rondo_program_value) values;
   RONDO_ARRAY(rondo_operation) operations;
   RONDO_ARRAY(rondo_named_output) outputs;
 };
+
+/* The label of a program of that name; freed by rondo_release_text. */
+RONDO_MUST_USE rondo_status rondo_program_make_label(const rondo_allocator *allocator, const char *name, char **out);
 
 /* Values ----------------------------------------------------------------------------------------------------------- */
 

@@ -28,8 +28,8 @@ rondo_status rondo_warm_up(rondo_compiled *compiled) {
 
 static rondo_status fail_unprepared(const rondo_compiled *compiled, const rondo_step *step, const char *what) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_UNPREPARED,
-                    "%s (operator %u of program '%s') did while capturing what the warm-up should have done: %s",
-                    step->operator_name, step->operation, compiled->name, what);
+                    "%s (operator %u of %s) did while capturing what the warm-up should have done: %s",
+                    step->operator_name, step->operation, compiled->label, what);
 }
 
 /* Of the nodes from the `seen`-th on: the first that allocates or frees, of kind 0 when there is none; and how many

@@ -177,8 +177,8 @@ static rondo_status share_operations(const rondo_program *program, rondo_schedul
 
 rondo_status rondo_schedule_fail_empty(const rondo_program *program) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
-                    "program '%s' has no output and no optimizer, so nothing of it would run: add rondo_program_output",
-                    program->name);
+                    "%s has no output and no optimizer, so nothing of it would run: add rondo_program_output",
+                    program->label);
 }
 
 static rondo_status choose(const rondo_program *program, rondo_schedule *schedule) {

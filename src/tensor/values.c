@@ -43,9 +43,8 @@ static rondo_status fail_unknown(const rondo_compiled *compiled, const char *cal
     used += bytes;
   }
   const rondo_named_value *other = look_up(compiled, name, "scio");
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' of program '%s' is %s; it takes: %s", call,
-                    name, compiled->name, other == NULL ? "no value" : name_of_kind(other->kind),
-                    used == 0 ? "none" : list);
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' of %s is %s; it takes: %s", call, name,
+                    compiled->label, other == NULL ? "no value" : name_of_kind(other->kind), used == 0 ? "none" : list);
 }
 
 static rondo_status find_capture(const rondo_compiled *compiled, bool *out_captures) {
@@ -60,7 +59,7 @@ rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, con
   RONDO_TRY(find_capture(compiled, &captures));
   if (!captures) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: program '%s' while its stream captures: end the capture first", call, compiled->name);
+                    "%s: %s while its stream captures: end the capture first", call, compiled->label);
 }
 
 /* What is copied now would be copied at each replay, from memory that then holds something else. */
@@ -69,9 +68,9 @@ static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const
   RONDO_TRY(find_capture(compiled, &captures));
   if (!captures) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: '%s' of program '%s' while its stream captures: '%s' stays at its address, so write it before "
+                    "%s: '%s' of %s while its stream captures: '%s' stays at its address, so write it before "
                     "the capture or a replay, and read it behind a replay",
-                    call, name, compiled->name, name);
+                    call, name, compiled->label, name);
 }
 
 rondo_status rondo_values_find(rondo_compiled *compiled, const char *call, const char *name, const char *kinds,
@@ -153,8 +152,8 @@ rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t ind
   RONDO_TRY(rondo_require("rondo_compiled_get_value", "compiled", compiled));
   RONDO_TRY(rondo_require("rondo_compiled_get_value", "out_value", out_value));
   if (index >= compiled->values.count) {
-    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "program '%s' has %zu named values, so none at %zu",
-                      compiled->name, compiled->values.count, index);
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "%s has %zu named values, so none at %zu",
+                      compiled->label, compiled->values.count, index);
   }
   const rondo_compiled_value out = rondo_compiled_value_at(compiled, index);
   return rondo_versioned_write("rondo_compiled_value", &out, out_value, sizeof out);

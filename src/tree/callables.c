@@ -17,8 +17,9 @@ enum { DEFAULT_WARM_UPS = 3, LEAST_RECORDINGS = 4096, MOST_CALLABLES = INT32_MAX
 /* What is asked for ------------------------------------------------------------------------------------------------ */
 
 static rondo_status refuse(const char *name, size_t index, const char *what) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, CALL ": callable %zu ('%.80s'): %s", index,
-                    name == NULL ? "" : name, what);
+  const bool is_named = name != NULL && name[0] != '\0';
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, CALL ": callable %zu%s%.80s%s: %s", index,
+                    is_named ? " ('" : "", is_named ? name : "", is_named ? "')" : "", what);
 }
 
 static bool is_kind(uint32_t kind) {
@@ -42,7 +43,8 @@ static rondo_status check_samples(const rondo_callable *asked, size_t index, con
 }
 
 static rondo_status check_callable(const rondo_callable *asked, size_t index) {
-  if (asked->name == NULL || asked->forward == NULL) return refuse(asked->name, index, "name and forward are required");
+  if (asked->name == NULL || asked->name[0] == '\0' || asked->forward == NULL)
+    return refuse(asked->name, index, "name and forward are required");
   if (asked->reserved[0] != NULL || asked->reserved[1] != NULL)
     return refuse(asked->name, index, "'reserved' is set: leave it zero");
   RONDO_TRY(check_samples(asked, index, asked->inputs, asked->samples, asked->input_count));

@@ -142,6 +142,9 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
   RONDO_TRY(rondo_require(call, "options", given));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_function_options", given, out));
   RONDO_TRY(rondo_require(call, "options.name", out->name));
+  if (out->name[0] == '\0')
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                      "%s: options.name is empty: messages and explanations know the function by it", call);
   RONDO_TRY(rondo_require(call, "options.body", (const void *)(uintptr_t)out->body));
   RONDO_TRY(check_choice(out->name, (unsigned)out->kind, RONDO_FUNCTION_BACKWARD,
                          "kind of functions: use a RONDO_FUNCTION_ name"));

@@ -68,8 +68,8 @@ static void keep_address(rondo_tree *tree, rondo_stream *stream, void *address) 
   if (stream != NULL && rondo_stream_await(stream, "rondo_function_call") == RONDO_OK &&
       rondo_memory_free(tree->memory, "rondo_function_call", NULL, address) == RONDO_OK)
     return;
-  rondo_log(RONDO_LOG_ERROR, "tree", "freeing memory of tree '%s': %s", tree->options.name,
-            rondo_last_error()->message);
+  rondo_log(RONDO_LOG_ERROR, "tree", "freeing memory of a tree (%s): %s",
+            tree->options.name[0] == '\0' ? "no name" : tree->options.name, rondo_last_error()->message);
 }
 
 void rondo_own_free_address(rondo_tree *tree, rondo_stream *stream, void *address) {

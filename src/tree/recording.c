@@ -264,13 +264,14 @@ rondo_status rondo_recording_note_decision(rondo_stream *stream, rondo_decision 
                       "%s: %d is no decision: use a RONDO_DECISION_ name", call, (int)decision);
   rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture == NULL) return RONDO_OK;
-  if (name == NULL) name = "";
+  char quoted[112] = "";
+  if (name != NULL && name[0] != '\0') (void)snprintf(quoted, sizeof quoted, ", '%.100s',", name);
   RONDO_TRY(rondo_capture_require_active(capture, call));
-  rondo_capture_invalidate(capture, "%s, '%.100s'", words->what, name);
+  rondo_capture_invalidate(capture, "%s%s", words->what, quoted);
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_HOST_DECISION,
-                    "%s: %s, '%.100s', cannot be recorded: the capture on %s would keep one outcome for ever, and is "
+                    "%s: %s%s cannot be recorded: the capture on %s would keep one outcome for ever, and is "
                     "now invalid: %s",
-                    call, words->what, name, capture->origin_name, words->remedy);
+                    call, words->what, quoted, capture->origin_name, words->remedy);
 }
 
 /* Asking ---------------------------------------------------------------------------------------------------------- */

@@ -28,11 +28,13 @@ rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
   if (atomic_compare_exchange_strong_explicit(&tree->owner, &nobody, rondo_thread_id(), memory_order_acquire,
                                               memory_order_relaxed))
     return RONDO_OK;
-  return rondo_fail(
-      RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: tree '%s' is in use by %s", call, tree->options.name,
-      nobody == rondo_thread_id() ? "the call that this one is made from: a body may call functions and nothing else, "
-                                    "a host step not even those"
-                                  : "another thread: give each thread a tree, or take turns");
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: %s%s%s is in use by %s", call,
+                    tree->options.name[0] == '\0' ? "the tree" : "tree '", tree->options.name,
+                    tree->options.name[0] == '\0' ? "" : "'",
+                    nobody == rondo_thread_id()
+                        ? "the call that this one is made from: a body may call functions and nothing else, "
+                          "a host step not even those"
+                        : "another thread: give each thread a tree, or take turns");
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------- */

@@ -62,8 +62,10 @@ static void test_gm19_pools(void **state) {
     uint64_t value;
     const char *said;
   } rows[] = {
-      {RONDO_POOL_ALLOW_OPPORTUNISTIC, 2, "attribute 2 cannot be 2: it takes 0 or 1"},
-      {RONDO_POOL_USED_HIGH, 1, "attribute 8 cannot be 1: it takes 0 alone, which sets the high mark back"},
+      {RONDO_POOL_ALLOW_OPPORTUNISTIC, 2, "RONDO_POOL_ALLOW_OPPORTUNISTIC cannot be set to 2: it takes 0 or 1"},
+      {RONDO_POOL_USED_HIGH, 1,
+       "RONDO_POOL_USED_HIGH cannot be set to 1: it takes 0 alone, which sets the high mark back"},
+      {RONDO_POOL_RESERVED_HIGH, 1, "RONDO_POOL_RESERVED_HIGH cannot be set to 1"},
       {RONDO_POOL_USED_CURRENT, 0, "current bytes follow from what is allocated and cannot be set"},
   };
   test_fixture *t = *state;
@@ -304,8 +306,8 @@ static void test_gx1_edges_and_nodes(void **state) {
   } rows[] = {
       {a, a, RONDO_REASON_SELF_EDGE, "leads from a node to itself"},
       {a, b, RONDO_REASON_DUPLICATE_EDGE, "is there already, or is given twice"},
-      {a, none, RONDO_REASON_UNKNOWN_NODE, "the zero tag is no node"},
-      {a, c, RONDO_REASON_UNKNOWN_NODE, "is of another graph than"},
+      {a, none, RONDO_REASON_UNKNOWN_NODE, "the tag is 0 and names no node"},
+      {a, c, RONDO_REASON_UNKNOWN_NODE, "it belongs to another graph, or to none"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_error(rondo_graph_add_edges(graph, &rows[i].from, &rows[i].to, 1), RONDO_INVALID_ARGUMENT, rows[i].reason);
@@ -335,8 +337,8 @@ static void test_gx1_copies_and_fills(void **state) {
   } rows[] = {
       {{.dst = words, .element_bytes = 3, .width = 1}, "a fill with elements of 3 bytes: 1, 2 and 4 are possible"},
       {{.dst = words, .element_bytes = 4, .width = 1, .height = 2, .pitch = 6},
-       "a fill with elements of 4 bytes and a pitch of 6: it must be a multiple"},
-      {{.dst = (char *)words + 2, .element_bytes = 4, .width = 1}, "the address must be a multiple"},
+       "a fill with elements of 4 bytes and a pitch of 6: it must be a multiple of 4"},
+      {{.dst = (char *)words + 2, .element_bytes = 4, .width = 1}, "the address must be a multiple of 4"},
       {{.dst = words, .element_bytes = 4, .width = SIZE_MAX / 2}, "does not fit the address space"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -349,6 +351,80 @@ static void test_gx1_copies_and_fills(void **state) {
   assert_message("overlap: copy through a third buffer");
   test_graph_destroy(graph);
   test_words_free(t, words);
+}
+
+/* What has no name is called by what it is; every failure that a test expects is looked at for that (rondo_test.c). */
+static void test_gx1_tags(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t), *other = test_graph(t);
+  rondo_node node = {0};
+  rondo_node_params params;
+  assert_ok(rondo_graph_add_empty(other, NULL, 0, &node));
+  assert_error(rondo_graph_get_params(graph, (rondo_node){0}, &params), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_UNKNOWN_NODE);
+  assert_message("the graph: the tag is 0 and names no node: pass the one that adding the node returned");
+  assert_error(rondo_graph_get_params(graph, node, &params), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
+  assert_message("the graph has no node with the tag 0x");
+  assert_message("it belongs to another graph, or to none");
+  assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
+  test_graph_destroy(graph);
+  test_graph_destroy(other);
+}
+
+/* An address that is an allocation's own, and one inside. */
+static void test_gm18_addresses(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  void *host = NULL, *memory = NULL;
+  rondo_fill fill = {.element_bytes = 4, .width = 8};
+  assert_ok(rondo_host_malloc(t->device, 256, &host));
+  assert_ok(rondo_malloc(t->device, 256, NULL, &memory));
+  assert_error(rondo_free(t->device, host), RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY);
+  assert_message("is the address of 256 bytes of host memory: free their address");
+  assert_error(rondo_free(t->device, (char *)memory + 1), RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS);
+  assert_message("lies 1 byte into allocation (no name, 256 B)");
+  assert_error(rondo_graph_add_free(graph, NULL, 0, memory, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("which is the address of allocation (no name, 256 B), of no alloc node");
+  assert_ok(rondo_free(t->device, memory));
+  fill.dst = memory;
+  assert_error(rondo_fill_async(t->stream, &fill), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  assert_message("begins at the address of allocation (no name, 256 B), which was freed");
+  assert_ok(rondo_host_free(t->device, host));
+  test_graph_destroy(graph);
+}
+
+/* More than there is: what to do about it is not to free what is not there. */
+static void test_gm1_more_than_the_device_has(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  void *address = NULL;
+  for (int i = 0; i < 2; i++) {
+    assert_error(rondo_graph_add_alloc(graph, NULL, 0, (size_t)1 << 48, NULL, &address, &node), RONDO_OUT_OF_MEMORY,
+                 RONDO_REASON_ADDRESS_SPACE);
+    assert_message("256.0 TiB of graph memory is more than all memory of device");
+    assert_message("allocate less");
+    assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 4096, NULL, &address, &node));
+  }
+  test_graph_destroy(graph);
+}
+
+static void test_fw1_programs_without_a_name(void **state) {
+  (void)state;
+  static const size_t shape[] = {4};
+  rondo_program *program = NULL;
+  rondo_value x = {0};
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_error(rondo_program_input(program, "", RONDO_F32, shape, 1, &x), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  assert_message("a value of the program needs a name");
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x));
+  assert_error(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_DUPLICATE_NAME);
+  assert_message("the program has a value called 'x' already");
+  rondo_program_destroy(program);
 }
 
 int main(void) {
@@ -366,6 +442,10 @@ int main(void) {
       test_case(test_gx1_kernels),
       test_case(test_gx1_edges_and_nodes),
       test_case(test_gx1_copies_and_fills),
+      test_case(test_gx1_tags),
+      test_case(test_gm18_addresses),
+      test_case(test_gm1_more_than_the_device_has),
+      test_case(test_fw1_programs_without_a_name),
   };
   return test_main(tests);
 }

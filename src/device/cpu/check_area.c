@@ -44,15 +44,17 @@ static rondo_status take_mappings(const check_state *check, const char *name) {
     atomic_store_explicit(&most_mappings, most, memory_order_relaxed);
   }
   const uint64_t limit = most / 8 * 3;
+  const bool is_named = name != NULL && name[0] != '\0';
   if (atomic_fetch_add(&live_areas, 1) < limit) return RONDO_OK;
   atomic_fetch_sub(&live_areas, 1);
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_ADDRESS_SPACE,
-                    "allocation '%.60s' on %s: %" PRIu64
+                    "an allocation%s%.60s%s on %s: %" PRIu64
                     " guarded allocations are alive, as many as vm.max_map_count "
                     "= %" PRIu64
                     " leaves room for with two mappings each: free some, raise it (sysctl -w "
                     "vm.max_map_count=%" PRIu64 "), or use a device that does not check",
-                    name, check->device->base.name, limit, most, 4 * most);
+                    is_named ? " '" : "", is_named ? name : "", is_named ? "'" : "", check->device->base.name, limit,
+                    most, 4 * most);
 }
 
 static void give_mappings(void) { atomic_fetch_sub(&live_areas, 1); }
@@ -213,11 +215,15 @@ static rondo_status withdraw_pages(check_state *check, const check_area *area) {
   if (area->graph) return cpu_protect(&check->device->base, area->pages, area->page_bytes, RONDO_PROTECT_NONE);
   const int fresh = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (mmap(area->pages, area->page_bytes, PROT_NONE, fresh, -1, 0) != MAP_FAILED) return RONDO_OK;
-  return rondo_fail_errno(RONDO_OUT_OF_MEMORY, errno, "withdrawing the pages of '%s'", area->name);
+  const int error = errno;
+  char label[RONDO_ALLOCATION_LABEL];
+  return rondo_fail_errno(RONDO_OUT_OF_MEMORY, error, "withdrawing the pages of allocation %s",
+                          rondo_named_size(label, area->name, area->bytes));
 }
 
 void check_area_shut(check_state *check, check_area *area, check_life life) {
   const bool was_live = area->life == CHECK_LIVE;
+  char label[RONDO_ALLOCATION_LABEL];
   check_spin_lock(check);
   area->life = life;
   area->read_only = false;
@@ -225,22 +231,23 @@ void check_area_shut(check_state *check, check_area *area, check_life life) {
   check_spin_unlock(check);
   if (was_live && area->graph) give_mappings();
   if (status != RONDO_OK)
-    rondo_log(RONDO_LOG_ERROR, "check", "allocation '%s' can be accessed after its end: %s", area->name,
-              rondo_last_error()->message);
+    rondo_log(RONDO_LOG_ERROR, "check", "allocation %s can be accessed after its end: %s",
+              rondo_named_size(label, area->name, area->bytes), rondo_last_error()->message);
 }
 
 void check_area_set_read_only(check_state *check, const char *address, bool read_only) {
   check_lock(check);
   check_area *area = check_area_around(check, address);
   if (area != NULL && area->begin == address && area->life == CHECK_LIVE && area->read_only != read_only) {
+    char label[RONDO_ALLOCATION_LABEL];
     const rondo_protection allowed = read_only ? RONDO_PROTECT_READ : RONDO_PROTECT_READ_WRITE;
     check_spin_lock(check);
     const rondo_status status = cpu_protect(&check->device->base, area->pages, area->page_bytes, allowed);
     if (status == RONDO_OK) area->read_only = read_only;
     check_spin_unlock(check);
     if (status != RONDO_OK)
-      rondo_log(RONDO_LOG_ERROR, "check", "allocation '%s' cannot be protected: %s", area->name,
-                rondo_last_error()->message);
+      rondo_log(RONDO_LOG_ERROR, "check", "allocation %s cannot be protected: %s",
+                rondo_named_size(label, area->name, area->bytes), rondo_last_error()->message);
   }
   check_unlock(check);
 }

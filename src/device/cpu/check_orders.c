@@ -154,7 +154,8 @@ static const check_entry *try_order(explorer *e, const uint32_t *order, size_t *
 static const char *label_node(const explorer *e, uint32_t position, char buffer[CHECK_LABEL_BYTES]) {
   const check_work *work = check_work_of(&e->executable->nodes[position]);
   if (work != NULL) return check_label(buffer, work);
-  (void)snprintf(buffer, CHECK_LABEL_BYTES, "node '%s'", e->executable->names[position]);
+  const char *name = e->executable->names[position];
+  (void)snprintf(buffer, CHECK_LABEL_BYTES, name[0] == '\0' ? "a node%s" : "node '%s'", name);
   return buffer;
 }
 
@@ -164,19 +165,28 @@ static const rondo_node_where *where_of(const explorer *e, uint32_t position) {
   return work == NULL ? &nowhere : &work->where;
 }
 
+/* "allocation 'x' (4.0 KiB)", "host memory (4.0 KiB)" */
+#define MEMORY_LABEL (RONDO_ALLOCATION_LABEL + 16)
+static const char *memory_label(char buffer[MEMORY_LABEL], const check_entry *entry) {
+  char label[RONDO_ALLOCATION_LABEL];
+  if (entry->area == NULL)
+    (void)snprintf(buffer, MEMORY_LABEL, "host memory (%s)", rondo_size_text(label, entry->bytes));
+  else
+    (void)snprintf(buffer, MEMORY_LABEL, "allocation %s", rondo_named_size(label, entry->area->name, entry->bytes));
+  return buffer;
+}
+
 static void report_pair(const explorer *e, uint32_t earlier, uint32_t later, const check_entry *entry, size_t offset) {
-  char a[CHECK_LABEL_BYTES], b[CHECK_LABEL_BYTES], edge[RONDO_EDGE_TEXT], memory[RONDO_ALLOCATION_LABEL];
+  char a[CHECK_LABEL_BYTES], b[CHECK_LABEL_BYTES], edge[RONDO_EDGE_TEXT], memory[MEMORY_LABEL];
   const rondo_node_where *from = where_of(e, earlier), *to = where_of(e, later);
-  const char *name = entry->area == NULL ? "(host memory)" : entry->area->name;
   rondo_saved_error before;
   rondo_error_save(&before);
   if (rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_RACE, to->number,
-                      "the result depends on the order of %s and %s, which no edge orders: allocation %s "
+                      "the result depends on the order of %s and %s, which no edge orders: %s "
                       "differs from byte %zu on when they change places (RONDO_CHECK_SEED=%" PRIu64 ", launch %" PRIu64
                       "). Add %s, or the other way round",
-                      label_node(e, earlier, a), label_node(e, later, b), rondo_named_size(memory, name, entry->bytes),
-                      offset, e->check->seed, e->executable->runs_begun,
-                      rondo_node_edge_text(edge, from, to)) != RONDO_OK)
+                      label_node(e, earlier, a), label_node(e, later, b), memory_label(memory, entry), offset,
+                      e->check->seed, e->executable->runs_begun, rondo_node_edge_text(edge, from, to)) != RONDO_OK)
     check_fail(e->check, e->executable->queue, &before);
 }
 
@@ -185,11 +195,12 @@ static bool is_repeatable(explorer *e) {
   size_t offset = 0;
   const check_entry *entry = try_order(e, e->first, &offset);
   if (entry == NULL || has_findings(e)) return entry == NULL;
+  char memory[MEMORY_LABEL];
   rondo_log(RONDO_LOG_WARNING, "check",
             "a graph of %" PRIu32
-            " nodes gives another result when it runs again in the same order, in '%s' from byte "
-            "%zu on: its orders cannot be compared",
-            e->count, entry->area == NULL ? "(host memory)" : entry->area->name, offset);
+            " nodes gives another result when it runs again in the same order, in %s from byte %zu on: its orders "
+            "cannot be compared",
+            e->count, memory_label(memory, entry), offset);
   return false;
 }
 
