@@ -5,6 +5,10 @@
 source "$(dirname "$0")/support.sh" "$1"
 
 command -v script >/dev/null || die 'there is no script(1), which shows what the tool says on a terminal'
+if ! script -qefc true /dev/null </dev/null >/dev/null 2>&1; then
+  echo "there is no terminal to be had (/dev/pts)"
+  exit 77
+fi
 export RONDO_TEST_FAKE_CUDA_HANG=$work/hang
 
 # Progress is shown on a terminal alone, and tells when the soak begins.

@@ -18,6 +18,25 @@ json_holds '.device == "cpu"' '.steps == 200' '.identical' '.loss_first > 2.5 an
 [ -s step.json ] || die "the graph was not written"
 cp out first
 
+# PR-12: all losses, the first and the mean of the last twentieth among them.
+jq -e '(.losses | length) == 200 and (.losses[0] - .loss_first | fabs) < 1e-6 and
+  ((.losses[190:] | add / 10) - .loss_last | fabs) < 1e-6' out >/dev/null || die "not all losses: $(cat out)"
+
+# Nothing is compared, which changes nothing else.
+succeeds train text "${small[@]}" --json --compare 0 --save same --report report.html
+json_holds '.identical == null' '.steps_compared == 0' '.unrecorded == null' '.recorded.step_us > 0'
+[ "$(jq .losses out)" = "$(jq .losses first)" ] || die "--compare 0 gave other losses"
+cmp -s model same || die "--compare 0 gave another model"
+succeeds train text --steps 2 --compare 0
+grep -q '^losses   not compared' out || die "no word on the comparison: $(cat out)"
+if grep -q '^kernel by kernel' out; then die "times of runs that were not made: $(cat out)"; fi
+
+# Progress tells how long it will take, on a terminal.
+if command -v script >/dev/null && script -qefc true /dev/null </dev/null >/dev/null 2>&1; then
+  script -qefc "'$tool' train text --steps 4000" said </dev/null >/dev/null 2>&1
+  grep -Eq 'recorded: [0-9]+ of 4000 steps, loss [0-9.]+, [0-9]+ s left' said || die "no time to go: $(head -c 600 said)"
+fi
+
 # The same seed gives the same training, with another number of workers too; another seed another one.
 losses() { jq -c '[.loss_first, .loss_last]' "$1"; }
 succeeds train text "${small[@]}" --json --workers 3

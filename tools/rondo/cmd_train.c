@@ -18,15 +18,17 @@
 #include "tool.h"
 #include "train.h"
 
-static const train_settings defaults = {.model = "character", .device = "cpu", .seed = 1};
+static const train_settings defaults = {
+    .model = "character", .device = "cpu", .seed = 1, .compare = TRAIN_COMPARE_UNSET};
 
 #define OFFSET(member) offsetof(train_settings, member)
 
 static const option_row rows[] = {
     {"model", "KIND", OPTION_TEXT, OFFSET(model), 0, 0, "character or gpt"},
     {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to train on"},
-    {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, 10e6, "number of training steps"},
-    {"compare", "N", OPTION_COUNT, OFFSET(compare), 1, 10e6, "steps that are also run kernel by kernel"},
+    {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, TRAIN_MOST_STEPS, "number of training steps"},
+    {"compare", "N", OPTION_COUNT, OFFSET(compare), 0, TRAIN_MOST_STEPS,
+     "steps that are also run kernel by kernel; 0: none"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the initial parameters and of the batches"},
     {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "positions of the text in a step"},
     {"context", "N", OPTION_COUNT, OFFSET(sizes[MODEL_CONTEXT]), 1, 1024, "bytes that the model sees"},
@@ -70,7 +72,8 @@ static const option_table table = {
         "and heads 4, and is trained in 1000 steps of batch 8 with learning rate 0.002.\n\n"
         "With --checkpoint or --resume, only the first 20 steps are also run kernel by kernel, unless --compare\n"
         "says otherwise, and checkpoints are written every 1000 steps and at the end. Training that is resumed\n"
-        "with the same options gives the same numbers as if it had never stopped.\n\n"
+        "with the same options gives the same numbers as if it had never stopped. It may be given more --steps:\n"
+        "the learning rate then follows the schedule of that many steps from there on.\n\n"
         "Ctrl-C ends training after the current step, and writes the checkpoint and the model.",
     .defaults = &defaults,
     .rows = rows,
@@ -93,7 +96,7 @@ static int choose_model(training *t) {
   char why[MODEL_WHY_BYTES];
   if (!model_sizes_fit(&t->model, why)) return tool_fail_usage("%s", why);
   if (s->batch == 0) s->batch = kind->batch;
-  if (s->steps == 0) s->steps = kind->steps;
+  if (s->steps == 0 && !s->resume) s->steps = kind->steps;
   if (s->learning_rate <= 0) s->learning_rate = kind->learning_rate;
   t->batch = (corpus_batch){(uint32_t)s->batch, t->model.sizes[MODEL_CONTEXT], (uint32_t)model_labels(&t->model)};
   return TOOL_OK;
@@ -103,7 +106,7 @@ static int choose_model(training *t) {
 static int choose_stops(train_settings *s) {
   if (!s->checkpoint && s->checkpoint_every) return tool_fail_usage("--checkpoint-every needs --checkpoint");
   if (!s->checkpoint && s->stop_after) return tool_fail_usage("--stop-after needs --checkpoint");
-  if (s->compare == 0) s->compare = s->checkpoint || s->resume ? 20 : s->steps;
+  if (s->compare == TRAIN_COMPARE_UNSET) s->compare = s->checkpoint || s->resume ? 20 : s->steps;
   if (s->checkpoint_every == 0) s->checkpoint_every = 1000;
   return TOOL_OK;
 }

@@ -66,7 +66,7 @@ static void print_row(const char *left, const char *help, const char *value) {
 
 static bool is_text(option_kind kind) { return kind != OPTION_FLAG && kind != OPTION_COUNT && kind != OPTION_REAL; }
 
-/* A number below the minimum is none: the option has no default. */
+/* A number outside the range is none: the option has no default. */
 static void format_default(const option_row *row, const void *defaults, char *out, size_t bytes) {
   const void *value = (const char *)defaults + row->offset;
   const char *text = is_text(row->kind) ? *(const char *const *)value : NULL;
@@ -74,7 +74,8 @@ static void format_default(const option_row *row, const void *defaults, char *ou
   const double real = row->kind == OPTION_REAL ? *(const double *)value : 0;
   out[0] = '\0';
   if (text) snprintf(out, bytes, "%s", text);
-  if (row->kind == OPTION_COUNT && (double)count >= row->minimum)
+  if (row->kind == OPTION_COUNT && (double)count >= row->minimum &&
+      (row->maximum == 0 || (double)count <= row->maximum))
     snprintf(out, bytes, "%llu", (unsigned long long)count);
   if (row->kind == OPTION_REAL && real >= row->minimum) snprintf(out, bytes, "%g", real);
 }

@@ -44,7 +44,7 @@ typedef struct option_table {
   const char *operand_default; /* what stands for one that is not given; NULL: there must be one */
   bool reads_operand;          /* it is the path of a file, or "-" for standard input */
   const char *description;     /* of the command: paragraphs, with empty lines between; --help fills their lines */
-  const void *defaults; /* settings as they are when no option is given; numbers below a minimum are shown as none */
+  const void *defaults; /* settings as they are when no option is given; numbers out of range are shown as none */
   const option_row *rows;
   size_t count;        /* at most OPTIONS_MAX */
   const char *letters; /* of the first rows, "o" for -o; not "h", which is --help; NULL: none */

@@ -32,6 +32,10 @@ rondo_status run_timed(rondo_compiled *compiled, run_function run, run_times *ti
 }
 
 void run_times_to_json(run_times *times, json *out, const char *name) {
+  if (times->step.count == 0) {
+    json_verbatim(out, name, "null");
+    return;
+  }
   json_begin_object(out, name);
   json_summary(out, "step_us", samples_summarize(&times->step));
   json_summary(out, "host_us", samples_summarize(&times->host));

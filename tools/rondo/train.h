@@ -18,10 +18,14 @@
 #include "model.h"
 #include "runs.h"
 
+#define TRAIN_MOST_STEPS 10000000
+#define TRAIN_COMPARE_UNSET UINT64_MAX
+
 typedef struct train_settings {
   const char *model, *device, *save, *dump_graph, *trace, *report, *checkpoint, *resume;
   uint64_t sizes[MODEL_SIZES], steps, seed, batch, workers; /* 0 in sizes, steps, batch: the model's own */
-  uint64_t compare, checkpoint_every, stop_after;           /* 0: what goes with the other options */
+  uint64_t compare;                                         /* TRAIN_COMPARE_UNSET: what goes with the other options */
+  uint64_t checkpoint_every, stop_after;                    /* 0: likewise */
   double learning_rate;                                     /* 0: the model's own */
   bool explain, json;
 } train_settings;
@@ -56,6 +60,7 @@ typedef struct training {
   rondo_compiled_info info;
   int32_t *tokens, *labels; /* a batch */
   rondo_weights *resumed;   /* the checkpoint that it goes on from; NULL: it begins */
+  uint64_t resumed_steps;   /* that this checkpoint's training was to have */
   train_progress progress;  /* of the recorded run */
   uint64_t kept_step;       /* of the checkpoint at --checkpoint; 0: none yet */
   training_run unrecorded, recorded;
@@ -75,8 +80,8 @@ int train_keep(training *t);
 /* The training stopped before its last step because --stop-after asked for it. */
 bool train_is_cut_short(const training *t);
 
-/* train_checkpoint.c: reads the checkpoint of --resume and finds out whether it is of this training; before anything is
- * compiled. */
+/* train_checkpoint.c: reads the checkpoint of --resume and finds out whether it is of this training, which may have
+ * another number of steps, and has the checkpoint's unless it was given; before anything is compiled. */
 int train_checkpoint_load(training *t);
 /* Sets states and progress to those of the checkpoint that was loaded. */
 int train_checkpoint_apply(training *t);

@@ -73,6 +73,7 @@ static int check_traits(const training *t) {
   const traits all = traits_of(t);
   for (size_t i = 0; i < all.count; i++) {
     char key[MOST_KEY_BYTES];
+    if (strcmp(all.items[i].name, "steps") == 0) continue; /* read_steps */
     const char *found = rondo_weights_get_metadata(t->resumed, make_key(key, all.items[i].name));
     if (!found) return tool_fail("%s: its metadata have no '%s'", path, key);
     if (strcmp(found, all.items[i].value) != 0) return fail_other_trait(path, &all.items[i], found);
@@ -150,6 +151,17 @@ static int read_number(const training *t, const char *key, uint64_t *out) {
   return tool_fail("%s: the '%s' in its metadata is '%s', which is no number", t->settings.resume, key, text);
 }
 
+/* It may go on for another number of steps than it was to have. */
+static int read_steps(training *t) {
+  char key[MOST_KEY_BYTES];
+  const int result = read_number(t, make_key(key, "steps"), &t->resumed_steps);
+  if (result != TOOL_OK) return result;
+  if (t->resumed_steps == 0 || t->resumed_steps > TRAIN_MOST_STEPS)
+    return tool_fail("%s: the '%s' in its metadata is not from 1 to %d", t->settings.resume, key, TRAIN_MOST_STEPS);
+  if (t->settings.steps == 0) t->settings.steps = t->resumed_steps;
+  return TOOL_OK;
+}
+
 static int read_progress(training *t, train_progress *out) {
   const char *path = t->settings.resume;
   const uint64_t steps = t->settings.steps, stop_after = t->settings.stop_after;
@@ -160,7 +172,8 @@ static int read_progress(training *t, train_progress *out) {
   if (result != TOOL_OK) return result;
   if (!loss) return tool_fail("%s: its metadata have no 'first_loss'", path);
   out->first_loss = strtof(loss, NULL);
-  if (out->step >= steps) return tool_fail("%s: all %" PRIu64 " steps of its training are done", path, steps);
+  if (out->step >= steps)
+    return tool_fail("%s: %" PRIu64 " steps of its training are done; --steps must be more", path, out->step);
   if (stop_after == 0 || out->step < stop_after) return TOOL_OK;
   return tool_fail("%s: %" PRIu64 " steps of its training are done; --stop-after must be more", path, out->step);
 }
@@ -171,7 +184,8 @@ int train_checkpoint_load(training *t) {
   if (rondo_checkpoint_load(path, NULL, &t->resumed)) return tool_fail_status("--resume");
   const char *command = rondo_weights_get_metadata(t->resumed, "command");
   if (!command || strcmp(command, COMMAND) != 0) return tool_fail("%s: it is no checkpoint of " COMMAND, path);
-  if (check_traits(t) != TOOL_OK || read_progress(t, &progress) != TOOL_OK) return TOOL_FAILURE;
+  if (check_traits(t) != TOOL_OK || read_steps(t) != TOOL_OK || read_progress(t, &progress) != TOOL_OK)
+    return TOOL_FAILURE;
   if (t->settings.checkpoint && strcmp(t->settings.checkpoint, path) == 0) t->kept_step = progress.step;
   return TOOL_OK;
 }

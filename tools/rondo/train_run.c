@@ -105,6 +105,25 @@ static int end_interrupted(training *t, const training_run *run) {
 
 /* Runs ------------------------------------------------------------------------------------------------------------ */
 
+/* How long the rest takes when its steps take as long as those so far. */
+static void describe_time_left(uint64_t elapsed_ns, uint64_t done, uint64_t left, char out[32]) {
+  const double seconds = (double)elapsed_ns / 1e9 / (double)done * (double)left;
+  if (seconds < 100)
+    snprintf(out, 32, "%.0f s", seconds);
+  else if (seconds < 6000)
+    snprintf(out, 32, "%.0f min", seconds / 60);
+  else
+    snprintf(out, 32, "%.1f h", seconds / 3600);
+}
+
+static void show_progress(const training *t, const char *label, uint64_t begin, uint64_t end, const training_run *run) {
+  char left[32];
+  const uint64_t step = t->progress.step;
+  describe_time_left(clock_ns() - begin, step - run->first, end - step, left);
+  tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f, %s left", label, step, end,
+                     (double)run->losses[step - 1], left);
+}
+
 /* From where the training stands to before the step `end`; `keeps` checkpoints on the way. An interrupt is too late
  * only in the last step of the run that keeps. */
 static int run_steps(training *t, const char *label, run_function run, uint64_t end, bool keeps, training_run *out) {
@@ -115,7 +134,7 @@ static int run_steps(training *t, const char *label, run_function run, uint64_t 
     const double loss = (double)out->losses[t->progress.step - 1];
     if (!isfinite(loss)) return fail_not_a_number(t, label);
     if (keeps) keep_when_due(t);
-    tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f", label, t->progress.step, end, loss);
+    show_progress(t, label, begin, end, out);
   }
   out->times.seconds = (double)(clock_ns() - begin) / 1e9;
   tool_clear_progress();

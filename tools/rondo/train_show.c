@@ -55,7 +55,15 @@ static void write_progress(const training *t, json *out) {
   json_integer(out, "steps_before", t->recorded.first);
   json_integer(out, "steps_done", t->recorded.end);
   json_integer(out, "steps_compared", compared_count(t));
+  if (t->resumed) json_integer(out, "checkpoint_steps", t->resumed_steps);
   json_text(out, "loss_history", history);
+}
+
+/* Of the steps that this command has made. */
+static void write_losses(const training *t, json *out) {
+  json_begin_array(out, "losses");
+  for (uint64_t i = t->recorded.first; i < t->recorded.end; i++) json_real(out, NULL, (double)t->recorded.losses[i]);
+  json_end(out);
 }
 
 static int show_json(training *t) {
@@ -66,7 +74,11 @@ static int show_json(training *t) {
   json_integer(&out, "parameters", t->info.parameters);
   json_real(&out, "loss_first", t->loss_first);
   json_real(&out, "loss_last", t->loss_last);
-  json_boolean(&out, "identical", t->is_identical);
+  if (compared_count(t) > 0)
+    json_boolean(&out, "identical", t->is_identical);
+  else
+    json_verbatim(&out, "identical", "null");
+  write_losses(t, &out);
   json_integer(&out, "kernels", t->info.kernels);
   run_times_to_json(&t->unrecorded.times, &out, "unrecorded");
   run_times_to_json(&t->recorded.times, &out, "recorded");
@@ -96,6 +108,9 @@ static void show_steps(const training *t) {
   if (t->resumed) {
     printf("resumed  behind step %" PRIu64 ", from ", t->recorded.first);
     print_path(s->resume);
+    if (t->resumed_steps != s->steps)
+      printf("         the checkpoint is of %" PRIu64 " steps; from here on the learning rate is that of %" PRIu64 "\n",
+             t->resumed_steps, s->steps);
   }
   if (train_is_cut_short(t)) printf("stopped  behind step %" PRIu64 "\n", t->recorded.end);
 }
@@ -103,6 +118,10 @@ static void show_steps(const training *t) {
 static void show_losses(const training *t) {
   printf("loss     %.4f -> %.4f nats a byte (first step -> mean of the last %" PRIu64 ")\n", t->loss_first,
          t->loss_last, last_count(t));
+  if (compared_count(t) == 0) {
+    printf("losses   not compared with those of a run kernel by kernel\n");
+    return;
+  }
   printf("losses   %s", t->is_identical ? "identical: both runs gave the same, bit for bit" : "NOT identical");
   if (compared_count(t) < t->recorded.end - t->recorded.first)
     printf(", in the first %" PRIu64 " steps", compared_count(t));
@@ -119,7 +138,7 @@ static int show_text(training *t) {
   show_steps(t);
   show_losses(t);
   run_times_print_head("a step until done, us");
-  run_times_print(&t->unrecorded.times, "kernel by kernel");
+  if (compared_count(t) > 0) run_times_print(&t->unrecorded.times, "kernel by kernel");
   run_times_print(&t->recorded.times, "recorded");
   memory_print(&t->info);
   if (t->is_saved) {
