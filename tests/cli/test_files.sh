@@ -117,6 +117,10 @@ for path in in.csv ./in.csv folder/link hard; do
   fails 1 'cannot be written: it is the FILE that is read; name another file' plan in.csv --svg $path
 done
 fails 1 'both cannot be written: it is the file of --svg' plan buffers.csv --svg both --output folder/../both
+ln -s ../both folder/dangling
+fails 1 'folder/dangling cannot be written: it is the file of --svg' plan buffers.csv --svg both --output folder/dangling
+fails 1 'in.csv cannot be written: it is the FILE that is read' plan - --output in.csv <in.csv
+succeeds plan - --output other.csv <in.csv
 fails 1 'sizes cannot be written: it is the file of --history' serve dense --load --history sizes --report sizes
 fails 1 'step.json cannot be written: it is the FILE that is read' report step.json -o ./step.json
 RONDO_TRACE=kept fails 1 'kept cannot be written: it is the MODEL that is read' generate kept

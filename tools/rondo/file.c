@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Whole files in memory. Reading does not ask for the size first, so pipes and devices are read as files are.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "file.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,21 +71,11 @@ int file_check_writable(const char *path) {
   return rondo_file_check(path) ? tool_fail("%s", rondo_last_error()->message) : TOOL_OK;
 }
 
-/* The last part of a name, and in *out the folder that the rest names; NULL: there is no such folder. */
-static const char *split_name(const char *path, struct stat *out) {
-  const char *slash = strrchr(path, '/');
-  if (!slash) return stat(".", out) == 0 ? path : NULL;
-  char *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
-  const bool is_found = folder && stat(folder, out) == 0;
-  free(folder);
-  return is_found ? slash + 1 : NULL;
-}
-
-/* Of names that nothing has yet. */
+/* Of names that nothing has yet: realpath fails, and has followed what is there. */
 static bool would_be_same_file(const char *a, const char *b) {
-  struct stat x, y;
-  const char *const name_a = split_name(a, &x), *const name_b = split_name(b, &y);
-  return name_a && name_b && x.st_dev == y.st_dev && x.st_ino == y.st_ino && strcmp(name_a, name_b) == 0;
+  char x[PATH_MAX], y[PATH_MAX];
+  const bool are_new = !realpath(a, x) && errno == ENOENT && !realpath(b, y) && errno == ENOENT;
+  return are_new && strcmp(x, y) == 0;
 }
 
 /* Devices and pipes take what several write. */

@@ -159,12 +159,8 @@ static bool parse_value(const option_row *row, const char *text, void *settings)
 
 static int take_operand(const option_table *table, int count, char **rest, const char **out_operand) {
   const int wanted = table->operand ? 1 : 0;
-  if (count > wanted) {
-    return tool_fail_usage("'%s' is one argument too many", rest[wanted]);
-  }
-  if (count < wanted && !table->operand_default) {
-    return tool_fail_usage("%s is missing", table->operand);
-  }
+  if (count > wanted) return tool_fail_usage("'%s' is one argument too many", rest[wanted]);
+  if (count < wanted && !table->operand_default) return tool_fail_usage("%s is missing", table->operand);
   *out_operand = count > 0 ? rest[0] : table->operand_default;
   return OPTIONS_RUN;
 }
@@ -206,12 +202,13 @@ typedef struct named_file {
   const char *path;
   char what[48]; /* "the file of --save" */
   option_kind kind;
-  bool is_operand;
+  bool is_operand, is_trace;
 } named_file;
 
 static named_file *add_file(named_file *files, size_t *count, const char *path, option_kind kind) {
   named_file *added = &files[(*count)++];
-  *added = (named_file){.path = path, .kind = kind};
+  const bool is_standard = kind == OPTION_INPUT && strcmp(path, "-") == 0;
+  *added = (named_file){.path = is_standard ? "/dev/stdin" : path, .kind = kind};
   return added;
 }
 
@@ -222,15 +219,19 @@ static size_t list_files(const option_table *table, const void *settings, const 
     const option_row *row = &table->rows[i];
     const bool is_file = row->kind == OPTION_INPUT || row->kind == OPTION_OUTPUT || row->kind == OPTION_UPDATED;
     const char *path = is_file ? *(const char *const *)((const char *)settings + row->offset) : NULL;
-    if (!path || (row->kind == OPTION_INPUT && strcmp(path, "-") == 0)) continue;
+    if (!path) continue;
     snprintf(add_file(out, &count, path, row->kind)->what, sizeof out->what, "the file of --%s", row->name);
   }
-  if (table->reads_operand && strcmp(operand, "-") != 0) {
+  if (table->reads_operand) {
     named_file *added = add_file(out, &count, operand, OPTION_INPUT);
     added->is_operand = true;
     snprintf(added->what, sizeof added->what, "the %s that is read", table->operand);
   }
-  if (trace && trace[0]) snprintf(add_file(out, &count, trace, OPTION_OUTPUT)->what, sizeof out->what, "RONDO_TRACE");
+  if (trace && trace[0]) {
+    named_file *added = add_file(out, &count, trace, OPTION_OUTPUT);
+    added->is_trace = true;
+    snprintf(added->what, sizeof added->what, "RONDO_TRACE");
+  }
   return count;
 }
 
@@ -246,8 +247,7 @@ static int check_files(const option_table *table, const void *settings, const ch
   const size_t count = list_files(table, settings, operand, files);
   for (size_t i = 0; i < count; i++) {
     if (files[i].kind == OPTION_INPUT) continue;
-    const bool is_trace = strcmp(files[i].what, "RONDO_TRACE") == 0;
-    if (!is_trace && file_check_writable(files[i].path) != TOOL_OK) return TOOL_FAILURE;
+    if (!files[i].is_trace && file_check_writable(files[i].path) != TOOL_OK) return TOOL_FAILURE;
     for (size_t k = 0; k < count; k++) {
       const bool is_other = k > i || files[k].kind == OPTION_INPUT; /* two outputs are compared once */
       if (is_other && check_apart(&files[i], &files[k]) != TOOL_OK) return TOOL_FAILURE;

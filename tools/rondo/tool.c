@@ -39,25 +39,26 @@ static size_t make_showable(const char *text, size_t left, char *out) {
   return 1;
 }
 
-/* Prints a text with nothing in it that acts on a terminal, but for the characters in `kept`. */
-static void print_showable(FILE *stream, const char *text, const char *kept) {
+void tool_print_text(const char *text) {
   for (size_t left = strlen(text); left > 0;) {
-    char shown[5] = {text[0]};
-    const size_t taken = strchr(kept, text[0]) ? 1 : make_showable(text, left, shown);
-    fputs(shown, stream);
+    char shown[5] = "\n";
+    const size_t taken = text[0] == '\n' ? 1 : make_showable(text, left, shown);
+    fputs(shown, stdout);
     text += taken;
     left -= taken;
   }
 }
 
-void tool_print_text(const char *text) { print_showable(stdout, text, "\n"); }
-
-/* One line of standard error, which is not torn by those of other threads. */
+/* A line of standard error, at once: it is not torn by those of other threads. */
 static void write_line(const char *line) {
-  flockfile(stderr);
-  print_showable(stderr, line, "");
-  fputc('\n', stderr);
-  funlockfile(stderr);
+  char shown[4 * LINE_BYTES] = "", *end = shown;
+  for (size_t left = strlen(line); left > 0;) {
+    const size_t taken = make_showable(line, left, end);
+    end += strlen(end);
+    line += taken;
+    left -= taken;
+  }
+  fprintf(stderr, "%s\n", shown);
 }
 
 static void say(const char *text, const char *detail, const char *hint) {
