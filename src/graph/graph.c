@@ -125,9 +125,9 @@ static rondo_status fail_find(const rondo_graph *graph, rondo_node node) {
   if (node.id >> 32 == graph->serial) return rondo_graph_check_slot(graph, number);
   return rondo_fail(
       RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
-      "%s has no node with the tag 0x%" PRIx64
-      ": it belongs to another graph, or to none; rondo_graph_find_in_clone gives the tag of a node's copy",
-      rondo_graph_label(label, graph), node.id);
+      "the tag 0x%" PRIx64
+      " is of another graph than %s, or of none; rondo_graph_find_in_clone gives the tag of a node's copy",
+      node.id, rondo_graph_label(label, graph));
 }
 
 static inline rondo_status find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {

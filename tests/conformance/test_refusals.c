@@ -307,7 +307,7 @@ static void test_gx1_edges_and_nodes(void **state) {
       {a, a, RONDO_REASON_SELF_EDGE, "leads from a node to itself"},
       {a, b, RONDO_REASON_DUPLICATE_EDGE, "is there already, or is given twice"},
       {a, none, RONDO_REASON_UNKNOWN_NODE, "the tag is 0 and names no node"},
-      {a, c, RONDO_REASON_UNKNOWN_NODE, "it belongs to another graph, or to none"},
+      {a, c, RONDO_REASON_UNKNOWN_NODE, "is of another graph than the graph, or of none"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_error(rondo_graph_add_edges(graph, &rows[i].from, &rows[i].to, 1), RONDO_INVALID_ARGUMENT, rows[i].reason);
@@ -364,8 +364,8 @@ static void test_gx1_tags(void **state) {
                RONDO_REASON_UNKNOWN_NODE);
   assert_message("the graph: the tag is 0 and names no node: pass the one that adding the node returned");
   assert_error(rondo_graph_get_params(graph, node, &params), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
-  assert_message("the graph has no node with the tag 0x");
-  assert_message("it belongs to another graph, or to none");
+  assert_message("the tag 0x");
+  assert_message("is of another graph than the graph, or of none");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
   test_graph_destroy(graph);
   test_graph_destroy(other);

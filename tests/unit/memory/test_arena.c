@@ -315,7 +315,7 @@ static void test_paths_behind_blocks(void **state) {
   parts[0].end_count = 0;
   assert_error(rondo_arena_plan_path(arena, &block, 1, parts, 2, NULL, NULL), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_FOREIGN_ADDRESS);
-  assert_message("block 'output' at");
+  assert_message("block 'output' (8.0 KiB) at");
   assert_message("is not memory of arena 'tree'");
   for (uint32_t i = 0; i < 2; i++) rondo_noted_lifetimes_release(noted[i]);
   rondo_arena_destroy(arena);
