@@ -132,8 +132,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_plan_get_info(const rondo_plan *plan
 
 /* Proves `offsets` (one an item): each is aligned, and no two items that may live together, and no item and an
  * obstacle, have a byte in common. Knows nothing of how plans are made; allocator may be NULL. Errors: as
- * rondo_plan_make for the problem; INVALID_DATA naming the item or pair by number with offsets, sizes and lifetimes;
- * OUT_OF_MEMORY. */
+ * rondo_plan_make for the problem; INVALID_DATA with OVERLAP, MISALIGNED or OUT_OF_RANGE, naming the item or pair by
+ * number with offsets, sizes and lifetimes; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_plan_check(const rondo_allocator *allocator,
                                                        const rondo_plan_problem *problem, const size_t *offsets);
 

@@ -146,8 +146,8 @@ typedef struct rondo_model_options {
  * not rows times a constant, or that is otherwise not the same for other rows, named; a model without inputs or
  * outputs), OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); what build and rondo_weights_apply return;
  * OUT_OF_MEMORY. With devices: INVALID_ARGUMENT with OTHER_DEVICE (the first is not the session's), BAD_OPTIONS (a
- * function; rules without devices), and as rondo_compile_divided; UNSUPPORTED/NONE, naming what and where, for a
- * division in which nothing runs on the session's device, or another device reads what was computed elsewhere or a
+ * function; rules without devices), and as rondo_compile_divided; UNSUPPORTED/OTHER_DEVICE, naming what and where, for
+ * a division in which nothing runs on the session's device, or another device reads what was computed elsewhere or a
  * state that does not lie there. UNSUPPORTED/SHAPE, from captures and un-recorded runs, when it is another one for
  * other rows. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
@@ -292,7 +292,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_take_stream(rondo_session *session, const char *model,
                                                                 size_t number, rondo_stream **out_stream);
 /* Waits for its work and gives it back to serving. Of several threads that give it, one does. Errors:
- * INVALID_STATE/NONE (it was not taken, or another thread gives it); what failed of its work. */
+ * INVALID_STATE/SCOPE (it was not taken, or another thread gives it); what failed of its work. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_give_stream(rondo_session *session, size_t number);
 
 /* The row `input` of the map of host source to device destination of a graph on a stream: where the input's rows go
@@ -306,10 +306,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input_copy(rondo_session
 /* Launches the graph (model, index) on a stream that was taken. Does not wait, but for the stream's work and what runs
  * ahead where the model is divided; a wrong index of that comes out here. Outputs are copied to the session's own
  * memory, where rondo_session_get_result finds those of the last graph once the stream was waited for, until the next
- * launch. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NONE (the stream was not taken); as
+ * launch. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/SCOPE (the stream was not taken); as
  * rondo_exec_launch. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index,
                                                            size_t number);
+/* Where an output of the last graph on a stream is, as said above. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE;
+ * INVALID_STATE/NO_OUTPUT (nothing of the model was launched on the stream). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_result(rondo_session *session, const char *model, size_t number,
                                                                size_t output, const void **out_data);
 
@@ -406,8 +408,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_model_run_reshape(rondo_model_run *r
 /* Where its inputs and outputs are from now on, as in rondo_request; the lists are copied. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_model_run_bind(rondo_model_run *run, const void *const *inputs,
                                                            void *const *outputs);
-/* Runs it as rondo_session_run would. Does not allocate. Errors: INVALID_STATE/NONE (it was not reshaped, or not
- * bound); those of rondo_session_run. */
+/* Runs it as rondo_session_run would. Does not allocate. Errors: INVALID_STATE with SHAPE (it was not reshaped),
+ * NULL_ARGUMENT (not bound); those of rondo_session_run. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_model_run_invoke(rondo_model_run *run, rondo_answer *out_answer);
 /* NULL is fine. Thread-compatible. */
 RONDO_API void rondo_model_run_destroy(rondo_model_run *run);

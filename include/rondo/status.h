@@ -110,7 +110,8 @@ typedef enum rondo_reason {
   RONDO_REASON_HOST_FUNCTION_FAILED,
   RONDO_REASON_FOREIGN_WORK, /* work that a library captured, in a form that only the driver's own graph can hold */
   /* patching */
-  RONDO_REASON_MISALIGNED,    /* an input's new address does not keep the alignment of the recorded one */
+  RONDO_REASON_MISALIGNED,    /* an input's new address does not keep the alignment of the recorded one; an offset in a
+                                 plan is no multiple of its item's alignment */
   RONDO_REASON_STALE_PATCHES, /* the exec's nodes have other addresses than the patch set knows */
   /* collectives */
   RONDO_REASON_RANK_TAKEN, /* another communicator is that rank of the group */
@@ -123,11 +124,12 @@ typedef enum rondo_reason {
   RONDO_REASON_STALE_BUFFER,   /* of a step that is over */
   RONDO_REASON_TREE_GONE,      /* the buffer's tree was destroyed */
   RONDO_REASON_CONCURRENT_USE, /* by two threads at once, or from inside a body */
-  RONDO_REASON_SCOPE,          /* a step that was begun and not ended, or the other way round */
-  RONDO_REASON_NOT_RECORDED,   /* a call that cannot be recorded; see rondo_skip */
-  RONDO_REASON_NO_OUTPUT,      /* a body left one out */
-  RONDO_REASON_CALL_ORDER,     /* another call is due */
-  RONDO_REASON_STRAY_WORK,     /* work of a body that is recorded, on a stream that is no part of the recording */
+  RONDO_REASON_SCOPE,        /* a step that was begun and not ended, or the other way round; a session's stream that was
+                                not taken */
+  RONDO_REASON_NOT_RECORDED, /* a call that cannot be recorded; see rondo_skip */
+  RONDO_REASON_NO_OUTPUT,    /* a body left one out; a session's stream has no result yet */
+  RONDO_REASON_CALL_ORDER,   /* another call is due */
+  RONDO_REASON_STRAY_WORK,   /* work of a body that is recorded, on a stream that is no part of the recording */
   /* checkpoints */
   RONDO_REASON_CHECKSUM, /* data that do not have the checksum which was kept of them */
   /* programs */

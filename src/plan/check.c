@@ -134,7 +134,7 @@ static uint32_t highest_obstacle(const checker *c, size_t offset) {
 static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
   const rondo_plan_item *x = &c->problem->items[a];
   const rondo_plan_item *y = &c->problem->items[b];
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OVERLAP,
                     "items %u (%zu bytes at %zu, steps %u up to %u) and %u (%zu bytes at %zu, steps %u up to %u) of a "
                     "plan are live together and overlap",
                     a, x->bytes, c->offsets[a], x->lower, x->upper, b, y->bytes, c->offsets[b], y->lower, y->upper);
@@ -143,7 +143,7 @@ static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
 static rondo_status fail_obstacle(const checker *c, uint32_t item, uint32_t obstacle) {
   const rondo_plan_item *x = &c->problem->items[item];
   const rondo_plan_obstacle *y = &c->problem->obstacles[obstacle];
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OVERLAP,
                     "item %u (%zu bytes at %zu, steps %u up to %u) of a plan overlaps obstacle %u (%zu bytes at %zu, "
                     "steps %u up to %u)",
                     item, x->bytes, c->offsets[item], x->lower, x->upper, obstacle, y->bytes, y->offset, y->lower,
@@ -152,13 +152,14 @@ static rondo_status fail_obstacle(const checker *c, uint32_t item, uint32_t obst
 
 static rondo_status check_alone(const rondo_plan_item *item, size_t index, size_t offset) {
   if (item->alignment > 1 && offset % item->alignment != 0) {
-    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED,
                       "item %zu of a plan lies at %zu, which is not aligned to %zu", index, offset, item->alignment);
   }
   size_t end = 0;
   if (rondo_checked_add(offset, item->bytes, &end)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE, "item %zu of a plan (%zu bytes at %zu) ends past %zu bits",
-                    index, item->bytes, offset, 8 * sizeof(size_t));
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                    "item %zu of a plan (%zu bytes at %zu) ends past %zu bits", index, item->bytes, offset,
+                    8 * sizeof(size_t));
 }
 
 /* Sweep ------------------------------------------------------------------------------------------------------------ */

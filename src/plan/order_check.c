@@ -80,7 +80,7 @@ static uint32_t index_of(const checker *c, uint32_t number) {
 
 static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
   const char *unit = c->problem->order == NULL ? "steps" : "nodes";
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OVERLAP,
                     "%s %u (%zu bytes at %zu, %s %u to %u) and %s %u (%zu bytes at %zu, %s %u to %u) of a memory plan "
                     "may live together and overlap",
                     kind_of(c, a), index_of(c, a), bytes_of(c, a), offset_of(c, a), unit, lower_of(c, a),
@@ -225,12 +225,12 @@ static rondo_status check_offsets(const rondo_plan_problem *problem, const size_
   for (size_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     if (item->alignment > 1 && offsets[i] % item->alignment != 0) {
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED,
                         "item %zu of a memory plan lies at %zu, which is not aligned to %zu", i, offsets[i],
                         item->alignment);
     }
     if (item->bytes > SIZE_MAX - offsets[i]) {
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
                         "item %zu of a memory plan (%zu bytes at %zu) ends past %zu bits", i, item->bytes, offsets[i],
                         8 * sizeof(size_t));
     }

@@ -96,12 +96,12 @@ static rondo_status check_crossings(const rondo_session_model *model, const rond
     const rondo_crossing *crossing = &division->crossings.items[i];
     const char *what = describe(division, crossing);
     if (crossing->at_beginning)
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
                         "the state '%s' of model '%s' lies on %s and is read on %s too: a state is read where it lies",
                         what, model->name, device_of(model, division, crossing->from),
                         device_of(model, division, crossing->to));
     if (crossing->to + 1 < division->parts.count)
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
                         "'%s' of model '%s' is computed on %s and read on %s: what runs ahead reads inputs and its "
                         "own states, nothing that another device computes",
                         what, model->name, device_of(model, division, crossing->from),
@@ -125,7 +125,7 @@ static rondo_status check_updates(const rondo_session_model *model, const rondo_
   for (size_t i = 0; i + 1 < division->parts.count; i++) {
     for (size_t k = 0; k + 1 < division->parts.count && has_row(&division->parts.items[i], changes_states); k++) {
       if (k == i || !has_row(&division->parts.items[k], may_fail)) continue;
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
                         "model '%s' changes a state on %s and looks indices up on %s, and a request with a wrong index "
                         "must change nothing: place both on one device",
                         model->name, device_of(model, division, i), device_of(model, division, k));
@@ -141,11 +141,11 @@ static rondo_status check_parts(const rondo_session_model *model, const rondo_di
   RONDO_TRY(check_updates(model, division));
   for (size_t i = 0; i < last; i++)
     if (division->parts.items[i].place == 0)
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
                         "%s of model '%s' runs behind what %s computes: what is on another device must run ahead",
                         device_of(model, division, i + 1), model->name, model->session->device->name);
   if (division->parts.items[last].place == 0) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
                     "nothing of model '%s' runs on %s, the session's device: serve it by a session of %s", model->name,
                     model->session->device->name, device_of(model, division, last));
 }

@@ -228,8 +228,8 @@ rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
   RONDO_TRY(rondo_session_front(call, session));
   if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
   if (!begin_to_give(session, number))
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: stream %zu was not taken, or is given already", call,
-                      number);
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE, "%s: stream %zu was not taken, or is given already",
+                      call, number);
   const rondo_status status = settle_lane(session, number);
   pthread_mutex_lock(&session->lock);
   session->lanes[number].hold = RONDO_NOT_HELD;
@@ -279,7 +279,7 @@ static rondo_status require_taken(const char *call, rondo_session *session, size
   const bool is_taken = number < session->options.streams && session->lanes[number].hold == RONDO_TAKEN;
   pthread_mutex_unlock(&session->lock);
   if (is_taken) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: stream %zu was not taken (rondo_session_take_stream)",
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE, "%s: stream %zu was not taken (rondo_session_take_stream)",
                     call, number);
 }
 
@@ -308,8 +308,8 @@ rondo_status rondo_session_get_result(rondo_session *session, const char *model,
   *out_data = NULL;
   RONDO_TRY(find_graph(call, session, model, 0, number, &place, &g));
   if (place->last_graph == 0)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: nothing of model '%s' was launched on stream %zu",
-                      call, model, number);
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
+                      "%s: nothing of model '%s' was launched on stream %zu", call, model, number);
   if (output >= place->model->outputs.count) return fail_range(call, "output", output, place->model->outputs.count);
   g = &place->graphs.items[place->last_graph - 1];
   *out_data = rondo_stage_output(place->model, g->stage, g->stage_rows, output);

@@ -86,7 +86,7 @@ rondo_status rondo_model_run_bind(rondo_model_run *run, const void *const *input
 rondo_status rondo_model_run_invoke(rondo_model_run *run, rondo_answer *out_answer) {
   RONDO_TRY(rondo_front("rondo_model_run_invoke", "the run", run));
   if (run->rows == 0 || !run->is_bound)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
+    return rondo_fail(RONDO_INVALID_STATE, run->rows == 0 ? RONDO_REASON_SHAPE : RONDO_REASON_NULL_ARGUMENT,
                       "rondo_model_run_invoke: a run of model '%s' has %s: %s first", run->model->name,
                       run->rows == 0 ? "no rows" : "nowhere to find and leave them",
                       run->rows == 0 ? "rondo_model_run_reshape" : "rondo_model_run_bind");

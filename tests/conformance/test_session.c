@@ -257,9 +257,9 @@ static void test_se6_wrong_turns(void **state) {
   const size_t size = 8;
   test_scorer_capture(session, "scorer", &size, 1);
   assert_error(rondo_session_take_stream(session, "scorer", 1, &stream), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_session_launch(session, "scorer", 0, 0), RONDO_INVALID_STATE, RONDO_REASON_NONE);
-  assert_error(rondo_session_give_stream(session, 0), RONDO_INVALID_STATE, RONDO_REASON_NONE);
-  assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_error(rondo_session_launch(session, "scorer", 0, 0), RONDO_INVALID_STATE, RONDO_REASON_SCOPE);
+  assert_error(rondo_session_give_stream(session, 0), RONDO_INVALID_STATE, RONDO_REASON_SCOPE);
+  assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT);
   assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
   assert_error(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
                RONDO_REASON_STILL_IN_USE);
@@ -287,7 +287,7 @@ static void test_se6_results_go_with_their_graphs(void **state) {
   assert_ok(rondo_session_get_result(session, "scorer", 0, 0, &result));
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
   test_scorer_capture(session, "scorer", sizes, 1);
-  assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT);
   assert_null(result);
   assert_ok(rondo_session_destroy(session));
 }

@@ -582,7 +582,7 @@ static rondo_status build_wrong(void *user, size_t rows, rondo_program *program)
 static void assert_refused(rondo_session *session, rondo_model_options *model, wrong_turn turn, const char *message) {
   model->build = build_wrong;
   model->user = &turn;
-  assert_error(rondo_session_add_model(session, "wrong", model), RONDO_UNSUPPORTED, RONDO_REASON_NONE);
+  assert_error(rondo_session_add_model(session, "wrong", model), RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE);
   assert_message(message);
 }
 

@@ -182,14 +182,14 @@ static void test_se6_streams_by_hand(void **state) {
   rondo_session *session = open_captured(*state);
   rondo_stream *stream = NULL;
   const void *data = NULL;
-  assert_refused(rondo_session_launch(session, "scorer", 0, 1), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+  assert_refused(rondo_session_launch(session, "scorer", 0, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
                  "stream 1 was not taken (rondo_session_take_stream)");
-  assert_refused(rondo_session_give_stream(session, 1), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+  assert_refused(rondo_session_give_stream(session, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
                  "stream 1 was not taken, or is given already");
   assert_ok(rondo_session_take_stream(session, "scorer", 1, &stream));
   assert_refused(rondo_session_take_stream(session, "scorer", 1, &stream), RONDO_INVALID_STATE,
                  RONDO_REASON_STILL_IN_USE, "stream 1 is taken already");
-  assert_refused(rondo_session_get_result(session, "scorer", 1, 0, &data), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+  assert_refused(rondo_session_get_result(session, "scorer", 1, 0, &data), RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
                  "nothing of model 'scorer' was launched on stream 1");
   assert_refused(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                  "a stream is taken: give it back first (rondo_session_give_stream)");
@@ -271,11 +271,11 @@ static void test_se6_runs(void **state) {
   static test_request r;
   test_request_fill(&r, 8, 1);
   assert_ok(rondo_model_run_create(session, "scorer", &run));
-  assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+  assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_SHAPE,
                  "a run of model 'scorer' has no rows: rondo_model_run_reshape first");
   assert_refused(rondo_model_run_reshape(run, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "a run of no rows");
   assert_ok(rondo_model_run_reshape(run, 8));
-  assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE,
+  assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NULL_ARGUMENT,
                  "has nowhere to find and leave them: rondo_model_run_bind first");
   assert_ok(rondo_model_run_bind(run, r.inputs, r.outputs));
   assert_ok(rondo_model_run_invoke(run, NULL));

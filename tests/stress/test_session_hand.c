@@ -41,7 +41,7 @@ static void be_hand(void *user) {
     if (taken != RONDO_OK) h->wrong += !failed_with(taken, RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
     const rondo_status given = rondo_session_give_stream(h->session, 0);
     h->given += given == RONDO_OK;
-    if (given != RONDO_OK) h->wrong += !failed_with(given, RONDO_INVALID_STATE, RONDO_REASON_NONE);
+    if (given != RONDO_OK) h->wrong += !failed_with(given, RONDO_INVALID_STATE, RONDO_REASON_SCOPE);
   }
 }
 

@@ -350,7 +350,7 @@ static void test_intervals_with_branches(void **state) {
   assert_int_equal(info.peak, 150);
   assert_true(info.optimal);
   const size_t wrong[] = {0, 0, 80, 100, 140, 140};
-  assert_fails(rondo_plan_check(NULL, &problem, wrong), RONDO_INVALID_DATA);
+  assert_error(rondo_plan_check(NULL, &problem, wrong), RONDO_INVALID_DATA, RONDO_REASON_OVERLAP);
   rondo_plan_destroy(plan);
   problem.obstacles = obstacles;
   problem.obstacle_count = 1;
