@@ -187,7 +187,7 @@ static void test_se6_shape_addresses_and_running_are_separate(void **state) {
   assert_error(rondo_model_run_invoke(a_run, NULL), RONDO_INVALID_STATE, RONDO_REASON_SHAPE);
   assert_error(rondo_model_run_reshape(a_run, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_ok(rondo_model_run_reshape(a_run, 20));
-  assert_error(rondo_model_run_invoke(a_run, NULL), RONDO_INVALID_STATE, RONDO_REASON_SHAPE); /* more rows */
+  assert_error(rondo_model_run_invoke(a_run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NULL_ARGUMENT); /* more rows */
   assert_ok(rondo_model_run_bind(a_run, r.inputs, r.outputs));
   for (size_t i = 0; i < 2; i++) assert_ok(rondo_model_run_invoke(a_run, &answer));
   assert_int_equal(answer.graph, 0);
