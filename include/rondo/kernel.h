@@ -19,7 +19,9 @@ RONDO_EXTERN_C_BEGIN
 typedef struct rondo_device rondo_device;
 typedef struct rondo_kernel rondo_kernel;
 
-/* How many blocks in each direction. y and z of 0 count as 1; x must be at least 1; x*y*z at most 2^40. */
+/* How many blocks in each direction. y and z of 0 count as 1; x must be at least 1; x*y*z at most 2^40. A GPU has
+ * limits of its own, today 2^31 - 1 in x and 65,535 in y and in z: a grid beyond them is refused
+ * (INVALID_ARGUMENT/BAD_SIZE) where it is launched, added to a graph or set. */
 typedef struct rondo_grid {
   uint32_t x, y, z;
 } rondo_grid;
@@ -70,7 +72,8 @@ typedef struct rondo_parameter {
 
 typedef struct rondo_kernel_options {
   uint32_t struct_size;    /* RONDO_KERNEL_OPTIONS_INIT sets it; 0 means the library's own */
-  uint32_t block_threads;  /* CUDA: threads of a block, at most 1024; 0 = 256. A CPU function sees blocks only */
+  uint32_t block_threads;  /* CUDA: threads of a block, at most 1024 and what the code allows by its registers; 0 =
+                              256. A CPU function sees blocks only */
   const char *name;        /* required; copied */
   rondo_cpu_function cpu;  /* code for CPU devices, or NULL */
   const char *cuda_source; /* code for CUDA devices: CUDA C with an extern "C" __global__ `name`; copied; or NULL */

@@ -5,6 +5,7 @@
  */
 #include "device/device.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -290,6 +291,16 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
   atomic_fetch_add(&device->kernels, 1);
   *out_kernel = kernel;
   return RONDO_OK;
+}
+
+rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_kernel *kernel, rondo_grid grid) {
+  const rondo_grid asked = rondo_grid_resolve(grid), most = device->most_blocks;
+  if (asked.x <= most.x && asked.y <= most.y && asked.z <= most.z) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': a grid of %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                    " blocks, device '%s' runs at most %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                    ": put the longest direction in x, or give each block more work",
+                    kernel->name, asked.x, asked.y, asked.z, device->name, most.x, most.y, most.z);
 }
 
 void rondo_kernel_destroy(rondo_kernel *kernel) {

@@ -30,6 +30,7 @@ typedef struct rondo_device_tables {
 
 struct rondo_device {
   const rondo_device_ops *ops; /* &tables.device */
+  rondo_grid most_blocks;      /* of a grid, in each direction; by the driver */
   rondo_allocator allocator;   /* resolved; counts its calls for the statistics */
   char name[32];               /* "cpu:0" */
   uint32_t index;              /* N of the name: among the devices of its driver */
@@ -65,6 +66,10 @@ typedef struct rondo_first_failure {
 void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure);
 /* Raises it in the calling thread; OK when there is none. */
 RONDO_MUST_USE rondo_status rondo_first_failure_take(rondo_first_failure *first);
+
+/* INVALID_ARGUMENT/BAD_SIZE, with both sizes, when the device runs no grids of this size. */
+RONDO_MUST_USE rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_kernel *kernel,
+                                                    rondo_grid grid);
 
 /* Fills the tables of a device for a child of its process: what works or waits is refused, what frees does nothing. */
 void rondo_device_inherit(rondo_device *device);

@@ -233,9 +233,10 @@ typedef struct rondo_device_ops {
    * queued_copy_kernel is. any */
   uint32_t (*queued_copy_blocks)(const rondo_device *device, size_t bytes, size_t largest);
 
-  /* OK when the kernel has code for this device; INVALID_GRAPH/NO_FUNCTION naming the kernel and what to give. The
-   * front asks before each use: submit, executable_create and set_params get only kernels that passed. any */
-  rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel *kernel);
+  /* OK when the device can run the node: it has code for its kernel, else INVALID_GRAPH/NO_FUNCTION naming the kernel
+   * and what to give; and its grid is within rondo_device.most_blocks (rondo_device_check_grid). The front asks before
+   * each use: submit, executable_create and set_params get only what passed. any */
+  rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel_node *node);
 
   /* The devices of this driver whose work can be let access this one's memory, by index: bit N is device N. The same
    * function for all devices of a driver. May be NULL: none. any */

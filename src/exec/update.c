@@ -126,12 +126,18 @@ static inline bool keeps_pointers(const rondo_kernel_node *now, const rondo_kern
   return true;
 }
 
+static rondo_status check_grid(const rondo_device *device, const rondo_kernel *kernel, rondo_grid grid,
+                               rondo_grid *out) {
+  RONDO_TRY(rondo_grid_check(kernel->name, grid, out));
+  return rondo_device_check_grid(device, kernel, grid);
+}
+
 static rondo_status set_arguments(rondo_exec *exec, uint32_t place, const rondo_node_params *now,
                                   const rondo_kernel_node *kernel) {
   rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = *kernel};
   const rondo_grid *grid = &kernel->grid, *grid_now = &now->as.kernel.grid;
   if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
-    RONDO_TRY(rondo_grid_check(kernel->kernel->name, *grid, &then.as.kernel.grid));
+    RONDO_TRY(check_grid(exec->device, kernel->kernel, *grid, &then.as.kernel.grid));
   const bool is_new = exec->verify && !keeps_pointers(&now->as.kernel, kernel);
   const rondo_lowered_node after = {.params = &then, .where = exec->lowering.nodes.items[place].where};
   const bool is_plain = is_new && rondo_exec_reaches_plain(exec, kernel);
@@ -262,8 +268,7 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
   if (!same_shape)
     return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, place,
                          "only one-dimensional copies and fills can change");
-  if (then->kind == RONDO_NODE_KERNEL &&
-      exec->device->ops->kernel_check(exec->device, then->as.kernel.kernel) != RONDO_OK)
+  if (then->kind == RONDO_NODE_KERNEL && exec->device->ops->kernel_check(exec->device, &then->as.kernel) != RONDO_OK)
     return refuse_update(result, RONDO_REASON_FUNCTION_CHANGED, exec, draft, place,
                          "the new kernel has no code for the device");
   if (rondo_peers_check(exec->device, "rondo_exec_update", then, &draft->lowering.nodes.items[place].where) != RONDO_OK)

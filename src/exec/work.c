@@ -21,7 +21,10 @@ static rondo_status check_extents(const char *call, const rondo_device *device, 
 /* A copy that passes the end of an allocation often overlaps what comes behind it: then that is what is wrong. */
 static rondo_status check_params(const char *call, const rondo_device *device, const rondo_node_params *params,
                                  bool now) {
-  const rondo_status status = rondo_node_params_check(call, device, params);
+  rondo_status status = rondo_node_params_check(call, device, params);
+  if (status == RONDO_OK && device != NULL && params->kind == RONDO_NODE_KERNEL)
+    status = rondo_fail_context(rondo_device_check_grid(device, params->as.kernel.kernel, params->as.kernel.grid), "%s",
+                                call);
   if (status == RONDO_OK || params == NULL || params->kind != RONDO_NODE_COPY) return status;
   if (rondo_last_error()->reason == RONDO_REASON_OUT_OF_RANGE) RONDO_TRY(check_extents(call, device, params, now));
   return status;

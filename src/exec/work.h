@@ -24,7 +24,7 @@ RONDO_MUST_USE static inline rondo_status rondo_work_check_code(const char *call
                                                                 const rondo_node_params *params,
                                                                 const rondo_node_where *where) {
   if (params->kind != RONDO_NODE_KERNEL) return RONDO_OK;
-  const rondo_status status = device->ops->kernel_check(device, params->as.kernel.kernel);
+  const rondo_status status = device->ops->kernel_check(device, &params->as.kernel);
   return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_work_fail_code(call, status, params, where);
 }
 

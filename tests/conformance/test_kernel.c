@@ -160,6 +160,87 @@ static void test_bad_launches_are_refused(void **state) {
   test_words_free(t, word);
 }
 
+/* Where a device has limits of its own, by which a grid is refused wherever it is given; the message has both. */
+#define assert_grid_refused(call) \
+  (assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE), assert_limit(grid))
+
+static void assert_limit(rondo_grid grid) {
+  char size[64];
+  (void)snprintf(size, sizeof size, "%u x %u x %u", grid.x, grid.y, grid.z);
+  assert_message(size);
+  assert_message("65535");
+  assert_message("2147483647");
+  assert_message(test_device_name());
+  assert_message("test_set");
+}
+
+static rondo_graph *make_set_graph(test_fixture *t, const uint32_t *value, uint32_t **word, rondo_node *out) {
+  rondo_graph *graph = test_graph(t);
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){1, 1, 1},
+                                   RONDO_ARGS(value, word), out));
+  return graph;
+}
+
+static void refuse_grid(test_fixture *t, rondo_grid grid, uint32_t *word) {
+  const uint32_t value = 1;
+  rondo_kernel *kernel = test_kernel(t, TEST_KERNEL_SET);
+  rondo_node node, added = {0};
+  rondo_graph *graph = make_set_graph(t, &value, &word, &node), *captured;
+  rondo_exec *exec = test_instantiate(graph);
+  const void *const args[] = {&value, &word};
+  const rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
+                                    .as.kernel = {.kernel = kernel, .grid = grid, .args = args, .arg_count = 2}};
+  rondo_node_params named = params;
+  named.name = "named";
+  assert_grid_refused(rondo_launch(t->stream, kernel, grid, RONDO_ARGS(&value, &word)));
+  assert_grid_refused(rondo_launch_with(t->stream, kernel, grid, RONDO_ARGS(&value, &word), NULL));
+  assert_grid_refused(rondo_graph_add_kernel(graph, NULL, 0, kernel, grid, RONDO_ARGS(&value, &word), &added));
+  assert_grid_refused(rondo_graph_set_params(graph, node, &params));
+  assert_grid_refused(rondo_exec_set_params(exec, node, &params));
+  assert_grid_refused(rondo_exec_set_params(exec, node, &named));
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_grid_refused(rondo_launch(t->stream, kernel, grid, RONDO_ARGS(&value, &word)));
+  captured = test_capture_end(t->stream); /* it is as it was */
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_word(t, word), 1);
+  test_graph_destroy(captured);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+static void test_grids_beyond_the_device_are_refused(void **state) {
+  static const rondo_grid beyond[] = {{1, 70000, 1}, {1, 1, 70000}, {2, 65536, 2}, {1u << 31, 1, 1}};
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 65536);
+  const uint32_t value = 1;
+  const rondo_grid most = {1, 65535, 1};
+  assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_SET), most, RONDO_ARGS(&value, &word)));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  for (size_t i = 0; i < sizeof beyond / sizeof beyond[0] && test_device_is("cuda"); i++)
+    refuse_grid(t, beyond[i], word);
+  test_words_free(t, word);
+}
+
+/* Code may need so many registers that a block of 1024 threads does not run; the fake driver goes by the name. */
+static void test_blocks_beyond_the_code_are_refused(void **state) {
+  static const char source[] = "extern \"C\" __global__ void __launch_bounds__(512) heavy_work() {}\n";
+  test_fixture *t = *state;
+  rondo_kernel *kernel = NULL;
+  rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "heavy_work", .block_threads = 1024,
+                                  .cpu = do_nothing, .cuda_source = source};
+  if (!test_device_is("cuda")) skip();
+  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_null(kernel);
+  assert_message("heavy_work");
+  assert_message("1024");
+  assert_message("512");
+  options.block_threads = 512;
+  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 1, 1}, RONDO_NO_ARGS));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_kernel_destroy(kernel);
+}
+
 static void test_a_kernel_without_code_is_refused_by_name(void **state) {
   test_fixture *t = *state;
   rondo_kernel *bare = test_kernel(t, TEST_KERNEL_BARE);
@@ -313,6 +394,8 @@ int main(void) {
       test_case(test_a_kernel_keeps_its_own_copies),
       test_case(test_a_list_has_more_parameters),
       test_case(test_bad_launches_are_refused),
+      test_case(test_grids_beyond_the_device_are_refused),
+      test_case(test_blocks_beyond_the_code_are_refused),
       test_case(test_a_kernel_without_code_is_refused_by_name),
       test_case(test_every_block_runs_once_in_its_place),
       test_case(test_a_grid_of_a_million_blocks),

@@ -148,6 +148,13 @@ cu_result fake_device_get_name(char *name, int bytes, cu_device device) {
 
 static cu_result read_attribute(cu_attribute attribute, int *value) {
   switch (attribute) {
+    case CU_ATTRIBUTE_MAX_GRID_X:
+      *value = FAKE_MAX_GRID_X;
+      return CU_OK;
+    case CU_ATTRIBUTE_MAX_GRID_Y:
+    case CU_ATTRIBUTE_MAX_GRID_Z:
+      *value = FAKE_MAX_GRID_YZ;
+      return CU_OK;
     case CU_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = FAKE_MULTIPROCESSORS;
       return CU_OK;

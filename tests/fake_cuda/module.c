@@ -198,6 +198,18 @@ cu_result fake_function_load(cu_function handle) {
   return fake_end(code);
 }
 
+/* Threads of a block: fewer for a kernel named heavy_... */
+cu_result fake_function_get_attribute(int *value, cu_function_attribute attribute, cu_function handle) {
+  cu_result code = fake_begin(CALL_function_get_attribute, FAKE_IN_CONTEXT);
+  if (code == CU_OK && (value == NULL || attribute != CU_FUNCTION_ATTRIBUTE_MAX_THREADS)) code = CU_INVALID_VALUE;
+  const fake_function *function = code == CU_OK ? fake_need(FAKE_CUDA_FUNCTION, fake_handle(handle)) : NULL;
+  if (code == CU_OK && function == NULL) code = CU_INVALID_HANDLE;
+  if (code != CU_OK) return fake_end(code);
+  const bool is_heavy = strncmp(function->name, "heavy_", strlen("heavy_")) == 0;
+  *value = is_heavy ? FAKE_MAX_HEAVY_THREADS : FAKE_MAX_BLOCK_THREADS;
+  return fake_end(CU_OK);
+}
+
 cu_result fake_function_param_info(cu_function handle, size_t index, size_t *offset, size_t *bytes) {
   cu_result code = fake_begin(CALL_function_param_info, FAKE_ANYWHERE);
   if (code == CU_OK && offset == NULL) code = CU_INVALID_VALUE;

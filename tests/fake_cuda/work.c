@@ -8,8 +8,7 @@
 
 #include "fake_cuda/fake.h"
 
-enum { MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_X = 0x7fffffff, MAX_GRID_YZ = 65535 };
-enum { MAX_SHARED_BYTES = 227 << 10 };
+enum { MAX_BLOCK_Z = 64, MAX_SHARED_BYTES = 227 << 10 };
 
 static fake_work *new_work(cu_node_type type, fake_context *context) {
   fake_work *work = fake_allocate(1, sizeof *work);
@@ -22,9 +21,10 @@ static fake_work *new_work(cu_node_type type, fake_context *context) {
 static bool is_shape_good(const cu_kernel_params *p) {
   if (p->grid_x == 0 || p->grid_y == 0 || p->grid_z == 0 || p->block_x == 0 || p->block_y == 0 || p->block_z == 0)
     return false;
-  if (p->grid_x > MAX_GRID_X || p->grid_y > MAX_GRID_YZ || p->grid_z > MAX_GRID_YZ) return false;
-  if (p->block_x > MAX_BLOCK_THREADS || p->block_y > MAX_BLOCK_THREADS || p->block_z > MAX_BLOCK_Z) return false;
-  return p->block_x * p->block_y * p->block_z <= MAX_BLOCK_THREADS && p->shared_bytes <= MAX_SHARED_BYTES;
+  if (p->grid_x > FAKE_MAX_GRID_X || p->grid_y > FAKE_MAX_GRID_YZ || p->grid_z > FAKE_MAX_GRID_YZ) return false;
+  if (p->block_x > FAKE_MAX_BLOCK_THREADS || p->block_y > FAKE_MAX_BLOCK_THREADS || p->block_z > MAX_BLOCK_Z)
+    return false;
+  return p->block_x * p->block_y * p->block_z <= FAKE_MAX_BLOCK_THREADS && p->shared_bytes <= MAX_SHARED_BYTES;
 }
 
 /* The argument buffer of `extra`: pairs of a tag and a value, up to tag 0; false when it is none. */

@@ -374,7 +374,8 @@ static inline void fake_info(const rondo_device *device, rondo_device_info *out)
   out->graph_memory = !((const fake_device *)(const void *)device)->no_graph_memory;
 }
 
-static inline rondo_status fake_kernel_check(const rondo_device *device, const rondo_kernel *kernel) {
+static inline rondo_status fake_kernel_check(const rondo_device *device, const rondo_kernel_node *node) {
+  const rondo_kernel *kernel = node->kernel;
   (void)device;
   if (kernel->cpu != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION, "kernel '%s' has no code", kernel->name);
@@ -403,6 +404,7 @@ static const rondo_device_ops fake_device_ops = {.info = fake_info,
 static inline rondo_device *fake_open(const rondo_allocator *allocator) {
   fake_device *device = calloc(1, sizeof *device);
   device->base.ops = &fake_device_ops;
+  device->base.most_blocks = (rondo_grid){UINT32_MAX, UINT32_MAX, UINT32_MAX};
   device->base.allocator = allocator == NULL ? rondo_allocator_default() : *allocator;
   strcpy(device->base.name, "fake");
   return &device->base;

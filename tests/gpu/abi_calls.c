@@ -25,6 +25,7 @@ typedef CUgraphNode cu_graph_node;
 typedef CUgraphExec cu_graph_exec;
 typedef CUhostFn cu_host_function;
 typedef CUdevice_attribute cu_attribute;
+typedef CUfunction_attribute cu_function_attribute;
 typedef CUmemAllocationGranularity_flags cu_granularity;
 typedef CUpointer_attribute cu_pointer_attribute;
 typedef CUjit_option cu_jit_option;

@@ -88,7 +88,9 @@ static void device_statistics(const rondo_device *base, rondo_device_statistics 
   pthread_mutex_unlock(&device->lock);
 }
 
-static rondo_status kernel_check(const rondo_device *device, const rondo_kernel *kernel) {
+/* Any grid runs here. */
+static rondo_status kernel_check(const rondo_device *device, const rondo_kernel_node *node) {
+  const rondo_kernel *kernel = node->kernel;
   if (kernel->cpu != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION,
                     "kernel '%s' has no CPU function and cannot run on device '%s': give one in "
@@ -194,6 +196,7 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
   device->base.tables = (rondo_device_tables){
       .device = device_ops, .queue = cpu_queue_ops, .event = cpu_event_ops, .executable = cpu_executable_ops};
   device->base.ops = &device->base.tables.device;
+  device->base.most_blocks = (rondo_grid){UINT32_MAX, UINT32_MAX, UINT32_MAX};
   device->base.allocator = *allocator;
   device->base.index = index;
   name_device(device, checking);

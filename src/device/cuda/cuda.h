@@ -209,7 +209,7 @@ RONDO_MUST_USE rondo_status cuda_queue_launch_patched(rondo_queue *queue, rondo_
                                                       const rondo_patch_change *changes, size_t count);
 RONDO_MUST_USE rondo_status cuda_queue_upload(rondo_queue *queue, rondo_executable *executable);
 RONDO_MUST_USE rondo_status cuda_kernel_prepare(rondo_device *device, rondo_kernel *kernel);
-RONDO_MUST_USE rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel *kernel);
+RONDO_MUST_USE rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel_node *node);
 RONDO_MUST_USE rondo_status cuda_call_library(rondo_device *device, rondo_library_use use, rondo_library_call call,
                                               void *user);
 RONDO_MUST_USE rondo_status cuda_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);

@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 typedef unsigned cu_result;
-typedef unsigned cu_attribute, cu_granularity, cu_jit_option, cu_capture_mode, cu_capture_status, cu_pointer_attribute;
+typedef unsigned cu_attribute, cu_function_attribute, cu_granularity, cu_jit_option, cu_capture_mode, cu_capture_status,
+    cu_pointer_attribute;
 typedef int cu_device;
 typedef unsigned long long cu_address;  /* CUdeviceptr */
 typedef unsigned long long cu_physical; /* CUmemGenericAllocationHandle */
@@ -78,6 +79,9 @@ enum {
 
 /* Device attributes */
 enum {
+  CU_ATTRIBUTE_MAX_GRID_X = 5,
+  CU_ATTRIBUTE_MAX_GRID_Y = 6,
+  CU_ATTRIBUTE_MAX_GRID_Z = 7,
   CU_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
   CU_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
   CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
@@ -85,6 +89,9 @@ enum {
   CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT = 102,
   CU_ATTRIBUTE_MEMORY_POOLS = 115
 };
+
+/* Function attributes */
+enum { CU_FUNCTION_ATTRIBUTE_MAX_THREADS = 0 };
 
 enum { CU_STREAM_FLAG_NON_BLOCKING = 1 };
 enum { CU_EVENT_FLAG_DEFAULT = 0, CU_EVENT_FLAG_BLOCKING_SYNC = 1, CU_EVENT_FLAG_DISABLE_TIMING = 2 };

@@ -142,19 +142,26 @@ static bool parse_ordinal(const char *rest, int *out) {
 
 /* The first code that is not CU_OK. */
 static cu_result ask_attributes(cuda_device *device) {
-  static const cu_attribute attributes[] = {CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                            CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CU_ATTRIBUTE_UNIFIED_ADDRESSING};
-  int is_unified = 0;
-  int *const values[] = {&device->processors, &device->major, &device->minor, &is_unified};
+  static const cu_attribute attributes[] = {CU_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                            CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                            CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                            CU_ATTRIBUTE_UNIFIED_ADDRESSING,
+                                            CU_ATTRIBUTE_MAX_GRID_X,
+                                            CU_ATTRIBUTE_MAX_GRID_Y,
+                                            CU_ATTRIBUTE_MAX_GRID_Z};
+  enum { COUNT = sizeof attributes / sizeof attributes[0] };
+  int is_unified = 0, x = 0, y = 0, z = 0;
+  int *const values[COUNT] = {&device->processors, &device->major, &device->minor, &is_unified, &x, &y, &z};
   const cuda_api *api = device->api;
   size_t bytes = 0;
   cu_result code = api->device_get(&device->handle, device->ordinal);
   if (code == CU_OK) code = api->device_get_name(device->description, sizeof device->description, device->handle);
   if (code == CU_OK) code = api->device_total_mem(&bytes, device->handle);
   device->memory_bytes = bytes;
-  for (size_t i = 0; i < 4 && code == CU_OK; i++)
+  for (size_t i = 0; i < COUNT && code == CU_OK; i++)
     code = api->device_get_attribute(values[i], attributes[i], device->handle);
   device->reads_host = is_unified != 0;
+  device->base.most_blocks = (rondo_grid){(uint32_t)x, (uint32_t)y, (uint32_t)z};
   return code;
 }
 

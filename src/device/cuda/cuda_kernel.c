@@ -150,6 +150,25 @@ static rondo_status check_parameters(const cuda_device *device, const rondo_kern
 
 /* Kernels --------------------------------------------------------------------------------------------------------- */
 
+static rondo_status read_most_threads(cuda_device *device, const rondo_kernel *kernel, cu_function function, int *out) {
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->function_get_attribute(out, CU_FUNCTION_ATTRIBUTE_MAX_THREADS, function);
+  cuda_leave(&scope);
+  return cuda_check(device, code, "asking how many threads a block of kernel '%s' may have", kernel->name);
+}
+
+/* The code's registers and shared memory may leave room for fewer threads than a block has. */
+static rondo_status check_block(cuda_device *device, const rondo_kernel *kernel, cu_function function) {
+  int most = 0;
+  RONDO_TRY(read_most_threads(device, kernel, function, &most));
+  if (kernel->block_threads <= (uint32_t)most) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': blocks of %u threads, its code runs with at most %d on device '%s': use smaller "
+                    "blocks, or compile it for larger ones with __launch_bounds__",
+                    kernel->name, kernel->block_threads, most, device->base.name);
+}
+
 static void release_kernel(void *data) { cuda_kernel_bury(data); }
 
 /* Machine code of a source, from the disk or compiled. */
@@ -198,7 +217,8 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
   RONDO_TRY(load_code(device, kernel, &loaded));
   if (loaded == NULL) return RONDO_OK;
   cuda_kernels_look(device);
-  const rondo_status status = check_parameters(device, kernel, loaded->function);
+  rondo_status status = check_parameters(device, kernel, loaded->function);
+  if (status == RONDO_OK) status = check_block(device, kernel, loaded->function);
   if (status != RONDO_OK) {
     cuda_kernel_bury(loaded);
     return status;
@@ -217,8 +237,9 @@ rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_fun
   return RONDO_OK;
 }
 
-rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel *kernel) {
-  if (kernel->driver_data != NULL) return RONDO_OK;
+rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel_node *node) {
+  const rondo_kernel *kernel = node->kernel;
+  if (kernel->driver_data != NULL) return rondo_device_check_grid(device, kernel, node->grid);
   return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION,
                     "kernel '%s' has no CUDA code and cannot run on device '%s': give it in "
                     "rondo_kernel_options.cuda_source, cuda_image or cuda_function",

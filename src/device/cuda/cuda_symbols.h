@@ -87,6 +87,8 @@ required(module_load, cuModuleLoadDataEx, 2010,
 required(module_unload, cuModuleUnload, 2000, (cu_module module))
 required(module_get_function, cuModuleGetFunction, 2000,
          (cu_function *function, cu_module module, const char *name))
+required(function_get_attribute, cuFuncGetAttribute, 2020,
+         (int *value, cu_function_attribute attribute, cu_function function))
 optional(function_load, cuFuncLoad, 12040, (cu_function function))
 optional(function_param_info, cuFuncGetParamInfo, 12040,
          (cu_function function, size_t index, size_t *offset, size_t *bytes))

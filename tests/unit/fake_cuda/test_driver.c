@@ -63,6 +63,10 @@ static void devices_say_what_they_are(void **state) {
   assert_string_equal(name, "Fake CUDA device 1");
   assert_cu_ok(f->api->device_get_attribute(&value, CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
   assert_int_equal(value, 132);
+  assert_cu_ok(f->api->device_get_attribute(&value, CU_ATTRIBUTE_MAX_GRID_X, 0));
+  assert_int_equal(value, INT32_MAX);
+  assert_cu_ok(f->api->device_get_attribute(&value, CU_ATTRIBUTE_MAX_GRID_Y, 0));
+  assert_int_equal(value, UINT16_MAX);
   assert_code(f->api->device_get_attribute(&value, 100000, 0), CU_INVALID_VALUE);
   assert_cu_ok(f->api->device_total_mem(&bytes, 0));
   assert_true(bytes == (size_t)8 << 30);

@@ -176,6 +176,10 @@ static void kernels_take_an_argument_buffer(void **state) {
   assert_int_equal(offset, offsetof(add_arguments, address));
   assert_int_equal(bytes, sizeof(void *));
   assert_code(f->api->function_param_info(function, 2, &offset, &bytes), CU_INVALID_VALUE);
+  int threads = 0;
+  assert_cu_ok(f->api->function_get_attribute(&threads, CU_FUNCTION_ATTRIBUTE_MAX_THREADS, function));
+  assert_int_equal(threads, 1024);
+  assert_code(f->api->function_get_attribute(&threads, 1000, function), CU_INVALID_VALUE);
   bytes = sizeof arguments;
   assert_cu_ok(f->api->memset_32_async(memory, 0, 1, f->stream));
   assert_cu_ok(f->api->launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, f->stream, NULL, extra));
