@@ -13,26 +13,32 @@
 
 enum { SMALL = 1 << 20, LARGE = 8 << 20, REFUSED = 42 };
 
+/* Of the size of files, or of the number of those that are open. */
+static int set_limit(bool of_size, rlim_t most) {
+  struct rlimit limit;
+  if ((of_size ? getrlimit(RLIMIT_FSIZE, &limit) : getrlimit(RLIMIT_NOFILE, &limit)) != 0) return -1;
+  limit.rlim_cur = most;
+  return of_size ? setrlimit(RLIMIT_FSIZE, &limit) : setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* Allocates under a limit, in this process, and ends it with REFUSED when the message names the limit. */
-static void allocate_and_exit(const char *name, int resource, rlim_t limit, const char *said) {
+static void allocate_and_exit(const char *name, bool of_size, rlim_t most, const char *said) {
   rondo_device *device;
   void *memory;
-  struct rlimit limits;
-  if (rondo_device_open(name, NULL, &device) != RONDO_OK || getrlimit(resource, &limits) != 0) _exit(1);
-  limits.rlim_cur = limit;
-  if (setrlimit(resource, &limits) != 0) _exit(2);
+  if (rondo_device_open(name, NULL, &device) != RONDO_OK) _exit(1);
+  if (set_limit(of_size, most) != 0) _exit(2);
   if (rondo_malloc(device, LARGE, "large", &memory) != RONDO_OUT_OF_MEMORY) _exit(3);
   const bool is_said = strstr(rondo_last_error()->message, said) != NULL;
   _exit(is_said && rondo_device_close(device) == RONDO_OK ? REFUSED : 4);
 }
 
-static void assert_refused(int resource, rlim_t limit, const char *said) {
+static void assert_refused(bool of_size, rlim_t most, const char *said) {
   static const char *const names[] = {"cpu", "cpu:check"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     int status = 0;
     const pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) allocate_and_exit(names[i], resource, limit, said);
+    if (child == 0) allocate_and_exit(names[i], of_size, most, said);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_false(WIFSIGNALED(status));
     assert_int_equal(WEXITSTATUS(status), REFUSED);
@@ -42,12 +48,12 @@ static void assert_refused(int resource, rlim_t limit, const char *said) {
 /* The kernel applies it to the memory of the device, and sends SIGXFSZ. */
 static void test_the_limit_on_the_size_of_files(void **state) {
   (void)state;
-  assert_refused(RLIMIT_FSIZE, SMALL, "(ulimit -f)");
+  assert_refused(true, SMALL, "(ulimit -f)");
 }
 
 static void test_the_limit_on_open_files(void **state) {
   (void)state;
-  assert_refused(RLIMIT_NOFILE, 3, "(ulimit -n)");
+  assert_refused(false, 3, "(ulimit -n)");
 }
 
 int main(void) {
