@@ -58,7 +58,7 @@ static void test_gm18_addresses_inside(void **state) {
   test_fixture *t = *state;
   char *plain = take(t, BYTES, "plain"), *ordered = take_async(t, BYTES, "ordered"), *host = NULL;
   assert_ok(rondo_host_malloc(t->device, BYTES, (void **)&host));
-  check_frees(t, plain + 1, RONDO_REASON_INTERIOR_ADDRESS, "1 bytes into allocation 'plain' (4.0 KiB)");
+  check_frees(t, plain + 1, RONDO_REASON_INTERIOR_ADDRESS, "1 byte into allocation 'plain' (4.0 KiB)");
   check_frees(t, plain + BYTES - 1, RONDO_REASON_INTERIOR_ADDRESS, "4095 bytes into allocation 'plain'");
   check_frees(t, ordered + 256, RONDO_REASON_INTERIOR_ADDRESS, "256 bytes into allocation 'ordered'");
   assert_misuse(rondo_host_free(t->device, host + 8), RONDO_REASON_INTERIOR_ADDRESS, "8 bytes into 4096 bytes");
@@ -155,10 +155,10 @@ static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   const struct {
     void *address;
     const char *words;
-  } cases[] = {{plain, "0 bytes into allocation 'plain' (4.0 KiB), of no alloc node: free it outside of graphs"},
+  } cases[] = {{plain, "the address of allocation 'plain' (4.0 KiB), of no alloc node: free it outside of graphs"},
                {plain + 8, "8 bytes into allocation 'plain'"},
                {inside, "8 bytes into allocation 'made' (4.0 KiB) of an alloc node: free its address"},
-               {host, "0 bytes into 4096 bytes of rondo_host_malloc"},
+               {host, "the address of 4096 bytes of rondo_host_malloc"},
                {gone, "allocation 'gone' (4.0 KiB), freed before"},
                {&local, "is not the address of an alloc node"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -266,7 +266,7 @@ static void test_gm18_use_after_free(void **state) {
     assert_ok(rondo_copy_async(t->stream, outside, address, 64));
     if (way == 0) assert_ok(rondo_stream_synchronize(t->stream));
     assert_ok(way == 0 ? rondo_free(t->device, address) : rondo_free_async(t->stream, address));
-    check_uses(t, address, RONDO_REASON_USE_AFTER_FREE, "0 bytes into allocation 'gone' (4.0 KiB), which was freed");
+    check_uses(t, address, RONDO_REASON_USE_AFTER_FREE, "the address of allocation 'gone' (4.0 KiB), which was freed");
     check_uses(t, address + 512, RONDO_REASON_USE_AFTER_FREE, "512 bytes into allocation 'gone'");
     const rondo_fill fill = {.dst = address, .element_bytes = 1, .width = 64};
     assert_misuse(rondo_graph_add_fill(graph, NULL, 0, &fill, &node), RONDO_REASON_USE_AFTER_FREE, "'gone'");

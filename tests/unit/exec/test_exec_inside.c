@@ -350,7 +350,10 @@ static void test_streams_destroyed_while_capturing(void **state) {
       assert_ok(rondo_stream_destroy(origin));
     } else {
       assert_ok(rondo_stream_destroy(origin));
-      assert_ok(rondo_host_async(member, pass, NULL)); /* out of the capture, it runs */
+      assert_error(rondo_host_async(member, pass, NULL), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+      assert_message("origin");
+      assert_error(rondo_capture_end(member, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+      assert_ok(rondo_host_async(member, pass, NULL)); /* the capture has ended: it runs */
       assert_ok(rondo_stream_destroy(member));
     }
     assert_int_equal(rondo_capture_count, 0);

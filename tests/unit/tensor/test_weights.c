@@ -548,7 +548,7 @@ static void test_a_save_writes_to_a_pipe_directly(void **state) {
   (void)state;
   rondo_weights *weights = make_sample();
   struct stat info;
-  char name[256];
+  char name[512];
   pthread_t reader;
   void *count = NULL;
   assert_int_equal(mkfifo(path_of("pipe"), 0666), 0);
