@@ -4,9 +4,9 @@
 #define RONDO_VERSION_H
 
 #define RONDO_VERSION_MAJOR 0
-#define RONDO_VERSION_MINOR 1
+#define RONDO_VERSION_MINOR 2
 #define RONDO_VERSION_PATCH 0
-#define RONDO_VERSION_STRING "0.1.0"
+#define RONDO_VERSION_STRING "0.2.0"
 
 #ifdef __cplusplus
 #define RONDO_EXTERN_C_BEGIN extern "C" {
@@ -29,7 +29,7 @@
 
 RONDO_EXTERN_C_BEGIN
 
-/* The version of the library that is running, "0.1.0"; compare with RONDO_VERSION_STRING, the version of the headers.
+/* The version of the library that is running, "0.2.0"; compare with RONDO_VERSION_STRING, the version of the headers.
  * The string lives as long as the library. Thread-safe. */
 RONDO_API const char *rondo_version(void);
 
