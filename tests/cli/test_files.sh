@@ -9,7 +9,7 @@ small=(--context 4 --embedding 8 --hidden 16 --batch 4)
 awk 'BEGIN { print "id,lower,upper,size"; for (i = 0; i < 400; i++) print "b" i "," i "," i + 3 "," 100 + i }' >buffers.csv
 for ((i = 0; i < 50; i++)); do echo 300; done >history
 
-serve=(serve dense --load --sizes 2 --requests 4 --least 2 --most 4 --median 3 --seconds 0.05 --clients 1 --streams 1)
+serve=(serve dense --load --sizes 2 --requests 4 --least 2 --most 4 --median 3 --seconds 0.2 --clients 1 --streams 1)
 
 # Each output once: the option, and behind it the command that writes more than 4 KiB there.
 outputs=(
