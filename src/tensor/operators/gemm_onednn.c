@@ -50,8 +50,11 @@ static bool is_before(const onednn_version *v, int major, int minor, int patch) 
 
 static void check_stack(void) {
 #ifdef __x86_64__
-  moves_stack = is_before(api.version(), 3, 11, 2);
+  const bool is_x86 = true;
+#else
+  const bool is_x86 = false;
 #endif
+  moves_stack = is_x86 && is_before(api.version(), 3, 11, 2);
   rondo_onednn_library.note =
       moves_stack ? "releases before 3.11.2 use the stack pointer for other things: signals wait during its calls" : "";
 }
