@@ -89,7 +89,7 @@ rondo_status rondo_program_resolve(const rondo_program *program, rondo_value val
   }
   if (value.id >> 32 != program->serial || number == 0 || number > program->values.count) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
-                      "%s: %s is a value of another program than '%s'", call, what, program->name);
+                      "%s: %s is a value of another program, not of %s", call, what, program->label);
   }
   *out_index = number - 1;
   return RONDO_OK;

@@ -124,13 +124,17 @@ static void test_tags_of_other_programs_are_found(void **state) {
   rondo_value y = {7};
   (void)input(mine, "x", RONDO_F32, 2, 2, 2);
   assert_error(rondo_op_tanh(mine, foreign, &y), BAD, RONDO_REASON_UNKNOWN_NAME);
-  assert_message("tanh: value is a value of another program than 'mine'");
+  assert_message("tanh: value is a value of another program, not of program 'mine'");
   assert_int_equal(y.id, 0);
   assert_error(rondo_program_output(mine, "y", foreign), BAD, RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_op_tanh(mine, (rondo_value){foreign.id + 100}, &y), BAD, RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_op_tanh(mine, none, &y), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_op_tanh(NULL, foreign, &y), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_op_tanh(other, foreign, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  rondo_program_destroy(mine);
+  assert_ok(rondo_program_create(NULL, &mine));
+  assert_error(rondo_op_tanh(mine, foreign, &y), BAD, RONDO_REASON_UNKNOWN_NAME);
+  assert_message("tanh: value is a value of another program, not of the program");
   rondo_program_destroy(mine);
   rondo_program_destroy(other);
 }
