@@ -116,6 +116,21 @@ static void test_options_are_checked(void **state) {
   assert_error(rondo_program_create(NULL, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
 }
 
+static void test_a_value_needs_a_name(void **state) {
+  (void)state;
+  static const char *const names[] = {NULL, ""};
+  const size_t one = 1, empty = 0;
+  rondo_program *program = make_program("mine");
+  rondo_value x;
+  for (size_t i = 0; i < 2; i++) {
+    assert_error(rondo_program_input(program, names[i], RONDO_F32, &one, 1, &x), BAD, RONDO_REASON_NULL_ARGUMENT);
+    assert_message("rondo_program_input: a value of program 'mine' needs a name");
+    assert_error(rondo_program_input(program, names[i], RONDO_F32, &empty, 1, &x), BAD, RONDO_REASON_NULL_ARGUMENT);
+    assert_message("rondo_program_input: a value of program 'mine' needs a name");
+  }
+  rondo_program_destroy(program);
+}
+
 static void test_tags_of_other_programs_are_found(void **state) {
   (void)state;
   rondo_program *mine = make_program("mine");
@@ -504,6 +519,7 @@ int main(void) {
       cmocka_unit_test(test_values_have_their_shapes),
       cmocka_unit_test(test_wrong_declarations_are_refused),
       cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_a_value_needs_a_name),
       cmocka_unit_test(test_tags_of_other_programs_are_found),
       cmocka_unit_test(test_wrong_products_are_refused),
       cmocka_unit_test(test_other_wrong_operators_are_refused),
