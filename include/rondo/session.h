@@ -141,15 +141,15 @@ typedef struct rondo_model_options {
 } rondo_model_options;
 #define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
 
-/* Adds a model by name. A program is made for two numbers of rows, to find out what it is. Errors: INVALID_ARGUMENT
- * with NULL_ARGUMENT, BAD_OPTIONS (build and body), DUPLICATE_NAME, SHAPE (an input or output whose first dimension is
- * not rows times a constant, or that is otherwise not the same for other rows, named; a model without inputs or
- * outputs), OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); what build and rondo_weights_apply return;
- * OUT_OF_MEMORY. With devices: INVALID_ARGUMENT with OTHER_DEVICE (the first is not the session's), BAD_OPTIONS (a
- * function; rules without devices), and as rondo_compile_divided; UNSUPPORTED/OTHER_DEVICE, naming what and where, for
- * a division in which nothing runs on the session's device, or another device reads what was computed elsewhere or a
- * state that does not lie there. UNSUPPORTED/SHAPE, from captures and un-recorded runs, when it is another one for
- * other rows. */
+/* Adds a model by its name, which must not be empty. A program is made for two numbers of rows, to find out what it is.
+ * Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS (build and body), DUPLICATE_NAME, SHAPE (an input or output
+ * whose first dimension is not rows times a constant, or that is otherwise not the same for other rows, named; a model
+ * without inputs or outputs), OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); what build and
+ * rondo_weights_apply return; OUT_OF_MEMORY. With devices: INVALID_ARGUMENT with OTHER_DEVICE (the first is not the
+ * session's), BAD_OPTIONS (a function; rules without devices), and as rondo_compile_divided; UNSUPPORTED/OTHER_DEVICE,
+ * naming what and where, for a division in which nothing runs on the session's device, or another device reads what was
+ * computed elsewhere or a state that does not lie there. UNSUPPORTED/SHAPE, from captures and un-recorded runs, when it
+ * is another one for other rows. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
                                                               const rondo_model_options *options);
 

@@ -31,6 +31,7 @@ static rondo_status map_open_file(const char *path, int file, rondo_file_mapping
 
 rondo_status rondo_file_map(const char *path, rondo_file_mapping *out) {
   *out = (rondo_file_mapping){0};
+  if (path[0] == '\0') return rondo_fail_errno(RONDO_NOT_FOUND, ENOENT, "the name of the file is empty");
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not block */
   if (file < 0) {
     return rondo_fail_errno(errno == ENOENT || errno == ENOTDIR ? RONDO_NOT_FOUND : RONDO_IO_ERROR, errno,

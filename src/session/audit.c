@@ -76,10 +76,9 @@ static rondo_status refuse_source(const visit *at, const rondo_extent *source) {
   const rondo_audit_options *known = &at->audit->options;
   return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
                          "%s: %s of %s reads %zu bytes of host memory at %p, which are in none of the %zu inputs and "
-                         "%zu constants: the host "
-                         "may have made them while the graph was captured, and launches would not. Make them on the "
-                         "device, give them as an "
-                         "input, or hold them and name them among the constants",
+                         "%zu constants: the host may have made them while the graph was captured, and launches would "
+                         "not. Make them on the device, give them as an input, or hold them and name them among the "
+                         "constants",
                          call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), source->bytes,
                          source->address, known->input_count, known->constant_count);
 }
@@ -88,8 +87,8 @@ static rondo_status refuse_destination(const visit *at, const rondo_extent *dest
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
                          "%s: %s of %s writes %zu bytes of host memory at %p, which are in none of the %zu outputs: "
-                         "what the host makes of "
-                         "them was not captured. Do that on the device, or name the memory among the outputs",
+                         "what the host makes of them was not captured. Do that on the device, or name the memory "
+                         "among the outputs",
                          call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), destination->bytes,
                          destination->address, at->audit->options.output_count);
 }

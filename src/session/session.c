@@ -177,11 +177,18 @@ static rondo_status fail_duplicate(const char *name) {
                     "rondo_session_add_model: the session has a model '%s' already", name);
 }
 
+static rondo_status check_model_name(const char *name) {
+  RONDO_TRY(rondo_require("rondo_session_add_model", "name", name));
+  if (name[0] != '\0') return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                    "rondo_session_add_model: the name is empty: requests and messages know the model by it");
+}
+
 rondo_status rondo_session_add_model(rondo_session *session, const char *name, const rondo_model_options *options) {
   rondo_model_options o;
   rondo_session_model *model = NULL;
   RONDO_TRY(rondo_session_front("rondo_session_add_model", session));
-  RONDO_TRY(rondo_require("rondo_session_add_model", "name", name));
+  RONDO_TRY(check_model_name(name));
   RONDO_TRY(rondo_require("rondo_session_add_model", "options", options));
   RONDO_TRY(rondo_versioned_read("rondo_model_options", options, &o, sizeof o));
   RONDO_TRY(check_model(session, &o));

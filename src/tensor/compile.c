@@ -148,8 +148,7 @@ static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t outpu
   named->in_arena = false;
 }
 
-/* Of each value the optimizer that trains it. The first input of an update is what it trains, the others are moments.
- */
+/* The optimizer that trains each value. The first input of an update is what it trains, the others are moments. */
 static void find_optimizers(const rondo_program *program, const char **trained_by) {
   for (size_t i = 0; i < program->operations.count; i++) {
     const rondo_operation *operation = &program->operations.items[i];

@@ -118,8 +118,8 @@ static rondo_status check_states(const builder *b, uint32_t part) {
     const rondo_named_value *there = find_value(before, value->kind, value->name);
     if (strchr("sc", value->kind) == NULL || there == NULL || there->address == value->address) continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
-                      "%s: '%s' of %s is in several parts on one device, and not in '%s', which is to be "
-                      "shared: it must have it",
+                      "%s: '%s' of %s is in several parts on one device, and not in %s, which is to be shared: it "
+                      "must have it",
                       call, value->name, b->program->label, b->given.share->label);
   }
   return RONDO_OK;

@@ -175,8 +175,8 @@ static rondo_status list_crossings(divider *d) {
 
 static rondo_status create_program(divider *d, uint32_t part) {
   char name[256];
-  (void)snprintf(name, sizeof name, "%.160s, part %u of %u on %s", d->program->name, part + 1, d->part_count,
-                 d->list->names[place_of(d, part)]);
+  (void)snprintf(name, sizeof name, "%.160s%spart %u of %u on %s", d->program->name,
+                 d->program->name[0] == '\0' ? "" : ", ", part + 1, d->part_count, d->list->names[place_of(d, part)]);
   const rondo_program_options options = {
       RONDO_PROGRAM_OPTIONS_INIT, .name = d->part_count == 1 ? d->program->name : name, .allocator = d->allocator};
   return rondo_program_create(&options, &d->division->parts.items[part].program);

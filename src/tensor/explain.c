@@ -103,8 +103,7 @@ static void advise_on_branches(rondo_explanation *e) {
   if (e->branches == RONDO_BRANCH_MEMORY)
     advise(e, RONDO_ADVICE_BRANCHES,
            "operators that depend on nothing of each other could run side by side with an arena of %s or more instead "
-           "of %s: "
-           "RONDO_BRANCHES_ALWAYS takes it",
+           "of %s: RONDO_BRANCHES_ALWAYS takes it",
            rondo_size_text(with, info->branch_bytes), rondo_size_text(without, info->arena_bytes));
 }
 

@@ -36,8 +36,8 @@ static void put_name(rondo_text *out, const char *name) {
 
 static void put_heading(const rondo_explanation *e, rondo_text *out) {
   const rondo_compiled *compiled = e->compiled;
-  rondo_text_add(out, "program ");
-  put_name(out, compiled->name);
+  rondo_text_add(out, compiled->name[0] == '\0' ? "the program" : "program ");
+  if (compiled->name[0] != '\0') put_name(out, compiled->name);
   rondo_text_add(out, " on %s: ", compiled->device->name);
   if (compiled->exec == NULL) {
     rondo_text_add(out, "not recorded, runs go kernel by kernel\n");

@@ -89,7 +89,7 @@ rondo_status rondo_program_resolve(const rondo_program *program, rondo_value val
   }
   if (value.id >> 32 != program->serial || number == 0 || number > program->values.count) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
-                      "%s: %s is a value of another program than '%s'", call, what, program->name);
+                      "%s: %s is a value of another program, not of %s", call, what, program->label);
   }
   *out_index = number - 1;
   return RONDO_OK;
@@ -170,13 +170,12 @@ static rondo_status declare_shaped(const char *call, rondo_program *program, ron
   *out_value = (rondo_value){0};
   RONDO_TRY(rondo_require(call, "program", program));
   if (rank > 0) RONDO_TRY(rondo_require(call, "shape", shape));
+  if (name == NULL || name[0] == '\0') return rondo_fail_context(check_name(program, name), "%s", call);
   rondo_shape made;
   rondo_status status = rondo_shape_make(call, type, shape, rank, &made);
   uint32_t index = 0;
   if (status == RONDO_OK) status = rondo_program_declare(program, kind, name, &made, 0, &index);
-  if (status != RONDO_OK)
-    return name == NULL || name[0] == '\0' ? rondo_fail_context(status, "%s", call)
-                                           : rondo_fail_context(status, "'%s'", name);
+  if (status != RONDO_OK) return rondo_fail_context(status, "'%s'", name);
   *out_value = rondo_program_tag(program, index);
   return RONDO_OK;
 }

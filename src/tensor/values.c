@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/versioned.h"
+#include "device/device.h"
 #include "tensor/arena_use.h"
 #include "tensor/shape.h"
 
@@ -47,7 +48,8 @@ static rondo_status fail_unknown(const rondo_compiled *compiled, const char *cal
                     compiled->label, other == NULL ? "no value" : name_of_kind(other->kind), used == 0 ? "none" : list);
 }
 
-static rondo_status find_capture(const rondo_compiled *compiled, bool *out_captures) {
+static rondo_status find_capture(const rondo_compiled *compiled, const char *call, bool *out_captures) {
+  RONDO_TRY(rondo_device_require_own(call, compiled->device));
   rondo_capture_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
   *out_captures = info.state != RONDO_CAPTURE_NONE;
@@ -56,7 +58,7 @@ static rondo_status find_capture(const rondo_compiled *compiled, bool *out_captu
 
 rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call) {
   bool captures;
-  RONDO_TRY(find_capture(compiled, &captures));
+  RONDO_TRY(find_capture(compiled, call, &captures));
   if (!captures) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                     "%s: %s while its stream captures: end the capture first", call, compiled->label);
@@ -65,7 +67,7 @@ rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, con
 /* What is copied now would be copied at each replay, from memory that then holds something else. */
 static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const char *call, const char *name) {
   bool captures;
-  RONDO_TRY(find_capture(compiled, &captures));
+  RONDO_TRY(find_capture(compiled, call, &captures));
   if (!captures) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                     "%s: '%s' of %s while its stream captures: '%s' stays at its address, so write it before "

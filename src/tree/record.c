@@ -49,8 +49,7 @@ rondo_skip rondo_skip_of_error(void) {
   return error->status == RONDO_OUT_OF_MEMORY ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK;
 }
 
-/* What made the capture invalid. The error that the body met gives advice to who made the capture, which is the tree.
- */
+/* What made the capture invalid. The error that the body met advises whoever made the capture, which is the tree. */
 static void note_cause(rondo_take *take) {
   const rondo_capture *capture = take->cause[0] == '\0' ? rondo_stream_capture(take->stream) : NULL;
   if (capture != NULL && !rondo_capture_find_cause(capture, take->cause, sizeof take->cause)) take->cause[0] = '\0';

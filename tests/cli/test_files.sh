@@ -129,3 +129,8 @@ RONDO_TRACE=both fails 1 'both cannot be written: it is RONDO_TRACE' plan buffer
 cmp buffers.csv in.csv || die "the list was overwritten"
 cmp history sizes || die "the history was overwritten"
 cmp model kept || die "the model was overwritten"
+
+# 5. No message has an empty name in it.
+fails 2 'the file of --output has an empty name' plan buffers.csv --output ''
+fails 2 'the file of --resume has an empty name' train text --resume ''
+fails 2 'the FILE that is read has an empty name' plan ''

@@ -399,6 +399,7 @@ static int meet_programs(void *user) {
   REFUSED(rondo_compiled_run(p->executed));
   REFUSED(rondo_compiled_synchronize(p->executed));
   REFUSED(rondo_compiled_write(p->executed, "x", numbers, sizeof numbers));
+  CHECK(strncmp(rondo_last_error()->message, "rondo_compiled_write: ", 22) == 0);
   REFUSED(rondo_compiled_read(p->recorded, "y", numbers, sizeof numbers));
   if (p->communicator != NULL) {
     REFUSED(rondo_all_reduce(p->communicator, p->stream, p->words, p->words, SCENE_WORDS, RONDO_I32, RONDO_REDUCE_SUM));

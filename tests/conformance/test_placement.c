@@ -482,6 +482,48 @@ static void test_se12_divided_programs_share(void **state) {
 
 /* Mistakes --------------------------------------------------------------------------------------------------------- */
 
+/* y = tanh(x s) s, with a state s of this name, and tanh on the second device: three parts. */
+static rondo_program *make_sandwich(const rondo_program_options *options, const char *state) {
+  rondo_program *program = NULL;
+  rondo_value y;
+  assert_ok(rondo_program_create(options, &program));
+  const rondo_value x = make_value(program, 'i', "x", WIDTH, WIDTH), s = make_value(program, 's', state, WIDTH, WIDTH);
+  assert_ok(rondo_op_matmul(program, x, s, none, &y));
+  assert_ok(rondo_program_place(program, y, 0));
+  assert_ok(rondo_op_tanh(program, y, &y));
+  assert_ok(rondo_program_place(program, y, 1));
+  assert_ok(rondo_op_matmul(program, y, s, none, &y));
+  assert_ok(rondo_program_place(program, y, 0));
+  assert_ok(rondo_program_output(program, "y", y));
+  return program;
+}
+
+/* A program, and each of its parts, is called by its name, or by what it is. */
+static void test_se12_messages_name_the_programs(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "net"};
+  const rondo_program_options *const options[] = {&named, NULL};
+  const char *const missing[] = {"not in program 'net', which is to be shared",
+                                 "not in the program, which is to be shared"};
+  const char *const parts[] = {"program 'net, part 2 of 3 on ", "program 'part 2 of 3 on "};
+  for (int i = 0; i < 2; i++) {
+    char *text = NULL;
+    rondo_divided *other = NULL, *divided = divide(&p, make_sandwich(options[i], "s"), NULL);
+    rondo_program *program = make_sandwich(options[i], "other");
+    const rondo_divide_options share = {RONDO_DIVIDE_OPTIONS_INIT, .share = divided};
+    assert_error(rondo_compile_divided(program, p.devices, 2, &share, &other), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_UNKNOWN_NAME);
+    assert_message(missing[i]);
+    assert_ok(rondo_compiled_explain(part_of(divided, 1).compiled, RONDO_EXPLAIN_TEXT, &text));
+    assert_non_null(strstr(text, parts[i]));
+    rondo_text_free(text);
+    rondo_program_destroy(program);
+    assert_ok(rondo_divided_destroy(divided));
+  }
+  close_pair(&p);
+}
+
 static void test_se12_a_wrong_index_comes_out_of_waiting(void **state) {
   test_fixture *t = *state;
   pair p = open_pair(t);
@@ -622,6 +664,7 @@ int main(void) {
       test_case(test_se12_a_state_is_read_elsewhere_as_it_was),
       test_case(test_se12_weights_come_and_go),
       test_case(test_se12_divided_programs_share),
+      test_case(test_se12_messages_name_the_programs),
       test_case(test_se12_a_wrong_index_comes_out_of_waiting),
       test_case(test_se12_wrong_places_are_told),
       test_case(test_se12_wrong_options_are_told),

@@ -260,6 +260,24 @@ static void test_fw7_branches_that_are_not_tried_are_told(void **state) {
   rondo_program_destroy(program);
 }
 
+static void test_a_program_without_a_name_is_told(void **state) {
+  test_fixture *t = *state;
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value x;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));
+  assert_ok(rondo_op_tanh(program, x, &x));
+  assert_ok(rondo_program_output(program, "y", x));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  char *text = NULL;
+  assert_ok(rondo_compiled_explain(compiled, RONDO_EXPLAIN_TEXT, &text));
+  assert_int_equal(strncmp(text, "the program on ", 15), 0);
+  rondo_text_free(text);
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
 static void test_what_cannot_be_explained_is_refused(void **state) {
   test_fixture *t = *state;
   char *text = NULL;
@@ -283,6 +301,7 @@ int main(void) {
       test_case(test_fw7_branches_are_told),
       test_case(test_fw7_branches_that_take_too_much_memory_are_told),
       test_case(test_fw7_branches_that_are_not_tried_are_told),
+      test_case(test_a_program_without_a_name_is_told),
       test_case(test_what_cannot_be_explained_is_refused),
   };
   return test_main(tests);

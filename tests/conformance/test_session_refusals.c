@@ -52,6 +52,8 @@ static void test_se6_models(void **state) {
   many.max_sizes = 65;
   assert_refused(rondo_session_add_model(session, "other", &many), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                  "65 sizes, more than 64");
+  assert_refused(rondo_session_add_model(session, "", &scorer), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                 "rondo_session_add_model: the name is empty");
   assert_refused(rondo_session_add_model(session, "scorer", &scorer), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_DUPLICATE_NAME, "the session has a model 'scorer' already");
   assert_refused(rondo_session_remove_model(session, "other"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,

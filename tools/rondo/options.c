@@ -246,6 +246,7 @@ static int check_files(const option_table *table, const void *settings, const ch
   named_file files[OPTIONS_MAX + 2];
   const size_t count = list_files(table, settings, operand, files);
   for (size_t i = 0; i < count; i++) {
+    if (files[i].path[0] == '\0') return tool_fail_usage("%s has an empty name", files[i].what);
     if (files[i].kind == OPTION_INPUT) continue;
     if (!files[i].is_trace && file_check_writable(files[i].path) != TOOL_OK) return TOOL_FAILURE;
     for (size_t k = 0; k < count; k++) {

@@ -58,9 +58,9 @@ bool options_ask_for_help(const char *argument);
 
 /* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand or its default into
  * *out_operand, which may be NULL for a table without. The texts are argv's own. Then checks, before anything is done,
- * that each file to write can be written, and is not the same file as another one to write or to read; RONDO_TRACE
- * counts as a file to write. Returns OPTIONS_RUN, or the exit status of a command that is done: TOOL_OK after printing
- * the help, else TOOL_USAGE or TOOL_FAILURE having said why. */
+ * that no file's name is empty, and that each file to write can be written and is not the same file as another one to
+ * write or to read; RONDO_TRACE counts as a file to write. Returns OPTIONS_RUN, or the exit status of a command that is
+ * done: TOOL_OK after printing the help, else TOOL_USAGE or TOOL_FAILURE having said why. */
 int options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand);
 
 #endif

@@ -25,8 +25,7 @@ void run_times_destroy(run_times *times);
 /* Runs once and waits. */
 rondo_status run_timed(rondo_compiled *compiled, run_function run, run_times *times);
 
-/* The object `name` with step_us, host_us (each with _min and _max) and seconds; null when there
- * was no run. */
+/* The object `name` with step_us, host_us (each with _min and _max) and seconds; null when there was no run. */
 void run_times_to_json(run_times *times, json *out, const char *name);
 
 /* Rows of a table for people. */

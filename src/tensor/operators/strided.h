@@ -19,9 +19,7 @@ typedef struct rondo_strided {
 /* Of a value: the distance of neighbours along each of its dimensions, in elements. */
 void rondo_strides_of(const rondo_shape *shape, size_t *strides);
 
-/* The copy that makes `result` of a source, in units of elements; strides has an entry for each dimension of the
- * result.
- */
+/* The copy that makes `result` of a source, in units of elements; strides: one a dimension of the result. */
 rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const size_t *strides);
 
 /* Where the source has the first unit of the `number`-th group of the dimensions before `end`. */

@@ -116,6 +116,21 @@ static void test_options_are_checked(void **state) {
   assert_error(rondo_program_create(NULL, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
 }
 
+static void test_a_value_needs_a_name(void **state) {
+  (void)state;
+  static const char *const names[] = {NULL, ""};
+  const size_t one = 1, empty = 0;
+  rondo_program *program = make_program("mine");
+  rondo_value x;
+  for (size_t i = 0; i < 2; i++) {
+    assert_error(rondo_program_input(program, names[i], RONDO_F32, &one, 1, &x), BAD, RONDO_REASON_NULL_ARGUMENT);
+    assert_message("rondo_program_input: a value of program 'mine' needs a name");
+    assert_error(rondo_program_input(program, names[i], RONDO_F32, &empty, 1, &x), BAD, RONDO_REASON_NULL_ARGUMENT);
+    assert_message("rondo_program_input: a value of program 'mine' needs a name");
+  }
+  rondo_program_destroy(program);
+}
+
 static void test_tags_of_other_programs_are_found(void **state) {
   (void)state;
   rondo_program *mine = make_program("mine");
@@ -124,13 +139,17 @@ static void test_tags_of_other_programs_are_found(void **state) {
   rondo_value y = {7};
   (void)input(mine, "x", RONDO_F32, 2, 2, 2);
   assert_error(rondo_op_tanh(mine, foreign, &y), BAD, RONDO_REASON_UNKNOWN_NAME);
-  assert_message("tanh: value is a value of another program than 'mine'");
+  assert_message("tanh: value is a value of another program, not of program 'mine'");
   assert_int_equal(y.id, 0);
   assert_error(rondo_program_output(mine, "y", foreign), BAD, RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_op_tanh(mine, (rondo_value){foreign.id + 100}, &y), BAD, RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_op_tanh(mine, none, &y), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_op_tanh(NULL, foreign, &y), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_op_tanh(other, foreign, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  rondo_program_destroy(mine);
+  assert_ok(rondo_program_create(NULL, &mine));
+  assert_error(rondo_op_tanh(mine, foreign, &y), BAD, RONDO_REASON_UNKNOWN_NAME);
+  assert_message("tanh: value is a value of another program, not of the program");
   rondo_program_destroy(mine);
   rondo_program_destroy(other);
 }
@@ -500,6 +519,7 @@ int main(void) {
       cmocka_unit_test(test_values_have_their_shapes),
       cmocka_unit_test(test_wrong_declarations_are_refused),
       cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_a_value_needs_a_name),
       cmocka_unit_test(test_tags_of_other_programs_are_found),
       cmocka_unit_test(test_wrong_products_are_refused),
       cmocka_unit_test(test_other_wrong_operators_are_refused),

@@ -397,6 +397,8 @@ static void test_files_that_are_none(void **state) {
   (void)state;
   rondo_weights *weights = NULL;
   assert_fails(rondo_weights_load(path_of("absent"), NULL, &weights), RONDO_NOT_FOUND);
+  assert_fails(rondo_weights_load("", NULL, &weights), RONDO_NOT_FOUND);
+  assert_message("the name of the file is empty");
   assert_message("ENOENT");
   assert_fails(rondo_weights_load(folder, NULL, &weights), RONDO_IO_ERROR);
   assert_fails(rondo_weights_load("/dev/zero", NULL, &weights), RONDO_IO_ERROR);
