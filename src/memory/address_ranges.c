@@ -60,6 +60,14 @@ static rondo_status fail_reserving(rondo_status status, rondo_device *device, si
                             rondo_size_text(size, bytes), device->name, others, others == 1 ? "" : "s");
 }
 
+/* What to try with when there is no range of `bytes`: a quarter, at last what is needed; 0 when that was it. */
+static size_t smaller(size_t bytes, size_t least) {
+  const size_t quarter = bytes / 4 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
+  const size_t end = least > SMALLEST_SPACE ? least : (size_t)SMALLEST_SPACE;
+  if (bytes <= end) return 0;
+  return quarter > end ? quarter : end;
+}
+
 rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, size_t wanted, char **out_base,
                                            size_t *out_bytes) {
   size_t bytes = wanted > least ? wanted : least;
@@ -68,8 +76,8 @@ rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, s
   rondo_error_save(&before);
   rondo_status status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
   const bool at_once = status == RONDO_OK;
-  while (status == RONDO_OUT_OF_MEMORY && bytes / 4 >= SMALLEST_SPACE && bytes / 4 >= least + SPACE_ALIGNMENT) {
-    bytes = bytes / 4 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
+  for (size_t next; status == RONDO_OUT_OF_MEMORY && (next = smaller(bytes, least)) != 0;) {
+    bytes = next;
     status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
   }
   if (status != RONDO_OK) return fail_reserving(status, device, bytes, least);

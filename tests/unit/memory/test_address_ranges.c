@@ -116,6 +116,28 @@ static void test_gm2_many_ranges(void **state) {
   assert_int_equal(fake_close(device), 0);
 }
 
+/* The last thing tried is what is needed. */
+static void test_gm2_a_process_with_hardly_enough_addresses(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *graph = NULL;
+  rondo_node last = {0};
+  void *none = device;
+  assert_ok(rondo_graph_create(device, NULL, &graph));
+  fake_of(device)->most_addresses = 1000 * MIB;
+  assert_error(rondo_graph_add_alloc(graph, NULL, 0, 1001 * MIB, NULL, &none, &last), RONDO_OUT_OF_MEMORY,
+               RONDO_REASON_ADDRESS_SPACE);
+  assert_message("addresses for graph memory of at least 1001.0 MiB");
+  assert_null(none);
+  last = (rondo_node){0};
+  (void)add_alloc(graph, &last, 900);
+  fake_of(device)->most_addresses = 700 * MIB;
+  (void)add_alloc(graph, &last, 600);
+  assert_int_equal(count_ranges(graph), 2);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_int_equal(fake_close(device), 0);
+}
+
 /* Memory that the graph leaves allocated, on both sides of a border, is freed on its own. */
 static void test_gm4_memory_that_stays_in_two_ranges(void **state) {
   (void)state;
@@ -237,6 +259,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gm2_a_graph_gets_further_addresses),
       cmocka_unit_test(test_gm2_many_ranges),
+      cmocka_unit_test(test_gm2_a_process_with_hardly_enough_addresses),
       cmocka_unit_test(test_gm4_memory_that_stays_in_two_ranges),
       cmocka_unit_test(test_gm2_clones_share_further_addresses),
       cmocka_unit_test(test_gm2_growth_that_fails_leaves_the_graph),
