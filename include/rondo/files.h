@@ -12,8 +12,9 @@
  * The bytes go to a temporary file in the same folder, which is flushed to the disk, is renamed to the wanted name, and
  * whose folder is flushed to the disk. So the name is that of the old file or of the new one, whole, at any time, also
  * when the disk is full, the process is killed or the machine stops. The folder must be writable; an old file need not
- * be. The new file has the permissions of the old one, and its owner and group where the process may set them. Other
- * hard links to the old file keep the old content. A symbolic link stays, and the file that it names is replaced.
+ * be. The new file has the permissions of the old one, and its owner and group where the process may set them; another
+ * group gets no more permissions than everybody. Other hard links to the old file keep the old content. A symbolic link
+ * stays, and the file that it names is replaced.
  *
  * What is no regular file is written directly: pipes, devices, and /dev/stdout, /dev/stderr and /dev/fd/N, also where
  * these are redirected to a file. Opening a pipe waits for its reader.

@@ -478,7 +478,8 @@ typedef struct rondo_input {
  *     CONCURRENT_USE, TREE_GONE, IN_CALLBACK;
  *   UNSUPPORTED/NOT_RECORDED in a strict tree, with the reason (rondo_skip) in the message;
  *   what the body returns; ARGUMENT_COUNT (more outputs asked for than the body makes), INVALID_STATE/NO_OUTPUT (a
- * gap); DEVICE_LOST and what the launch returns; OUT_OF_MEMORY. */
+ *     gap); DEVICE_LOST and what the launch returns; a failure of the stream's earlier work, where the call
+ *     waits for it (host steps; find_inputs, when it records); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream,
                                                           const rondo_input *inputs, size_t input_count,
                                                           rondo_buffer **outputs, size_t output_count);

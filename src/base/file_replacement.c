@@ -210,14 +210,16 @@ rondo_status rondo_file_replacement_write(rondo_file_replacement *r, const void 
   return RONDO_OK;
 }
 
-/* What cannot be set stays as it is for new files. The owner comes first: changing it takes permissions away. */
+/* What cannot be set stays as it is for new files. The owner comes first: changing it takes permissions away. Another
+ * group than the old one gets no more than everybody. */
 static void keep_attributes(const rondo_file_replacement *r) {
   if (!r->has_old) return;
-  const bool is_own = r->old_user == geteuid() && r->old_group == getegid();
-  const bool is_kept =
-      is_own || fchown(r->file, r->old_user, r->old_group) == 0 || fchown(r->file, (uid_t)-1, r->old_group) == 0;
-  (void)is_kept;
-  (void)fchmod(r->file, r->old_mode);
+  struct stat info;
+  const bool is_changed =
+      fchown(r->file, r->old_user, r->old_group) == 0 || fchown(r->file, (uid_t)-1, r->old_group) == 0;
+  const bool is_kept = is_changed || (fstat(r->file, &info) == 0 && info.st_gid == r->old_group);
+  const mode_t for_group = is_kept ? S_IRWXG : (r->old_mode & S_IRWXO) << 3;
+  (void)fchmod(r->file, r->old_mode & (S_IRWXU | S_IRWXO | for_group));
 }
 
 /* Opens the folder; *out is -1 where folders cannot be opened to be brought to the disk, which is so when they may be

@@ -39,6 +39,7 @@ typedef struct trace_file {
   uint64_t limit;           /* on the size of files, when it was opened */
   _Atomic uint64_t written; /* bytes so far */
   _Atomic int error;        /* errno of the first write that failed; nothing is written after it */
+  _Atomic bool is_torn;     /* a part of what failed was written */
   char *path;
 } trace_file;
 
@@ -88,12 +89,14 @@ static bool is_within_limit(trace_file *file, size_t count) {
 }
 
 static void write_all(trace_file *file, const char *bytes, size_t count) {
+  const char *const begin = bytes;
   if (!is_within_limit(file, count)) return;
   while (count > 0 && atomic_load_explicit(&file->error, memory_order_relaxed) == 0) {
     const ssize_t written = write(file->descriptor, bytes, count);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       keep_error(file, written < 0 ? errno : EIO);
+      if (bytes != begin) atomic_store(&file->is_torn, true);
       return;
     }
     bytes += written;
@@ -166,23 +169,31 @@ static rondo_status allocate_file(const char *path, trace_file **out) {
   return RONDO_OK;
 }
 
-/* After a write that failed the last event may be torn: cuts it off, so that what is left is valid. */
-static void cut_last_event(const trace_file *file) {
+/* Cuts the last event off, of which only a part was written; returns how large the file is then, -1 when it fails. */
+static off_t cut_last_event(const trace_file *file, off_t bytes) {
   char tail[2 * LINE_BYTES];
-  struct stat info;
-  if (fstat(file->descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return;
-  const off_t begin = info.st_size > (off_t)sizeof tail ? info.st_size - (off_t)sizeof tail : 0;
+  const off_t begin = bytes > (off_t)sizeof tail ? bytes - (off_t)sizeof tail : 0;
   ssize_t at = pread(file->descriptor, tail, sizeof tail, begin) - 2;
   while (at >= 0 && memcmp(tail + at, ",\n", 2) != 0) at--;
-  if (at < 0 || ftruncate(file->descriptor, begin + at) != 0) return;
-  const bool is_ended = write(file->descriptor, "\n]\n", 3) == 3;
+  return at >= 0 && ftruncate(file->descriptor, begin + at) == 0 ? begin + at : -1;
+}
+
+/* After a write that failed: the file ends with the last event that is whole, and with the bracket if that fits. */
+static void end_early(const trace_file *file) {
+  static const char end[] = "\n]\n";
+  const size_t count = sizeof end - 1;
+  struct stat info;
+  if (fstat(file->descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return;
+  const off_t bytes = file->is_torn ? cut_last_event(file, info.st_size) : info.st_size;
+  if (bytes < 0 || (uint64_t)bytes + count > file->limit) return;
+  const bool is_ended = write(file->descriptor, end, count) == (ssize_t)count;
   (void)is_ended; /* the bracket may be missing */
 }
 
 /* Closes and frees; the first error since it was opened. What cannot be brought to the disk says EINVAL. */
 static rondo_status finish_file(trace_file *file) {
   write_all(file, "\n]\n", 3);
-  if (atomic_load(&file->error) != 0) cut_last_event(file);
+  if (atomic_load(&file->error) != 0) end_early(file);
   if (fsync(file->descriptor) != 0 && errno != EINVAL) keep_error(file, errno);
   if (close(file->descriptor) != 0 && errno != EINTR) keep_error(file, errno);
   const int error = atomic_load(&file->error);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/logging.h"
 #include "memory/heap.h"
+#include "memory/misuse.h"
 #include "memory/peers.h"
 
 #define SMALLEST_SPACE (UINT64_C(64) << 20) /* what is wanted at least, and tried with when the system has no more */
@@ -39,25 +40,26 @@ static size_t wanted_by(const rondo_device_memory *memory, size_t least) {
   return (size_t)((share < whole ? share : whole) / SPACE_ALIGNMENT * SPACE_ALIGNMENT);
 }
 
-/* No room that others leave would be enough. */
-static rondo_status fail_larger(const rondo_device_memory *memory, size_t bytes) {
-  char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT];
-  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                    "%s of graph memory is more than all memory of device %s (%s): allocate less",
-                    rondo_size_text(asked, bytes), memory->device->name, rondo_size_text(whole, memory->limit_bytes));
-}
-
 static rondo_status fail_reserving(rondo_status status, rondo_device *device, size_t bytes, size_t least) {
   const rondo_device_memory *memory = rondo_device_memory_made(device);
   const unsigned others = atomic_load_explicit(&ranges, memory_order_relaxed);
   char size[RONDO_SIZE_TEXT];
   rondo_saved_error failure;
-  if (status == RONDO_OUT_OF_MEMORY && memory != NULL && least > memory->limit_bytes) return fail_larger(memory, least);
+  if (status == RONDO_OUT_OF_MEMORY && memory != NULL && least > memory->limit_bytes)
+    return rondo_memory_fail_larger(memory, RONDO_REASON_ADDRESS_SPACE, least, " of graph memory");
   rondo_error_save(&failure);
   if (failure.reason == RONDO_REASON_NONE) failure.reason = RONDO_REASON_ADDRESS_SPACE;
   rondo_error_restore(&failure);
   return rondo_fail_context(status, "addresses for graph memory of at least %s on %s, beside those of %u other graph%s",
                             rondo_size_text(size, bytes), device->name, others, others == 1 ? "" : "s");
+}
+
+/* What to try with when there is no range of `bytes`: a quarter, at last what is needed; 0 when that was it. */
+static size_t smaller(size_t bytes, size_t least) {
+  const size_t quarter = bytes / 4 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
+  const size_t end = least > SMALLEST_SPACE ? least : (size_t)SMALLEST_SPACE;
+  if (bytes <= end) return 0;
+  return quarter > end ? quarter : end;
 }
 
 rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, size_t wanted, char **out_base,
@@ -68,8 +70,8 @@ rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, s
   rondo_error_save(&before);
   rondo_status status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
   const bool at_once = status == RONDO_OK;
-  while (status == RONDO_OUT_OF_MEMORY && bytes / 4 >= SMALLEST_SPACE && bytes / 4 >= least + SPACE_ALIGNMENT) {
-    bytes = bytes / 4 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
+  for (size_t next; status == RONDO_OUT_OF_MEMORY && (next = smaller(bytes, least)) != 0;) {
+    bytes = next;
     status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
   }
   if (status != RONDO_OK) return fail_reserving(status, device, bytes, least);

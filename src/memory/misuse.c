@@ -426,9 +426,19 @@ static void describe(holders *self, const rondo_device_memory *memory) {
   add_largest(self);
 }
 
+rondo_status rondo_memory_fail_larger(const rondo_device_memory *memory, rondo_reason reason, size_t bytes,
+                                      const char *of) {
+  char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT];
+  return rondo_fail(RONDO_OUT_OF_MEMORY, reason, "%s%s is more than all memory of device %s (%s): allocate less",
+                    rondo_size_text(asked, bytes), of, memory->device->name,
+                    rondo_size_text(whole, memory->limit_bytes));
+}
+
 rondo_status rondo_memory_fail_growth(rondo_device_memory *memory, rondo_status status, const char *what,
                                       size_t bytes) {
   if (status != RONDO_OUT_OF_MEMORY) return rondo_fail_context(status, "%s", what);
+  if (bytes > memory->limit_bytes)
+    return rondo_fail_context(rondo_memory_fail_larger(memory, rondo_last_error()->reason, bytes, ""), "%s", what);
   holders who = {.length = 0};
   pthread_mutex_lock(&memory->lock);
   const uint64_t held = memory->immediate.usage.reserved + memory->stream_ordered.reserved +

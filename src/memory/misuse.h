@@ -42,6 +42,10 @@ bool rondo_memory_find_plain(const rondo_device_memory *memory, const void *addr
  * false says that it takes a closer look. Any thread. */
 bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *address, size_t bytes);
 
+/* OUT_OF_MEMORY for what is more than all memory of the device; `of` is "" or " of graph memory". */
+rondo_status rondo_memory_fail_larger(const rondo_device_memory *memory, rondo_reason reason, size_t bytes,
+                                      const char *of);
+
 /* Puts before the message of a failure to get `bytes` for `what` ("rondo_malloc") who holds how much. Without the lock.
  */
 rondo_status rondo_memory_fail_growth(rondo_device_memory *memory, rondo_status status, const char *what, size_t bytes);

@@ -262,6 +262,8 @@ rondo_status rondo_take_check(rondo_take *take) {
     mistrust(take, obstacle);
     return RONDO_OK;
   }
+  /* A failure of what the stream was given before is no finding, and would be lost as one. */
+  RONDO_TRY(rondo_stream_drain(take->stream, "rondo_function_call"));
   take->tree->checked++;
   const rondo_status status = run_both(&check);
   finish(&check);

@@ -446,7 +446,7 @@ static rondo_status plan_calm(rondo_tree *tree, rondo_stream *stream, size_t inp
   RONDO_TRY(plan_largest(tree, &worth_calm, &is_planned));
   if (is_planned && tree->options.plan_after == 0 && tree->calm_after < MOST_CALM) tree->calm_after *= 2;
   if (!is_planned || is_arena_read(tree, input_count)) return RONDO_OK;
-  RONDO_TRY(rondo_stream_drain(stream, "rondo_function_call"));
+  RONDO_TRY(rondo_stream_await(stream, "rondo_function_call"));
   return trim(tree);
 }
 

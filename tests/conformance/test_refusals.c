@@ -408,6 +408,12 @@ static void test_gm1_more_than_the_device_has(void **state) {
     assert_message("allocate less");
     assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 4096, NULL, &address, &node));
   }
+  assert_fails(rondo_malloc(t->device, (size_t)1 << 48, NULL, &address), RONDO_OUT_OF_MEMORY);
+  assert_message("rondo_malloc: 256.0 TiB is more than all memory of device");
+  assert_null(address);
+  assert_fails(rondo_malloc_async(t->stream, (size_t)1 << 48, NULL, &address), RONDO_OUT_OF_MEMORY);
+  assert_message("rondo_malloc_async: 256.0 TiB is more than all memory of device");
+  assert_null(address);
   test_graph_destroy(graph);
 }
 

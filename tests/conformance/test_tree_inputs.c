@@ -702,6 +702,43 @@ static void test_tr10_execs_are_shared(void **state) {
   }
 }
 
+static rondo_status fail_io(void *user) {
+  (void)user;
+  return RONDO_IO_ERROR;
+}
+
+/* Trying a recording waits for the stream. A failure of earlier work is no finding about the recording, and is not lost
+ * either: the call that is recorded returns it. */
+static void test_tr6_trying_loses_no_failure(void **state) {
+  test_fixture *t = *state;
+  hidden_work work = {.plus = 7};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = make_hidden(t, tree, &work, true);
+  uint32_t *words = make_words(t, 10);
+  const rondo_input input = {.address = words, .bytes = BYTES};
+  int told = 0;
+  for (int i = 0; i < 6; i++) {
+    rondo_buffer *out = NULL;
+    assert_ok(rondo_host_async(t->stream, fail_io, NULL));
+    const rondo_status called = rondo_function_call(function, t->stream, &input, 1, &out, 1);
+    told += called == RONDO_EXECUTION_FAILED;
+    if (called == RONDO_OK) told += rondo_stream_synchronize(t->stream) == RONDO_EXECUTION_FAILED;
+    rondo_buffer_release(out);
+  }
+  assert_int_equal(told, 6);
+  for (int i = 0; i < 3; i++) {
+    rondo_buffer *out = test_call_words(t, function, words, WORDS);
+    test_assert_buffer(t, out, 17, 1);
+    rondo_buffer_release(out);
+  }
+  const rondo_tree_info info = test_tree_info(tree);
+  assert_true(info.replayed > 0);
+  assert_int_equal(info.mistrusted, 0);
+  test_words_free(t, words);
+  test_tree_destroy(tree);
+  rondo_kernel_destroy(work.kernel);
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       test_tree_case(test_tr6_mutated_moving_inputs),
@@ -719,6 +756,7 @@ int main(void) {
       test_tree_case(test_tr6_addresses_are_found_beside_outputs_that_are_written),
       test_tree_case(test_tr6_work_with_hidden_addresses_is_not_patched),
       test_tree_case(test_tr6_trying_has_no_side_effects),
+      test_tree_case(test_tr6_trying_loses_no_failure),
       test_tree_case(test_tr6_frozen_values_are_found),
       test_tree_case(test_tr10_execs_are_shared),
   };

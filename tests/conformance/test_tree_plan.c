@@ -463,6 +463,51 @@ static void test_tr3_two_hundred_shapes(void **state) {
   assert_int_equal(all, test_whole_pages(at.fixture, used_by_all));
 }
 
+/* Outputs of so many bytes. */
+static rondo_status wide_body(rondo_call *call, void *user) {
+  const size_t *bytes = user;
+  for (size_t i = 0; bytes[i] != 0; i++) {
+    void *out;
+    assert_ok(rondo_call_output(call, i, bytes[i], NULL, &out));
+    assert_ok(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), SCENE_BYTES));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status fail_io(void *user) {
+  (void)user;
+  return RONDO_IO_ERROR;
+}
+
+/* A step in which those that are not NULL are called. */
+static void call_wide(test_scene *s, rondo_function *f, rondo_function *g, rondo_input x) {
+  rondo_buffer *outs[3] = {NULL};
+  scene_begin(s);
+  if (f != NULL) SCENE_CALL(s, f, outs, 2, x);
+  rondo_buffer_release(outs[0]);
+  if (g != NULL) SCENE_CALL(s, g, &outs[2], 1, x);
+  for (int i = 1; i < 3; i++) rondo_buffer_release(outs[i]);
+  scene_end(s);
+}
+
+/* Planning waits for the stream, whose user is the one to hear of its failures. */
+static void test_tr3_planning_when_calm_loses_no_failure(void **state) {
+  static size_t first[] = {4 << 20, 2 << 20, 0}, second[] = {6 << 20, 0};
+  test_scene *s = *state;
+  SCENE_TREE(s, .plan_after = 2, .plan_ms = 1000);
+  rondo_function *f = SCENE_FUNCTION(s, "first", wide_body, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *g = SCENE_FUNCTION(s, "second", wide_body, second, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const rondo_input x = scene_at(scene_words(s, 1));
+  call_wide(s, f, NULL, x);
+  call_wide(s, NULL, g, x);
+  for (int i = 0; i < 7; i++) {
+    assert_ok(rondo_host_async(s->stream, fail_io, NULL));
+    call_wide(s, f, g, x);
+    assert_error(rondo_stream_synchronize(s->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+  }
+  assert_int_equal(scene_info(s).planned_paths, !test_is_guarded(s->fixture));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       scene_case(test_tr3_a_training_step_as_first_recorded),
@@ -473,6 +518,7 @@ int main(void) {
       scene_case(test_tr3_a_training_step_planned_again),
       scene_case(test_tr3_serving_planned_again),
       scene_case(test_tr3_paths_are_planned_when_calm),
+      scene_case(test_tr3_planning_when_calm_loses_no_failure),
       scene_case(test_tr3_paths_are_planned_soon),
       scene_case(test_tr3_a_path_that_changes_after_it_was_planned),
       scene_case(test_tr3_plans_end_with_their_functions),

@@ -36,8 +36,7 @@ static const char *describe_limit(int error) {
   if (error == ENFILE) return "the system has as many open files as it may have: raise fs.file-max";
   if (has_address_limit()) return "the process has a limit on its address space: raise it (ulimit -v)";
   return "the process may have no more mappings (raise vm.max_map_count), or the system gives no more memory away: "
-         "free "
-         "some";
+         "free some";
 }
 
 static rondo_status fail_mapping(int error, const char *what, size_t bytes) {

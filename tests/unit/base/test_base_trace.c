@@ -391,6 +391,30 @@ static void test_a_trace_without_room_leaves_the_old_file(void **state) {
   json_decref(root);
 }
 
+/* An event that is refused as a whole costs none of those before it. */
+static void test_a_trace_goes_on_up_to_the_limit(void **state) {
+  (void)state;
+  enum { LIMIT = 2000 };
+  char text[LIMIT + 1];
+  signal(SIGXFSZ, SIG_DFL);
+  const rlim_t before = limit_file_size(LIMIT);
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  for (int i = 0; i < 100; i++) rondo_trace(RONDO_TRACE_INSTANT, "test", "one of many", 1, 0);
+  const rondo_status status = rondo_trace_close_json();
+  limit_file_size(before);
+  assert_int_equal(status, RONDO_IO_ERROR);
+  assert_int_equal(rondo_last_error()->driver_code, EFBIG);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  const size_t count = fread(text, 1, LIMIT, file);
+  fclose(file);
+  text[count] = '\0';
+  const char *last = strrchr(text, '{');
+  assert_non_null(last);
+  assert_non_null(strchr(last, '}'));
+  assert_true(count + strcspn(last, "}") + strlen(",\n}") > LIMIT); /* there is no room for another */
+}
+
 static void note_error(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level == RONDO_LOG_ERROR && strcmp(area, "trace") == 0 && strstr(message, path) != NULL) ++*(int *)user;
 }
@@ -425,6 +449,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_files_that_cannot_be_opened, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_a_write_error_is_kept_until_close, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_a_trace_without_room_leaves_the_old_file, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_a_trace_goes_on_up_to_the_limit, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_a_write_error_of_a_replaced_file_is_said, make_path, remove_path),
   };
   return cmocka_run_group_tests_name("base/trace", tests, NULL, NULL);

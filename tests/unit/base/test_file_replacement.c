@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 
 #include "base/file_replacement.h"
 #include "support/rondo_test.h"
+
+enum { OTHER = 65534 }; /* a user and a group */
 
 /* Each test has an empty folder, which is the current one. */
 static char folder[64];
@@ -84,6 +87,31 @@ static void test_files_are_made_and_replaced(void **state) {
   assert_error(rondo_file_write(NULL, "", 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_file_check(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(count_files(false), 1);
+}
+
+/* A child's end: 0 when the new file is as it should be. */
+static int replace_as_another_user(void) {
+  struct stat info;
+  if (setgroups(0, NULL) != 0 || setgid(OTHER) != 0 || setuid(OTHER) != 0) return 2;
+  if (write_text("file", "new") != RONDO_OK || stat("file", &info) != 0) return 3;
+  return info.st_uid == OTHER && info.st_gid == OTHER && (info.st_mode & 0777) == 0644 ? 0 : 4;
+}
+
+/* Where the group cannot be kept, what it may do is not given to another group. */
+static void test_permissions_are_given_to_no_other_group(void **state) {
+  (void)state;
+  int status;
+  if (geteuid() != 0) skip(); /* only root has a file whose group is not the writer's, and may be another user */
+  assert_ok(write_text("file", "old"));
+  assert_int_equal(chmod("file", 0664), 0);
+  assert_int_equal(chmod(".", 0777), 0);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) _exit(replace_as_another_user());
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_holds("file", "new");
 }
 
 static void test_links_stay_and_hard_links_keep_the_old_content(void **state) {
@@ -214,6 +242,7 @@ static void test_temporary_files_of_killed_processes_are_removed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_files_are_made_and_replaced, enter_folder, leave_folder),
+      cmocka_unit_test_setup_teardown(test_permissions_are_given_to_no_other_group, enter_folder, leave_folder),
       cmocka_unit_test_setup_teardown(test_links_stay_and_hard_links_keep_the_old_content, enter_folder, leave_folder),
       cmocka_unit_test_setup_teardown(test_names_may_be_as_long_as_the_file_system_takes, enter_folder, leave_folder),
       cmocka_unit_test_setup_teardown(test_what_cannot_be_written_is_found_out_before, enter_folder, leave_folder),

@@ -116,6 +116,28 @@ static void test_gm2_many_ranges(void **state) {
   assert_int_equal(fake_close(device), 0);
 }
 
+/* The last thing tried is what is needed. */
+static void test_gm2_a_process_with_hardly_enough_addresses(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *graph = NULL;
+  rondo_node last = {0};
+  void *none = device;
+  assert_ok(rondo_graph_create(device, NULL, &graph));
+  fake_of(device)->most_addresses = 1000 * MIB;
+  assert_error(rondo_graph_add_alloc(graph, NULL, 0, 1001 * MIB, NULL, &none, &last), RONDO_OUT_OF_MEMORY,
+               RONDO_REASON_ADDRESS_SPACE);
+  assert_message("addresses for graph memory of at least 1001.0 MiB");
+  assert_null(none);
+  last = (rondo_node){0};
+  (void)add_alloc(graph, &last, 900);
+  fake_of(device)->most_addresses = 700 * MIB;
+  (void)add_alloc(graph, &last, 600);
+  assert_int_equal(count_ranges(graph), 2);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_int_equal(fake_close(device), 0);
+}
+
 /* Memory that the graph leaves allocated, on both sides of a border, is freed on its own. */
 static void test_gm4_memory_that_stays_in_two_ranges(void **state) {
   (void)state;
@@ -199,6 +221,45 @@ static void test_gm2_growth_that_fails_leaves_the_graph(void **state) {
   }
 }
 
+/* Another graph may use what lies in a further range while it is allocated, as anywhere else (GM-18). */
+static void test_gm18_uses_of_further_ranges(void **state) {
+  (void)state;
+  static const char *const names[] = {"cpu", "cpu:check"};
+  for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+    rondo_device *device = NULL;
+    rondo_stream *stream = NULL;
+    assert_ok(rondo_device_open(names[k], NULL, &device));
+    assert_ok(rondo_stream_create(device, NULL, &stream));
+    rondo_graph *graph = make_graph(device), *user = NULL;
+    rondo_node last = {0}, node = {0};
+    char *near = add_alloc(graph, &last, 50), *far = add_alloc(graph, &last, 50);
+    assert_int_equal(count_ranges(graph), 2);
+    const rondo_fill fill = {.dst = far, .width = 50 * MIB, .height = 1, .value = 7, .element_bytes = 1};
+    rondo_exec *exec = NULL, *use = NULL;
+    assert_ok(rondo_graph_create(device, NULL, &user));
+    assert_ok(rondo_graph_add_fill(user, NULL, 0, &fill, &node));
+    assert_ok(rondo_instantiate(graph, NULL, &exec));
+    assert_ok(rondo_instantiate(user, NULL, &use));
+    assert_error(rondo_exec_launch(use, stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+    assert_error(rondo_fill_async(stream, &fill), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+    assert_ok(rondo_exec_launch(exec, stream));
+    assert_ok(rondo_exec_launch(use, stream));
+    assert_ok(rondo_stream_synchronize(stream));
+    assert_int_equal(far[50 * MIB - 1], 7);
+    assert_ok(rondo_free(device, near));
+    assert_ok(rondo_free(device, far));
+    assert_error(rondo_exec_launch(use, stream), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+    rondo_exec_destroy(exec);
+    assert_ok(rondo_graph_destroy(graph));
+    assert_error(rondo_exec_launch(use, stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+    assert_message("memory of a graph that was destroyed");
+    rondo_exec_destroy(use);
+    assert_ok(rondo_graph_destroy(user));
+    assert_ok(rondo_stream_destroy(stream));
+    assert_ok(rondo_device_close(device));
+  }
+}
+
 /* The devices that are there: data in all ranges. */
 static void test_gm2_data_in_several_ranges(void **state) {
   (void)state;
@@ -237,9 +298,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gm2_a_graph_gets_further_addresses),
       cmocka_unit_test(test_gm2_many_ranges),
+      cmocka_unit_test(test_gm2_a_process_with_hardly_enough_addresses),
       cmocka_unit_test(test_gm4_memory_that_stays_in_two_ranges),
       cmocka_unit_test(test_gm2_clones_share_further_addresses),
       cmocka_unit_test(test_gm2_growth_that_fails_leaves_the_graph),
+      cmocka_unit_test(test_gm18_uses_of_further_ranges),
       cmocka_unit_test(test_gm2_data_in_several_ranges),
   };
   return cmocka_run_group_tests_name("memory/address_ranges", tests, NULL, NULL);
