@@ -252,6 +252,25 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture(rondo_session *sessi
  * then. Errors: as rondo_session_remove_model. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy_graphs(rondo_session *session, const char *model);
 
+/* Times that change (SE-8). Times that were measured beside other work are too long, and a machine gets slower and
+ * faster. So the session also times what it runs, and decides by that. A run is a *reading* when one graph runs the
+ * whole batch and nothing else runs on the session's streams meanwhile; it lasts from the copy of the first input until
+ * the results are there. A reading below the known time replaces it at once. A longer one may have been disturbed: the
+ * known time rises only if all of 16 readings are longer, to the least of them. A graph with fewer readings is taken to
+ * be as much slower than measured as the graph with the nearest number of rows that has 16, and so are un-recorded
+ * runs. No graph is taken to be slower than a larger one.
+ *
+ * A graph that is thought to be slow would never run. So a batch that several graphs, or an un-recorded run, are
+ * thought to run faster than one graph is sometimes run by the smallest graph with room for it: a *trial*, for which
+ * the answer has RONDO_WAY_TRIAL. It may take longer than the way that was decided. There are trials only while nothing
+ * else waits or runs: three of each graph, and others that together take about 1 % of the time that the model's batches
+ * run. A batch with more rows than the largest graph is no trial, and neither is a request that asks for UNRECORDED.
+ *
+ * Once a known time is more than 5 % from the one that decisions were made by, they are made anew, while requests run
+ * by the old ones: by the thread of a stream that has nothing to do, which takes at most 1 % of its time. Without
+ * memory for that the old decisions stay, and it is tried again. rondo_session_decide says the newest. Times that were
+ * given by rondo_session_set_times stay: they have no readings and no trials. */
+
 /* What is known of a graph (model, index). */
 typedef struct rondo_model_graph {
   uint32_t struct_size;
@@ -266,6 +285,10 @@ typedef struct rondo_model_graph {
   uint64_t rows_run;    /* of requests, in these */
   double capture_us;    /* what recording it took, on one stream */
   bool has_branches;    /* independent operators run side by side, and are no line */
+  double current_us;    /* that decisions are made by: run_us, until readings say otherwise (see Times that change) */
+  double current_unrecorded_us; /* likewise */
+  uint64_t readings;            /* since it was measured */
+  uint64_t trials;              /* likewise */
 } rondo_model_graph;
 
 /* Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_ARGUMENT. */
@@ -273,11 +296,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_graph(rondo_session *ses
                                                               rondo_model_graph *out_graph);
 
 /* Gives the graphs of a model other times than those that were measured, in microseconds by index, `count` of each:
- * from an earlier run of the program, or for tests. unrecorded may be NULL: then nothing runs un-recorded but what has
- * no graph. `overlap`: how long all streams take for a graph at once, as a part of one after the other, at least
- * 1 / streams and at most 1, the same for all graphs; 0 = as measured, for some sizes, and on lines between them.
- * Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE (a count that is not that of the
- * graphs, a time that is none); OUT_OF_MEMORY. */
+ * from an earlier run of the program, or for tests. They stay until graphs are captured. unrecorded may be
+ * NULL: then nothing runs un-recorded but what has no graph. `overlap`: how long all streams take for a graph at once,
+ * as a part of one after the other, at least 1 / streams and at most 1, the same for all graphs; 0 = as measured, for
+ * some sizes, and on lines between them. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT,
+ * OUT_OF_RANGE (a count that is not that of the graphs, a time that is none); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *session, const char *model,
                                                               const double *recorded, const double *unrecorded,
                                                               size_t count, double overlap);
@@ -329,10 +352,11 @@ typedef enum rondo_way {
 /* Why that way. */
 typedef enum rondo_way_reason {
   RONDO_WAY_CHEAPEST = 0,
-  RONDO_WAY_ASKED = 1,    /* rondo_request.way */
-  RONDO_WAY_NO_GRAPH = 2, /* the model has none */
-  RONDO_WAY_AGAIN = 3,    /* its batch failed, and it was run again, by itself or with half of the batch at most */
-  RONDO_WAY_CAPTURING = 4 /* capture mode */
+  RONDO_WAY_ASKED = 1,     /* rondo_request.way */
+  RONDO_WAY_NO_GRAPH = 2,  /* the model has none */
+  RONDO_WAY_AGAIN = 3,     /* its batch failed, and it was run again, by itself or with half of the batch at most */
+  RONDO_WAY_CAPTURING = 4, /* capture mode */
+  RONDO_WAY_TRIAL = 5      /* one graph, to time it (see Times that change) */
 } rondo_way_reason;
 
 typedef struct rondo_request {
@@ -433,6 +457,8 @@ typedef struct rondo_model_info {
   double overlap;             /* of the graph with most rows, see rondo_session_set_times; 1: no graphs */
   uint64_t executor_programs; /* of unrecorded_programs, those whose runs go by the streams' executors */
   uint64_t ahead_state_bytes, ahead_arena_bytes; /* of the above, those of a divided model on other devices */
+  uint64_t trials;                               /* batches that were trials (see Times that change) */
+  uint64_t renewals;                             /* how often decisions were made anew, because times had changed */
 } rondo_model_info;
 
 /* Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */

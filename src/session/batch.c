@@ -141,10 +141,11 @@ static void decide(rondo_batch *batch) {
     if (leader->way != RONDO_WAY_UNRECORDED) batch->reason = RONDO_WAY_NO_GRAPH;
     return;
   }
-  batch->decision = look_up(batch, table);
-  const rondo_table_entry *entry = batch->decision.entry;
-  batch->is_unrecorded = entry != NULL && entry->way == RONDO_WAY_UNRECORDED;
-  if (!batch->is_unrecorded) batch->parts = batch->decision.repeats + (entry == NULL ? 0 : entry->count);
+  const rondo_decision_made found = look_up(batch, table);
+  batch->repeats = found.repeats;
+  if (found.entry != NULL) batch->entry = *found.entry;
+  batch->is_unrecorded = batch->entry.way == RONDO_WAY_UNRECORDED;
+  if (!batch->is_unrecorded) batch->parts = batch->repeats + batch->entry.count;
 }
 
 static void begin(rondo_batch *batch, rondo_session_model *model, bool is_loaded) {
@@ -161,6 +162,7 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
   begin(&lane->batch, leader->model, is_loaded(lane));
   gather(session, lane, leader);
   decide(&lane->batch);
+  rondo_batch_try(lane, &lane->batch);
   rondo_usage_count_forming(session, lane->batch.count, now);
   return true;
 }
@@ -169,8 +171,8 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
 
 static uint32_t graph_of(const rondo_batch *batch, size_t part) {
   if (batch->is_unrecorded) return RONDO_UNRECORDED_PART;
-  const size_t repeats = batch->decision.repeats;
-  return part < repeats ? batch->model->loaded.recorded->largest : batch->decision.entry->graphs[part - repeats];
+  const size_t repeats = batch->repeats;
+  return part < repeats ? batch->model->loaded.recorded->largest : batch->entry.graphs[part - repeats];
 }
 
 static bool take_part(rondo_batch *batch, rondo_part *out) {
@@ -200,15 +202,24 @@ static void unlink_open(rondo_session *session, rondo_batch *batch) {
   }
 }
 
+/* Of a part that had the device for itself, and is all of its batch: one that follows another finds all warm. */
+static void take_reading(const rondo_lane *lane, const rondo_part *part) {
+  if (part->graph != RONDO_UNRECORDED_PART && part->batch->parts == 1)
+    rondo_model_take_reading(part->batch->model, part->graph, lane->part_begin_ns, lane->part_end_ns);
+}
+
 /* Runs the part without the lock. What is left is for others. */
 static void run_part(rondo_session *session, rondo_lane *lane, const rondo_part *part) {
   rondo_batch *batch = part->batch;
   if (batch->taken == batch->parts) unlink_open(session, batch);
   rondo_lanes_call_for_rest(session);
+  const uint64_t claims = ++session->claims;
+  const bool is_alone = rondo_lane_is_alone(lane);
   pthread_mutex_unlock(&session->lock);
   const rondo_status status = rondo_part_run(&batch->model->places[lane->number], part);
   pthread_mutex_lock(&session->lock);
   rondo_usage_count_queueing(lane);
+  if (status == RONDO_OK && is_alone && session->claims == claims) take_reading(lane, part);
   if (status != RONDO_OK && batch->status == RONDO_OK) {
     batch->status = status;
     rondo_error_save(&batch->error);
@@ -258,6 +269,7 @@ static rondo_answer answer_of(const rondo_batch *batch, const rondo_lane *lane, 
 static void give_answers(const rondo_batch *batch, const rondo_lane *lane) {
   rondo_model_info *info = &batch->model->info;
   const uint64_t now = rondo_clock_ns();
+  rondo_trial_pay(batch, now - batch->began_ns);
   info->padding_rows += batch->padding;
   info->batches += batch->count > 1;
   info->batched += batch->count > 1 ? batch->count : 0;

@@ -18,7 +18,7 @@ enum { EVEN_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
 static rondo_status measure_graphs(rondo_session_model *model) {
   double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
   RONDO_TRY(rondo_place_measure(&model->places[0], run_us, unrecorded_us));
-  rondo_model_put_times(model, run_us, unrecorded_us);
+  rondo_model_put_times(model, run_us, unrecorded_us, false);
   return RONDO_OK;
 }
 

@@ -121,7 +121,11 @@ rondo_status rondo_session_get_graph(rondo_session *session, const char *model, 
                                      .launches = g->launches,
                                      .rows_run = g->rows_run,
                                      .capture_us = g->capture_us,
-                                     .has_branches = g->has_branches};
+                                     .has_branches = g->has_branches,
+                                     .current_us = g->current_us,
+                                     .current_unrecorded_us = g->current_unrecorded_us,
+                                     .readings = g->kept.readings,
+                                     .trials = g->trials};
     status = rondo_versioned_write("rondo_model_graph", &graph, out_graph, sizeof graph);
   }
   pthread_mutex_unlock(&session->lock);
@@ -147,7 +151,7 @@ static rondo_status check_times(const rondo_session_model *m, const double *reco
 static rondo_status set_times(rondo_session_model *m, const double *recorded, const double *unrecorded, size_t count,
                               double overlap) {
   RONDO_TRY(check_times(m, recorded, unrecorded, count, overlap));
-  rondo_model_put_times(m, recorded, unrecorded);
+  rondo_model_put_times(m, recorded, unrecorded, true);
   pthread_mutex_lock(&m->session->lock);
   for (size_t i = 0; i < count && overlap != 0; i++)
     m->graphs.items[i].overlap = m->graphs.items[i].unrecorded_overlap = overlap;

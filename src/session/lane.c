@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The thread of a lane: while nobody else has claimed the lane, it runs batches of what waits, then parts of others'
- * batches, and sleeps until it is called or something waiting gets ripe.
+ * batches, makes tables anew where times have changed, and sleeps until it is called or something waiting gets ripe.
  *
  * As few threads are called as there may be things to do, and none is left undone: before a thread sleeps it has looked
  * at all there is, and set a timer for what is not ripe. Whatever makes more of it ripe is followed by a call, or by a
@@ -67,7 +67,7 @@ void *rondo_lane_main(void *argument) {
     } else {
       rondo_lanes_call_for_rest(session);
     }
-    if (!has_done) sleep_for(lane, wait_ns);
+    if (!has_done && !rondo_session_renew(session, &wait_ns)) sleep_for(lane, wait_ns);
   }
   pthread_mutex_unlock(&session->lock);
   return NULL;

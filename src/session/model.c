@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Models: their programs, their places on the lanes, the tables of decisions, their life.
+ * Models: their programs, their places on the lanes, their life.
  */
 #include <string.h>
 
@@ -37,71 +37,6 @@ rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, r
   return rondo_fail_context(status, "model '%s' for %zu rows", model->name, rows);
 }
 
-/* Tables ---------------------------------------------------------------------------------------------------------- */
-
-static rondo_table_size table_size_of(const rondo_session_model *model, const rondo_session_graph *g, bool is_loaded,
-                                      bool with_unrecorded) {
-  const double share_us = g->run_us * g->overlap;
-  const double unrecorded_us = g->unrecorded_us * (is_loaded ? g->unrecorded_overlap : 1);
-  return (rondo_table_size){
-      .rows = g->rows,
-      .run_us = is_loaded ? share_us : g->run_us,
-      .share_us = share_us,
-      .unrecorded_us = with_unrecorded && unrecorded_us > 0 ? unrecorded_us + model->unrecorded_extra_us : 0};
-}
-
-static rondo_status make_table(rondo_session_model *model, bool is_loaded, bool with_unrecorded, rondo_table **out) {
-  rondo_table_size sizes[RONDO_SESSION_MAX_SIZES];
-  for (size_t i = 0; i < model->graphs.count; i++)
-    sizes[i] = table_size_of(model, &model->graphs.items[i], is_loaded, with_unrecorded);
-  const rondo_table_input input = {.sizes = sizes, .count = model->graphs.count, .margin = RONDO_DECISION_MARGIN};
-  return rondo_table_make(&model->session->allocator, &input, out);
-}
-
-static void free_tables(rondo_session_tables *tables) {
-  rondo_table_free(tables->any);
-  rondo_table_free(tables->recorded);
-  *tables = (rondo_session_tables){.any = NULL};
-}
-
-static rondo_status make_pair(rondo_session_model *model, bool is_loaded, rondo_session_tables *out) {
-  RONDO_TRY(make_table(model, is_loaded, true, &out->any));
-  return make_table(model, is_loaded, false, &out->recorded);
-}
-
-void rondo_model_put_times(rondo_session_model *model, const double *recorded, const double *unrecorded) {
-  pthread_mutex_lock(&model->session->lock);
-  for (size_t i = 0; i < model->graphs.count; i++) {
-    model->graphs.items[i].run_us = recorded[i];
-    model->graphs.items[i].unrecorded_us = unrecorded == NULL ? 0 : unrecorded[i];
-  }
-  pthread_mutex_unlock(&model->session->lock);
-}
-
-/* Others may ask meanwhile what they say. */
-static void put_tables(rondo_session_model *model, rondo_session_tables idle, rondo_session_tables loaded) {
-  pthread_mutex_lock(&model->session->lock);
-  rondo_session_tables old_idle = model->idle, old_loaded = model->loaded;
-  model->idle = idle;
-  model->loaded = loaded;
-  pthread_mutex_unlock(&model->session->lock);
-  free_tables(&old_idle);
-  free_tables(&old_loaded);
-}
-
-rondo_status rondo_model_make_tables(rondo_session_model *model) {
-  rondo_session_tables idle = {.any = NULL}, loaded = {.any = NULL};
-  rondo_status status = make_pair(model, false, &idle);
-  if (status == RONDO_OK) status = make_pair(model, true, &loaded);
-  if (status != RONDO_OK) {
-    free_tables(&idle);
-    free_tables(&loaded);
-    return status;
-  }
-  put_tables(model, idle, loaded);
-  return RONDO_OK;
-}
-
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 void rondo_model_forget_graphs(rondo_session_model *model, size_t count) {
@@ -111,9 +46,8 @@ void rondo_model_forget_graphs(rondo_session_model *model, size_t count) {
 }
 
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
-  const rondo_session_tables none = {.any = NULL};
   rondo_model_forget_graphs(model, 0);
-  put_tables(model, none, none);
+  rondo_model_drop_tables(model);
   for (uint32_t i = 0; i < model->session->options.streams; i++)
     while (model->places[i].graphs.count > 0) rondo_place_drop_last(&model->places[i], kept);
 }

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "session/ahead.h"
 
 /* The rows of a request that are in the part: from `row` of the request on, to `at` in the part. */
@@ -186,8 +187,11 @@ static void scatter_outputs(const rondo_session_model *model, const rondo_stage 
 static rondo_status run_recorded(rondo_place *place, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_place_graph *g = &place->graphs.items[part->graph];
+  rondo_lane *lane = lane_of(place);
+  lane->part_begin_ns = rondo_clock_ns();
   RONDO_TRY(wait_for(place, &g->program, queue_recorded(place, g, part)));
-  rondo_usage_keep(lane_of(place));
+  lane->part_end_ns = rondo_clock_ns();
+  rondo_usage_keep(lane);
   scatter_outputs(model, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
   return RONDO_OK;
 }

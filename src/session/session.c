@@ -18,6 +18,14 @@ void rondo_lane_claim(rondo_lane *lane) {
   while (lane->is_claimed) pthread_cond_wait(&session->change, &session->lock);
   lane->awaited--;
   lane->is_claimed = true;
+  session->claims++;
+}
+
+bool rondo_lane_is_alone(const rondo_lane *lane) {
+  const rondo_session *session = lane->session;
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    if (i != lane->number && session->lanes[i].is_claimed) return false;
+  return true;
 }
 
 void rondo_lane_release(rondo_lane *lane) {
@@ -134,6 +142,7 @@ rondo_status rondo_session_change_begin_locked(rondo_session *session, const cha
                       "%s: model '%s' is being captured or changed: end that first", call, name);
   RONDO_TRY(refuse_used(session, call, model));
   model->is_changing = true;
+  rondo_model_stop_renewal(model);
   return RONDO_OK;
 }
 

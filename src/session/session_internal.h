@@ -6,7 +6,8 @@
  * Threads: `lock` guards lanes' claims, the queue, slots, batches' counters, the list of models and their figures; it
  * is never held over work of the device or a callback. A model's graphs and tables change only while it is `changing`,
  * when no request of it is taken, or while all lanes are claimed; and what is told of them, which is `graphs`, the
- * tables and the first so many graphs of each place, under the lock.
+ * tables and the first so many graphs of each place, under the lock. Tables, and the times that they are made from, are
+ * also renewed while requests run, under the lock: who gives it up has copied what it needs of them.
  */
 #ifndef RONDO_SESSION_SESSION_INTERNAL_H
 #define RONDO_SESSION_SESSION_INTERNAL_H
@@ -22,6 +23,7 @@
 #include "exec/copy_list.h"
 #include "session/busy.h"
 #include "session/table.h"
+#include "session/times.h"
 #include "session/waiting.h"
 
 #define RONDO_STAGING_ALIGNMENT 256
@@ -119,6 +121,9 @@ typedef struct rondo_session_graph {
   uint32_t nodes;
   bool has_branches;
   double run_us, unrecorded_us, capture_us;
+  double current_us, current_unrecorded_us; /* that the tables were made with; guarded as graphs' figures are */
+  rondo_kept_time kept;
+  uint64_t trials;
   double overlap, unrecorded_overlap; /* on all lanes at once, against one after the other: of 1 / lanes to 1 */
   uint64_t exec_bytes, arena_bytes;
   uint64_t launches, rows_run;
@@ -154,6 +159,10 @@ struct rondo_session_model {
   RONDO_ARRAY(rondo_session_graph) graphs;
   rondo_session_tables idle, loaded; /* while nothing else runs and lanes are free, and else */
   double unrecorded_extra_us; /* that an un-recorded run costs beside its time, as programs are compiled for some */
+  bool has_given_times;       /* by rondo_session_set_times: they stay */
+  bool is_outdated;           /* times have changed since the tables were made, */
+  uint64_t next_renewal_ns;   /* ... which is not before then */
+  double trial_debt_us;       /* what the last trial took that is not paid for yet */
   bool is_building;           /* in `build`, which is called by one at a time */
   bool is_changing;
   bool is_recording;                        /* in capture mode: a run records just now */
@@ -208,7 +217,8 @@ typedef struct rondo_batch {
   rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
   size_t first[RONDO_SESSION_MAX_BATCH]; /* row of each */
   size_t count, rows;
-  rondo_decision_made decision;
+  size_t repeats; /* of the largest graph; then what the entry says, where it has a way */
+  rondo_table_entry entry;
   bool is_loaded; /* something else ran when it was formed, or no other lane was free */
   bool is_unrecorded;
   rondo_way_reason reason;
@@ -266,7 +276,8 @@ struct rondo_lane {
   rondo_batch batch;        /* of who has claimed the lane */
   rondo_copy_list copies;   /* of inputs; likewise */
   rondo_lane_timer timer;
-  uint64_t queueing_ns; /* of the part that ran last, by who has claimed the lane; 0: it was not timed */
+  uint64_t part_begin_ns, part_end_ns; /* of the graph that ran last, by who has claimed the lane */
+  uint64_t queueing_ns;                /* of the part that ran last, by who has claimed the lane; 0: it was not timed */
 };
 
 struct rondo_session {
@@ -281,13 +292,17 @@ struct rondo_session {
   rondo_session_model *capturing; /* in capture mode */
   rondo_lane lanes[RONDO_SESSION_MAX_STREAMS];
   rondo_slot *slots, *free_slots;
-  uint32_t waiting;           /* requests */
-  uint64_t appended;          /* that ever waited */
-  uint64_t next_deadline_ns;  /* no request in the queue has one before it */
-  uint64_t turns_taken, turn; /* of calls that claim lanes: whose it is */
-  rondo_batch *open;          /* batches with parts that nobody has taken */
-  rondo_event *epoch;         /* complete; NULL: nothing is timed */
-  rondo_busy busy;            /* of all lanes */
+  uint32_t waiting;             /* requests */
+  uint64_t appended;            /* that ever waited */
+  uint64_t next_deadline_ns;    /* no request in the queue has one before it */
+  uint64_t turns_taken, turn;   /* of calls that claim lanes: whose it is */
+  uint64_t claims;              /* of lanes, by parts that begin and by calls */
+  bool has_outdated;            /* a model is outdated, and no lane's thread has looked since */
+  bool is_renewing;             /* tables are made */
+  rondo_session_model *renewed; /* ... for this one; NULL: they are thrown away */
+  rondo_batch *open;            /* batches with parts that nobody has taken */
+  rondo_event *epoch;           /* complete; NULL: nothing is timed */
+  rondo_busy busy;              /* of all lanes */
   rondo_session_usage usage;
   rondo_saved_error usage_error; /* that nobody has been told yet */
   uint32_t taken;                /* slots that are not free */
@@ -307,6 +322,8 @@ RONDO_MUST_USE rondo_status rondo_session_find(rondo_session *session, const cha
                                                rondo_session_model **out);
 /* Under the lock: whether requests may run on the lane; claims it, giving the lock up while it waits; gives it up. */
 static inline bool rondo_lane_is_free(const rondo_lane *lane) { return !lane->is_claimed && lane->awaited == 0; }
+/* Whether all others are unclaimed. */
+bool rondo_lane_is_alone(const rondo_lane *lane);
 void rondo_lane_claim(rondo_lane *lane);
 void rondo_lane_release(rondo_lane *lane);
 /* Claims a lane, waiting for it, or all of them at once; and gives them up. Without the lock. */
@@ -329,12 +346,27 @@ RONDO_MUST_USE rondo_status rondo_model_make(rondo_session *session, const char 
                                              const rondo_model_options *options, rondo_session_model **out);
 /* A failure is that of work that nobody waited for; it is gone all the same. NULL is fine. */
 RONDO_MUST_USE rondo_status rondo_model_free(rondo_session_model *model);
-RONDO_MUST_USE rondo_status rondo_model_make_tables(rondo_session_model *model);
-/* Microseconds by graph; unrecorded may be NULL: 0. */
-void rondo_model_put_times(rondo_session_model *model, const double *recorded, const double *unrecorded);
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept);
 /* What is known of graphs behind the first `count` goes, before they do: others may ask for it meanwhile. */
 void rondo_model_forget_graphs(rondo_session_model *model, size_t count);
+
+/* model_tables.c, while the model is changing: microseconds by graph (unrecorded may be NULL: 0; given ones stay as
+ * they are), the tables that follow from all times, and their end. */
+void rondo_model_put_times(rondo_session_model *model, const double *recorded, const double *unrecorded,
+                           bool are_given);
+RONDO_MUST_USE rondo_status rondo_model_make_tables(rondo_session_model *model);
+void rondo_model_drop_tables(rondo_session_model *model);
+/* Under the lock. What a graph took that ran alone; no renewal of the model is wanted, nor one that is under way; makes
+ * tables anew for a model whose times have changed, giving the lock up meanwhile: whether there was one, or when to
+ * look again. */
+void rondo_model_take_reading(rondo_session_model *model, size_t graph, uint64_t begin_ns, uint64_t end_ns);
+void rondo_model_stop_renewal(rondo_session_model *model);
+bool rondo_session_renew(rondo_session *session, uint64_t *inout_wait_ns);
+
+/* trial.c, under the lock: runs the batch, which was decided, by one graph if that is to be tried; and counts that one
+ * ran for so long. */
+void rondo_batch_try(const rondo_lane *lane, rondo_batch *batch);
+void rondo_trial_pay(const rondo_batch *batch, uint64_t run_ns);
 
 /* function_model.c: inputs, outputs and constants as they were said. */
 RONDO_MUST_USE rondo_status rondo_function_model_check(const rondo_model_options *options);
@@ -468,7 +500,8 @@ void rondo_queue_expire(rondo_session *session, uint64_t now);
 void rondo_lanes_call(rondo_session *session, size_t count);
 /* One, if there is something to do: for who has put something there, has let a lane go, or does a part of it all. */
 static inline void rondo_lanes_call_for_rest(rondo_session *session) {
-  if (session->waiting > 0 || session->open != NULL) rondo_lanes_call(session, 1);
+  const bool is_outdated = session->has_outdated && !session->is_renewing;
+  if (session->waiting > 0 || session->open != NULL || is_outdated) rondo_lanes_call(session, 1);
 }
 
 /* The main function of a lane's thread. */

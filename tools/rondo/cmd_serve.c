@@ -323,6 +323,8 @@ static rondo_status look_at_model(serving *s) {
     rondo_model_graph graph = {.struct_size = sizeof graph};
     TOOL_TRY(rondo_session_get_graph(s->session, s->name, i, &graph));
     s->sizes[i] = graph.rows;
+    s->run_us[i] = graph.run_us;
+    s->current_us[i] = graph.current_us;
   }
   return RONDO_OK;
 }

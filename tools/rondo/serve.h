@@ -47,8 +47,9 @@ typedef struct serving {
   rondo_session *session;
   rondo_device_info device_info, look_ups_info;
   rondo_model_info info;
-  size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows of graphs */
-  double start_seconds;                  /* until all graphs stood */
+  size_t sizes[RONDO_SESSION_MAX_SIZES];                                       /* rows of graphs */
+  double run_us[RONDO_SESSION_MAX_SIZES], current_us[RONDO_SESSION_MAX_SIZES]; /* of theirs, measured and at the end */
+  double start_seconds;                                                        /* until all graphs stood */
   double rate;
   double saturation; /* requests a second, recorded, before the soak */
   double decide_ns;  /* to say what runs a request, its model looked up by name */

@@ -143,11 +143,21 @@ static void soak_to_json(const serving *s, json *out) {
   json_end(out);
 }
 
+static void times_to_json(const serving *s, const char *name, const double *us, json *out) {
+  json_begin_array(out, name);
+  for (size_t i = 0; i < s->info.graphs; i++) json_real(out, NULL, us[i]);
+  json_end(out);
+}
+
 static void model_to_json(const serving *s, json *out) {
   json_integer(out, "graphs", s->info.graphs);
   json_begin_array(out, "graph_rows");
   for (size_t i = 0; i < s->info.graphs; i++) json_integer(out, NULL, s->sizes[i]);
   json_end(out);
+  times_to_json(s, "run_us", s->run_us, out);
+  times_to_json(s, "current_us", s->current_us, out);
+  json_integer(out, "trials", s->info.trials);
+  json_integer(out, "renewals", s->info.renewals);
   json_real(out, "start_seconds", s->start_seconds);
   json_real(out, "overlap", s->info.overlap);
   json_integer(out, "state_bytes", s->info.state_bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What readings of times say: the least two, and when they agree; and that sizes chosen by readings of a busy machine,
+ * What readings of times say: the least two, and when they agree; how runs of graphs correct what was measured (SE-8);
+ * and that sizes chosen by readings of a busy machine,
  * on which long runs are disturbed most, are as good as those of a quiet one (SE-7).
  */
 #include "session/times.h"
@@ -53,6 +54,97 @@ static void test_se7_no_row_costs_more_than_one_of_a_smaller_graph(void **state)
   assert_true(us[1] == 12 && us[2] == 20 && us[4] == 150); /* as they were read */
   assert_true(us[3] == 40 && us[0] == 80);                 /* two and four of 20 rows */
   rondo_times_bound(rows, us, 0);
+}
+
+/* Readings of runs ------------------------------------------------------------------------------------------------ */
+
+static void add(rondo_kept_time *kept, size_t count, double us) {
+  for (size_t i = 0; i < count; i++) rondo_kept_time_add(kept, us);
+}
+
+static void test_se8_a_smaller_reading_counts_at_once(void **state) {
+  rondo_kept_time kept;
+  (void)state;
+  rondo_kept_time_begin(&kept, 300); /* beside load */
+  assert_false(rondo_kept_time_has_changed(&kept));
+  rondo_kept_time_add(&kept, 900);
+  assert_true(kept.us == 300 && !rondo_kept_time_has_changed(&kept));
+  rondo_kept_time_add(&kept, 100);
+  assert_true(kept.us == 100 && rondo_kept_time_has_changed(&kept));
+  rondo_kept_time_add(&kept, 120);
+  assert_true(kept.us == 100 && kept.readings == 3 && kept.windows == 0);
+}
+
+static void test_se8_a_slowdown_counts_after_a_window(void **state) {
+  rondo_kept_time kept;
+  (void)state;
+  rondo_kept_time_begin(&kept, 100);
+  add(&kept, RONDO_READINGS_IN_WINDOW - 1, 250);
+  assert_true(kept.us == 100 && !rondo_kept_time_has_changed(&kept));
+  rondo_kept_time_add(&kept, 240);
+  assert_true(kept.us == 240 && kept.windows == 1 && rondo_kept_time_has_changed(&kept));
+  add(&kept, RONDO_READINGS_IN_WINDOW - 1, 400);
+  rondo_kept_time_add(&kept, 230); /* one in a window is enough for the time to stay */
+  assert_true(kept.us == 230 && kept.windows == 2);
+  rondo_kept_time_add(&kept, 90); /* it is over */
+  assert_true(kept.us == 90);
+}
+
+static void test_se8_up_to_5_percent_are_no_change(void **state) {
+  rondo_kept_time kept;
+  (void)state;
+  rondo_kept_time_begin(&kept, 100);
+  rondo_kept_time_add(&kept, 96);
+  assert_false(rondo_kept_time_has_changed(&kept));
+  rondo_kept_time_add(&kept, 94);
+  assert_true(rondo_kept_time_has_changed(&kept));
+  kept.noted_us = 94;
+  assert_false(rondo_kept_time_has_changed(&kept));
+  add(&kept, RONDO_READINGS_IN_WINDOW - 2, 98); /* the window's least is 94 */
+  add(&kept, RONDO_READINGS_IN_WINDOW, 98);
+  assert_true(kept.us == 98 && !rondo_kept_time_has_changed(&kept));
+  add(&kept, RONDO_READINGS_IN_WINDOW, 99);
+  assert_true(rondo_kept_time_has_changed(&kept)); /* small steps add up */
+}
+
+static void test_se8_times_of_graphs_that_did_not_run(void **state) {
+  const size_t rows[] = {64, 8, 16, 48, 32};
+  rondo_kept_time kept[5];
+  double us[5], unrecorded[] = {400, 50, 100, 300, 200}; /* 6.25 a row */
+  (void)state;
+  for (size_t i = 0; i < 5; i++) rondo_kept_time_begin(&kept[i], (double)rows[i]);
+  rondo_kept_times_find(rows, kept, 5, us, unrecorded);
+  for (size_t i = 0; i < 5; i++) assert_true(us[i] == (double)rows[i] && unrecorded[i] == 6.25 * (double)rows[i]);
+  add(&kept[0], RONDO_READINGS_IN_WINDOW, 128); /* twice as slow */
+  add(&kept[2], RONDO_READINGS_IN_WINDOW, 8);   /* was measured beside load, but nothing says so of the others */
+  rondo_kept_time_add(&kept[3], 60);            /* faster than by the slow one beside it */
+  rondo_kept_times_find(rows, kept, 5, us, unrecorded);
+  assert_true(us[0] == 128 && us[3] == 60 && us[2] == 8);
+  assert_true(us[1] == 8);  /* as measured */
+  assert_true(us[4] == 32); /* 16 rows are nearer than 64 */
+}
+
+static void test_se8_unrecorded_runs_are_as_much_slower(void **state) {
+  const size_t rows[] = {64, 8, 16};
+  rondo_kept_time kept[3];
+  double us[3], unrecorded[] = {400, 50, 100};
+  (void)state;
+  for (size_t i = 0; i < 3; i++) rondo_kept_time_begin(&kept[i], (double)rows[i]);
+  add(&kept[0], RONDO_READINGS_IN_WINDOW, 128);
+  rondo_kept_times_find(rows, kept, 3, us, unrecorded);
+  assert_true(us[0] == 128 && us[1] == 16 && us[2] == 32);
+  assert_true(unrecorded[0] == 800 && unrecorded[1] == 100 && unrecorded[2] == 200);
+}
+
+static void test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected(void **state) {
+  const size_t rows[] = {64, 32};
+  rondo_kept_time kept[2];
+  double us[2], unrecorded[] = {0, 0};
+  (void)state;
+  for (size_t i = 0; i < 2; i++) rondo_kept_time_begin(&kept[i], (double)rows[i] * 100);
+  rondo_kept_time_add(&kept[0], 70);
+  rondo_kept_times_find(rows, kept, 2, us, unrecorded);
+  assert_true(us[0] == 70 && us[1] == 70 && unrecorded[0] == 0 && unrecorded[1] == 0);
 }
 
 /* Sizes ----------------------------------------------------------------------------------------------------------- */
@@ -122,6 +214,12 @@ int main(void) {
       test_case(test_se7_equal_readings_agree),
       test_case(test_se7_none_takes_longer_than_one_with_more_rows),
       test_case(test_se7_no_row_costs_more_than_one_of_a_smaller_graph),
+      test_case(test_se8_a_smaller_reading_counts_at_once),
+      test_case(test_se8_a_slowdown_counts_after_a_window),
+      test_case(test_se8_up_to_5_percent_are_no_change),
+      test_case(test_se8_times_of_graphs_that_did_not_run),
+      test_case(test_se8_unrecorded_runs_are_as_much_slower),
+      test_case(test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected),
       test_case(test_se7_sizes_of_a_busy_machine_are_as_good_as_those_of_a_quiet_one),
   };
   return test_main(tests);
