@@ -34,8 +34,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_checkpoint_gather(rondo_weights *che
 
 /* Sets a compiled program's states and cells to those of the checkpoint, ordered behind its runs so far. They must be
  * the same by name, type and shape: INVALID_DATA with SHAPE, TYPE or UNKNOWN_NAME (one that the program or the
- * checkpoint lacks), naming it; nothing is changed then. What the program computes with them is not compared. The
- * device may be another one than the checkpoint's. Other errors as rondo_compiled_write. Thread-compatible. */
+ * checkpoint lacks), or UNSUPPORTED as rondo_weights_find, naming it; nothing is changed then. What the program
+ * computes with them is not compared. The device may be another one than the checkpoint's. Other errors as
+ * rondo_compiled_write. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_checkpoint_apply(const rondo_weights *checkpoint, rondo_compiled *compiled);
 
 /* Keeps where a generator is as metadata under `name`, for generators that are used beside a compiled program; and sets

@@ -183,6 +183,27 @@ static void test_damage_is_seen_at_a_synchronisation(void **state) {
   assert_message("2 bytes past its end");
 }
 
+/* Wherever it is, and whatever the distances of the allocation's ends from a word's or a page's. */
+static void test_damage_to_any_byte_is_seen(void **state) {
+  static const ptrdiff_t sizes[] = {1, 100, 248, 255};
+  test_fixture *t = *state;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    unsigned char *small = fresh(t, (size_t)sizes[i], "small");
+    for (ptrdiff_t at = 256 - BYTES; at < 256; at += at < 272 - BYTES || at >= -16 ? 1 : 61) {
+      char distance[64];
+      if (at >= 0 && at < sizes[i]) continue;
+      const int past = at >= 0, bytes = (int)(past ? at - sizes[i] + 1 : -at);
+      (void)snprintf(distance, sizeof distance, "%d byte%s %s its", bytes, bytes == 1 ? "" : "s",
+                     past ? "past" : "before");
+      small[at]++;
+      assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+      assert_message(distance);
+      assert_ok(rondo_stream_synchronize(t->stream));
+    }
+    assert_ok(rondo_free(t->device, small));
+  }
+}
+
 static rondo_status touch_host(void *user) {
   ((volatile unsigned char *)user)[16] = 1;
   return RONDO_OK;
@@ -567,6 +588,7 @@ int main(void) {
       test_case(test_a_byte_past_the_end),
       test_case(test_a_page_past_the_end),
       test_case(test_damage_is_seen_at_a_synchronisation),
+      test_case(test_damage_to_any_byte_is_seen),
       test_case(test_a_host_function_is_watched),
       test_case_workers(test_faults_on_all_threads),
       test_case(test_gm18_a_stale_pointer_in_a_graph),

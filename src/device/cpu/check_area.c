@@ -61,16 +61,36 @@ static void give_mappings(void) { atomic_fetch_sub(&live_areas, 1); }
 
 /* Canaries and poison --------------------------------------------------------------------------------------------- */
 
-/* By address, so that no shift of the same bytes goes unseen. */
+/* By address, so that no shift of the same bytes goes unseen. They repeat, so that whole stretches are copied and
+ * compared: each synchronisation looks at all of them. */
+enum { CANARY_PERIOD = 8 };
+
 static unsigned char canary_at(const char *address) {
-  return (unsigned char)(UINT64_C(0xc5963aa5c93669f1) >> 8 * ((uintptr_t)address % 8));
+  return (unsigned char)(UINT64_C(0xc5963aa5c93669f1) >> 8 * ((uintptr_t)address % CANARY_PERIOD));
 }
 
+static size_t first_period(size_t bytes) { return bytes < CANARY_PERIOD ? bytes : CANARY_PERIOD; }
+
 static void set_canaries(char *from, const char *to) {
-  for (; from < to; from++) *(unsigned char *)from = canary_at(from);
+  const size_t bytes = (size_t)(to - from);
+  size_t done = first_period(bytes);
+  for (size_t i = 0; i < done; i++) ((unsigned char *)from)[i] = canary_at(from + i);
+  while (done < bytes) {
+    const size_t more = done < bytes - done ? done : bytes - done;
+    memcpy(from + done, from, more);
+    done += more;
+  }
+}
+
+static bool is_intact(const char *from, const char *to) {
+  const size_t bytes = (size_t)(to - from), first = first_period(bytes);
+  for (size_t i = 0; i < first; i++)
+    if (((const unsigned char *)from)[i] != canary_at(from + i)) return false;
+  return memcmp(from, from + first, bytes - first) == 0;
 }
 
 static const char *find_damage(const char *from, const char *to) {
+  if (is_intact(from, to)) return NULL;
   for (; from < to; from++)
     if (*(const unsigned char *)from != canary_at(from)) return from;
   return NULL;
