@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The CSV reader of `rondo plan`: any bytes are refused with a message that names the file, and the line where there is
  * one, or give buffers fit for planning. What is written of them reads back as the same, and offsets are taken exactly
- * when no two buffers overlap. The tool's messages are taken here, so that they can be looked at.
+ * when no two buffers overlap.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,55 +11,24 @@
 #include "../../tools/rondo/buffer_csv.h"
 #include "../../tools/rondo/tool.h"
 #include "fuzz/fuzz_target.h"
+#include "fuzz/tool_messages.h"
 
 enum { MOST_PLANNED = 200 };
-
-static char message[1400];
-
-static int keep_message(const char *format, va_list arguments) RONDO_PRINTF(1, 0);
-static int keep_message(const char *format, va_list arguments) {
-  vsnprintf(message, sizeof message, format, arguments);
-  return TOOL_FAILURE;
-}
-
-int tool_fail(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int failed = keep_message(format, arguments);
-  va_end(arguments);
-  return failed;
-}
-
-int tool_fail_memory(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int failed = keep_message(format, arguments);
-  va_end(arguments);
-  return failed;
-}
-
-int tool_fail_status(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int failed = keep_message(format, arguments);
-  va_end(arguments);
-  REQUIRE(rondo_last_error()->message[0] != '\0');
-  return failed;
-}
 
 static int parse(const void *bytes, size_t count, buffer_list *out) {
   file_bytes file = {.bytes = malloc(count + 1), .count = count};
   REQUIRE(file.bytes != NULL);
   memcpy(file.bytes, bytes, count);
   file.bytes[count] = '\0';
-  message[0] = '\0';
+  tool_message[0] = '\0';
   const int result = buffer_list_parse("in.csv", file, out);
-  REQUIRE((result == TOOL_OK) == (message[0] == '\0'));
+  REQUIRE((result == TOOL_OK) == (tool_message[0] == '\0'));
   return result;
 }
 
 static void require_refusal(const buffer_list *list) {
-  REQUIRE(strncmp(message, "in.csv, line ", 13) == 0 || strncmp(message, "in.csv: the file is empty", 25) == 0);
+  REQUIRE(strncmp(tool_message, "in.csv, line ", 13) == 0 ||
+          strncmp(tool_message, "in.csv: the file is empty", 25) == 0);
   REQUIRE(list->count == 0 && list->items == NULL && list->ids == NULL && list->file.bytes == NULL);
 }
 
@@ -84,9 +52,9 @@ static void require_check(const buffer_list *list) {
   bool any = false;
   for (size_t a = 0; a < list->count; a++)
     for (size_t b = 0; b < a; b++) any = any || overlap(list, a, b);
-  message[0] = '\0';
+  tool_message[0] = '\0';
   REQUIRE((buffer_list_check_offsets("in.csv", list) == TOOL_OK) != any);
-  REQUIRE(!any || strncmp(message, "in.csv, line ", 13) == 0);
+  REQUIRE(!any || strncmp(tool_message, "in.csv, line ", 13) == 0);
 }
 
 static void require_same(const buffer_list *a, const buffer_list *b, const size_t *offsets) {

@@ -61,15 +61,26 @@ static bool take_entity(markup_reader *r) {
   return refuse(r, "an & that is no entity");
 }
 
-/* One character of text or of an attribute's value (Unicode 15, table 3-7; XML 1.0, production 2). */
+/* Of the UTF-8 character at `c`, in bytes; 0: it is none (Unicode 15, table 3-7). */
+static size_t character_length(const unsigned char *c) {
+  if (*c < 0x80) return 1;
+  const size_t length = *c >= 0xF0 ? 4 : *c >= 0xE0 ? 3 : 2;
+  if (*c < 0xC2 || *c > 0xF4) return 0;
+  if ((*c == 0xE0 && c[1] < 0xA0) || (*c == 0xED && c[1] > 0x9F)) return 0;
+  if ((*c == 0xF0 && c[1] < 0x90) || (*c == 0xF4 && c[1] > 0x8F)) return 0;
+  for (size_t i = 1; i < length; i++)
+    if ((c[i] & 0xC0) != 0x80) return 0;
+  return length;
+}
+
+/* One character of text or of an attribute's value (XML 1.0, production 2). */
 static bool take_character(markup_reader *r) {
   const unsigned char *c = (const unsigned char *)r->at;
   if (*c == '&') return take_entity(r);
   if (*c < 0x20 && *c != '\t' && *c != '\n' && *c != '\r') return refuse(r, "a control character");
-  const size_t length = *c < 0x80 ? 1 : *c >= 0xF0 ? 4 : *c >= 0xE0 ? 3 : 2;
-  if (length > 1 && (*c < 0xC2 || *c > 0xF4)) return refuse(r, "not UTF-8");
-  for (size_t i = 1; i < length; i++)
-    if ((c[i] & 0xC0) != 0x80) return refuse(r, "not UTF-8");
+  const size_t length = character_length(c);
+  if (length == 0) return refuse(r, "not UTF-8");
+  if (c[0] == 0xEF && c[1] == 0xBF && c[2] >= 0xBE) return refuse(r, "U+FFFE or U+FFFF");
   r->at += length;
   return true;
 }

@@ -124,4 +124,7 @@ int model_save(const language_model *model, rondo_compiled *compiled, const char
 /* Reads a file. The caller destroys the weights, whose tensors have the model's shapes. */
 int model_load(const char *path, language_model *out, rondo_weights **out_weights);
 
+/* Reads what a file's weights say of the model; `path` is for messages. */
+int model_read(const char *path, const rondo_weights *weights, language_model *out);
+
 #endif

@@ -183,11 +183,15 @@ static int check_tensors(const char *path, const rondo_weights *weights, const l
   return TOOL_OK;
 }
 
-int model_load(const char *path, language_model *out, rondo_weights **out_weights) {
+int model_read(const char *path, const rondo_weights *weights, language_model *out) {
   *out = (language_model){.type = RONDO_F32};
+  const int result = read_metadata(path, weights, out);
+  return result == TOOL_OK ? check_tensors(path, weights, out) : result;
+}
+
+int model_load(const char *path, language_model *out, rondo_weights **out_weights) {
   if (rondo_weights_load(path, NULL, out_weights)) return tool_fail_status("the model could not be loaded");
-  int result = read_metadata(path, *out_weights, out);
-  if (result == TOOL_OK) result = check_tensors(path, *out_weights, out);
+  const int result = model_read(path, *out_weights, out);
   if (result != TOOL_OK) {
     rondo_weights_destroy(*out_weights);
     *out_weights = NULL;

@@ -134,14 +134,20 @@ static int read_lines(const char *path, char *text, traffic *out) {
   return result;
 }
 
+int traffic_parse(const char *path, char *text, size_t bytes, traffic *out) {
+  *out = (traffic){0};
+  const int result = strlen(text) == bytes
+                         ? read_lines(path, text, out)
+                         : tool_fail("%s: NUL bytes in it: this is no file of text", file_display_name(path));
+  if (result != TOOL_OK) traffic_destroy(out);
+  return result;
+}
+
 int traffic_read(const char *path, traffic *out) {
   file_bytes file;
   *out = (traffic){0};
   if (file_read(path, &file) != TOOL_OK) return TOOL_FAILURE;
-  const int result = strlen((char *)file.bytes) == file.count
-                         ? read_lines(path, (char *)file.bytes, out)
-                         : tool_fail("%s: NUL bytes in it: this is no file of text", file_display_name(path));
+  const int result = traffic_parse(path, (char *)file.bytes, file.count, out);
   file_release(&file);
-  if (result != TOOL_OK) traffic_destroy(out);
   return result;
 }

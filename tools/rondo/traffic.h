@@ -20,6 +20,9 @@ typedef struct traffic {
  * and line. */
 int traffic_read(const char *path, traffic *out);
 
+/* Likewise, of a text of so many bytes before its NUL, which is changed. */
+int traffic_parse(const char *path, char *text, size_t bytes, traffic *out);
+
 /* Draws `count` sizes from a log-normal distribution of the given median and spread (of the logarithm), limited to
  * those from `least` to `most`: most requests are small and some are large. Takes a bounded time for each. Returns as
  * traffic_read. */

@@ -83,6 +83,8 @@ bool train_is_cut_short(const training *t);
 /* train_checkpoint.c: reads the checkpoint of --resume and finds out whether it is of this training, which may have
  * another number of steps, and has the checkpoint's unless it was given; before anything is compiled. */
 int train_checkpoint_load(training *t);
+/* Its second half: of the checkpoint in `resumed`. */
+int train_checkpoint_check(training *t);
 /* Sets states and progress to those of the checkpoint that was loaded. */
 int train_checkpoint_apply(training *t);
 /* Writes one to --checkpoint. False: it could not be written, `problem` says why, and the one before is as it was. */

@@ -3,6 +3,7 @@
  * that decides which numbers come out) and how far it is. One of another training is refused, naming what differs. All
  * is checked before anything is compiled, and again by the library against the states of the compiled step.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -142,13 +143,33 @@ bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
 
 /* Reading --------------------------------------------------------------------------------------------------------- */
 
+/* NULL: there is none, which was said. */
+static const char *metadata_of(const training *t, const char *key) {
+  const char *text = rondo_weights_get_metadata(t->resumed, key);
+  if (!text) tool_fail("%s: its metadata have no '%s'", t->settings.resume, key);
+  return text;
+}
+
+static int fail_no_number(const training *t, const char *key, const char *text) {
+  return tool_fail("%s: the '%s' in its metadata is '%s', which is no number", t->settings.resume, key, text);
+}
+
 /* A number in metadata, written as set_number writes it. */
 static int read_number(const training *t, const char *key, uint64_t *out) {
-  const char *text = rondo_weights_get_metadata(t->resumed, key);
-  if (!text) return tool_fail("%s: its metadata have no '%s'", t->settings.resume, key);
+  const char *text = metadata_of(t, key);
+  if (!text) return TOOL_FAILURE;
+  errno = 0;
   *out = strtoull(text, NULL, 10);
-  if (text[0] != '\0' && text[strspn(text, "0123456789")] == '\0') return TOOL_OK;
-  return tool_fail("%s: the '%s' in its metadata is '%s', which is no number", t->settings.resume, key, text);
+  const bool is_number = text[0] != '\0' && text[strspn(text, "0123456789")] == '\0' && errno == 0;
+  return is_number ? TOOL_OK : fail_no_number(t, key, text);
+}
+
+static int read_loss(const training *t, const char *key, float *out) {
+  const char *text = metadata_of(t, key);
+  char *end = NULL;
+  if (!text) return TOOL_FAILURE;
+  *out = strtof(text, &end);
+  return end != text && *end == '\0' && isfinite(*out) ? TOOL_OK : fail_no_number(t, key, text);
 }
 
 /* It may go on for another number of steps than it was to have. */
@@ -165,13 +186,11 @@ static int read_steps(training *t) {
 static int read_progress(training *t, train_progress *out) {
   const char *path = t->settings.resume;
   const uint64_t steps = t->settings.steps, stop_after = t->settings.stop_after;
-  const char *loss = rondo_weights_get_metadata(t->resumed, "first_loss");
   int result = read_number(t, "step", &out->step);
   if (result == TOOL_OK) result = read_number(t, "batches", &out->batches.state);
   if (result == TOOL_OK) result = read_number(t, "loss_history", &out->loss_history);
+  if (result == TOOL_OK) result = read_loss(t, "first_loss", &out->first_loss);
   if (result != TOOL_OK) return result;
-  if (!loss) return tool_fail("%s: its metadata have no 'first_loss'", path);
-  out->first_loss = strtof(loss, NULL);
   if (out->step >= steps)
     return tool_fail("%s: %" PRIu64 " steps of its training are done; --steps must be more", path, out->step);
   if (stop_after == 0 || out->step < stop_after) return TOOL_OK;
@@ -180,8 +199,13 @@ static int read_progress(training *t, train_progress *out) {
 
 int train_checkpoint_load(training *t) {
   const char *path = t->settings.resume;
-  train_progress progress;
   if (rondo_checkpoint_load(path, NULL, &t->resumed)) return tool_fail_status("--resume");
+  return train_checkpoint_check(t);
+}
+
+int train_checkpoint_check(training *t) {
+  const char *path = t->settings.resume;
+  train_progress progress;
   const char *command = rondo_weights_get_metadata(t->resumed, "command");
   if (!command || strcmp(command, COMMAND) != 0) return tool_fail("%s: it is no checkpoint of " COMMAND, path);
   if (check_traits(t) != TOOL_OK || read_steps(t) != TOOL_OK || read_progress(t, &progress) != TOOL_OK)

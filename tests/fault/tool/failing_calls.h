@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * What the sweep of the tool and the library that it preloads into the tool tell each other: a file that both map, so
+ * that what was counted survives the tool's death.
+ */
+#ifndef RONDO_TESTS_FAULT_TOOL_FAILING_CALLS_H
+#define RONDO_TESTS_FAULT_TOOL_FAILING_CALLS_H
+
+#include <stddef.h>
+
+/* The preloaded library finds the file by this variable. Without it, no call fails. */
+#define FAILING_CALLS_VARIABLE "RONDO_TEST_FAILING_CALLS"
+
+enum { FAILING_STACK_BYTES = 8192 };
+
+typedef enum failing_kind {
+  FAILING_MEMORY, /* allocations of the C library */
+  FAILING_SYSTEM, /* files, mappings and threads */
+  FAILING_KINDS
+} failing_kind;
+
+typedef struct failing_calls {
+  failing_kind kind; /* which calls fail .. */
+  size_t at;         /* .. and the first that does, counted from 1; 0: none */
+  int rest;          /* all later ones too */
+  size_t counts[FAILING_KINDS];
+  size_t failed;
+  char name[32];                   /* of the first call that failed, .. */
+  char stack[FAILING_STACK_BYTES]; /* .. and where: a line "library symbol+offset" for each frame */
+} failing_calls;
+
+#endif
