@@ -232,7 +232,7 @@ static void use_owners(scheduler *s, uint32_t position) {
 /* Most bytes live at once in an order of all positions. */
 static size_t peak_of(scheduler *s, const uint32_t *order) {
   size_t live = 0, peak = 0;
-  memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);
+  if (s->schedule->values > 0) memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);
   for (uint32_t i = 0; i < s->count; i++) {
     live += result_bytes(s, order[i]);
     if (live + s->workspaces[order[i]] > peak) peak = live + s->workspaces[order[i]];
@@ -333,7 +333,7 @@ static void use_and_move(list_walk *w, uint32_t position) {
 static void list_schedule(scheduler *s, growth_function growth, bool backwards, uint32_t *order) {
   const rondo_edges *blocked_by = backwards ? &s->after : &s->before, *frees = backwards ? &s->before : &s->after;
   list_walk w = {.s = s, .growth = growth, .backwards = backwards};
-  memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);
+  if (s->schedule->values > 0) memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);
   memset(s->place, 0, s->count * sizeof *s->place);
   for (uint32_t p = 0; p < s->count; p++) {
     s->degree[p] = blocked_by->start[p + 1] - blocked_by->start[p];
