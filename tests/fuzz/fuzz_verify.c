@@ -20,6 +20,7 @@ enum {
   LIVES = 6,
   PARAMETERS = 4, /* reads, updates, writes, and words that are not declared */
   USES = NODES * (PARAMETERS - 1),
+  SUGGESTED = 64,
   PARTS = 6,
   NEVER = NODES, /* the alloc of what is from outside, the free of what is not freed */
 
@@ -29,8 +30,15 @@ enum {
   OUTER_END = 320,  /* the device's own memory begins there */
   DEVICE_END = 384, /* unknown memory begins there */
   MEMORY = 448,
-  BASE = 0x10000
+  BASE = 0x10000,
+
+  STEPS = 4 /* edges that are added one at a time; then all that findings suggest are */
 };
+
+/* Bytes of MEMORY. */
+typedef struct byte_set {
+  uint64_t words[MEMORY / 64];
+} byte_set;
 
 static char identity;
 
@@ -39,7 +47,7 @@ typedef struct use {
   uint32_t node;
   size_t begin, end; /* one byte when the extent is not known */
   bool is_exact, writes;
-  bool bytes[MEMORY]; /* when exact */
+  byte_set touched; /* when exact */
 } use;
 
 typedef struct life {
@@ -56,9 +64,9 @@ typedef struct fuzz_run {
   rondo_kernel *kernel;
   uint32_t count; /* nodes, numbered in a topological order */
   bool is_careful;
-  bool touched[NODES][MEMORY], changed[NODES][MEMORY]; /* what care is taken of */
-  bool before[NODES][NODES];                           /* closed */
-  life lives[LIVES + 1];                               /* the first from outside */
+  byte_set touched[NODES], changed[NODES]; /* what care is taken of */
+  uint32_t after[NODES];                   /* a bit for each node that comes after it; closed */
+  life lives[LIVES + 1];                   /* the first from outside */
   size_t life_count;
   uint32_t frees[NODES];
   size_t freed_at[NODES], free_count;
@@ -67,6 +75,8 @@ typedef struct fuzz_run {
   rondo_flat_node flat[NODES];
   uint32_t starts[NODES + 1], successors[NODES * NODES];
   bool knows_all;
+  rondo_node suggested[SUGGESTED][2]; /* edges, of the last findings */
+  size_t suggested_count;
 } fuzz_run;
 
 static uint8_t take(fuzz_run *run) {
@@ -81,22 +91,31 @@ static void *address_of(size_t byte) { return (void *)(uintptr_t)(BASE + byte); 
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
-static void close_over(fuzz_run *run, uint32_t from, uint32_t to) {
-  for (uint32_t a = 0; a < run->count; a++)
-    for (uint32_t b = 0; b < run->count; b++)
-      if ((a == from || run->before[a][from]) && (b == to || run->before[to][b])) run->before[a][b] = true;
+static void add_bytes(byte_set *to, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; i++) to->words[i / 64] |= UINT64_C(1) << i % 64;
 }
 
-static void touch(fuzz_run *run, size_t byte, bool changes) {
-  run->touched[run->count][byte] = true;
-  run->changed[run->count][byte] |= changes;
+static bool have_common(const byte_set *a, const byte_set *b) {
+  uint64_t common = 0;
+  for (size_t i = 0; i < MEMORY / 64; i++) common |= a->words[i] & b->words[i];
+  return common != 0;
+}
+
+static bool is_before(const fuzz_run *run, uint32_t a, uint32_t b) { return (run->after[a] >> b & 1) != 0; }
+
+static void close_over(fuzz_run *run, uint32_t from, uint32_t to) {
+  for (uint32_t a = 0; a < run->count; a++)
+    if (a == from || is_before(run, a, from)) run->after[a] |= run->after[to] | UINT32_C(1) << to;
+}
+
+static void touch(fuzz_run *run, size_t begin, size_t end, bool changes) {
+  add_bytes(&run->touched[run->count], begin, end);
+  if (changes) add_bytes(&run->changed[run->count], begin, end);
 }
 
 static bool must_follow(const fuzz_run *run, uint32_t later, uint32_t earlier) {
-  for (size_t i = 0; i < MEMORY; i++)
-    if (run->touched[later][i] && run->touched[earlier][i] && (run->changed[later][i] || run->changed[earlier][i]))
-      return true;
-  return false;
+  return have_common(&run->changed[later], &run->touched[earlier]) ||
+         have_common(&run->touched[later], &run->changed[earlier]);
 }
 
 /* All that it must follow, but for a few. */
@@ -140,7 +159,7 @@ static void add_alloc(fuzz_run *run) {
   const size_t end = wanted < GRAPH_END ? wanted : GRAPH_END;
   if (run->life_count > LIVES || (run->is_careful && is_taken(run, begin, end))) return;
   run->lives[run->life_count++] = (life){.begin = begin, .end = end, .alloc = run->count, .freed = NEVER};
-  for (size_t i = begin; i < end; i++) touch(run, i, true);
+  touch(run, begin, end, true);
   add(run, &(rondo_node_params){.kind = RONDO_NODE_ALLOC,
                                 .as.alloc = {.bytes = end - begin, .address = address_of(begin), .name = "memory"}});
 }
@@ -160,7 +179,7 @@ static void add_free(fuzz_run *run) {
     if (at == NULL) return;
     at->is_over = true;
     begin = at->begin;
-    for (size_t i = begin; i < at->end; i++) touch(run, i, true);
+    touch(run, begin, at->end, true);
   }
   run->freed_at[run->free_count] = begin;
   run->frees[run->free_count++] = run->count;
@@ -173,11 +192,11 @@ static use *note_use(fuzz_run *run, size_t begin, size_t end, bool writes) {
   return at;
 }
 
-static void note_range(fuzz_run *run, size_t begin, size_t bytes, bool writes) {
-  use *at = note_use(run, begin, bytes == 0 ? begin + 1 : begin + bytes, writes);
-  at->is_exact = bytes > 0;
-  memset(at->bytes + begin, true, bytes);
-  for (size_t i = begin; i < at->end; i++) touch(run, i, writes);
+static void note_range(fuzz_run *run, size_t begin, size_t count, bool writes) {
+  use *at = note_use(run, begin, count == 0 ? begin + 1 : begin + count, writes);
+  at->is_exact = count > 0;
+  add_bytes(&at->touched, begin, begin + count);
+  touch(run, begin, at->end, writes);
 }
 
 /* What a range may run over: what lives or, without care, anything that is not said to be apart. */
@@ -240,9 +259,11 @@ static rows choose_rows(fuzz_run *run, uint32_t part, size_t width, size_t heigh
 static void note_rows(fuzz_run *run, const rows *at, bool writes) {
   use *noted = note_use(run, at->begin, at->begin + (at->height - 1) * at->pitch + at->width, writes);
   noted->is_exact = true;
-  for (size_t row = 0; row < at->height; row++) memset(noted->bytes + at->begin + row * at->pitch, true, at->width);
-  for (size_t i = 0; i < MEMORY; i++)
-    if (noted->bytes[i]) touch(run, i, writes);
+  for (size_t row = 0; row < at->height; row++) {
+    const size_t begin = at->begin + row * at->pitch;
+    add_bytes(&noted->touched, begin, begin + at->width);
+    touch(run, begin, begin + at->width, writes);
+  }
 }
 
 static void add_fill(fuzz_run *run) {
@@ -314,15 +335,15 @@ static void set_up(fuzz_run *run) {
 /* Brute force ------------------------------------------------------------------------------------------------------ */
 
 static bool allocated_before(const fuzz_run *run, const life *at, uint32_t node) {
-  return at->alloc == NEVER || run->before[at->alloc][node];
+  return at->alloc == NEVER || is_before(run, at->alloc, node);
 }
 
 static bool freed_after(const fuzz_run *run, const life *at, uint32_t node) {
-  return at->freed == NEVER || run->before[node][at->freed];
+  return at->freed == NEVER || is_before(run, node, at->freed);
 }
 
 static bool is_after(const fuzz_run *run, const life *later, const life *earlier) {
-  return earlier->freed != NEVER && later->alloc != NEVER && run->before[earlier->freed][later->alloc];
+  return earlier->freed != NEVER && later->alloc != NEVER && is_before(run, earlier->freed, later->alloc);
 }
 
 static bool lives_are_right(const fuzz_run *run) {
@@ -375,14 +396,12 @@ static bool can_be_right(fuzz_run *run, size_t from) {
 }
 
 static bool are_unordered(const fuzz_run *run, uint32_t a, uint32_t b) {
-  return a != b && !run->before[a][b] && !run->before[b][a];
+  return a != b && !is_before(run, a, b) && !is_before(run, b, a);
 }
 
 static bool clash(const fuzz_run *run, const use *a, const use *b) {
-  if (!are_unordered(run, a->node, b->node) || (!a->writes && !b->writes) || !a->is_exact || !b->is_exact) return false;
-  for (size_t i = 0; i < MEMORY; i++)
-    if (a->bytes[i] && b->bytes[i]) return true;
-  return false;
+  return are_unordered(run, a->node, b->node) && (a->writes || b->writes) && a->is_exact && b->is_exact &&
+         have_common(&a->touched, &b->touched);
 }
 
 static bool race_between(const fuzz_run *run, uint32_t a, uint32_t b) {
@@ -454,11 +473,17 @@ static void require_true(const fuzz_run *run, const rondo_finding *at) {
   REQUIRE(at->message[0] != '\0' && node < run->count);
   if (at->reason == RONDO_REASON_RACE) REQUIRE(are_unordered(run, node, other));
   if (at->reason == RONDO_REASON_RACE && at->severity == RONDO_SEVERITY_ERROR) REQUIRE(race_between(run, node, other));
-  if (at->reason == RONDO_REASON_USE_AFTER_FREE) REQUIRE(!run->before[node][other]);
-  if (at->reason == RONDO_REASON_NOT_ALLOCATED) REQUIRE(!run->before[other][node]);
+  if (at->reason == RONDO_REASON_USE_AFTER_FREE) REQUIRE(!is_before(run, node, other));
+  if (at->reason == RONDO_REASON_NOT_ALLOCATED) REQUIRE(!is_before(run, other, node));
   if (at->from.id == 0) return;
   REQUIRE(at->from.id == at->before.id && at->to.id == at->after.id);
   REQUIRE(are_unordered(run, rondo_node_number(at->from), rondo_node_number(at->to)));
+}
+
+static void note_suggestion(fuzz_run *run, const rondo_finding *at) {
+  if (at->from.id == 0 || run->suggested_count == SUGGESTED) return;
+  run->suggested[run->suggested_count][0] = at->from;
+  run->suggested[run->suggested_count++][1] = at->to;
 }
 
 static void compare(fuzz_run *run) {
@@ -467,9 +492,11 @@ static void compare(fuzz_run *run) {
   for (uint32_t widest = 0; widest < 2; widest++) {
     rondo_findings *findings = verify(run, widest);
     rondo_findings_totals(findings, &errors[widest], &warnings[widest]);
+    run->suggested_count = 0;
     for (size_t i = 0; i < rondo_findings_count(findings); i++) {
       const rondo_finding at = finding_at(findings, i);
       require_true(run, &at);
+      note_suggestion(run, &at);
     }
     REQUIRE((rondo_findings_raise(findings) == RONDO_OK) == (errors[widest] == 0));
     rondo_findings_destroy(findings);
@@ -478,17 +505,18 @@ static void compare(fuzz_run *run) {
   REQUIRE((errors[0] == 0) == right);
 }
 
-/* The first edge that a finding suggests; false when none does. */
-static bool mend_one(fuzz_run *run) {
-  rondo_findings *findings = verify(run, 0);
-  rondo_finding at = {.message = NULL};
-  for (size_t i = 0; i < rondo_findings_count(findings) && at.from.id == 0; i++) at = finding_at(findings, i);
-  rondo_findings_destroy(findings);
-  if (at.from.id == 0) return false;
-  REQUIRE(rondo_graph_add_edges(run->graph, &at.from, &at.to, 1) == RONDO_OK);
-  close_over(run, rondo_node_number(at.from), rondo_node_number(at.to));
+/* Adds up to `most` of the edges that the findings suggest, as long as no edge before them orders their nodes. False
+ * when none is suggested. */
+static bool mend(fuzz_run *run, size_t most) {
+  for (size_t i = 0; i < run->suggested_count && most > 0; i++) {
+    const rondo_node from = run->suggested[i][0], to = run->suggested[i][1];
+    if (!are_unordered(run, rondo_node_number(from), rondo_node_number(to))) continue;
+    REQUIRE(rondo_graph_add_edges(run->graph, &from, &to, 1) == RONDO_OK);
+    close_over(run, rondo_node_number(from), rondo_node_number(to));
+    most--;
+  }
   flatten(run);
-  return true;
+  return run->suggested_count > 0;
 }
 
 static void fail_somewhere(fuzz_run *run, size_t at) {
@@ -510,8 +538,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   flatten(&run);
   compare(&run);
   fail_somewhere(&run, 1 + size % 40);
-  for (int edges = 0; mend_one(&run); edges++) {
-    REQUIRE(edges < NODES * NODES / 2);
+  for (int rounds = 0; mend(&run, rounds < STEPS ? 1 : SUGGESTED); rounds++) {
+    REQUIRE(rounds < NODES * NODES / 2);
     compare(&run);
   }
   rondo_graph_free(run.graph);
