@@ -13,6 +13,7 @@
 # Further: requirements (which row of docs/requirements.md a test shows, and on which device), build, analyze
 # (clang-tidy, cppcheck and gcc's analyzer, minutes of processor time), asan (gcc's), coverage, format, setup (installs
 # the packages of every target), clean.
+# `make fuzz HOURS=1` looks for inputs that fail for that long, in place of the tests, and adds to tests/fuzz/corpus.
 # Variables: TEXT (what `make demo` learns), JOBS, SETUP (SETUP=true installs no package), GPU_RESULTS (of requirements:
 # folders that tests/gpu/run left).
 
@@ -80,7 +81,7 @@ asan tsan:
 
 fuzz:
 	@$(SETUP) build check
-	JOBS=$(JOBS) scripts/test fuzz
+	JOBS=$(JOBS) $(if $(HOURS),scripts/fuzz $(HOURS),scripts/test fuzz)
 
 # Where a test fails, the table says so too.
 requirements:
