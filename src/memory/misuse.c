@@ -437,8 +437,10 @@ rondo_status rondo_memory_fail_larger(const rondo_device_memory *memory, rondo_r
 rondo_status rondo_memory_fail_growth(rondo_device_memory *memory, rondo_status status, const char *what,
                                       size_t bytes) {
   if (status != RONDO_OUT_OF_MEMORY) return rondo_fail_context(status, "%s", what);
-  if (bytes > memory->limit_bytes)
-    return rondo_fail_context(rondo_memory_fail_larger(memory, rondo_last_error()->reason, bytes, ""), "%s", what);
+  /* The system's or the driver's advice does not help then; a limit that was set for the device names itself. */
+  const rondo_error *cause = rondo_last_error();
+  if (bytes > memory->limit_bytes && cause->driver_code != 0)
+    return rondo_fail_context(rondo_memory_fail_larger(memory, cause->reason, bytes, ""), "%s", what);
   holders who = {.length = 0};
   pthread_mutex_lock(&memory->lock);
   const uint64_t held = memory->immediate.usage.reserved + memory->stream_ordered.reserved +
