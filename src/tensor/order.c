@@ -333,7 +333,7 @@ static void use_and_move(list_walk *w, uint32_t position) {
 static void list_schedule(scheduler *s, growth_function growth, bool backwards, uint32_t *order) {
   const rondo_edges *blocked_by = backwards ? &s->after : &s->before, *frees = backwards ? &s->before : &s->after;
   list_walk w = {.s = s, .growth = growth, .backwards = backwards};
-  if (s->schedule->values > 0) memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);
+  memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);
   memset(s->place, 0, s->count * sizeof *s->place);
   for (uint32_t p = 0; p < s->count; p++) {
     s->degree[p] = blocked_by->start[p + 1] - blocked_by->start[p];
@@ -361,6 +361,7 @@ static void try_order(scheduler *s, growth_function growth, bool backwards) {
 static void choose_order(scheduler *s) {
   for (uint32_t p = 0; p < s->count; p++) s->schedule->order[p] = p;
   s->schedule->program_peak = s->schedule->peak = peak_of(s, s->schedule->order);
+  if (s->count == 0) return;
   try_order(s, growth_early_updates, false);
   try_order(s, growth_forwards, false);
   try_order(s, growth_backwards, true);
