@@ -1,27 +1,23 @@
 # SPDX-License-Identifier: MIT
-# The library: one object library a layer, and from the same objects librondo.so, librondo.a and, for tests, the archive
-# rondo_internal, whose internal names can be linked to.
+# The library: one object library for each layer, and from the same objects librondo.so, librondo.a and, for tests, the
+# archive rondo_internal, whose internal names can be linked to.
 
-# From the bottom up; see scripts/check-layers for who may include whom.
-set(RONDO_LAYERS base graph plan device device/cpu device/cuda memory exec exec/collective tree tensor tensor/operators
-    session)
+# From the bottom up; scripts/check-layers holds the rules for includes.
+set(RONDO_LAYERS base vendor graph plan device memory exec tree tensor session render)
 
 find_package(Threads REQUIRED)
 
-# Adds the layer's CUDA sources, as C strings, to the list `sources_var`.
-function(rondo_embed_cuda layer sources_var)
-  file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cu")
-  file(GLOB cuda_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cuh")
-  if(NOT cuda_sources)
-    return()
-  endif()
+# Adds the layer's CUDA sources, as C strings, to the list `sources_var`. `header` declares them.
+function(rondo_embed_cuda layer header sources_var)
+  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cu")
+  file(GLOB_RECURSE cuda_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cuh")
   set(script "${PROJECT_SOURCE_DIR}/cmake/EmbedCuda.cmake")
-  set(output "${PROJECT_BINARY_DIR}/embedded/${layer}/cuda_sources.c")
+  set(output "${PROJECT_BINARY_DIR}/embedded/${layer}_cuda_sources.c")
   string(REPLACE ";" "$<SEMICOLON>" list "${cuda_sources}")
   add_custom_command(
     OUTPUT "${output}"
-    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}/src" "-DSOURCES=${list}"
-            "-DHEADER=${layer}/cuda_sources.h" "-DOUTPUT=${output}" -P "${script}"
+    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}/src" "-DSOURCES=${list}" "-DHEADER=${header}"
+            "-DOUTPUT=${output}" -P "${script}"
     DEPENDS "${script}" ${cuda_sources} ${cuda_headers}
     COMMENT "Embedding the CUDA sources of ${layer}" VERBATIM)
   set(${sources_var} ${${sources_var}} "${output}" PARENT_SCOPE)
@@ -33,8 +29,8 @@ endfunction()
 if(RONDO_HARDENED)
   set(hot_sources
     src/device/cpu/cpu_queue.c src/device/cpu/cpu_timeline.c src/device/cuda/cuda_executable.c
-    src/device/cuda/cuda_queue.c src/exec/launch.c src/exec/patch.c src/tree/buffer.c src/tree/call.c src/tree/inputs.c
-    src/tree/key.c src/tree/outputs.c src/tree/path.c src/tree/recorded.c src/tree/replay.c src/tree/tree.c)
+    src/device/cuda/cuda_queue.c src/exec/launch/launch.c src/exec/patch/patch.c src/tree/path/buffer.c src/tree/call.c src/tree/call_inputs.c
+    src/tree/recording_key.c src/tree/path/outputs.c src/tree/path/path.c src/tree/recorded_calls.c src/tree/replay.c src/tree/tree.c)
   set_source_files_properties(${hot_sources} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-fstack-protector>")
 endif()
 
@@ -42,19 +38,20 @@ endif()
 # the input are compared: in what reads files and text. Elsewhere inputs are streams of calls.
 set(untraced_layers)
 if(RONDO_BUILD_FUZZ)
-  set(untraced_layers plan device device/cpu device/cuda memory exec tree)
-  file(GLOB sources "${PROJECT_SOURCE_DIR}/src/graph/verify*.c")
+  set(untraced_layers plan device memory exec tree)
+  file(GLOB sources "${PROJECT_SOURCE_DIR}/src/graph/verify/*.c")
   set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -fno-sanitize-coverage=trace-cmp)
 endif()
 
 set(rondo_objects)
 foreach(layer IN LISTS RONDO_LAYERS)
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.c")
-  if(NOT sources)
-    continue()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.c")
+  set(target "rondo_layer_${layer}")
+  if(layer STREQUAL "exec")
+    rondo_embed_cuda(exec exec/random/random_cuda_sources.h sources)
+  elseif(layer STREQUAL "tensor")
+    rondo_embed_cuda(tensor tensor/operators/common/operator_cuda_sources.h sources)
   endif()
-  string(REPLACE "/" "_" target "rondo_layer_${layer}")
-  rondo_embed_cuda("${layer}" sources)
   add_library(${target} OBJECT ${sources})
   rondo_apply_settings(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)

@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/logging.h"
-#include "base/options.h"
+#include "base/environment.h"
+#include "base/log.h"
 #include "base/sink.h"
 #include "base/text.h"
 

@@ -20,11 +20,11 @@
 #include "base/error.h"
 #include "base/file_limit.h"
 #include "base/file_replacement.h"
-#include "base/logging.h"
+#include "base/log.h"
 #include "base/sink.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "base/tracing.h"
+#include "base/trace.h"
 
 #define AREA_BYTES 128
 #define NAME_BYTES 1024

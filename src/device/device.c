@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/error.h"
-#include "base/logging.h"
-#include "base/options.h"
-#include "base/tracing.h"
-#include "base/versioned.h"
+#include "base/log.h"
+#include "base/trace.h"
+#include "base/versioned_struct.h"
 
 /* Counts the calls that go through it. */
 typedef struct counting_allocator {

@@ -20,7 +20,7 @@ typedef struct rondo_device_slot {
 } rondo_device_slot;
 
 /* A device's own copies of its driver's tables, which its objects have for theirs. In a child that the process forks,
- * they are filled anew (inherited.c): so no call has to ask which process it is in. */
+ * they are filled anew (forked_device.c): so no call has to ask which process it is in. */
 typedef struct rondo_device_tables {
   rondo_device_ops device;
   rondo_queue_ops queue;
@@ -39,7 +39,7 @@ struct rondo_device {
   int process;                /* that opened it */
   rondo_device_tables tables; /* constant but for a fork; no word beside those of queues is ever written */
   rondo_device *previous_open, *next_open;
-  atomic_uint reservations; /* ranges of addresses that it has; memory/peers.c */
+  atomic_uint reservations; /* ranges of addresses that it has; memory/peer_access.c */
   /* Live, counted by the layers that make them; of kernels those that their users hold. */
   atomic_uint sessions, programs, trees; /* which have some of the others */
   atomic_uint streams, events, kernels, graphs, execs, recordings, pools, generators, allocations, communicators;
@@ -118,7 +118,7 @@ RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device
   return device->ops->call_library(device, use, call, user);
 }
 
-/* Finds the driver and opens (registry.c). */
+/* Finds the driver and opens (driver_registry.c). */
 RONDO_MUST_USE rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,
                                                 const rondo_allocator *allocator, rondo_device **out);
 RONDO_MUST_USE rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable);

@@ -7,9 +7,9 @@
  *
  * Threads: "any" = may be called by several threads at once. "owner" = calls on one object come one after another, from
  * any thread (streams and execs are thread-compatible). No function that may wait is called with a lock of the
- * library's held, but for a heap's gate (memory/heap.h), which is held over wait, launch, record and remapping. Every
- * slot is required unless it says "may be NULL". Each driver object's struct begins with the struct here, so that the
- * driver casts it to its own.
+ * library's held, but for a heap's gate (memory/heap/heap.h), which is held over wait, launch, record and remapping.
+ * Every slot is required unless it says "may be NULL". Each driver object's struct begins with the struct here, so that
+ * the driver casts it to its own.
  */
 #ifndef RONDO_DEVICE_DRIVER_H
 #define RONDO_DEVICE_DRIVER_H

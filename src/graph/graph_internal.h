@@ -99,7 +99,7 @@ static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_
   return &graph->nodes.items[slot];
 }
 
-/* Where a node stands, for messages (node_where.c). */
+/* Where a node stands, for messages (node_name.c). */
 typedef struct rondo_node_where {
   uint32_t number;    /* for rondo_error.node: in the graph around all, of the node or of the child node it is inside */
   uint32_t own;       /* its number in its own graph */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/versioned.h"
+#include "base/versioned_struct.h"
 
 #define DEFAULT_BLOCK_THREADS 256
 #define MAX_BLOCK_THREADS 1024 /* CUDA's bound on every architecture */

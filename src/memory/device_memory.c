@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "memory/address_space.h"
-#include "memory/heap.h"
-#include "memory/host_watch.h"
-#include "memory/misuse.h"
-#include "memory/peers.h"
-#include "memory/pools.h"
-#include "memory/warm_up.h"
+#include "memory/graph_memory/address_space.h"
+#include "memory/heap/heap.h"
+#include "memory/host_memory_watch.h"
+#include "memory/memory_errors.h"
+#include "memory/peer_access.h"
+#include "memory/pool/memory_pool.h"
+#include "memory/profile/warm_up_log.h"
 
 /* The device's state --------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The memory of one device: the table of its allocations, the pools behind rondo_malloc and rondo_malloc_async
- * (pools.h has what users do with them), and the roots of graph memory (heaps, retired address spaces). Made when the
- * device is first asked for memory or a graph, freed when the device closes.
+ * (memory_pool.h has what users do with them), and the roots of graph memory (heaps, retired address spaces). Made when
+ * the device is first asked for memory or a graph, freed when the device closes.
  *
  * Threads: all functions here may be called from any thread. `lock` protects what stands below it; order of locks:
  * gates of heaps (heap.h), the lower id first, then `lock`. Under `lock` the driver is asked whether events are
@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "device/device.h"
 #include "memory/allocation_table.h"
-#include "memory/block_pool.h"
-#include "memory/stream_order.h"
+#include "memory/pool/block_pool.h"
+#include "memory/pool/stream_order.h"
 
 typedef struct rondo_heap rondo_heap;
 typedef struct rondo_address_space rondo_address_space;

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/versioned.h"
-#include "plan/order.h"
+#include "base/versioned_struct.h"
+#include "plan/partial_order/order_plan.h"
 #include "plan/plan_internal.h"
 
 struct rondo_plan {

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "exec/front.h"
+#include "exec/api_check.h"
 #include "session/session_internal.h"
 
 static const char call[] = "rondo_session_add_model";

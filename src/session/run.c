@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "base/versioned.h"
-#include "exec/front.h"
+#include "base/versioned_struct.h"
+#include "exec/api_check.h"
 #include "session/session_internal.h"
 
 struct rondo_model_run {

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/versioned.h"
-#include "exec/front.h"
-#include "session/ahead.h"
+#include "base/versioned_struct.h"
+#include "exec/api_check.h"
+#include "session/placement/parts_ahead.h"
 
 /* Lanes ----------------------------------------------------------------------------------------------------------- */
 

@@ -20,11 +20,11 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "device/device.h"
-#include "exec/copy_list.h"
-#include "session/busy.h"
-#include "session/table.h"
-#include "session/times.h"
-#include "session/waiting.h"
+#include "exec/stream/copy_batch.h"
+#include "session/serve/span_union.h"
+#include "session/serve/waiting_requests.h"
+#include "session/sizing/graph_times.h"
+#include "session/sizing/pad_or_split.h"
 
 #define RONDO_STAGING_ALIGNMENT 256
 /* By which several graphs, or none, must be cheaper than one: times are measured. */
@@ -32,7 +32,7 @@
 
 typedef struct rondo_lane rondo_lane;
 typedef struct rondo_session_model rondo_session_model;
-typedef struct rondo_model_devices rondo_model_devices; /* session/ahead.h, as is the next */
+typedef struct rondo_model_devices rondo_model_devices; /* session/placement/parts_ahead.h, as is the next */
 typedef struct rondo_ahead rondo_ahead;
 
 /* Of several that went wrong, the first counts. */
@@ -190,7 +190,7 @@ typedef enum rondo_slot_state {
 typedef struct rondo_slot {
   _Atomic uint64_t number;
   rondo_session *session;
-  struct rondo_slot *next, *before; /* while it waits, as is the next; session/ripe.h */
+  struct rondo_slot *next, *before; /* while it waits, as is the next; session/serve/batch_delay.h */
   rondo_waiting_node waiting;
   struct rondo_slot *next_free;
   rondo_session_model *model;
@@ -311,7 +311,7 @@ struct rondo_session {
   bool is_draining, is_stopping;
 };
 
-/* callback.c: refuses inside of a callback of a model of the session, or of a host function, and NULL. */
+/* model_callback.c: refuses inside of a callback of a model of the session, or of a host function, and NULL. */
 RONDO_MUST_USE rondo_status rondo_session_front(const char *call, const rondo_session *session);
 /* Around a callback, on its thread. */
 void rondo_session_callback_enter(rondo_session_callback *callback, const rondo_session *session);
@@ -340,7 +340,7 @@ RONDO_MUST_USE rondo_status rondo_session_change_begin_locked(rondo_session *ses
                                                               const char *name, rondo_session_model **out);
 void rondo_session_change_end(rondo_session_model *model);
 
-/* model.c */
+/* session_model.c */
 RONDO_MUST_USE rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out);
 RONDO_MUST_USE rondo_status rondo_model_make(rondo_session *session, const char *name,
                                              const rondo_model_options *options, rondo_session_model **out);
@@ -350,7 +350,7 @@ void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept);
 /* What is known of graphs behind the first `count` goes, before they do: others may ask for it meanwhile. */
 void rondo_model_forget_graphs(rondo_session_model *model, size_t count);
 
-/* model_tables.c, while the model is changing: microseconds by graph (unrecorded may be NULL: 0; given ones stay as
+/* dispatch_tables.c, while the model is changing: microseconds by graph (unrecorded may be NULL: 0; given ones stay as
  * they are), the tables that follow from all times, and their end. */
 void rondo_model_put_times(rondo_session_model *model, const double *recorded, const double *unrecorded,
                            bool are_given);
@@ -363,8 +363,8 @@ void rondo_model_take_reading(rondo_session_model *model, size_t graph, uint64_t
 void rondo_model_stop_renewal(rondo_session_model *model);
 bool rondo_session_renew(rondo_session *session, uint64_t *inout_wait_ns);
 
-/* trial.c, under the lock: runs the batch, which was decided, by one graph if that is to be tried; and counts that one
- * ran for so long. */
+/* time_trial.c, under the lock: runs the batch, which was decided, by one graph if that is to be tried; and counts that
+ * one ran for so long. */
 void rondo_batch_try(const rondo_lane *lane, rondo_batch *batch);
 void rondo_trial_pay(const rondo_batch *batch, uint64_t run_ns);
 
@@ -372,10 +372,10 @@ void rondo_trial_pay(const rondo_batch *batch, uint64_t run_ns);
 RONDO_MUST_USE rondo_status rondo_function_model_check(const rondo_model_options *options);
 RONDO_MUST_USE rondo_status rondo_function_model_fill(rondo_session_model *model, const rondo_model_options *options);
 
-/* probe.c: finds inputs and outputs out. */
+/* model_probe.c: finds inputs and outputs out. */
 RONDO_MUST_USE rondo_status rondo_model_probe(rondo_session_model *model);
 
-/* place.c: by who has claimed the lane, or changes the model while nothing of it runs. */
+/* model_instance.c: by who has claimed the lane, or changes the model while nothing of it runs. */
 RONDO_MUST_USE rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, uint32_t lane,
                                              const rondo_weights *weights);
 void rondo_place_close(rondo_place *place, rondo_status *kept);
@@ -394,8 +394,8 @@ RONDO_MUST_USE rondo_status rondo_place_write_state(rondo_place *place, const ch
 RONDO_MUST_USE rondo_status rondo_placed_find(const rondo_session_model *model, const rondo_compiled *compiled,
                                               void ***out);
 void rondo_placed_forget(const rondo_session_model *model, void **addresses);
-/* stage.c: bytes for inputs and outputs of so many rows; one that has room, else a new one, likewise for what is handed
- * over; those of the graphs go; and those of un-recorded runs too. */
+/* staging_memory.c: bytes for inputs and outputs of so many rows; one that has room, else a new one, likewise for what
+ * is handed over; those of the graphs go; and those of un-recorded runs too. */
 size_t rondo_stage_bytes(const rondo_session_model *model, size_t rows);
 RONDO_MUST_USE rondo_status rondo_place_find_stage(rondo_place *place, size_t rows, rondo_stage *out);
 RONDO_MUST_USE rondo_status rondo_place_find_handover(rondo_place *place, size_t bytes, unsigned char **out);
@@ -419,7 +419,7 @@ RONDO_MUST_USE rondo_status rondo_place_synchronize(const rondo_place *place);
 RONDO_MUST_USE rondo_status rondo_place_plan(const rondo_place *place, const size_t *rows, size_t count,
                                              rondo_model_bytes *inout);
 
-/* function_place.c: the same where the model is a function. A call copies the outputs to the stage. */
+/* function_instance.c: the same where the model is a function. A call copies the outputs to the stage. */
 RONDO_MUST_USE rondo_status rondo_function_place_open(rondo_place *place);
 void rondo_function_place_close(rondo_place *place, rondo_status *kept);
 void rondo_function_place_reset(rondo_place *place, rondo_status *kept);
@@ -432,21 +432,22 @@ RONDO_MUST_USE rondo_status rondo_function_place_write_zeros(const rondo_place *
 RONDO_MUST_USE rondo_status rondo_function_place_describe(const rondo_place_graph *g, rondo_session_graph *out);
 uint64_t rondo_function_place_arena(const rondo_place *place);
 
-/* measure.c: microseconds from a launch until it is done, by graph of the place, recorded and not; they rise with the
- * rows. With out_unrecorded NULL they are for a choice of sizes: no row costs more than one of a smaller graph.
- * Likewise. */
+/* measure_graphs.c: microseconds from a launch until it is done, by graph of the place, recorded and not; they rise
+ * with the rows. With out_unrecorded NULL they are for a choice of sizes: no row costs more than one of a smaller
+ * graph. Likewise. */
 RONDO_MUST_USE rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *out_unrecorded);
 /* What the graph takes of all lanes' time, when all of them run it, by who has claimed them; their inputs are zeros. */
 RONDO_MUST_USE rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us);
 /* Of each graph, how long it takes on all lanes at once; likewise. */
 RONDO_MUST_USE rondo_status rondo_model_measure_overlaps(rondo_session_model *model);
 
-/* part.c: runs a part on its place and waits for it. */
+/* batch_part.c: runs a part on its place and waits for it. */
 RONDO_MUST_USE rondo_status rondo_part_run(rondo_place *place, const rondo_part *part);
 
-/* usage.c: how long work is under way on the device, in a session that is timed. begin and end stand around the work,
- * keep is called once it is done, by who has claimed the lane; take counts what was kept, also of another lane. And how
- * long the host takes: read says the clock's time, 0 in a session that is not timed; the others count, under the lock.
+/* utilisation.c: how long work is under way on the device, in a session that is timed. begin and end stand around the
+ * work, keep is called once it is done, by who has claimed the lane; take counts what was kept, also of another lane.
+ * And how long the host takes: read says the clock's time, 0 in a session that is not timed; the others count, under
+ * the lock.
  */
 RONDO_MUST_USE rondo_status rondo_usage_open(rondo_session *session);
 void rondo_usage_close(rondo_session *session);
@@ -458,7 +459,8 @@ uint64_t rondo_usage_read_clock(const rondo_session *session);
 void rondo_usage_count_forming(rondo_session *session, size_t requests, uint64_t begin_ns);
 void rondo_usage_count_queueing(rondo_lane *lane);
 
-/* capture.c, while the model is changing. Records a graph for so many rows on all lanes; its times are not known yet.
+/* model_capture.c, while the model is changing. Records a graph for so many rows on all lanes; its times are not known
+ * yet.
  */
 RONDO_MUST_USE rondo_status rondo_session_record(rondo_session_model *model, size_t rows);
 /* On one lane; `out` is of the first. */
@@ -467,8 +469,8 @@ RONDO_MUST_USE rondo_status rondo_session_record_on(rondo_session_model *model, 
 /* Back to `count` graphs on each lane; the error of before stays. */
 void rondo_session_take_back(rondo_session_model *model, size_t count);
 
-/* choose.c: times of all graphs, and the tables that follow from them; and, while the model is changing, microseconds
- * of the graphs that the first lane has, in the order in which they were recorded there. */
+/* choose_sizes.c: times of all graphs, and the tables that follow from them; and, while the model is changing,
+ * microseconds of the graphs that the first lane has, in the order in which they were recorded there. */
 RONDO_MUST_USE rondo_status rondo_model_measure(rondo_session_model *model);
 RONDO_MUST_USE rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_us);
 
@@ -486,7 +488,7 @@ void rondo_batch_lead(rondo_session *session, rondo_lane *lane);
 /* Runs a part of another lane's batch, if there is one to take; likewise. */
 bool rondo_batch_help(rondo_session *session, rondo_lane *lane);
 
-/* queue.c: numbers for slots that are new. */
+/* request_queue.c: numbers for slots that are new. */
 void rondo_slots_number(rondo_slot *slots, uint32_t count);
 /* Under the lock. Puts a request at the end of the queue; takes it out of there; and gives it its answer, of which
  * `status` and the thread's last error are what went wrong. */

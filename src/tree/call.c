@@ -6,18 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/logging.h"
+#include "base/log.h"
 #include "tree/call.h"
-#include "tree/demote.h"
-#include "tree/estimate.h"
+#include "tree/eager_call.h"
 #include "tree/function.h"
-#include "tree/moved.h"
-#include "tree/own.h"
-#include "tree/pad.h"
-#include "tree/path_plan.h"
-#include "tree/plain.h"
-#include "tree/rehearsal.h"
-#include "tree/separate.h"
+#include "tree/pad_to_bucket.h"
+#include "tree/path/owned_buffer.h"
+#include "tree/path/path_plan.h"
+#include "tree/path/path_warm_up.h"
+#include "tree/path/separate_recordings.h"
+#include "tree/record/demote_inputs.h"
+#include "tree/record/moved_input.h"
+#include "tree/record/record_pays.h"
 
 /* Given references go, whatever became of the call. */
 static void drop_given(const rondo_input *given, size_t count) {

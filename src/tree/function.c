@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/versioned.h"
-#include "tree/demote.h"
-#include "tree/pad.h"
-#include "tree/path_plan.h"
-#include "tree/plain.h"
-#include "tree/rehearsal.h"
-#include "tree/separate.h"
+#include "base/versioned_struct.h"
+#include "tree/eager_call.h"
+#include "tree/pad_to_bucket.h"
+#include "tree/path/path_plan.h"
+#include "tree/path/path_warm_up.h"
+#include "tree/path/separate_recordings.h"
+#include "tree/record/demote_inputs.h"
 
 enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
 

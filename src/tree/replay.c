@@ -3,11 +3,11 @@
  * Nothing here allocates or locks but for inputs that have to be saved from the path that ends, which loops that feed a
  * step's outputs to the next one without a common step do.
  */
-#include "base/logging.h"
-#include "memory/misuse.h"
-#include "tree/own.h"
-#include "tree/plain.h"
-#include "tree/share.h"
+#include "base/log.h"
+#include "memory/memory_errors.h"
+#include "tree/eager_call.h"
+#include "tree/path/owned_buffer.h"
+#include "tree/record/shared_execs.h"
 
 /* Copy nodes take any memory. Memory of the tree, or of the device, is known without asking the driver. */
 bool rondo_input_can_be_copied(const rondo_tree *tree, const char *address, size_t bytes) {

@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "base/versioned.h"
-#include "exec/capture_internal.h"
-#include "exec/front.h"
+#include "base/versioned_struct.h"
+#include "exec/api_check.h"
+#include "exec/capture/capture_internal.h"
+#include "tree/eager_call.h"
 #include "tree/function.h"
-#include "tree/own.h"
-#include "tree/path_plan.h"
-#include "tree/plain.h"
-#include "tree/rehearsal.h"
-#include "tree/separate.h"
+#include "tree/path/owned_buffer.h"
+#include "tree/path/path_plan.h"
+#include "tree/path/path_warm_up.h"
+#include "tree/path/separate_recordings.h"
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 

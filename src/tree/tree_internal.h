@@ -8,7 +8,7 @@
  *
  * A *form* is what a function's inputs are but for their addresses; it is what warms up. A recorded call is found by
  * its *key*: function, the recorded call before it, the form, and the addresses that must be the same. Keys are words,
- * built in one order (key.c), hashed once and compared once.
+ * built in one order (recording_key.c), hashed once and compared once.
  *
  * Threads: one at a time, which `owner` watches over. What buffers share with other threads stands in buffer.h.
  */
@@ -16,21 +16,21 @@
 #define RONDO_TREE_TREE_INTERNAL_H
 
 #include "base/array.h"
-#include "exec/arena_capture.h"
-#include "exec/exec_internal.h"
-#include "exec/gain.h"
-#include "exec/launch_values.h"
-#include "exec/meter.h"
-#include "exec/patch.h"
-#include "memory/warm_up.h"
-#include "tree/buffer.h"
+#include "exec/capture/arena_capture.h"
+#include "exec/cost/meter.h"
+#include "exec/cost/recording_gain.h"
+#include "exec/launch/exec_internal.h"
+#include "exec/patch/launch_values.h"
+#include "exec/patch/patch.h"
+#include "memory/profile/warm_up_log.h"
+#include "tree/path/buffer.h"
 
 typedef struct rondo_recorded_call rondo_recorded_call;
 typedef struct rondo_runner rondo_runner;
 typedef struct rondo_path_plan rondo_path_plan; /* path_plan.h */
-typedef struct rondo_rehearsal rondo_rehearsal; /* rehearsal.h */
+typedef struct rondo_rehearsal rondo_rehearsal; /* path_warm_up.h */
 typedef struct rondo_padding rondo_padding;
-typedef struct rondo_demoted rondo_demoted; /* demote.h */
+typedef struct rondo_demoted rondo_demoted; /* demote_inputs.h */
 
 #define RONDO_TREE_MESSAGE 400
 
@@ -52,7 +52,7 @@ typedef struct rondo_form {
   size_t order_room;
   bool has_orders;            /* they are known */
   rondo_launch_values values; /* what the last run of the body gave its launches */
-  rondo_meter meter;          /* of the last warm-up, until the form is recorded or not (estimate.h) */
+  rondo_meter meter;          /* of the last warm-up, until the form is recorded or not (record_pays.h) */
   rondo_gain gain;            /* what recording it was predicted to gain */
   bool has_gain;
   char message[RONDO_TREE_MESSAGE]; /* why `skip` */
@@ -77,7 +77,7 @@ struct rondo_function {
   rondo_skip last_skip;
   char message[RONDO_TREE_MESSAGE];
   char *messages[RONDO_SKIP_ROOM]; /* the last one of each reason, for rondo_tree_explain; NULL: none */
-  uint64_t moved_count;            /* static inputs that were elsewhere (moved.h); */
+  uint64_t moved_count;            /* static inputs that were elsewhere (moved_input.h); */
   char moved[RONDO_TREE_MESSAGE];  /* ... the last one in words */
 };
 
@@ -124,7 +124,7 @@ typedef struct rondo_given_up {
 
 /* What is recorded between two host steps. */
 typedef struct rondo_segment {
-  rondo_runner *runner;     /* what launches it (share.h); */
+  rondo_runner *runner;     /* what launches it (shared_execs.h); */
   rondo_exec *exec;         /* ... its exec */
   rondo_graph *graph;       /* to update a shared exec from; NULL where execs are not shared */
   uint64_t number;          /* of all segments that the tree had */
@@ -156,7 +156,7 @@ struct rondo_recorded_call {
   size_t bound_count;
   rondo_segment *segments;
   size_t segment_count;
-  rondo_arena *arena;           /* its own, when recordings are separate (separate.h); else NULL */
+  rondo_arena *arena;           /* its own, when recordings are separate (separate_recordings.h); else NULL */
   rondo_buffer **holders;       /* ... and by bit the buffer that was handed out */
   size_t arena_end;             /* bytes of the arena that must have memory */
   size_t arena_least;           /* most bytes that live at once, with what lives of the path: none can do with less */
@@ -278,7 +278,7 @@ static inline bool rondo_tree_is_mine(const rondo_tree *tree) {
          rondo_tree_is_owner(tree);
 }
 
-/* inputs.c: what the given inputs are. Errors for `call`, as rondo_function_call. */
+/* call_inputs.c: what the given inputs are. Errors for `call`, as rondo_function_call. */
 RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function,
                                                  const rondo_input *given, rondo_resolved_input *out);
 /* Whether all are *bare*: memory at an address, of no buffer. Nothing is wrong with such inputs, and no path has them.
@@ -293,7 +293,7 @@ bool rondo_inputs_overlap(const rondo_resolved_input *a, const rondo_resolved_in
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs);
 void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out); /* while it is entered */
 
-/* key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
+/* recording_key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
  * tree->words, and the form's, which has neither that nor addresses. They return the number of words. */
 size_t rondo_key_room(size_t input_count);
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
@@ -321,8 +321,8 @@ typedef struct rondo_keyed_input {
 const uint64_t *rondo_key_inputs(const uint64_t *key);
 const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out);
 
-/* recorded.c: the recorded call that fits; putting one in, which then is the tree's; taking it out with all behind it
- * and freeing them. A call of the path is never taken out but with the path. */
+/* recorded_calls.c: the recorded call that fits; putting one in, which then is the tree's; taking it out with all
+ * behind it and freeing them. A call of the path is never taken out but with the path. */
 rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash);
 /* The same for the one that the path went on with last time: without making a key, or a look at the table. */
 rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_function *function,
@@ -364,14 +364,14 @@ void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream);
 /* The stream's work comes after the tree's earlier work. */
 RONDO_MUST_USE rondo_status rondo_path_follow(rondo_tree *tree, rondo_stream *stream);
 
-/* skip.c: why a call is run as it is. Counts it, keeps message and reason, and says so in the log. */
+/* skip_reason.c: why a call is run as it is. Counts it, keeps message and reason, and says so in the log. */
 void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message);
 void rondo_skip_forget(rondo_function *function); /* frees what was kept */
 /* Whether the reason is an error in a strict tree; and that error. */
 bool rondo_skip_is_strict(rondo_skip skip);
 rondo_status rondo_skip_refuse(const rondo_function *function, rondo_skip skip, const char *message);
 
-/* body.c: running a body. */
+/* function_body.c: running a body. */
 typedef struct rondo_made_output {
   bool is_made;
   uint32_t order; /* when it was made among the fresh ones, from 1; 0: it is none */
@@ -379,7 +379,7 @@ typedef struct rondo_made_output {
   char name[64];
 } rondo_made_output;
 
-typedef struct rondo_take rondo_take; /* record.c */
+typedef struct rondo_take rondo_take; /* record_call.c */
 
 struct rondo_call {
   rondo_tree *tree;
@@ -413,8 +413,8 @@ rondo_call *rondo_call_outermost(rondo_call *call); /* that this one is a part o
 /* Takes a host step, which is no body: it calls no functions. */
 RONDO_MUST_USE rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user);
 
-/* record.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise the
- * reason, and all is as before. A status that is not OK is the call's. */
+/* record_call.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise
+ * the reason, and all is as before. A status that is not OK is the call's. */
 typedef struct rondo_record_result {
   rondo_skip skip;
   char message[RONDO_TREE_MESSAGE];

@@ -19,8 +19,8 @@ typedef struct call_row {
 static const call_row rows[CALL_COUNT] = {
 #define required(member, symbol, version, arguments) {#symbol, version, (any_function)fake_##member},
 #define optional(member, symbol, version, arguments) {#symbol, version, (any_function)fake_##member},
-#include "device/cuda/cuda_symbols.h"
 #include "fake_cuda/foreign_symbols.h"
+#include "vendor/cuda_driver_symbols.h"
 #undef required
 #undef optional
 };

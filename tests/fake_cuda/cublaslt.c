@@ -13,8 +13,8 @@
 #include "fake_cuda/fake_cublaslt.h"
 #include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
-#include "tensor/cublaslt_abi.h"
-#include "tensor/operators/element.h"
+#include "tensor/operators/common/element.h"
+#include "vendor/cublaslt_abi.h"
 
 /* One deeper is made in parts. */
 #define DEEP 64

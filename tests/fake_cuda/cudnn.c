@@ -13,8 +13,8 @@
 #include "fake_cuda/fake_cudnn.h"
 #include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
-#include "tensor/cudnn_abi.h"
-#include "tensor/operators/element.h"
+#include "tensor/operators/common/element.h"
+#include "vendor/cudnn_abi.h"
 
 #define RANK 4
 #define MOST_ATTRIBUTES 7

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "device/cuda/cuda_abi.h"
 #include "fake_cuda/fake_cuda.h"
+#include "vendor/cuda_driver_abi.h"
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 #define FAKE_PRINTF(text, first) __attribute__((format(printf, text, first)))
@@ -42,8 +42,8 @@ typedef struct fake_launch {
 /* The driver's functions, with the types of the tables and the driver's names as exports. */
 #define required(member, symbol, version, arguments) FAKE_EXPORT cu_result fake_##member arguments __asm__(#symbol);
 #define optional(member, symbol, version, arguments) FAKE_EXPORT cu_result fake_##member arguments __asm__(#symbol);
-#include "device/cuda/cuda_symbols.h"
 #include "fake_cuda/foreign_symbols.h"
+#include "vendor/cuda_driver_symbols.h"
 #undef required
 #undef optional
 
@@ -51,8 +51,8 @@ typedef struct fake_launch {
 typedef enum fake_call {
 #define required(member, symbol, version, arguments) CALL_##member,
 #define optional(member, symbol, version, arguments) CALL_##member,
-#include "device/cuda/cuda_symbols.h"
 #include "fake_cuda/foreign_symbols.h"
+#include "vendor/cuda_driver_symbols.h"
 #undef required
 #undef optional
   CALL_COUNT

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/cuda_library.h"
+#include "vendor/cuda_driver.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -73,7 +73,7 @@ static void fill_driver(get_address_fn get_address, cuda_api *api) {
 #define required(member, name, version, arguments) \
   if (get_address(#name, &symbol, version, 0, NULL) == CU_OK) memcpy(&api->member, &symbol, sizeof symbol);
 #define optional required
-#include "device/cuda/cuda_symbols.h"
+#include "vendor/cuda_driver_symbols.h"
 #undef required
 #undef optional
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Functions of the driver that Rondo itself does not call, for tests that stand in for a foreign library; as
- * device/cuda/cuda_symbols.h, included the same way.
+ * vendor/cuda_driver_symbols.h, included the same way.
  */
 /* clang-format off */
 required(context_enable_peer, cuCtxEnablePeerAccess, 4000, (cu_context peer, unsigned flags))

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "exec/collective/nccl_abi.h"
 #include "fake_cuda/fake_cuda.h"
 #include "fake_cuda/fake_nccl.h"
 #include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
+#include "vendor/nccl_abi.h"
 
 enum { MOST_RANKS = 8, MOST_PENDING = 8, PATIENCE_SECONDS = 60 };
 enum { CUDA_ERROR = 1, INTERNAL_ERROR = 3, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, REMOTE_ERROR = 6 };

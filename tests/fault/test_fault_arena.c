@@ -7,7 +7,7 @@
 #include <rondo/rondo.h>
 
 #include "base/slab.h"
-#include "exec/arena_capture.h"
+#include "exec/capture/arena_capture.h"
 #include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 

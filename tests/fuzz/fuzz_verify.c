@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "fuzz/fuzz_target.h"
-#include "graph/verify.h"
+#include "graph/verify/verifier.h"
 #include "support/test_allocator.h"
 
 enum {

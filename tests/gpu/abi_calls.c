@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The prototypes of device/cuda/cuda_symbols.h against those of a real cudaTypedefs.h, at the version that each row
+ * The prototypes of vendor/cuda_driver_symbols.h against those of a real cudaTypedefs.h, at the version that each row
  * asks for. The compiler does it: a row that differs is an assignment of incompatible pointers. Here the names of
- * cuda_abi.h are the real types; abi_layout.c shows that they are the same.
+ * cuda_driver_abi.h are the real types; abi_layout.c shows that they are the same.
  */
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -50,11 +50,11 @@ typedef CUresult (*PFN_rondoTestKernel_v12040)(const char *, rondo_cpu_function,
 #define required(member, symbol, version, arguments) PFN_##symbol##_v##version member;
 #define optional required
 static const struct {
-#include "device/cuda/cuda_symbols.h"
+#include "vendor/cuda_driver_symbols.h"
 } prototypes = {
 #undef required
 #define required(member, symbol, version, arguments) .member = (cu_result(*) arguments)NULL,
-#include "device/cuda/cuda_symbols.h"
+#include "vendor/cuda_driver_symbols.h"
 };
 
 int main(void) { return prototypes.init != NULL; }

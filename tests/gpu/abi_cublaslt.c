@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "tensor/cublaslt_abi.h"
+#include "vendor/cublaslt_abi.h"
 
 #if defined(__has_include) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Sizes, offsets and values of device/cuda/cuda_abi.h against a real cuda.h. The compiler does it.
+ * Sizes, offsets and values of vendor/cuda_driver_abi.h against a real cuda.h. The compiler does it.
  */
 #include <cuda.h>
 
-#include "device/cuda/cuda_abi.h"
+#include "vendor/cuda_driver_abi.h"
 
 #define SAME_SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #ours)
 #define SAME_PLACE(ours, member, theirs, other)                                   \

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "exec/collective/nccl_abi.h"
+#include "vendor/nccl_abi.h"
 
 #if defined(__has_include) && __has_include(<nccl.h>)
 #include <nccl.h>

@@ -17,7 +17,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
-#include "tensor/operators/gemm.h"
+#include "tensor/operators/matmul/gemm.h"
 
 enum { ENOUGH_SIGNALS = 3000, MOST_SECONDS = 20, EDGE = 256, IMAGES = 4, CHANNELS = 64, PLANE = 14, FEATURES = 384 };
 

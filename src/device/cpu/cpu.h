@@ -13,8 +13,8 @@
  * warm. Pairs of "store mine, then look at yours" (head/attached, owner/attached, value/waiters, ready/sleepers) are
  * sequentially consistent on both sides, so that one of the two always sees the other.
  */
-#ifndef RONDO_DEVICE_CPU_H
-#define RONDO_DEVICE_CPU_H
+#ifndef RONDO_DEVICE_CPU_CPU_H
+#define RONDO_DEVICE_CPU_CPU_H
 
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -597,8 +597,8 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 void cpu_run_record(rondo_blocks blocks, void *const *args);
 
-/* Crowds (cpu_crowd.c): whether there are as many long runs as processors; whether one more, at most, makes them as
- * many; whether each processor has one, so that helping with one would keep another from running; whether some have
+/* Crowds (cpu_contention.c): whether there are as many long runs as processors; whether one more, at most, makes them
+ * as many; whether each processor has one, so that helping with one would keep another from running; whether some have
  * the same, and one none; how often crowds began.
  */
 bool cpu_crowd_is_there(const cpu_pool *pool);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/options.h"
-#include "device/cpu/check.h"
+#include "base/environment.h"
+#include "device/check/check.h"
 
 enum { CPU_DEVICES = 16 };
 

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "device/cpu/check.h"
+#include "device/check/check.h"
 
 static const rondo_allocator *allocator_of(const cpu_executable *executable) {
   return &executable->device->base.allocator;

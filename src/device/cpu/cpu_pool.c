@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/options.h"
+#include "base/environment.h"
 #include "device/cpu/cpu.h"
 
 enum { TURNS_A_YIELD = 64, WATCH_NS = 400, BRIEF_ITEM_NS = 150, MOST_RESERVE = 3, ALONE_DRAINS = 8 };

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/tracing.h"
-#include "device/cpu/check.h"
+#include "base/trace.h"
+#include "device/check/check.h"
 
 enum { PREFETCH_GRANULES = 16, NAME_BYTES = 64 /* kept of a name */ };
 

@@ -10,18 +10,18 @@
  * DEVICE_LOST with it, and with the graphs that were launched last, without asking the driver, but for what frees.
  *
  * Threads: as driver.h says for each slot. The device's lock is a leaf: no call of the driver is made under it. Host
- * functions run on threads of the device (cuda_host.c).
+ * functions run on threads of the device (cuda_host_function.c).
  */
-#ifndef RONDO_DEVICE_CUDA_H
-#define RONDO_DEVICE_CUDA_H
+#ifndef RONDO_DEVICE_CUDA_CUDA_H
+#define RONDO_DEVICE_CUDA_CUDA_H
 
 #include <pthread.h>
 
 #include "base/array.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "device/cuda/cuda_library.h"
 #include "device/device.h"
+#include "vendor/cuda_driver.h"
 
 typedef struct cuda_queue cuda_queue;
 typedef struct cuda_executable cuda_executable;
@@ -29,7 +29,7 @@ typedef struct cuda_gate_page cuda_gate_page;
 typedef struct cuda_host_thread cuda_host_thread;
 typedef struct cuda_host_work cuda_host_work;
 typedef struct cuda_kernel cuda_kernel;
-typedef struct cuda_foreign_kernel cuda_foreign_kernel; /* cuda_foreign.h */
+typedef struct cuda_foreign_kernel cuda_foreign_kernel; /* cuda_foreign_nodes.h */
 
 /* Threads that run host functions: one for each that is running, kept for later ones. */
 typedef struct cuda_hosts {
@@ -67,7 +67,7 @@ typedef struct cuda_device {
   _Atomic uint64_t mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached, cache_evictions;
   bool reads_host;             /* kernels have what host_allocate gave at the host's address */
   cuda_kernel *fill;           /* behind fill nodes */
-  rondo_kernel *copies;        /* for ranges (cuda_copies.c); NULL when it could not be loaded */
+  rondo_kernel *copies;        /* for ranges (cuda_input_copies.c); NULL when it could not be loaded */
   rondo_kernel *queued_copies; /* likewise, in front of work */
   cuda_hosts hosts;
 
@@ -220,7 +220,7 @@ RONDO_MUST_USE rondo_status cuda_map(rondo_device *device, void *address, rondo_
 RONDO_MUST_USE rondo_status cuda_unmap(rondo_device *device, void *address, size_t bytes);
 RONDO_MUST_USE rondo_status cuda_protect(rondo_device *device, void *address, size_t bytes,
                                          rondo_protection protection);
-/* Stand-ins (cuda_stand_ins.c) ------------------------------------------------------------------------------------ */
+/* Stand-ins (cuda_placeholder_memory.c) --------------------------------------------------------------------------- */
 
 /* All that a copy node or a memset node names must be mapped when the node is made, changed or instantiated, so that
  * the driver sees that it is a device's memory; other pages may stand there when it runs (docs/cuda-probes.md, 18 and
@@ -293,7 +293,7 @@ static inline void cuda_queue_note_work(cuda_queue *queue) {
   atomic_store_explicit(&queue->is_busy, true, memory_order_release);
 }
 
-/* Host functions (cuda_host.c) ------------------------------------------------------------------------------------- */
+/* Host functions (cuda_host_function.c) --------------------------------------------------------------------------- */
 
 void cuda_hosts_prepare(cuda_device *device);
 /* Sees to it that there is a thread. Errors: those of rondo_thread_start. */
@@ -342,7 +342,7 @@ static inline void cuda_kernels_look(cuda_device *device) {
 void cuda_executables_reap(cuda_device *device, bool all);
 void cuda_executables_free(cuda_device *device);
 
-/* Work in the driver's terms (cuda_work.c, cuda_fill.c) ----------------------------------------------------------- */
+/* Work in the driver's terms (cuda_launch_params.c, cuda_fill.c) -------------------------------------------------- */
 
 /* A foreign kernel's are without arguments. */
 void cuda_kernel_params(const rondo_kernel_node *kernel, cu_kernel_params *out);
@@ -366,8 +366,8 @@ typedef struct cuda_fill {
 RONDO_MUST_USE rondo_status cuda_fill_load(cuda_device *device);
 void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fill *out);
 
-/* Loads the kernels into device->copies and device->queued_copies (cuda_copies.c); leaves NULL there where the driver
- * does not compile them. cuda_copies_unload may follow a failure too. */
+/* Loads the kernels into device->copies and device->queued_copies (cuda_input_copies.c); leaves NULL there where the
+ * driver does not compile them. cuda_copies_unload may follow a failure too. */
 RONDO_MUST_USE rondo_status cuda_copies_load(cuda_device *device);
 void cuda_copies_unload(cuda_device *device);
 rondo_kernel *cuda_copy_kernel(const rondo_device *device, size_t bytes, uint32_t *out_blocks);

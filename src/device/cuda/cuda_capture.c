@@ -2,7 +2,7 @@
  * The driver's stream capture behind driver.h's rondo_capture_ops: beginning, asking, adding, ending, and reading what
  * is in a captured graph.
  */
-#include "device/cuda/cuda_foreign.h"
+#include "device/cuda/cuda_foreign_nodes.h"
 
 static cuda_captured *captured_of(rondo_captured *base) { return (cuda_captured *)base; }
 static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }

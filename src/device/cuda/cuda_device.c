@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "device/cuda/cuda_foreign.h"
+#include "device/cuda/cuda_foreign_nodes.h"
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/allocation.h"
-#include "device/cuda/cuda_foreign.h"
+#include "device/cuda/cuda_foreign_nodes.h"
 
 /* Edges ----------------------------------------------------------------------------------------------------------- */
 

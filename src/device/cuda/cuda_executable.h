@@ -2,7 +2,7 @@
  * A lowered graph on a CUDA device: the driver's executable graph, and of each node what it takes to make that again
  * (for an update that the driver refuses, for timing, node by node). Children are flattened. A node of Rondo's is one
  * or several of the driver's, one behind the other (cuda_node_parts); what is order alone, alloc and free nodes too, is
- * none where edges can stand for it, else an empty one (cuda_order.h).
+ * none where edges can stand for it, else an empty one (cuda_graph_edges.h).
  *
  * Host functions need their records until the launches that call them are done: an executable that has some records an
  * event behind each launch, is freed when that is complete, and tells the records which queue it runs on by a host
@@ -10,8 +10,8 @@
  *
  * Threads: owner, as driver.h says; a host function's record is read by the driver's thread and the device's.
  */
-#ifndef RONDO_DEVICE_CUDA_EXECUTABLE_H
-#define RONDO_DEVICE_CUDA_EXECUTABLE_H
+#ifndef RONDO_DEVICE_CUDA_CUDA_EXECUTABLE_H
+#define RONDO_DEVICE_CUDA_CUDA_EXECUTABLE_H
 
 #include "base/slab.h"
 #include "device/cuda/cuda.h"
@@ -99,11 +99,11 @@ RONDO_MUST_USE rondo_status cuda_executable_change(cuda_executable *executable, 
 /* To be called when what decides it has changed: timing, what is replaced or torn, foreign work. */
 void cuda_note_direct(cuda_executable *executable);
 
-/* driver.h's slots set_timing and times (cuda_timing.c). */
+/* driver.h's slots set_timing and times (cuda_node_timing.c). */
 rondo_status cuda_set_timing(rondo_executable *executable, bool on);
 void cuda_times(const rondo_executable *executable, uint64_t *out_ns);
 
-/* Nodes (cuda_node.c) ---------------------------------------------------------------------------------------------- */
+/* Nodes (cuda_graph_node.c) --------------------------------------------------------------------------------------- */
 
 /* Fills a node, which is zero before, and after a failure; its parameters are copied. */
 RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
@@ -124,7 +124,7 @@ cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *
 /* Runs it on a stream by itself. */
 cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *node, cu_stream stream);
 
-/* Making the driver's objects (cuda_build.c) ----------------------------------------------------------------------- */
+/* Making the driver's objects (cuda_graph_build.c) ---------------------------------------------------------------- */
 
 /* From the executable's nodes; the handles of their parts go to `handles`. In the device's context. Nothing is left on
  * failure. */

@@ -10,8 +10,8 @@
  * goes as soon as it is over.
  */
 #include "base/allocation.h"
-#include "device/cuda/cuda_cache.h"
-#include "device/cuda/cuda_foreign.h"
+#include "device/cuda/cuda_foreign_nodes.h"
+#include "device/cuda/cuda_kernel_cache.h"
 
 /* Unloading ------------------------------------------------------------------------------------------------------- */
 

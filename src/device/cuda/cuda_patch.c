@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "device/cuda/cuda_foreign.h"
+#include "device/cuda/cuda_foreign_nodes.h"
 
 /* Where the values of a library's kernel begin, behind the list that leads to them. */
 static unsigned char *foreign_values(const cuda_node *node) {

@@ -3,9 +3,9 @@
  */
 #include <inttypes.h>
 
-#include "exec/capture_watch.h"
+#include "exec/capture/stray_work.h"
+#include "exec/collective/collective_reduce.h"
 #include "exec/collective/communicator.h"
-#include "exec/collective/reduce.h"
 
 /* How many of `count` elements a buffer has: none, as many, or as many for each rank. */
 typedef enum extent { NOTHING, ONE_PART, ALL_PARTS } extent;

@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "base/versioned.h"
+#include "base/versioned_struct.h"
 
 enum {
   JOIN_TIMEOUT_MS = 60 * 1000,

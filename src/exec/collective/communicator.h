@@ -8,7 +8,7 @@
 #include <rondo/collective.h>
 
 #include "exec/collective/group.h"
-#include "exec/stream_internal.h"
+#include "exec/stream/stream_internal.h"
 
 typedef enum rondo_operation {
   RONDO_ALL_REDUCE = 1,

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "exec/collective/collective_reduce.h"
 #include "exec/collective/exchange.h"
-#include "exec/collective/reduce.h"
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 

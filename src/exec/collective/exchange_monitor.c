@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "exec/collective/collective_reduce.h"
 #include "exec/collective/exchange.h"
-#include "exec/collective/reduce.h"
 
 static const uint64_t FIRST_LOOK_NS = UINT64_C(10000000), LONGEST_LOOK_NS = UINT64_C(200000000);
 static const uint64_t IDLE_NS = UINT64_C(3600000000000);

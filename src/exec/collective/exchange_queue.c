@@ -6,10 +6,10 @@
 #include <rondo/exec.h>
 #include <stdio.h>
 
-#include "exec/capture_internal.h"
+#include "exec/capture/capture_internal.h"
+#include "exec/collective/collective_reduce.h"
 #include "exec/collective/exchange.h"
-#include "exec/collective/reduce.h"
-#include "exec/launch_values.h"
+#include "exec/patch/launch_values.h"
 
 enum { MOST_QUEUED_PIECES = 4 };
 static const uint64_t CAPTURED = UINT64_C(1) << 63; /* in tags */

@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/dylib.h"
-#include "base/options.h"
-#include "exec/capture_internal.h"
+#include "base/environment.h"
+#include "base/shared_library.h"
+#include "exec/capture/capture_internal.h"
 #include "exec/collective/communicator.h"
-#include "exec/collective/nccl_abi.h"
+#include "vendor/nccl_abi.h"
 
 _Static_assert(sizeof(nccl_unique_id) == RONDO_GROUP_TOKEN_BYTES, "the group's token is NCCL's id");
 

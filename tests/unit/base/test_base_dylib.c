@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#include "base/dylib.h"
 #include "base/error.h"
+#include "base/shared_library.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

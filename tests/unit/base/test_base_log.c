@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/logging.h"
-#include "base/options.h"
+#include "base/environment.h"
+#include "base/log.h"
 #include "base/thread.h"
 
 typedef struct collected {

@@ -22,8 +22,8 @@
 
 #include <rondo/log.h>
 
-#include "base/logging.h"
-#include "base/options.h"
+#include "base/environment.h"
+#include "base/log.h"
 #include "base/thread.h"
 
 #define LINES 16

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/logging.h"
+#include "base/log.h"
 #include "base/thread.h"
-#include "base/tracing.h"
+#include "base/trace.h"
 
 static char path[64], other_path[64];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Structs of other versions: which are read, and how they are filled, by the rules of <rondo/rondo.h>.
  */
-#include "base/versioned.h"
+#include "base/versioned_struct.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

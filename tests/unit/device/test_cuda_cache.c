@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/options.h"
-#include "device/cuda/cuda_cache.h"
+#include "base/environment.h"
+#include "device/cuda/cuda_kernel_cache.h"
 #include "support/rondo_test.h"
 
 static char folder[PATH_MAX];

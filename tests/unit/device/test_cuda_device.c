@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_fixture.h"
+#include "vendor/cuda_driver.h"
 
 /* Host functions -------------------------------------------------------------------------------------------------- */
 

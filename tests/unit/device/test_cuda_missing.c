@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_cuda.h"
 #include "support/rondo_test.h"
+#include "vendor/cuda_driver.h"
 
 enum { NO_DEVICE = 100, NOT_INITIALIZED = 3 };
 
@@ -196,7 +196,7 @@ static void a_function_that_the_driver_lacks_is_named(void **state) {
   } rows[] = {
 #define required(member, symbol, version, arguments) {#symbol, true},
 #define optional(member, symbol, version, arguments) {#symbol, false},
-#include "device/cuda/cuda_symbols.h"
+#include "vendor/cuda_driver_symbols.h"
 #undef required
 #undef optional
   };

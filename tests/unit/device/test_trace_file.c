@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/tracing.h"
+#include "base/trace.h"
 #include "device_tests.h"
 
 enum { THREADS = 3, ROUNDS = 200 };

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "exec/capture_internal.h"
+#include "exec/capture/capture_internal.h"
 #include "support/rondo_test.h"
 
 static rondo_status pass(void *user) {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <rondo/rondo.h>
 
-#include "base/options.h"
+#include "base/environment.h"
 
 static void add_up(rondo_blocks blocks, void *const *args) {
   uint32_t *word = *(uint32_t *const *)args[0];

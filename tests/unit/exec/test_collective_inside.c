@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "exec/collective/collective_reduce.h"
 #include "exec/collective/group.h"
-#include "exec/collective/reduce.h"
 #include "support/rondo_test.h"
 
 /* Combining -------------------------------------------------------------------------------------------------------- */

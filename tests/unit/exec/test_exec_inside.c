@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
-#include "exec/exec_internal.h"
+#include "exec/launch/exec_internal.h"
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"
 

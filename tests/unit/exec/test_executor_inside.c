@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "exec/executor.h"
+#include "exec/eager/executor.h"
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
 

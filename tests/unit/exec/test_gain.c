@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/costs.h"
-#include "exec/gain.h"
+#include "exec/cost/device_costs.h"
+#include "exec/cost/recording_gain.h"
 #include "support/rondo_test.h"
 
 /* About those of a GPU. */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "exec/handle_map.h"
+#include "exec/capture/handle_map.h"
 #include "support/test_allocator.h"
 
 static void test_what_was_put_is_found(void **state) {

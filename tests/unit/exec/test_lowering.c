@@ -3,11 +3,11 @@
  * edges small, and tags lead from the user's nodes to their places.
  */
 #define _GNU_SOURCE
-#include "exec/lowering.h"
+#include "exec/launch/lowering.h"
 
 #include <rondo/rondo.h>
 
-#include "exec/exec_internal.h"
+#include "exec/launch/exec_internal.h"
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"
 

@@ -3,7 +3,7 @@
  * findings are kept, and numbers of sites around what fits into one item of a queue.
  */
 #include "device/cpu/cpu.h"
-#include "exec/patch_internal.h"
+#include "exec/patch/patch_internal.h"
 #include "support/rondo_test.h"
 
 enum { WORDS = 64, BYTES = WORDS * sizeof(uint32_t) };

@@ -2,7 +2,7 @@
  * Ready queues (SE-10): every node once, behind all that comes before it; cheap ones where they are found, expensive
  * ones by whoever is free; failures; runs without an allocation.
  */
-#include "exec/ready_queue.h"
+#include "exec/eager/ready_queue.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_cuda.h"
 #include "fake_cuda/image.h"
+#include "vendor/cuda_driver.h"
 
 #define assert_code(call, code) assert_int_equal((call), (code))
 #define assert_cu_ok(call) assert_code((call), CU_OK)

@@ -26,7 +26,7 @@ static void every_row_is_found_at_its_version(void **state) {
   assert_null(address);                                                  \
   assert_int_equal(found, 2);
 #define optional required
-#include "device/cuda/cuda_symbols.h"
+#include "vendor/cuda_driver_symbols.h"
 #undef optional
 #undef required
 }

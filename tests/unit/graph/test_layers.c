@@ -2,7 +2,7 @@
  * Layers for drawings: every edge goes down through its bends, nothing in a layer overlaps, trees have no crossings,
  * and the same graph gives the same picture.
  */
-#include "graph/layers.h"
+#include "render/graph_layers.h"
 
 #include <stdlib.h>
 #include <string.h>

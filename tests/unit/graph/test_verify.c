@@ -3,7 +3,7 @@
  * that each node touches: an error is found exactly when there is one, with clocks and with masks. Then failing
  * allocations, what comes from outside, and the bound on findings.
  */
-#include "graph/verify.h"
+#include "graph/verify/verifier.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
  * Order queries and boxes of the verifier against brute force: random graphs of many shapes against their transitive
  * closure, with clocks and with masks; random boxes against the bytes that they touch.
  */
-#include "graph/verify_box.h"
-#include "graph/verify_order.h"
+#include "graph/byte_box.h"
+#include "graph/verify/happens_before.h"
 #include "support/test_effort.h"
 #include "unit/graph/graph_tests.h"
 

@@ -4,7 +4,7 @@
 #ifndef RONDO_TESTS_UNIT_MEMORY_ARENA_TEST_H
 #define RONDO_TESTS_UNIT_MEMORY_ARENA_TEST_H
 
-#include "exec/arena_capture.h"
+#include "exec/capture/arena_capture.h"
 #include "support/rondo_test.h"
 
 /* An arena 'tree'; reserve as rondo_arena_options. */

@@ -6,7 +6,7 @@
 #include <rondo/rondo.h>
 
 #include "fault/fake_driver.h"
-#include "memory/address_ranges.h"
+#include "memory/graph_memory/address_ranges.h"
 #include "support/rondo_test.h"
 
 #define MIB ((size_t)1 << 20)

@@ -3,7 +3,7 @@
  * (TR-4), recordings that never run at once use the same bytes (TR-3), launches are the driver's alone, and addresses
  * of an arena are known for what they are wherever one can be given.
  */
-#include "exec/exec_internal.h"
+#include "exec/launch/exec_internal.h"
 #include "support/test_effort.h"
 #include "unit/memory/arena_test.h"
 

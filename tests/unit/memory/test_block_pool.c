@@ -3,7 +3,7 @@
  * back, and random use against a model (GM-19).
  */
 #define _GNU_SOURCE
-#include "memory/block_pool.h"
+#include "memory/pool/block_pool.h"
 
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"

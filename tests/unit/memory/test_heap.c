@@ -5,7 +5,7 @@
 #include <rondo/rondo.h>
 
 #include "fault/fake_driver.h"
-#include "memory/heap.h"
+#include "memory/heap/heap.h"
 #include "support/rondo_test.h"
 
 #define S ((size_t)64 << 10)

@@ -6,7 +6,7 @@
 #include <rondo/rondo.h>
 
 #include "fault/fake_driver.h"
-#include "memory/address_space.h"
+#include "memory/graph_memory/address_space.h"
 #include "support/rondo_test.h"
 
 #define KIB ((size_t)1024)

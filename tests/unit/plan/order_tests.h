@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/order.h"
+#include "plan/partial_order/order_plan.h"
 #include "support/rondo_test.h"
 
 #define MOST_NODES 8

@@ -2,9 +2,9 @@
  * Planning the core of large problems first: neighbours found as by their definition, repairs that leave a plan or say
  * that they gave up, plans near the bound without a search, and failing allocators (groundwork of GM-11).
  */
-#include "plan/core.h"
-#include "plan/neighbours.h"
-#include "plan/repair.h"
+#include "plan/interval/dense_core.h"
+#include "plan/interval/overlapping_boxes.h"
+#include "plan/search/ejection_chains.h"
 #include "support/test_allocator.h"
 #include "support/test_effort.h"
 #include "unit/plan/plan_tests.h"

@@ -2,7 +2,7 @@
  * Planning beside what others hold: the obstacle met first and the box that fits found as by their definition, and many
  * obstacles at once (groundwork of GM-11).
  */
-#include "plan/obstacles.h"
+#include "plan/interval/obstacles.h"
 #include "unit/plan/plan_tests.h"
 
 #define MANY 400

@@ -4,9 +4,9 @@
  */
 #include "order_tests.h"
 
-#include "plan/order_bound.h"
-#include "plan/order_hull.h"
-#include "plan/order_lives.h"
+#include "plan/partial_order/order_bound.h"
+#include "plan/partial_order/order_hull.h"
+#include "plan/partial_order/order_lives.h"
 #include "support/test_allocator.h"
 #include "support/test_effort.h"
 

@@ -4,7 +4,7 @@
  */
 #include "order_tests.h"
 
-#include "plan/order_repair.h"
+#include "plan/partial_order/order_repair.h"
 #include "support/test_allocator.h"
 #include "support/test_effort.h"
 

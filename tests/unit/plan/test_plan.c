@@ -2,7 +2,7 @@
  * Planning: known problems, random ones proved by the checker and against a pairwise comparison, quality on the shapes
  * of lifetimes that programs have, and failing allocators (FW-1: fixed addresses; groundwork of GM-11).
  */
-#include "plan/profile.h"
+#include "plan/interval/live_bytes.h"
 #include "unit/plan/plan_tests.h"
 
 static void test_nothing_to_plan(void **state) {

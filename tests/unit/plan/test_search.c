@@ -3,12 +3,12 @@
  * known to be the optimum), the same result for any number of threads, never worse with more steps, targets and
  * stopping, and failing allocators (groundwork of GM-11).
  */
-#include "plan/search.h"
+#include "plan/search/parallel_search.h"
 
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "plan/search_sections.h"
+#include "plan/search/search_sections.h"
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
 

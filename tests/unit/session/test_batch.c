@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "session/session_internal.h"
-#include "session/table.h"
+#include "session/sizing/pad_or_split.h"
 #include "support/rondo_test.h"
 #include "support/test_allocator.h"
 

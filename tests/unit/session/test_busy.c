@@ -2,7 +2,7 @@
  * The union of spans against a row of cells, for spans drawn at random that come in order of their ends or nearly so;
  * and what becomes of spans when there are more than are kept (SE-11).
  */
-#include "session/busy.h"
+#include "session/serve/span_union.h"
 
 #include <math.h>
 #include <string.h>

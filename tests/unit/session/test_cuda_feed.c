@@ -5,10 +5,10 @@
  */
 #include <string.h>
 
-#include "device/cuda/cuda_library.h"
-#include "exec/copy_list.h"
+#include "exec/stream/copy_batch.h"
 #include "fake_cuda/fake_fixture.h"
 #include "support/test_session.h"
+#include "vendor/cuda_driver.h"
 
 enum { MOST = 48, INPUTS = 2, GRAPH_ROWS = 64 };
 

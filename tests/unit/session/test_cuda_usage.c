@@ -2,10 +2,10 @@
  * What utilisation asks of the CUDA driver, on the fake one: two events around each part, whose distances no answer
  * waits for: they are asked for while the device has the next part, or for who wants the sums (SE-11).
  */
-#include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_fixture.h"
 #include "session/session_internal.h"
 #include "support/test_session.h"
+#include "vendor/cuda_driver.h"
 
 static test_request request;
 

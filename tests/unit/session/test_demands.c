@@ -2,7 +2,7 @@
  * What sizes are chosen for (SE-7): requests as they came, and several of them together, of which there are the fewer
  * the more there are of them, within the rows and requests that may run together.
  */
-#include "session/demands.h"
+#include "session/sizing/demand.h"
 
 #include "support/rondo_test.h"
 #include "support/test_allocator.h"

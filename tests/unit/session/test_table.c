@@ -2,7 +2,7 @@
  * The table of decisions (SE-8) against every split that there is, on small sizes drawn at random; what it says of
  * more rows than it has; and that deciding is a look.
  */
-#include "session/table.h"
+#include "session/sizing/pad_or_split.h"
 
 #include <math.h>
 #include <stdlib.h>

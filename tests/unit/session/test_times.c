@@ -3,7 +3,7 @@
  * and that sizes chosen by readings of a busy machine,
  * on which long runs are disturbed most, are as good as those of a quiet one (SE-7).
  */
-#include "session/times.h"
+#include "session/sizing/graph_times.h"
 
 #include <math.h>
 

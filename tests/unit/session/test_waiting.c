@@ -2,13 +2,13 @@
  * Which of the requests that wait goes first (SE-8): against a walk through all of them, for thousands that are drawn
  * at random, of two models, with deadlines, beside lanes that run or not; and that no way through them is long.
  */
-#include "session/waiting.h"
+#include "session/serve/waiting_requests.h"
 
 #include <string.h>
 
-#include "session/ripe.h"
+#include "session/serve/batch_delay.h"
 #include "session/session_internal.h"
-#include "session/table.h"
+#include "session/sizing/pad_or_split.h"
 #include "support/rondo_test.h"
 #include "support/test_allocator.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "tensor/layout.h"
+#include "tensor/compile/layout.h"
 
 enum { EDGE = 16 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "tensor/emit.h"
-#include "tensor/program_internal.h"
+#include "tensor/compile/emit.h"
+#include "tensor/program/program_internal.h"
 
 /* Operators of the test -------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "base/environment.h"
 #include "fake_cuda/fake_cudnn.h"
 #include "support/rondo_test.h"
 

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "tensor/division.h"
-#include "tensor/emit.h"
-#include "tensor/operators.h"
-#include "tensor/parts.h"
-#include "tensor/shape.h"
+#include "tensor/compile/emit.h"
+#include "tensor/divide/division.h"
+#include "tensor/divide/division_parts.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/shape.h"
 
 enum { ROWS = 4 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "base/environment.h"
 #include "fake_cuda/fake_cublaslt.h"
 #include "support/rondo_test.h"
 #include "unit/tensor/reference.h"

@@ -7,7 +7,7 @@
 #include <rondo/operators.h>
 
 #include "base/clock.h"
-#include "exec/executor.h"
+#include "exec/eager/executor.h"
 #include "support/rondo_test.h"
 
 enum { MOST_SECONDS = 30 };

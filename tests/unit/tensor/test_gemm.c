@@ -2,8 +2,8 @@
  * Matrix products of a tile: plain C and libraries against the definition in double precision, for every way of
  * storing, sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
  */
-#include "tensor/libraries.h"
-#include "tensor/operators/gemm.h"
+#include "tensor/operators/matmul/gemm.h"
+#include "tensor/vendor/libraries.h"
 
 #include <dlfcn.h>
 #include <math.h>

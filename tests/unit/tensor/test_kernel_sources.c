@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/cuda_compiler.h"
 #include "support/rondo_test.h"
-#include "tensor/operators/chain_source.h"
-#include "tensor/operators/cuda_sources.h"
+#include "tensor/operators/common/operator_cuda_sources.h"
+#include "tensor/operators/elementwise/chain_source.h"
+#include "vendor/nvrtc.h"
 
 static const struct {
   const char *name, *source;

@@ -2,7 +2,7 @@
  * Finding a library for arithmetic among several names: one that will not do is passed over; why none is used is said
  * once, with no lock held. RONDO_ONEDNN_LIBRARY names an oneDNN that makes no engine (fake_onednn/lacking.c).
  */
-#include "tensor/libraries.h"
+#include "tensor/vendor/libraries.h"
 
 #include <rondo/operators.h>
 #include <stdio.h>

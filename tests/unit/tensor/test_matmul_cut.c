@@ -5,9 +5,9 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
-#include "base/options.h"
+#include "base/environment.h"
 #include "support/rondo_test.h"
-#include "tensor/operators/matmul_problem.h"
+#include "tensor/operators/matmul/matmul_problem.h"
 
 static rondo_matmul_problem problem_of(size_t batches, size_t m, size_t k, size_t n, bool transpose_a) {
   const rondo_shape a = {RONDO_F32, 3, {batches, transpose_a ? k : m, transpose_a ? m : k}};

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "tensor/operators.h"
-#include "tensor/operators/elementary.h"
-#include "tensor/program_internal.h"
+#include "tensor/operators/elementwise/elementary.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
 #include "unit/tensor/reference.h"
 
 #define MAX_INPUTS 3

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "tensor/layout.h"
-#include "tensor/operators.h"
+#include "tensor/compile/layout.h"
+#include "tensor/program/operators.h"
 
 static const rondo_value none = {0};
 

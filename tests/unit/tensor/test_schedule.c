@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "tensor/joins.h"
-#include "tensor/layout.h"
-#include "tensor/operators.h"
+#include "tensor/compile/join_updates.h"
+#include "tensor/compile/layout.h"
+#include "tensor/program/operators.h"
 
 static const rondo_value none;
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "base/environment.h"
 #include "support/rondo_test.h"
-#include "tensor/operators.h"
-#include "tensor/operators/unary.h"
-#include "tensor/operators/vectors.h"
+#include "tensor/operators/common/vectors.h"
+#include "tensor/operators/elementwise/unary.h"
+#include "tensor/program/operators.h"
 
 static const char *const widths[] = {"plain", "avx2", "avx512"};
 enum { PLAIN, WIDTHS = sizeof widths / sizeof widths[0] };

@@ -3,10 +3,10 @@
  * launch, and one call for each node that an input which moved is patched in, or for all inputs that are copied. Where
  * the program has the device's context current, that it is asked for is all there is beside these.
  */
-#include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_fixture.h"
 #include "support/foreign_library.h"
 #include "support/test_tree.h"
+#include "vendor/cuda_driver.h"
 
 enum { INPUTS = 4, WORDS = 8, BYTES = WORDS * sizeof(uint32_t) };
 

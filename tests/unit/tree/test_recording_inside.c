@@ -4,8 +4,8 @@
  */
 #include "support/rondo_test.h"
 
-#include "exec/stream_internal.h"
-#include "memory/host_watch.h"
+#include "exec/stream/stream_internal.h"
+#include "memory/host_memory_watch.h"
 
 static rondo_device_memory *memory_of(const test_fixture *t) {
   rondo_device_memory *memory = NULL;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Structs that grow at their end (see <rondo/rondo.h>, "Options"): reading what a program of another version handed in,
+ * and filling what it asked for. The first field of such a struct is a uint32_t struct_size; 0 means this version's.
+ * Each 0.x version has a binary interface of its own, so no struct that is read can be shorter than this version's; a
+ * longer one, of at most 4096 bytes, may come from a later version. Other sizes are refused:
+ * INVALID_ARGUMENT/BAD_OPTIONS.
+ */
+#ifndef RONDO_BASE_VERSIONED_STRUCT_H
+#define RONDO_BASE_VERSIONED_STRUCT_H
+
+#include <stddef.h>
+
+#include <rondo/status.h>
+
+/* Copies `given` (NULL = all zero) over *out of `bytes` bytes. What it has beyond that must be zero, else
+ * INVALID_ARGUMENT/BAD_OPTIONS. `what` names the struct in the message. */
+RONDO_MUST_USE rondo_status rondo_versioned_read(const char *what, const void *given, void *out, size_t bytes);
+
+/* The same for a struct with a field `reserved`, which must be zero. */
+#define RONDO_VERSIONED_READ(what, given, out)                                                                       \
+  rondo_versioned_read_reserved(what, given, out, sizeof *(out), (size_t)((char *)&(out)->reserved - (char *)(out)), \
+                                sizeof(out)->reserved)
+RONDO_MUST_USE rondo_status rondo_versioned_read_reserved(const char *what, const void *given, void *out, size_t bytes,
+                                                          size_t offset, size_t reserved_bytes);
+
+/* Copies as much of `value` (`bytes` bytes) as the struct at `out` asks for by its struct_size, which stays as it was,
+ * or becomes `bytes` when it was 0. */
+RONDO_MUST_USE rondo_status rondo_versioned_write(const char *what, const void *value, void *out, size_t bytes);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT
+ * A checking device's tables of addresses, and its virtual memory: what plain devices do, noted by address, with pages
+ * that cannot be accessed until an area on them lives, and reservations that are kept for a while when they are given
+ * back. Tables grow outside of the spin lock, so that the signal handler, which takes it, never waits for an allocator.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device/check/check.h"
+
+/* Regions in quarantine: no more than this. */
+#define QUARANTINE_BYTES ((size_t)1 << 40)
+#define QUARANTINE_COUNT 4096
+
+struct check_region {
+  char *base;
+  size_t bytes;
+  check_region *next; /* in the quarantine, the longest there first */
+};
+
+/* Physical memory at an address; the file is a duplicate, so that it lasts as long as the mapping. */
+typedef struct check_mapping {
+  int file;
+} check_mapping;
+
+/* Locks ----------------------------------------------------------------------------------------------------------- */
+
+void check_lock(check_state *check) { pthread_mutex_lock(&check->edit); }
+void check_unlock(check_state *check) { pthread_mutex_unlock(&check->edit); }
+
+void check_spin_lock(check_state *check) {
+  while (atomic_exchange_explicit(&check->spin, 1, memory_order_acquire) != 0) rondo_yield();
+}
+void check_spin_unlock(check_state *check) { atomic_store_explicit(&check->spin, 0, memory_order_release); }
+
+/* Indices --------------------------------------------------------------------------------------------------------- */
+
+size_t check_index_seek(const check_index *index, const void *address) {
+  size_t low = 0, high = index->count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if ((const void *)index->items[middle].end <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+const check_range *check_index_find(const check_index *index, const void *address) {
+  const size_t at = check_index_seek(index, address);
+  return at < index->count && (const void *)index->items[at].begin <= address ? &index->items[at] : NULL;
+}
+
+rondo_status check_index_insert(check_state *check, check_index *index, check_range range) {
+  check_range *old = NULL;
+  const size_t old_capacity = index->capacity;
+  if (index->count == index->capacity) {
+    const size_t capacity = old_capacity == 0 ? 64 : 2 * old_capacity;
+    void *memory;
+    RONDO_TRY(rondo_allocate(&check->allocator, capacity, sizeof range, &memory));
+    if (index->count > 0) memcpy(memory, index->items, index->count * sizeof range);
+    check_spin_lock(check);
+    old = index->items;
+    index->items = memory;
+    index->capacity = capacity;
+    check_spin_unlock(check);
+  }
+  check_spin_lock(check);
+  const size_t at = check_index_seek(index, range.begin);
+  check_range *place = index->items + at;
+  memmove(place + 1, place, (index->count - at) * sizeof range);
+  *place = range;
+  index->count++;
+  check_spin_unlock(check);
+  rondo_release(&check->allocator, old, old_capacity, sizeof range);
+  return RONDO_OK;
+}
+
+bool check_index_remove(check_state *check, check_index *index, const char *begin, const char *end, void **out) {
+  const size_t at = check_index_seek(index, begin);
+  if (at == index->count || index->items[at].begin >= end) return false;
+  *out = index->items[at].object;
+  check_spin_lock(check);
+  index->count--;
+  memmove(index->items + at, index->items + at + 1, (index->count - at) * sizeof *index->items);
+  check_spin_unlock(check);
+  return true;
+}
+
+/* Regions --------------------------------------------------------------------------------------------------------- */
+
+static void forget_areas(check_state *check, const check_region *region) {
+  void *area;
+  while (check_index_remove(check, &check->areas, region->base, region->base + region->bytes, &area))
+    rondo_release(&check->allocator, area, 1, sizeof(check_area));
+}
+
+/* With `edit` held. */
+static rondo_status destroy_region(check_state *check, check_region *region) {
+  void *object;
+  forget_areas(check, region);
+  if (check_index_remove(check, &check->regions, region->base, region->base + region->bytes, &object)) {
+    check_spin_lock(check);
+    check_scratch_clear(check, NULL, region->base, region->base + region->bytes);
+    check_spin_unlock(check);
+  }
+  const rondo_status status = cpu_unreserve(&check->device->base, region->base, region->bytes);
+  rondo_release(&check->allocator, region, 1, sizeof *region);
+  return status;
+}
+
+/* Gives up what has been in the quarantine for longest; false when it is empty. */
+static bool shrink_quarantine(check_state *check) {
+  check_region *region = check->oldest;
+  if (region == NULL) return false;
+  check->oldest = region->next;
+  if (check->oldest == NULL) check->newest = &check->oldest;
+  check->quarantine_count--;
+  check->quarantine_bytes -= region->bytes;
+  rondo_status_ignore(destroy_region(check, region), "the addresses stay taken, which does no harm");
+  return true;
+}
+
+static void quarantine(check_state *check, check_region *region) {
+  region->next = NULL;
+  *check->newest = region;
+  check->newest = &region->next;
+  check->quarantine_count++;
+  check->quarantine_bytes += region->bytes;
+  while (check->quarantine_count > QUARANTINE_COUNT || check->quarantine_bytes > QUARANTINE_BYTES)
+    (void)shrink_quarantine(check);
+}
+
+/* The addresses of the quarantine are the first thing to give up for new ones. */
+static rondo_status reserve_addresses(check_state *check, size_t bytes, size_t alignment, void **out) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  rondo_status status = cpu_reserve(&check->device->base, bytes, alignment, out);
+  const bool at_once = status == RONDO_OK;
+  while (status != RONDO_OK && shrink_quarantine(check))
+    status = cpu_reserve(&check->device->base, bytes, alignment, out);
+  if (!at_once && status == RONDO_OK) rondo_error_restore(&before);
+  return status;
+}
+
+static rondo_status make_region(check_state *check, size_t bytes, size_t alignment, void **out) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(&check->allocator, 1, sizeof(check_region), &memory));
+  check_region *region = memory;
+  rondo_status status = reserve_addresses(check, bytes, alignment, out);
+  if (status == RONDO_OK) {
+    region->base = *out;
+    region->bytes = bytes;
+    status = check_index_insert(check, &check->regions, (check_range){region->base, region->base + bytes, region});
+    if (status != RONDO_OK)
+      rondo_status_ignore(cpu_unreserve(&check->device->base, region->base, bytes), "the first failure is reported");
+  }
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_release(&check->allocator, region, 1, sizeof *region);
+  *out = NULL;
+  return status;
+}
+
+rondo_status check_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address) {
+  check_state *check = ((cpu_device *)device)->check;
+  *out_address = NULL;
+  check_lock(check);
+  const rondo_status status = make_region(check, bytes, alignment, out_address);
+  check_unlock(check);
+  return status;
+}
+
+rondo_status check_unreserve(rondo_device *device, void *address, size_t bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  (void)bytes;
+  check_lock(check);
+  const check_range *range = check_index_find(&check->regions, address);
+  if (range != NULL) quarantine(check, range->object);
+  check_unlock(check);
+  return RONDO_OK;
+}
+
+/* Mappings -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status note_mapping(check_state *check, char *address, const rondo_physical *physical) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(&check->allocator, 1, sizeof(check_mapping), &memory));
+  check_mapping *mapping = memory;
+  mapping->file = fcntl(cpu_physical_file(physical), F_DUPFD_CLOEXEC, 0);
+  rondo_status status = RONDO_OK;
+  if (mapping->file < 0)
+    status = rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
+                        "device %s: no file is left for a mapping: raise the limit on open files (ulimit -n)",
+                        check->device->base.name);
+  if (status == RONDO_OK)
+    status = check_index_insert(check, &check->mappings, (check_range){address, address + physical->bytes, mapping});
+  if (status == RONDO_OK) return RONDO_OK;
+  if (mapping->file >= 0) (void)close(mapping->file);
+  rondo_release(&check->allocator, mapping, 1, sizeof *mapping);
+  return status;
+}
+
+static void forget_mappings(check_state *check, const char *begin, const char *end) {
+  void *object;
+  while (check_index_remove(check, &check->mappings, begin, end, &object)) {
+    check_mapping *mapping = object;
+    (void)close(mapping->file);
+    rondo_release(&check->allocator, mapping, 1, sizeof *mapping);
+  }
+}
+
+rondo_status check_map(rondo_device *device, void *address, rondo_physical *physical) {
+  check_state *check = ((cpu_device *)device)->check;
+  char *begin = address;
+  check_lock(check);
+  rondo_status status = note_mapping(check, begin, physical);
+  if (status == RONDO_OK) {
+    status = cpu_map(device, address, physical);
+    if (status == RONDO_OK) status = cpu_protect(device, address, physical->bytes, RONDO_PROTECT_NONE);
+    if (status != RONDO_OK) forget_mappings(check, begin, begin + physical->bytes);
+  }
+  check_unlock(check);
+  return status;
+}
+
+rondo_status check_unmap(rondo_device *device, void *address, size_t bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  char *begin = address;
+  check_lock(check);
+  const rondo_status status = cpu_unmap(device, address, bytes);
+  if (status == RONDO_OK) forget_mappings(check, begin, begin + bytes);
+  check_unlock(check);
+  return status;
+}
+
+/* Scratch --------------------------------------------------------------------------------------------------------- */
+
+/* Puts back reserved addresses, and the mappings among them, neither of which can be accessed. */
+static void put_back(const check_state *check, char *begin, char *end) {
+  const int anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  (void)mmap(begin, (size_t)(end - begin), PROT_NONE, anonymous, -1, 0);
+  for (size_t i = check_index_seek(&check->mappings, begin); i < check->mappings.count; i++) {
+    const check_range *range = &check->mappings.items[i];
+    if (range->begin >= end) break;
+    char *from = range->begin > begin ? range->begin : begin;
+    const char *to = range->end < end ? range->end : end;
+    const int file = ((const check_mapping *)range->object)->file;
+    (void)mmap(from, (size_t)(to - from), PROT_NONE, MAP_SHARED | MAP_FIXED, file, (off_t)(from - range->begin));
+    (void)madvise(from, (size_t)(to - from), MADV_DONTFORK);
+  }
+}
+
+void check_scratch_clear(check_state *check, const check_run *run, const char *begin, const char *end) {
+  for (uint32_t i = check->scratch_count; i-- > 0;) {
+    const check_scratch at = check->scratches[i];
+    if (run != NULL ? at.run != run : at.begin >= end || at.begin + at.bytes <= begin) continue;
+    put_back(check, at.begin, at.begin + at.bytes);
+    check->scratches[i] = check->scratches[--check->scratch_count];
+  }
+}
+
+/* Host memory ----------------------------------------------------------------------------------------------------- */
+
+rondo_status check_host_allocate(rondo_device *device, size_t bytes, void **out_address) {
+  check_state *check = ((cpu_device *)device)->check;
+  RONDO_TRY(cpu_host_allocate(device, bytes, out_address));
+  char *begin = *out_address;
+  check_lock(check);
+  const rondo_status status = check_index_insert(check, &check->hosts, (check_range){begin, begin + bytes, NULL});
+  check_unlock(check);
+  if (status != RONDO_OK) {
+    cpu_host_release(device, begin, bytes);
+    *out_address = NULL;
+  }
+  return status;
+}
+
+void check_host_release(rondo_device *device, void *address, size_t bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  void *object;
+  char *begin = address;
+  check_lock(check);
+  (void)check_index_remove(check, &check->hosts, begin, begin + bytes, &object);
+  check_unlock(check);
+  cpu_host_release(device, address, bytes);
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+void check_memory_init(check_state *check) {
+  pthread_mutex_init(&check->edit, NULL);
+  check->newest = &check->oldest;
+}
+
+/* All memory has been given back: what is left stands in the quarantine. */
+void check_memory_deinit(check_state *check) {
+  while (shrink_quarantine(check)) {
+  }
+  rondo_array_free(&check->allocator, &check->regions);
+  rondo_array_free(&check->allocator, &check->areas);
+  rondo_array_free(&check->allocator, &check->mappings);
+  rondo_array_free(&check->allocator, &check->hosts);
+  pthread_mutex_destroy(&check->edit);
+}

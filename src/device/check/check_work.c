@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT
+ * Works and nodes of a checking device: the function that runs is the one here, the real one stands in the check_work
+ * that is its argument. It goes through the gate, lets the thread's faults be noted, and looks at the canaries around
+ * what the work was given pointers to. Alloc and free nodes, and stream-ordered allocations and frees, are works too.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/check/check.h"
+
+const char *check_work_name(const check_work *work) {
+  return work->name[0] != '\0' ? work->name : rondo_node_kind_name(work->kind);
+}
+
+/* Running --------------------------------------------------------------------------------------------------------- */
+
+/* Looks at the area that an address stands at or is given to. */
+static rondo_status inspect_around(const check_work *work, const void *address) {
+  char label[CHECK_LABEL_BYTES];
+  check_area *area = check_area_around(work->check, address);
+  if (area == NULL || area->life != CHECK_LIVE || check_area_damage(area) == NULL) return RONDO_OK;
+  return check_area_inspect(area, work->where.number, check_label(label, work));
+}
+
+/* All that may be a pointer in the argument. */
+static rondo_status inspect_argument(const check_work *work, uint32_t index) {
+  const unsigned char *value = work->args[index];
+  for (size_t at = 0; at + sizeof(void *) <= work->parameters[index].bytes; at += sizeof(void *)) {
+    const void *address;
+    memcpy(&address, value + at, sizeof address);
+    RONDO_TRY(inspect_around(work, address));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status inspect_arguments(const check_work *work) {
+  if (work->kind == RONDO_NODE_COPY) return inspect_around(work, ((const rondo_copy *)work->args[0])->dst);
+  if (work->kind == RONDO_NODE_FILL) return inspect_around(work, ((const rondo_fill *)work->args[0])->dst);
+  for (uint32_t i = 0; i < work->parameter_count; i++) RONDO_TRY(inspect_argument(work, i));
+  return RONDO_OK;
+}
+
+static void inspect(const check_work *work, const rondo_saved_error *before) {
+  check_state *check = work->check;
+  check_lock(check);
+  const rondo_status status = inspect_arguments(work);
+  check_unlock(check);
+  if (status != RONDO_OK) check_fail(check, *work->queue, before);
+}
+
+static void clear_scratch(check_state *check, const check_run *run) {
+  check_lock(check);
+  check_spin_lock(check);
+  check_scratch_clear(check, run, NULL, NULL);
+  check_spin_unlock(check);
+  check_unlock(check);
+}
+
+static void end_run(check_run *run) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  check_run_end(run);
+  if (run->count > 0) {
+    clear_scratch(run->work->check, run);
+    check_report_faults(run, &before);
+  }
+  inspect(run->work, &before);
+}
+
+void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  check_run *run;
+  rondo_saved_error before;
+  (void)address;
+  (void)bytes;
+  rondo_error_save(&before);
+  if (rondo_allocate_items(&check->allocator, 1, sizeof *run, &run) != RONDO_OK) {
+    rondo_error_restore(&before);
+    return NULL;
+  }
+  check_handler_renew();
+  check_run_begin(run, NULL);
+  return run;
+}
+
+void *check_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  check_run *run = watch;
+  (void)bytes;
+  (void)used;
+  check_run_end(run);
+  if (run->count > 0) clear_scratch(check, run);
+  void *found = run->count > 0 ? (void *)(uintptr_t)run->faults[0].address : NULL;
+  *out_bytes = 1;
+  rondo_release(&check->allocator, run, 1, sizeof *run);
+  return found;
+}
+
+void check_run_work(rondo_blocks blocks, void *const *args) {
+  const check_work *work = args[0];
+  const bool gated = work->kind != RONDO_NODE_HOST && !check_gate_is_mine();
+  check_run run;
+  check_handler_renew();
+  if (gated) check_gate_enter(work->check);
+  check_run_begin(&run, work);
+  work->function(blocks, work->args);
+  end_run(&run);
+  if (gated) check_gate_leave(work->check);
+}
+
+/* The only argument of these is the work itself. */
+static void run_begin(rondo_blocks blocks, void *const *args) {
+  const check_work *work = args[0];
+  rondo_saved_error before;
+  (void)blocks;
+  rondo_error_save(&before);
+  if (check_area_begin(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue, &before);
+}
+
+static void run_end(rondo_blocks blocks, void *const *args) {
+  const check_work *work = args[0];
+  rondo_saved_error before;
+  (void)blocks;
+  rondo_error_save(&before);
+  if (check_area_end(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue, &before);
+}
+
+static void run_lock(rondo_blocks blocks, void *const *args) {
+  const check_work *work = args[0];
+  (void)blocks;
+  check_area_set_read_only(work->check, work->address, true);
+}
+
+static void run_unlock(rondo_blocks blocks, void *const *args) {
+  const check_work *work = args[0];
+  (void)blocks;
+  check_area_set_read_only(work->check, work->address, false);
+}
+
+/* Making ---------------------------------------------------------------------------------------------------------- */
+
+static void describe_work(check_work *work, check_state *check, const rondo_node_params *params) {
+  *work = (check_work){.self = work, .check = check, .kind = params->kind, .where = {.number = RONDO_NO_NODE}};
+  (void)snprintf(work->name, sizeof work->name, "%s", params->name == NULL ? "" : params->name);
+  if (params->kind != RONDO_NODE_KERNEL) return;
+  const rondo_kernel *kernel = params->as.kernel.kernel;
+  work->parameter_count = kernel->parameter_count;
+  memcpy(work->parameters, kernel->parameters, kernel->parameter_count * sizeof *kernel->parameters);
+}
+
+/* Alloc and free nodes, which do nothing on other devices. */
+static void describe_life(check_work *work, rondo_cpu_function function, char *address) {
+  work->function = function;
+  work->args = (void *const *)(void *)&work->self;
+  work->address = address;
+}
+
+rondo_status check_dress(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params) {
+  check_state *check = executable->device->check;
+  const bool allocates = params->kind == RONDO_NODE_ALLOC, frees = params->kind == RONDO_NODE_FREE;
+  if (params->kind == RONDO_NODE_EMPTY || params->kind == RONDO_NODE_EVENT_RECORD ||
+      params->kind == RONDO_NODE_EVENT_WAIT)
+    return RONDO_OK;
+  if (allocates) {
+    const rondo_alloc_node *node = &params->as.alloc;
+    RONDO_TRY(check_area_note(check, node->address, node->bytes, node->name));
+  }
+  void *data;
+  if (allocates || frees) RONDO_TRY(cpu_detail_storage(executable, detail, 0, 0, &data));
+  check_work *work =
+      (check_work *)(void *)((unsigned char *)detail->storage + detail->storage_bytes - sizeof(check_work));
+  describe_work(work, check, params);
+  work->where = detail->where;
+  work->queue = &executable->queue;
+  work->function = detail->node.function;
+  work->args = detail->node.args;
+  if (allocates || frees)
+    describe_life(work, allocates ? run_begin : run_end,
+                  allocates ? params->as.alloc.address : params->as.free_address);
+  detail->node.function = check_run_work;
+  detail->node.args = (void *const *)(void *)&work->self;
+  return RONDO_OK;
+}
+
+/* Queueing -------------------------------------------------------------------------------------------------------- */
+
+/* An item with a check_work, and behind it `addresses` argument addresses and `bytes` of data. */
+typedef struct check_item {
+  cpu_item item;
+  check_work work;
+  void *args[];
+} check_item;
+
+static check_item *begin_work(cpu_queue *queue, const rondo_node_params *params, size_t addresses, size_t bytes,
+                              void **out_data, uint64_t *out_head) {
+  const bool is_kernel = params->kind == RONDO_NODE_KERNEL;
+  const size_t data_at = cpu_align(sizeof(check_item) + addresses * sizeof(void *), CPU_GRANULE);
+  check_item *item = (check_item *)cpu_queue_begin(queue, is_kernel ? CPU_KERNEL : CPU_WORK, data_at + bytes, out_head);
+  describe_work(&item->work, queue->device->check, params);
+  item->work.own_queue = queue;
+  item->work.queue = &item->work.own_queue;
+  item->work.args = item->args;
+  if (item->work.name[0] == '\0')
+    (void)snprintf(item->work.name, sizeof item->work.name, "%s", is_kernel ? params->as.kernel.kernel->name : "");
+  item->item.as.work.function = check_run_work;
+  item->item.as.work.args = (void *const *)(void *)&item->work.self;
+  item->item.as.work.blocks = cpu_all_blocks(1);
+  *out_data = (unsigned char *)item + data_at;
+  return item;
+}
+
+static void submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
+  const rondo_kernel_node *work = &params->as.kernel;
+  const rondo_kernel *kernel = work->kernel;
+  assert(kernel->cpu != NULL); /* the front has asked kernel_check */
+  uint64_t head;
+  void *values;
+  check_item *item = begin_work(queue, params, kernel->parameter_count, kernel->argument_bytes, &values, &head);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    item->args[i] = (unsigned char *)values + kernel->offsets[i];
+    memcpy(item->args[i], work->args[i], kernel->parameters[i].bytes);
+  }
+  item->work.function = kernel->cpu;
+  item->item.as.work.blocks = (rondo_blocks){0, (size_t)rondo_grid_blocks(work->grid), work->grid};
+  cpu_queue_publish(queue, head);
+}
+
+static void submit_described(cpu_queue *queue, const rondo_node_params *params) {
+  const cpu_description described = cpu_describe(params);
+  uint64_t head;
+  void *data;
+  check_item *item = begin_work(queue, params, 1, described.bytes, &data, &head);
+  memcpy(data, described.data, described.bytes);
+  item->args[0] = data;
+  item->work.function = described.function;
+  item->item.as.work.blocks = cpu_all_blocks(described.blocks);
+  cpu_queue_publish(queue, head);
+}
+
+static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
+  uint64_t head;
+  void *data;
+  check_item *item = begin_work(queue, params, 1, sizeof(cpu_host_work), &data, &head);
+  *(cpu_host_work *)data = (cpu_host_work){.host = params->as.host, .name = item->work.name, .queue = item->work.queue};
+  item->args[0] = data;
+  item->work.function = cpu_run_host;
+  cpu_queue_publish(queue, head);
+}
+
+static void submit_life(cpu_queue *queue, rondo_node_kind kind, rondo_cpu_function function, char *address) {
+  const rondo_node_params params = {.kind = kind};
+  uint64_t head;
+  void *data;
+  check_item *item = begin_work(queue, &params, 0, 0, &data, &head);
+  describe_life(&item->work, function, address);
+  cpu_queue_publish(queue, head);
+}
+
+rondo_status check_submit(rondo_queue *base, const rondo_node_params *params) {
+  cpu_queue *queue = (cpu_queue *)base;
+  switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      submit_kernel(queue, params);
+      return RONDO_OK;
+    case RONDO_NODE_COPY:
+    case RONDO_NODE_FILL:
+      submit_described(queue, params);
+      return RONDO_OK;
+    default:
+      assert(params->kind == RONDO_NODE_HOST); /* the front queues no other kinds */
+      submit_host(queue, params);
+      return RONDO_OK;
+  }
+}
+
+/* Lifetimes of what memory/ hands out ------------------------------------------------------------------------------ */
+
+static rondo_status guard_allocate(rondo_device *device, rondo_queue *queue, size_t bytes, const char *name,
+                                   void **out_address) {
+  check_state *check = ((cpu_device *)device)->check;
+  *out_address = NULL;
+  RONDO_TRY(check_area_make(check, bytes, name, out_address));
+  if (queue != NULL) {
+    submit_life((cpu_queue *)queue, RONDO_NODE_ALLOC, run_begin, *out_address);
+    return RONDO_OK;
+  }
+  check_gate_enter(check);
+  const rondo_status status = check_area_begin(check, *out_address);
+  if (status != RONDO_OK) rondo_status_ignore(check_area_end(check, *out_address), "the first failure is reported");
+  check_gate_leave(check);
+  if (status != RONDO_OK) *out_address = NULL;
+  return status;
+}
+
+static void guard_release(rondo_device *device, rondo_queue *queue, void *address) {
+  check_state *check = ((cpu_device *)device)->check;
+  if (queue != NULL) {
+    submit_life((cpu_queue *)queue, RONDO_NODE_FREE, run_end, address);
+    return;
+  }
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  check_gate_enter(check);
+  if (check_area_end(check, address) != RONDO_OK) check_fail(check, NULL, &before);
+  check_gate_leave(check);
+}
+
+static rondo_status guard_hold(rondo_device *device, void *address, size_t bytes, const char *name) {
+  check_state *check = ((cpu_device *)device)->check;
+  RONDO_TRY(check_area_note(check, address, bytes, name));
+  check_gate_enter(check);
+  const rondo_status status = check_area_begin(check, address);
+  check_gate_leave(check);
+  return status;
+}
+
+static void guard_forget(rondo_device *device, void *address, size_t bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  check_gate_enter(check);
+  check_areas_forget(check, address, (char *)address + bytes);
+  check_gate_leave(check);
+}
+
+static void guard_set_read_only(rondo_device *device, rondo_queue *queue, void *address, bool read_only) {
+  check_state *check = ((cpu_device *)device)->check;
+  if (queue != NULL) {
+    submit_life((cpu_queue *)queue, RONDO_NODE_EMPTY, read_only ? run_lock : run_unlock, address);
+    return;
+  }
+  check_gate_enter(check);
+  check_area_set_read_only(check, address, read_only);
+  check_gate_leave(check);
+}
+
+const rondo_guard_ops check_guard_ops = {.allocate = guard_allocate,
+                                         .release = guard_release,
+                                         .hold = guard_hold,
+                                         .forget = guard_forget,
+                                         .set_read_only = guard_set_read_only};

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * Executables of bound graphs: memory that the driver manages, and other nodes that cannot be made anew, keep their
+ * addresses and meaning in the graph that they were captured in alone. So that graph becomes the executable's. Nodes of
+ * Rondo's own that have but an empty one in it are added behind that, and what depends on the empty node then depends
+ * on them too; so are nodes that were added after the capture. The driver takes nothing out of such a graph again,
+ * which is why there is one executable in its life.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/cuda_foreign_nodes.h"
+
+typedef struct edge_pair {
+  cu_graph_node from, to;
+} edge_pair;
+
+/* What of the executable is where in the captured graph. */
+typedef struct binding {
+  cuda_executable *executable;
+  cuda_device *device;
+  cuda_captured *captured;
+  RONDO_ARRAY(cu_graph_node) members; /* nodes of the captured graph, ascending */
+  RONDO_ARRAY(edge_pair) edges;       /* its edges, ascending */
+  cu_graph_node *entries;             /* of each node: what comes before it leads here */
+  cu_graph_node *handles;             /* the parts of each node; what comes behind it leads from the last */
+} binding;
+
+static const rondo_allocator *allocator_of(const binding *b) { return &b->device->base.allocator; }
+
+static int compare_addresses(const void *a, const void *b) {
+  return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
+}
+
+static int compare_handles(const void *a, const void *b) {
+  return compare_addresses(*(const cu_graph_node *)a, *(const cu_graph_node *)b);
+}
+
+static int compare_pairs(const void *a, const void *b) {
+  const edge_pair *x = a, *y = b;
+  const int from = compare_addresses(x->from, y->from);
+  return from != 0 ? from : compare_addresses(x->to, y->to);
+}
+
+static bool is_member(const binding *b, cu_graph_node node) {
+  return b->members.count > 0 &&
+         bsearch(&node, b->members.items, b->members.count, sizeof node, compare_handles) != NULL;
+}
+
+static bool has_edge(const binding *b, cu_graph_node from, cu_graph_node to) {
+  const edge_pair pair = {from, to};
+  return b->edges.count > 0 && bsearch(&pair, b->edges.items, b->edges.count, sizeof pair, compare_pairs) != NULL;
+}
+
+/* Reading the captured graph -------------------------------------------------------------------------------------- */
+
+static rondo_status read_members(binding *b) {
+  const cuda_api *api = b->device->api;
+  size_t count = 0;
+  RONDO_TRY(cuda_check(b->device, api->graph_get_nodes(b->captured->graph, NULL, &count), "counting captured nodes"));
+  RONDO_TRY(rondo_array_reserve(allocator_of(b), &b->members, count));
+  b->members.count = count;
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(cuda_check(b->device, api->graph_get_nodes(b->captured->graph, b->members.items, &count),
+                       "listing %zu captured nodes", count));
+  qsort(b->members.items, count, sizeof(cu_graph_node), compare_handles);
+  return RONDO_OK;
+}
+
+static rondo_status list_edges(binding *b, cu_graph_node *nodes, cu_edge_data *data, size_t count) {
+  size_t listed = count;
+  RONDO_TRY(cuda_check(b->device,
+                       b->device->api->graph_get_edges(b->captured->graph, nodes, nodes + count, data, &listed),
+                       "listing %zu captured edges", count));
+  for (size_t i = 0; i < count; i++) b->edges.items[i] = (edge_pair){nodes[i], nodes[count + i]};
+  b->edges.count = count;
+  qsort(b->edges.items, count, sizeof(edge_pair), compare_pairs);
+  return RONDO_OK;
+}
+
+static rondo_status read_edges(binding *b) {
+  const rondo_allocator *allocator = allocator_of(b);
+  size_t count = 0;
+  cu_graph_node *nodes = NULL;
+  cu_edge_data *data = NULL;
+  RONDO_TRY(cuda_check(b->device, b->device->api->graph_get_edges(b->captured->graph, NULL, NULL, NULL, &count),
+                       "counting captured edges"));
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_array_reserve(allocator, &b->edges, count));
+  rondo_status status = rondo_allocate_items(allocator, count, 2 * sizeof *nodes, &nodes);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, count, sizeof *data, &data);
+  if (status == RONDO_OK) status = list_edges(b, nodes, data, count);
+  rondo_release(allocator, data, count, sizeof *data);
+  rondo_release(allocator, nodes, count, 2 * sizeof *nodes);
+  return status;
+}
+
+/* Finding and taking it ------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_bound(const cuda_node *node, const char *why) {
+  char where[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
+                         "%s is work that a library left in a capture and the driver's own graph alone can hold; "
+                         "%s: keep such work out of the capture (for memory: give the library a workspace before, with "
+                         "cublasSetWorkspace or its like)",
+                         rondo_node_where_text(where, &node->where), why);
+}
+
+static const cuda_node *first_bound(const cuda_executable *executable) {
+  const cuda_node *node = executable->nodes;
+  while (!node->is_bound) node++;
+  return node;
+}
+
+/* All bound nodes must be of the captured graph that the first of them is of. */
+static rondo_status check_one_graph(const binding *b) {
+  for (size_t i = 0; i < b->executable->count; i++) {
+    const cuda_node *node = &b->executable->nodes[i];
+    if (node->is_bound && !is_member(b, cuda_captured_handle(node->captured)))
+      return fail_bound(node, "other such work is of another capture, or one that failed");
+  }
+  return RONDO_OK;
+}
+
+/* Among what was captured into the graph, the last first. */
+static rondo_status find_captured(binding *b) {
+  const cuda_node *first = first_bound(b->executable);
+  for (rondo_captured *at = b->executable->captured; at != NULL; at = at->earlier) {
+    b->captured = (cuda_captured *)at;
+    RONDO_TRY(read_members(b));
+    if (is_member(b, cuda_captured_handle(first->captured))) return check_one_graph(b);
+  }
+  return fail_bound(first, "its capture failed");
+}
+
+static rondo_status take(binding *b) {
+  if (!atomic_exchange(&b->captured->is_taken, true)) return RONDO_OK;
+  return fail_bound(first_bound(b->executable), "its graph was instantiated before, which can be done once");
+}
+
+/* Adding ---------------------------------------------------------------------------------------------------------- */
+
+static bool does_nothing(rondo_node_kind kind) {
+  return kind == RONDO_NODE_EMPTY || kind == RONDO_NODE_ALLOC || kind == RONDO_NODE_FREE;
+}
+
+/* Sets the node's handles and its entry. */
+static cu_result bind_node(binding *b, size_t i) {
+  cuda_executable *executable = b->executable;
+  const cuda_node *node = &executable->nodes[i];
+  cu_graph_node handle = cuda_captured_handle(node->captured), *const parts = &b->handles[node->first];
+  cu_node_type type = CU_NODE_EMPTY;
+  if (!is_member(b, handle)) {
+    const cu_result code = cuda_node_add(executable, node, b->captured->graph, NULL, 0, parts);
+    b->entries[i] = parts[0];
+    return code;
+  }
+  const cu_result code = b->device->api->graph_node_get_type(handle, &type);
+  b->entries[i] = handle;
+  if (code == CU_OK && type == CU_NODE_EMPTY && !does_nothing(node->kind))
+    return cuda_node_add(executable, node, b->captured->graph, &handle, 1, parts);
+  parts[0] = handle;
+  return code;
+}
+
+/* The driver takes no copy of memory that is freed in the graph already. */
+static rondo_status fail_copy(const cuda_node *node, cu_result code) {
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
+                         "%s cannot be added to the captured graph (the driver's code %d), which frees "
+                         "memory of a library that it names: capture it before that is freed, as one block of rows and "
+                         "slices at even distances, or have the library use memory of yours",
+                         cuda_node_label(label, node), (int)code);
+}
+
+static rondo_status bind_nodes(binding *b) {
+  for (size_t i = 0; i < b->executable->count; i++) {
+    const cuda_node *node = &b->executable->nodes[i];
+    const cu_result code = bind_node(b, i);
+    if (code == CU_INVALID_VALUE && node->kind == RONDO_NODE_COPY) return fail_copy(node, code);
+    RONDO_TRY(cuda_check_node(b->device, code, node, "adding ", "a captured graph"));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status bind_edge(const binding *b, uint32_t from, uint32_t to, const cu_edge_data *data) {
+  const cuda_node *before = &b->executable->nodes[from], *behind = &b->executable->nodes[to];
+  const cu_graph_node exit = b->handles[before->first + cuda_node_parts(before) - 1], entry = b->entries[to];
+  if (has_edge(b, exit, entry)) return RONDO_OK;
+  const cu_result code = b->device->api->graph_add_edges(b->captured->graph, &exit, &entry, data, 1);
+  char label[RONDO_LABEL_BYTES], doing[RONDO_LABEL_BYTES + 24];
+  if (code == CU_OK) return RONDO_OK;
+  (void)snprintf(doing, sizeof doing, "adding the edge from %s to ", cuda_node_label(label, before));
+  return cuda_check_node(b->device, code, behind, doing, "a captured graph");
+}
+
+static rondo_status bind_edges(const binding *b) {
+  const cuda_executable *executable = b->executable;
+  for (uint32_t i = 0; i < executable->count; i++)
+    for (uint32_t e = executable->predecessor_start[i]; e < executable->predecessor_start[i + 1]; e++)
+      RONDO_TRY(bind_edge(b, executable->predecessors[e], i, NULL));
+  for (size_t i = 0; i < executable->programmatic_count; i++) {
+    const rondo_lowered_edge *edge = &executable->programmatic[i];
+    const cu_edge_data data = {.from_port = edge->from_port, .to_port = edge->to_port, .type = edge->type};
+    RONDO_TRY(bind_edge(b, edge->from, edge->to, &data));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status build(binding *b, cuda_built *out) {
+  RONDO_TRY(find_captured(b));
+  RONDO_TRY(read_edges(b));
+  RONDO_TRY(rondo_allocate_items(allocator_of(b), b->executable->count, sizeof *b->entries, &b->entries));
+  RONDO_TRY(take(b));
+  out->graph = b->captured->graph;
+  out->is_captured = true;
+  RONDO_TRY(bind_nodes(b));
+  return bind_edges(b);
+}
+
+rondo_status cuda_bound_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
+  binding b = {.executable = executable, .device = cuda_device_of(executable->base.device), .handles = handles};
+  const rondo_status status = build(&b, out);
+  rondo_release(allocator_of(&b), b.entries, executable->count, sizeof *b.entries);
+  rondo_array_free(allocator_of(&b), &b.edges);
+  rondo_array_free(allocator_of(&b), &b.members);
+  return status;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels and other nodes that libraries captured: read from the driver's graph, added to another one.
+ */
+#include "device/cuda/cuda_foreign_nodes.h"
+
+#include <string.h>
+
+/* Tags in the list that a kernel's arguments may be given by (CU_LAUNCH_PARAM_). */
+enum { LAUNCH_END = 0, LAUNCH_BUFFER = 1, LAUNCH_BUFFER_BYTES = 2 };
+
+static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }
+
+/* Reading kernels ------------------------------------------------------------------------------------------------- */
+
+/* Offset and size of argument `index`; *out_is_there is false past the last. */
+static rondo_status ask_argument(cuda_device *device, cu_function function, size_t index, size_t *out_offset,
+                                 size_t *out_bytes, bool *out_is_there) {
+  const cu_result code = device->api->function_param_info == NULL
+                             ? CU_NOT_SUPPORTED
+                             : device->api->function_param_info(function, index, out_offset, out_bytes);
+  *out_is_there = code == CU_OK;
+  return code == CU_INVALID_VALUE ? RONDO_OK : cuda_check(device, code, "asking for argument %zu of a kernel", index);
+}
+
+/* Counts the arguments, and measures them together. */
+static rondo_status measure_arguments(cuda_device *device, cu_function function, size_t *out_count, size_t *out_bytes) {
+  size_t offset, bytes;
+  bool is_there = true;
+  *out_count = *out_bytes = 0;
+  while (is_there) {
+    RONDO_TRY(ask_argument(device, function, *out_count, &offset, &bytes, &is_there));
+    if (!is_there) break;
+    if (offset > RONDO_MOST_ARGUMENT_BYTES || bytes > RONDO_MOST_ARGUMENT_BYTES - offset)
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                        "a kernel with an argument of %zu bytes at %zu, where %d bytes in all are possible", bytes,
+                        offset, RONDO_MOST_ARGUMENT_BYTES);
+    if (offset + bytes > *out_bytes) *out_bytes = offset + bytes;
+    ++*out_count;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status take_one_by_one(cuda_device *device, const cu_kernel_params *params, cuda_foreign_kernel *out) {
+  const rondo_allocator *allocator = &device->base.allocator;
+  RONDO_TRY(measure_arguments(device, params->function, &out->count, &out->bytes));
+  RONDO_TRY(rondo_allocate_items(allocator, out->count, sizeof *out->offsets, &out->offsets));
+  RONDO_TRY(rondo_allocate_items(allocator, out->bytes, 1, &out->arguments));
+  for (size_t i = 0; i < out->count; i++) {
+    size_t offset = 0, bytes = 0;
+    bool is_there;
+    RONDO_TRY(ask_argument(device, params->function, i, &offset, &bytes, &is_there));
+    out->offsets[i] = (uint32_t)offset;
+    if (is_there && offset + bytes <= out->bytes) memcpy(out->arguments + offset, params->params[i], bytes);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status take_buffer(cuda_device *device, void *const *extra, cuda_foreign_kernel *out) {
+  const void *buffer = NULL;
+  out->has_buffer = true;
+  for (; (uintptr_t)extra[0] != LAUNCH_END; extra += 2) {
+    if ((uintptr_t)extra[0] == LAUNCH_BUFFER) buffer = extra[1];
+    if ((uintptr_t)extra[0] == LAUNCH_BUFFER_BYTES) memcpy(&out->bytes, extra[1], sizeof out->bytes);
+  }
+  if (buffer == NULL || out->bytes > RONDO_MOST_ARGUMENT_BYTES)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "a kernel whose arguments are a buffer of %zu bytes, where %d are possible", out->bytes,
+                      RONDO_MOST_ARGUMENT_BYTES);
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, out->bytes, 1, &out->arguments));
+  if (out->bytes > 0) memcpy(out->arguments, buffer, out->bytes);
+  return RONDO_OK;
+}
+
+static rondo_status take_arguments(cuda_device *device, const cu_kernel_params *params, cuda_foreign_kernel *out) {
+  if (params->extra != NULL) return take_buffer(device, params->extra, out);
+  return params->params != NULL ? take_one_by_one(device, params, out) : RONDO_OK;
+}
+
+void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign) {
+  const rondo_allocator *allocator = &device->base.allocator;
+  if (foreign == NULL) return;
+  rondo_release(allocator, foreign->offsets, foreign->count, sizeof *foreign->offsets);
+  rondo_release(allocator, foreign->arguments, foreign->bytes, 1);
+  rondo_captured_release(foreign->captured);
+  rondo_release(allocator, foreign, 1, sizeof *foreign);
+}
+
+/* A kernel as data, to which cuda_kernel_adopt gives the function. Its size is the driver's, not bound as those of
+ * Rondo's own are. */
+static rondo_status make_kernel(cuda_device *device, const char *name, const cuda_foreign_kernel *foreign,
+                                rondo_kernel **out) {
+  const cu_kernel_params *p = &foreign->params;
+  rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = name,
+                                  .block_threads = p->block_x * p->block_y * p->block_z};
+  if (foreign->bytes > 0)
+    options.params[0] =
+        (rondo_parameter){.access = RONDO_ACCESS_SCALAR, .bytes = (uint32_t)foreign->bytes, .alignment = 16};
+  RONDO_TRY(rondo_kernel_make(NULL, &device->base.allocator, &options, out));
+  (*out)->device = &device->base;
+  (*out)->is_foreign = true;
+  const rondo_status status = cuda_kernel_adopt(device, *out, p->function);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_kernel_release(*out);
+  *out = NULL;
+  return status;
+}
+
+/* Takes `foreign` over, also when it fails. */
+static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *foreign, rondo_grid grid,
+                                  rondo_kernel_node *out) {
+  cuda_device *device = device_of(captured);
+  const char *name = NULL;
+  rondo_kernel *kernel = NULL;
+  rondo_status status = cuda_check(device, device->api->function_get_name(&name, foreign->params.function),
+                                   "asking for the name of a captured kernel");
+  if (status == RONDO_OK)
+    status = make_kernel(device, name == NULL || name[0] == '\0' ? "kernel" : name, foreign, &kernel);
+  if (status != RONDO_OK) {
+    cuda_foreign_kernel_free(device, foreign);
+    return status;
+  }
+  foreign->list[0] = foreign->arguments;
+  ((cuda_kernel *)kernel->driver_data)->foreign = foreign;
+  *out =
+      (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = foreign->list, .arg_count = kernel->parameter_count};
+  return RONDO_OK;
+}
+
+/* A kernel of a library object is known by another handle, behind which there is a function for each context. */
+static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kernel_params *out) {
+  cu_result code = device->api->graph_kernel_get_params(node, out);
+  if (code == CU_OK && out->function == NULL && out->kernel != NULL)
+    code = device->api->kernel_get_function(&out->function, out->kernel);
+  return cuda_check(device, code, "reading a captured kernel");
+}
+
+rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node, rondo_kernel_node *out) {
+  cuda_device *device = device_of(captured);
+  cuda_foreign_kernel *foreign;
+  cu_kernel_params params = {0};
+  *out = (rondo_kernel_node){0};
+  RONDO_TRY(read_params(device, node, &params));
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *foreign, &foreign));
+  foreign->captured = &captured->base;
+  rondo_captured_retain(&captured->base);
+  foreign->params = params;
+  foreign->params.params = foreign->params.extra = NULL;
+  const rondo_status status = take_arguments(device, &params, foreign);
+  if (status == RONDO_OK)
+    return finish_kernel(captured, foreign, (rondo_grid){params.grid_x, params.grid_y, params.grid_z}, out);
+  cuda_foreign_kernel_free(device, foreign);
+  return status;
+}
+
+/* Arguments ------------------------------------------------------------------------------------------------------- */
+
+void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, const void *values, void **list,
+                            cu_kernel_params *out) {
+  const uintptr_t at = (uintptr_t)values, bytes = (uintptr_t)&foreign->bytes; /* the driver only reads */
+  void *const buffer[CUDA_BUFFER_LIST] = {(void *)(uintptr_t)LAUNCH_BUFFER, (void *)at,
+                                          (void *)(uintptr_t)LAUNCH_BUFFER_BYTES, (void *)bytes,
+                                          (void *)(uintptr_t)LAUNCH_END};
+  out->params = out->extra = NULL;
+  if (foreign->bytes == 0) return;
+  if (as_buffer) {
+    memcpy(list, buffer, sizeof buffer);
+    out->extra = list;
+    return;
+  }
+  for (size_t i = 0; i < foreign->count; i++) list[i] = (void *)(at + foreign->offsets[i]);
+  out->params = list;
+}
+
+/* Copies ---------------------------------------------------------------------------------------------------------- */
+
+/* One side of a copy: where its first byte is, and the pitches that count. */
+typedef struct copy_side {
+  int type;
+  uintptr_t address;
+  size_t x, y, z, pitch, height;
+} copy_side;
+
+static bool place_side(const copy_side *side, const cu_copy *copy, uintptr_t *out_address, size_t *out_pitch,
+                       size_t *out_slice) {
+  const bool has_rows = copy->height > 1 || side->y > 0 || copy->depth > 1 || side->z > 0;
+  size_t slice = 0, offset;
+  if (side->type == CU_MEMORY_ARRAY || side->address == 0) return false;
+  if (has_rows && !rondo_checked_multiply(side->pitch, side->height, &slice)) return false;
+  if (!rondo_checked_multiply(slice, side->z, &offset)) return false;
+  *out_address = side->address + offset + side->pitch * side->y + side->x;
+  *out_pitch = copy->height > 1 ? side->pitch : 0;
+  *out_slice = copy->depth > 1 ? slice : 0;
+  return true;
+}
+
+bool cuda_foreign_copy_read(const cu_copy *from, rondo_copy *out) {
+  const copy_side src = {
+      from->src_type,  from->src_type == CU_MEMORY_HOST ? (uintptr_t)from->src_host : (uintptr_t)from->src_device,
+      from->src_x,     from->src_y,
+      from->src_z,     from->src_pitch,
+      from->src_height};
+  const copy_side dst = {
+      from->dst_type,  from->dst_type == CU_MEMORY_HOST ? (uintptr_t)from->dst_host : (uintptr_t)from->dst_device,
+      from->dst_x,     from->dst_y,
+      from->dst_z,     from->dst_pitch,
+      from->dst_height};
+  uintptr_t to, at;
+  *out = (rondo_copy){.width = from->width, .height = from->height, .depth = from->depth};
+  if (!place_side(&dst, from, &to, &out->dst_pitch, &out->dst_slice_pitch)) return false;
+  if (!place_side(&src, from, &at, &out->src_pitch, &out->src_slice_pitch)) return false;
+  out->dst = (void *)to;
+  out->src = (const void *)at;
+  const bool is_row = from->height <= 1 && from->depth <= 1;
+  return !is_row || (to > at ? to - at : at - to) >= from->width;
+}
+
+static size_t at_least_one(size_t count) { return count > 1 ? count : 1; }
+
+/* What differs in a field that does not count is no difference. */
+static bool is_same_copy(const rondo_copy *a, const rondo_copy *b) {
+  const bool has_rows = at_least_one(a->height) > 1, has_slices = at_least_one(a->depth) > 1;
+  if (a->dst != b->dst || a->src != b->src || a->width != b->width) return false;
+  if (at_least_one(a->height) != at_least_one(b->height) || at_least_one(a->depth) != at_least_one(b->depth))
+    return false;
+  if (has_rows && (a->dst_pitch != b->dst_pitch || a->src_pitch != b->src_pitch)) return false;
+  return !has_slices || (a->dst_slice_pitch == b->dst_slice_pitch && a->src_slice_pitch == b->src_slice_pitch);
+}
+
+/* As the source says, but for the kind of memory, which the driver takes from the address: when the source was
+ * captured, graph memory was not mapped, and may have passed for the host's. */
+static cu_result read_copy(const cuda_api *api, cu_graph_node source, cu_copy *out) {
+  const cu_result code = api->graph_copy_get_params(source, out);
+  if (code != CU_OK) return code;
+  if (out->src_type == CU_MEMORY_HOST) out->src_device = (cu_address)(uintptr_t)out->src_host;
+  if (out->dst_type == CU_MEMORY_HOST) out->dst_device = (cu_address)(uintptr_t)out->dst_host;
+  if (out->src_type != CU_MEMORY_ARRAY) out->src_type = CU_MEMORY_UNIFIED;
+  if (out->dst_type != CU_MEMORY_ARRAY) out->dst_type = CU_MEMORY_UNIFIED;
+  return CU_OK;
+}
+
+cu_result cuda_foreign_copy_find(const cuda_device *device, uint64_t captured, const rondo_copy *copy,
+                                 bool *out_is_found, cu_copy *out) {
+  const cu_graph_node node = cuda_captured_handle(captured);
+  cu_node_type type = CU_NODE_EMPTY;
+  rondo_copy read;
+  *out_is_found = false;
+  cu_result code = device->api->graph_node_get_type(node, &type);
+  if (code != CU_OK || type != CU_NODE_COPY) return code;
+  code = read_copy(device->api, node, out);
+  *out_is_found = code == CU_OK && cuda_foreign_copy_read(out, &read) && is_same_copy(&read, copy);
+  return code;
+}
+
+/* Other nodes ----------------------------------------------------------------------------------------------------- */
+
+static cu_result add_event(const cuda_api *api, cu_node_type type, cu_graph_node source, cu_graph graph,
+                           const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  cu_event event;
+  const bool records = type == CU_NODE_EVENT_RECORD;
+  const cu_result code =
+      records ? api->graph_event_record_get(source, &event) : api->graph_event_wait_get(source, &event);
+  if (code != CU_OK) return code;
+  return records ? api->graph_add_event_record(out, graph, before, count, event)
+                 : api->graph_add_event_wait(out, graph, before, count, event);
+}
+
+cu_result cuda_foreign_add(const cuda_device *device, cu_graph_node source, cu_graph graph, const cu_graph_node *before,
+                           size_t count, cu_graph_node *out) {
+  const cuda_api *api = device->api;
+  cu_node_type type;
+  cu_host_params host;
+  cu_copy copy;
+  cu_result code = api->graph_node_get_type(source, &type);
+  if (code != CU_OK) return code;
+  switch (type) {
+    case CU_NODE_HOST:
+      code = api->graph_host_get_params(source, &host);
+      return code == CU_OK ? api->graph_add_host(out, graph, before, count, &host) : code;
+    case CU_NODE_COPY:
+      code = read_copy(api, source, &copy);
+      return code == CU_OK ? api->graph_add_copy(out, graph, before, count, &copy, device->context) : code;
+    case CU_NODE_EVENT_RECORD:
+    case CU_NODE_EVENT_WAIT:
+      return add_event(api, type, source, graph, before, count, out);
+    default:
+      return CU_NOT_SUPPORTED;
+  }
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * Making the driver's graph of an executable's nodes, and instantiating it.
+ */
+#include <stdio.h>
+
+#include "base/allocation.h"
+#include "device/cuda/cuda_foreign_nodes.h"
+#include "device/cuda/cuda_graph_edges.h"
+
+static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
+                              const cuda_order *order, cu_graph_node *before) {
+  for (size_t i = 0; i < executable->count; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    if (cuda_order_leaves_out(order, i)) continue;
+    size_t count;
+    const uint32_t *predecessors = cuda_order_before(order, i, &count);
+    for (size_t k = 0; k < count; k++) {
+      const cuda_node *predecessor = &executable->nodes[predecessors[k]];
+      before[k] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
+    }
+    const cu_result code = cuda_node_add(executable, node, graph, before, count, &handles[node->first]);
+    if (__builtin_expect(code == CU_OK, 1)) continue;
+    RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node, "adding ", executable->label));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status fail_edge(const cuda_executable *executable, cu_result code, const cuda_node *from,
+                              const cuda_node *to) {
+  char label[RONDO_LABEL_BYTES], doing[RONDO_LABEL_BYTES + 40];
+  if (code == CU_OK) return RONDO_OK;
+  (void)snprintf(doing, sizeof doing, "adding the programmatic edge from %s to ", cuda_node_label(label, from));
+  return cuda_check_node(cuda_device_of(executable->base.device), code, to, doing, executable->label);
+}
+
+/* Where a full edge stands for a node that is left out, a programmatic one adds nothing. */
+static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph, const cu_graph_node *handles,
+                                     const cuda_order *order) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  for (size_t i = 0; i < executable->programmatic_count; i++) {
+    const rondo_lowered_edge *edge = &executable->programmatic[i];
+    if (cuda_order_has_edge(order, edge->from, edge->to)) continue;
+    const cuda_node *from = &executable->nodes[edge->from], *to = &executable->nodes[edge->to];
+    const cu_edge_data data = {.from_port = edge->from_port, .to_port = edge->to_port, .type = edge->type};
+    const cu_result code = device->api->graph_add_edges(graph, &handles[from->first], &handles[to->first], &data, 1);
+    RONDO_TRY(fail_edge(executable, code, from, to));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
+                            const cuda_order *order) {
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  cu_graph_node *before;
+  RONDO_TRY(rondo_allocate_items(allocator, order->most, sizeof *before, &before));
+  rondo_status status = add_nodes(executable, graph, handles, order, before);
+  if (status == RONDO_OK) status = add_programmatic(executable, graph, handles, order);
+  rondo_release(allocator, before, order->most, sizeof *before);
+  return status;
+}
+
+static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_graph_node *handles) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cuda_order order;
+  rondo_status status = cuda_order_make(executable, &order);
+  if (status == RONDO_OK)
+    status = cuda_check(device, device->api->graph_create(out, 0), "making %s on device '%s'", executable->label,
+                        device->base.name);
+  if (status == RONDO_OK) status = add_all(executable, *out, handles, &order);
+  cuda_order_free(cuda_allocator_of(executable), &order);
+  return status;
+}
+
+/* The node of a handle; NULL when it is none of the graph's. */
+static const cuda_node *find_node(const cuda_executable *executable, const cu_graph_node *handles, cu_graph_node node) {
+  if (node == NULL) return NULL;
+  for (size_t i = 0; handles != NULL && i < executable->count; i++) {
+    const cuda_node *at = &executable->nodes[i];
+    for (size_t part = 0; part < cuda_node_parts(at); part++)
+      if (handles[at->first + part] == node) return at;
+  }
+  return NULL;
+}
+
+/* Both channels: the code, and what the driver says of the node that it met. */
+static rondo_status fail_instantiate(cuda_executable *executable, const cu_graph_node *handles, cu_result code,
+                                     const cu_instantiate_params *params) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_node *node = find_node(executable, handles, params->error_node);
+  if (node == NULL)
+    return cuda_check(device, code, "device '%s' does not instantiate %s (result %d)", device->base.name,
+                      executable->label, params->result);
+  return rondo_fail_context(cuda_check_node(device, code, node, "instantiating ", executable->label),
+                            "device '%s' (result %d)", device->base.name, params->result);
+}
+
+/* What a library's nodes leave allocated is freed by the next launch, so that there can be one. */
+rondo_status cuda_instantiate(cuda_executable *executable, cuda_built *built, const cu_graph_node *handles) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  cu_instantiate_params params = {.flags = built->is_captured ? CU_INSTANTIATE_AUTO_FREE : 0};
+  const cu_result code = api->graph_instantiate(&built->exec, built->graph, &params);
+  if (code == CU_OK && params.result == CU_INSTANTIATE_SUCCESS) return RONDO_OK;
+  return fail_instantiate(executable, handles, code != CU_OK ? code : CU_INVALID_VALUE, &params);
+}
+
+static rondo_status switch_off(cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles) {
+  for (size_t i = 0; i < executable->count && executable->disabled_count > 0; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    if (node->enabled) continue;
+    const cu_result code = cuda_node_switch(executable, built, handles, node, false);
+    RONDO_TRY(
+        cuda_check_node(cuda_device_of(executable->base.device), code, node, "switching off ", executable->label));
+  }
+  return RONDO_OK;
+}
+
+void cuda_built_free(const cuda_executable *executable, cuda_built *built) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  /* On a lost device these are gone already. */
+  if (built->exec != NULL) (void)api->exec_destroy(built->exec);
+  if (built->graph != NULL && !built->is_captured) (void)api->graph_destroy(built->graph);
+  *built = (cuda_built){0};
+}
+
+/* A captured graph is taken once: what it cannot be changed to is not built. */
+static bool is_bound(const cuda_executable *executable) {
+  if (!executable->has_foreign) return false;
+  for (size_t i = 0; i < executable->count; i++)
+    if (executable->nodes[i].is_bound) return !executable->is_made;
+  return false;
+}
+
+/* A fill is a kernel, but in a captured graph as its library made it. */
+static bool needs_stand_ins(const cuda_node *node, bool is_in_bound) {
+  return node->kind == RONDO_NODE_COPY || (node->kind == RONDO_NODE_FILL && is_in_bound && node->captured != 0);
+}
+
+static rondo_status add_fill(cuda_stand_ins *to, const rondo_fill *fill) {
+  return cuda_stand_ins_add(to, fill->dst, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
+}
+
+static rondo_status add_stand_ins(const cuda_executable *executable, bool is_in_bound, cuda_stand_ins *to) {
+  for (size_t i = 0; i < executable->count; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    if (!needs_stand_ins(node, is_in_bound)) continue;
+    RONDO_TRY(node->kind == RONDO_NODE_COPY ? cuda_stand_ins_add_copy(to, &node->as.copy)
+                                            : add_fill(to, &node->as.fill));
+  }
+  return RONDO_OK;
+}
+
+static bool has_any(const cuda_executable *executable, bool is_in_bound) {
+  size_t i = 0;
+  while (i < executable->count && !needs_stand_ins(&executable->nodes[i], is_in_bound)) i++;
+  return i < executable->count;
+}
+
+rondo_status cuda_with_stand_ins(cuda_executable *executable, rondo_status (*make)(cuda_executable *, void *),
+                                 void *user) {
+  const bool is_in_bound = is_bound(executable);
+  cuda_stand_ins stand_ins;
+  if (!has_any(executable, is_in_bound)) return make(executable, user);
+  rondo_status status = cuda_stand_ins_begin(cuda_device_of(executable->base.device), &stand_ins);
+  if (status == RONDO_OK) status = add_stand_ins(executable, is_in_bound, &stand_ins);
+  if (status == RONDO_OK) status = make(executable, user);
+  cuda_stand_ins_end(&stand_ins);
+  return status;
+}
+
+/* A graph, and where its handles go. */
+typedef struct building {
+  cuda_built *built;
+  cu_graph_node *handles;
+} building;
+
+static rondo_status build_and_instantiate(cuda_executable *executable, void *user) {
+  const building *self = user;
+  if (is_bound(executable))
+    RONDO_TRY(cuda_bound_build(executable, self->built, self->handles));
+  else
+    RONDO_TRY(build_graph(executable, &self->built->graph, self->handles));
+  return cuda_instantiate(executable, self->built, self->handles);
+}
+
+rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
+  *out = (cuda_built){0};
+  building self = {out, handles};
+  rondo_status status = cuda_with_stand_ins(executable, build_and_instantiate, &self);
+  if (status == RONDO_OK) status = switch_off(executable, out, handles);
+  if (status != RONDO_OK) cuda_built_free(executable, out);
+  return status;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT
+ * Nodes of executables in the driver's terms: made from lowered nodes, added to driver graphs, changed in driver
+ * executables, run by themselves. A fill is a kernel (cuda_fill.c); a host function is followed by a wait for its gate
+ * (cuda_host_function.c); a copy whose slices the driver cannot describe is one node a slice (cuda_launch_params.c).
+ */
+#include <string.h>
+
+#include "base/allocation.h"
+#include "device/cuda/cuda_foreign_nodes.h"
+
+/* Making ---------------------------------------------------------------------------------------------------------- */
+
+/* One block: the addresses of the values, then the values at the offsets that their kernel gives them. The driver takes
+ * them from any address. */
+static rondo_status copy_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
+  const rondo_kernel *kernel = node->kernel;
+  const size_t values = kernel->parameter_count * sizeof(void *);
+  out->storage_bytes = values + rondo_argument_words(kernel) * sizeof(uint64_t);
+  RONDO_TRY(rondo_slab_take(&executable->slab, out->storage_bytes, &out->storage));
+  void **const params = out->storage;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    params[i] = (char *)out->storage + values + kernel->offsets[i];
+    rondo_argument_set(params[i], node->args[i], kernel->parameters[i].bytes);
+  }
+  out->as.kernel.params = params;
+  return RONDO_OK;
+}
+
+/* The same for a library's kernel: one value, which the list leads into as the kernel was launched. */
+static rondo_status copy_foreign_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
+  const size_t values = (foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count) * sizeof(void *);
+  out->storage_bytes = values + foreign->bytes;
+  RONDO_TRY(rondo_allocate(&executable->small, 1, out->storage_bytes, &out->storage));
+  void *const at = (char *)out->storage + values;
+  memcpy(at, node->args[0], foreign->bytes);
+  cuda_foreign_arguments(foreign, foreign->has_buffer, at, out->storage, &out->as.kernel);
+  return RONDO_OK;
+}
+
+static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
+  out->kernel = node->kernel;
+  rondo_kernel_retain(node->kernel);
+  cuda_kernel_params(node, &out->as.kernel);
+  out->is_foreign = cuda_foreign_of(node->kernel) != NULL;
+  if (out->is_foreign) executable->has_foreign = true;
+  if (node->kernel->parameter_count == 0) return RONDO_OK;
+  return out->is_foreign ? copy_foreign_arguments(executable, node, out) : copy_arguments(executable, node, out);
+}
+
+static rondo_status make_host(cuda_executable *executable, const rondo_host_node *node, cuda_node *out) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cuda_host_work *work;
+  RONDO_TRY(cuda_hosts_start(device));
+  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), 1, sizeof *work, &work));
+  out->as.host = work;
+  *work = (cuda_host_work){
+      .host = *node, .device = device, .queue = &executable->queue, .node = out->where.number, .value = 1};
+  char label[RONDO_LABEL_BYTES];
+  RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), cuda_node_label(label, out), &work->label));
+  return cuda_gate_take(device, &work->gate);
+}
+
+/* A library's copy is kept as the driver has it, which may know more of the memory than its address. */
+static rondo_status make_copy(cuda_executable *executable, const rondo_copy *copy, cuda_node *out) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cu_copy captured;
+  bool is_found;
+  out->as.copy = *copy;
+  if (out->captured == 0) return RONDO_OK;
+  RONDO_TRY(cuda_check_node(device, cuda_foreign_copy_find(device, out->captured, copy, &is_found, &captured), out,
+                            "reading ", NULL));
+  if (!is_found) return RONDO_OK;
+  RONDO_TRY(rondo_allocate(&executable->small, 1, sizeof captured, &out->storage));
+  out->storage_bytes = sizeof captured;
+  memcpy(out->storage, &captured, sizeof captured);
+  return RONDO_OK;
+}
+
+static rondo_status make_foreign(cuda_executable *executable, const rondo_foreign_node *foreign, cuda_node *out) {
+  executable->has_foreign = true;
+  out->is_bound = foreign->is_bound;
+  char where[RONDO_LABEL_BYTES];
+  if (out->captured != 0) return RONDO_OK;
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, out->where.number,
+                         "%s is a %s that a library left in a capture which failed: remove it, and capture again",
+                         rondo_node_where_text(where, &out->where), foreign->what);
+}
+
+/* A kernel's own name is not copied: the node retains the kernel. */
+static rondo_status make_name(cuda_executable *executable, const rondo_node_params *params, cuda_node *out) {
+  char *copy;
+  if (params->kind == RONDO_NODE_KERNEL && params->name == params->as.kernel.kernel->name) {
+    out->name = params->name;
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_allocate_text(&executable->small, params->name, &copy));
+  out->name = copy;
+  out->owns_name = true;
+  return RONDO_OK;
+}
+
+static rondo_status make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
+  const rondo_node_params *params = lowered->params;
+  RONDO_TRY(make_name(executable, params, out));
+  switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      return make_kernel(executable, &params->as.kernel, out);
+    case RONDO_NODE_HOST:
+      return make_host(executable, &params->as.host, out);
+    case RONDO_NODE_COPY:
+      return make_copy(executable, &params->as.copy, out);
+    case RONDO_NODE_FILL:
+      out->as.fill = params->as.fill;
+      return RONDO_OK;
+    case RONDO_NODE_EVENT_RECORD:
+    case RONDO_NODE_EVENT_WAIT:
+      out->as.event = ((cuda_event *)lowered->event)->event;
+      return RONDO_OK;
+    case RONDO_NODE_FOREIGN:
+      return make_foreign(executable, &params->as.foreign, out);
+    default:
+      return RONDO_OK; /* empty, alloc, free: order alone */
+  }
+}
+
+rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
+  out->kind = lowered->params->kind;
+  out->enabled = true;
+  out->captured = lowered->captured;
+  rondo_status status = rondo_node_where_copy(&executable->small, &lowered->where, &out->where);
+  if (status == RONDO_OK) status = make(executable, lowered, out);
+  if (status != RONDO_OK) cuda_node_free(executable, out);
+  return status;
+}
+
+void cuda_node_free(cuda_executable *executable, cuda_node *node) {
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  if (node->kind == RONDO_NODE_HOST && node->as.host != NULL) {
+    cuda_gate_give(cuda_device_of(executable->base.device), node->as.host->gate);
+    cuda_host_free(allocator, node->as.host);
+  }
+  rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
+  rondo_node_where_free(&executable->small, &node->where);
+  if (node->owns_name) rondo_release_text(&executable->small, (char *)(uintptr_t)node->name);
+  rondo_kernel_release(node->kernel);
+  *node = (cuda_node){0};
+}
+
+/* In a driver's graph --------------------------------------------------------------------------------------------- */
+
+static cu_result add_host(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                          const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cu_memory_operation wait = {.of = {.operation = CU_OPERATION_WAIT_VALUE_32,
+                                     .address = cuda_address(node->as.host->gate),
+                                     .value = node->as.host->value,
+                                     .flags = CU_WAIT_VALUE_EQUAL}};
+  const cu_memory_operations_params params = {.context = device->context, .count = 1, .operations = &wait};
+  const cu_result code =
+      device->api->graph_add_host(&out[0], graph, before, count, &(cu_host_params){cuda_post_host, node->as.host});
+  if (code != CU_OK) return code;
+  return device->api->graph_add_memory_operations(&out[1], graph, out, 1, &params);
+}
+
+static cu_result add_copies(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                            const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
+  const size_t parts = cuda_copy_parts(&node->as.copy);
+  cu_result code = CU_OK;
+  if (node->storage != NULL)
+    return device->api->graph_add_copy(out, graph, before, count, node->storage, device->context);
+  for (size_t part = 0; part < parts && code == CU_OK; part++) {
+    cu_copy params;
+    cuda_copy_params(&node->as.copy, part, &params);
+    code = part == 0 ? device->api->graph_add_copy(out, graph, before, count, &params, device->context)
+                     : device->api->graph_add_copy(&out[part], graph, &out[part - 1], 1, &params, device->context);
+  }
+  return code;
+}
+
+/* The node that it was captured as, or what was made of that in the executable's own graph. */
+static cu_graph_node source_of(const cuda_executable *executable, const cuda_node *node) {
+  return executable->is_made ? executable->handles[node->first] : cuda_captured_handle(node->captured);
+}
+
+/* The attributes that the stream, or a library, gave it. */
+static cu_result copy_attributes(const cuda_executable *executable, const cuda_node *node, cu_graph_node to) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  cu_node_type type = CU_NODE_KERNEL;
+  const cu_result code = api->graph_node_get_type(source_of(executable, node), &type);
+  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* of a kernel without code there was an empty node */
+  return api->graph_kernel_copy_attributes(to, source_of(executable, node));
+}
+
+static cu_result add_kernel(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                            const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  const cu_result code = api->graph_add_kernel(out, graph, before, count, &node->as.kernel);
+  if (code != CU_OK || node->captured == 0) return code;
+  return copy_attributes(executable, node, *out);
+}
+
+static cu_result add_fill(const cuda_device *device, const cuda_node *node, cu_graph graph, const cu_graph_node *before,
+                          size_t count, cu_graph_node *out) {
+  cuda_fill fill;
+  cuda_fill_params(device, &node->as.fill, &fill);
+  return device->api->graph_add_kernel(out, graph, before, count, &fill.params);
+}
+
+cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                        const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_api *api = device->api;
+  switch (node->kind) {
+    case RONDO_NODE_KERNEL:
+      return add_kernel(executable, node, graph, before, count, out);
+    case RONDO_NODE_FOREIGN:
+      if (node->captured == 0) return CU_NOT_SUPPORTED;
+      return cuda_foreign_add(device, source_of(executable, node), graph, before, count, out);
+    case RONDO_NODE_COPY:
+      return add_copies(executable, node, graph, before, count, out);
+    case RONDO_NODE_FILL:
+      return add_fill(device, node, graph, before, count, out);
+    case RONDO_NODE_HOST:
+      return add_host(executable, node, graph, before, count, out);
+    case RONDO_NODE_EVENT_RECORD:
+      return api->graph_add_event_record(out, graph, before, count, node->as.event);
+    case RONDO_NODE_EVENT_WAIT:
+      return api->graph_add_event_wait(out, graph, before, count, node->as.event);
+    default:
+      return api->graph_add_empty(out, graph, before, count);
+  }
+}
+
+/* Changing -------------------------------------------------------------------------------------------------------- */
+
+static cu_result change_copies(const cuda_executable *executable, const cuda_built *built, const cuda_node *node) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
+  const size_t parts = cuda_node_parts(node);
+  cu_result code = CU_OK;
+  for (size_t part = 0; part < parts && code == CU_OK; part++) {
+    cu_copy params;
+    if (node->storage != NULL)
+      memcpy(&params, node->storage, sizeof params);
+    else
+      cuda_copy_params(&node->as.copy, part, &params);
+    code = device->api->exec_set_copy(built->exec, executable->handles[node->first + part], &params, device->context);
+  }
+  return code;
+}
+
+cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *built, const cuda_node *node) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_api *api = device->api;
+  const cu_graph_node handle = executable->handles[node->first];
+  cuda_fill fill;
+  switch (node->kind) {
+    case RONDO_NODE_KERNEL:
+      return api->exec_set_kernel(built->exec, handle, &node->as.kernel);
+    case RONDO_NODE_COPY:
+      return change_copies(executable, built, node);
+    case RONDO_NODE_FILL:
+      cuda_fill_params(device, &node->as.fill, &fill);
+      return api->exec_set_kernel(built->exec, handle, &fill.params);
+    case RONDO_NODE_HOST:
+      return api->exec_set_host(built->exec, handle, &(cu_host_params){cuda_post_host, node->as.host});
+    case RONDO_NODE_EVENT_RECORD:
+      return api->exec_set_event_record(built->exec, handle, node->as.event);
+    case RONDO_NODE_EVENT_WAIT:
+      return api->exec_set_event_wait(built->exec, handle, node->as.event);
+    default:
+      return CU_OK;
+  }
+}
+
+cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles,
+                           const cuda_node *node, bool enabled) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
+  const size_t parts = cuda_node_parts(node);
+  cu_result code = CU_OK;
+  for (size_t part = 0; part < parts && code == CU_OK; part++)
+    code = device->api->exec_set_enabled(built->exec, handles[node->first + part], enabled);
+  return code;
+}
+
+/* By itself ------------------------------------------------------------------------------------------------------- */
+
+static cu_result submit_params(const cuda_api *api, const cu_kernel_params *p, cu_stream stream) {
+  return api->launch_kernel(p->function, p->grid_x, p->grid_y, p->grid_z, p->block_x, p->block_y, p->block_z,
+                            p->shared_bytes, stream, p->params, p->extra);
+}
+
+/* The function is called when the stream will wait for it, else it is taken back. */
+static cu_result submit_host(const cuda_api *api, cuda_host_work *work, cu_stream stream) {
+  atomic_store_explicit(work->gate, 0, memory_order_relaxed);
+  atomic_store_explicit(&work->state, CUDA_HOST_BEING_QUEUED, memory_order_relaxed);
+  cu_result code = api->launch_host_function(stream, cuda_post_host, work);
+  const bool is_posted = code == CU_OK;
+  if (is_posted) code = api->stream_wait_value_32(stream, cuda_address(work->gate), work->value, CU_WAIT_VALUE_EQUAL);
+  atomic_store_explicit(&work->state, code == CU_OK ? CUDA_HOST_READY : CUDA_HOST_TAKEN_BACK, memory_order_release);
+  if (is_posted && code != CU_OK && api->stream_synchronize(stream) == CU_OK) {
+    while (atomic_load_explicit(work->gate, memory_order_acquire) != work->value) rondo_yield();
+    atomic_store_explicit(&work->state, CUDA_HOST_READY, memory_order_relaxed);
+  }
+  return code;
+}
+
+cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *node, cu_stream stream) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_api *api = device->api;
+  cuda_fill fill;
+  switch (node->kind) {
+    case RONDO_NODE_KERNEL:
+      return submit_params(api, &node->as.kernel, stream);
+    case RONDO_NODE_COPY:
+      return cuda_copy_submit(api, stream, &node->as.copy);
+    case RONDO_NODE_FILL:
+      cuda_fill_params(device, &node->as.fill, &fill);
+      return submit_params(api, &fill.params, stream);
+    case RONDO_NODE_HOST:
+      return submit_host(api, node->as.host, stream);
+    case RONDO_NODE_EVENT_RECORD:
+      return api->event_record(node->as.event, stream);
+    case RONDO_NODE_EVENT_WAIT:
+      return api->stream_wait_event(stream, node->as.event, 0);
+    default:
+      return CU_OK;
+  }
+}

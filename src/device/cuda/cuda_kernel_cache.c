@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ * The files of the cache: a header, the source, the code. The name is a hash of what the code depends on; two things of
+ * one name replace each other.
+ */
+#define _GNU_SOURCE
+#include "device/cuda/cuda_kernel_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/file_limit.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+/* A file's first bytes. */
+typedef struct file_header {
+  char magic[8];
+  uint32_t compiler_version, major, minor, reserved;
+  uint64_t source_bytes, code_bytes;
+  uint64_t code_hash;
+} file_header;
+
+static const char magic[8] = "rondocu1";
+static const char suffix[] = ".cubin";
+
+enum { MAX_CODE_BYTES = 64 << 20 };
+
+static void complain(const char *what, const char *path) {
+  rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s %s: %s", path, what, strerror(errno));
+}
+
+/* Places ---------------------------------------------------------------------------------------------------------- */
+
+/* False when there is to be no cache, or no place for one: so in a program with raised privileges. */
+static bool find_folder(char *out, size_t bytes) {
+  const char *given = rondo_option_text(RONDO_OPTION_CUDA_CACHE), *base = secure_getenv("XDG_CACHE_HOME");
+  const char *home = secure_getenv("HOME");
+  int length = -1;
+  if (strcmp(given, "none") == 0) return false;
+  if (given[0] != '\0')
+    length = snprintf(out, bytes, "%s", given);
+  else if (base != NULL && base[0] == '/')
+    length = snprintf(out, bytes, "%s/rondo", base);
+  else if (home != NULL && home[0] == '/')
+    length = snprintf(out, bytes, "%s/.cache/rondo", home);
+  return length > 0 && (size_t)length < bytes;
+}
+
+/* Writes the name of the file with the code of `key`. */
+static void name_file(const cuda_cache_key *key, char out[NAME_MAX + 1]) {
+  uint64_t hash = rondo_hash_u64(RONDO_HASH_START, (uint64_t)key->compiler_version);
+  hash = rondo_hash_u64(hash, (uint64_t)key->major * 1000 + (uint64_t)key->minor);
+  hash = rondo_hash_text(hash, key->source);
+  (void)snprintf(out, NAME_MAX + 1, "%016" PRIx64 "%s", hash, suffix);
+}
+
+/* Trust ----------------------------------------------------------------------------------------------------------- */
+
+/* Warns, but not for each kernel again about one thing. */
+static void distrust(const char *folder, const char *name, const char *reason) {
+  static atomic_uint_least64_t last;
+  const uint64_t place = rondo_hash_text(rondo_hash_text(RONDO_HASH_START, folder), name);
+  const uint64_t hash = rondo_hash_text(place, reason);
+  if (atomic_exchange(&last, hash) == hash) return;
+  rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s%s%s is not used: %s", folder,
+            name[0] != '\0' ? "/" : "", name, reason);
+}
+
+/* Code from the cache runs with the rights of this process: nobody else but root may have written it. `name` is "" for
+ * the folder itself. */
+static bool is_trusted(int descriptor, const char *folder, const char *name) {
+  struct stat info;
+  char reason[128];
+  if (fstat(descriptor, &info) != 0) {
+    complain("cannot be looked at", folder);
+    return false;
+  }
+  if (info.st_uid != 0 && info.st_uid != geteuid())
+    (void)snprintf(reason, sizeof reason, "it belongs to user %ld, and this process runs as user %ld",
+                   (long)info.st_uid, (long)geteuid());
+  else if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    (void)snprintf(reason, sizeof reason, "other users may write to it (mode %04o); remove that right by chmod go-w",
+                   (unsigned)info.st_mode & 07777);
+  else
+    return true;
+  distrust(folder, name, reason);
+  return false;
+}
+
+/* The folder, opened; -1 when it is not there, or not trusted, which is logged. */
+static int open_folder(const char *path) {
+  const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 || is_trusted(folder, path, "")) return folder;
+  (void)close(folder); /* nothing was written to it */
+  return -1;
+}
+
+static file_header header_of(const cuda_cache_key *key, const cuda_code *code) {
+  file_header header = {.compiler_version = (uint32_t)key->compiler_version,
+                        .major = (uint32_t)key->major,
+                        .minor = (uint32_t)key->minor,
+                        .source_bytes = strlen(key->source)};
+  memcpy(header.magic, magic, sizeof magic);
+  if (code == NULL) return header;
+  header.code_bytes = code->count;
+  header.code_hash = rondo_hash_bytes(RONDO_HASH_START, code->bytes, code->count);
+  return header;
+}
+
+/* Reading --------------------------------------------------------------------------------------------------------- */
+
+static bool read_all(int file, void *bytes, size_t count) {
+  for (size_t done = 0; done < count;) {
+    const ssize_t got = read(file, (char *)bytes + done, count - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += (size_t)got;
+  }
+  return true;
+}
+
+/* Whether the file goes on with these bytes. */
+static bool holds(int file, const char *bytes, size_t count) {
+  char piece[4096];
+  for (size_t done = 0; done < count;) {
+    const size_t next = count - done < sizeof piece ? count - done : sizeof piece;
+    if (!read_all(file, piece, next) || memcmp(piece, bytes + done, next) != 0) return false;
+    done += next;
+  }
+  return true;
+}
+
+static bool read_file(int file, const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out) {
+  file_header header;
+  const file_header wanted = header_of(key, NULL);
+  void *memory;
+  if (!read_all(file, &header, sizeof header)) return false;
+  if (memcmp(&header, &wanted, offsetof(file_header, code_bytes)) != 0) return false;
+  if (header.code_bytes == 0 || header.code_bytes > MAX_CODE_BYTES) return false;
+  if (!holds(file, key->source, header.source_bytes)) return false;
+  if (rondo_allocate(allocator, header.code_bytes, 1, &memory) != RONDO_OK) return false;
+  const bool is_whole = read_all(file, memory, header.code_bytes) &&
+                        rondo_hash_bytes(RONDO_HASH_START, memory, header.code_bytes) == header.code_hash;
+  if (is_whole)
+    *out = (cuda_code){memory, header.code_bytes};
+  else
+    rondo_release(allocator, memory, header.code_bytes, 1);
+  return is_whole;
+}
+
+/* Opens the file in the folder for reading; -1 when it is not there, or not trusted. A FIFO must not make this wait. */
+static int open_file(int folder, const char *path, const char *name) {
+  const int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0 || is_trusted(file, path, name)) return file;
+  (void)close(file); /* it was read only */
+  return -1;
+}
+
+bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out) {
+  char path[PATH_MAX], name[NAME_MAX + 1];
+  *out = (cuda_code){0};
+  const int folder = find_folder(path, sizeof path) ? open_folder(path) : -1;
+  if (folder < 0) return false;
+  name_file(key, name);
+  const int file = open_file(folder, path, name);
+  (void)close(folder); /* it was read only */
+  if (file < 0) return false;
+  const bool is_found = read_file(file, allocator, key, out);
+  if (is_found && futimens(file, NULL) != 0) complain("keeps its time of use", path);
+  (void)close(file); /* it was read only */
+  return is_found;
+}
+
+/* Room ------------------------------------------------------------------------------------------------------------ */
+
+/* The files of the cache, as they were counted. */
+typedef struct survey {
+  uint64_t bytes;
+  char oldest[NAME_MAX + 1]; /* "" when there is none */
+  struct timespec oldest_time;
+} survey;
+
+static bool is_older(struct timespec a, struct timespec b) {
+  return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+static void count_file(int folder, const char *name, survey *out) {
+  struct stat stat;
+  if (strstr(name, suffix) == NULL) return; /* one that was never renamed counts too */
+  if (fstatat(folder, name, &stat, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(stat.st_mode)) return;
+  out->bytes += (uint64_t)stat.st_size;
+  if (out->oldest[0] != '\0' && !is_older(stat.st_mtim, out->oldest_time)) return;
+  (void)snprintf(out->oldest, sizeof out->oldest, "%s", name);
+  out->oldest_time = stat.st_mtim;
+}
+
+static survey survey_folder(DIR *folder) {
+  survey all = {0};
+  rewinddir(folder);
+  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+    count_file(dirfd(folder), entry->d_name, &all);
+  return all;
+}
+
+/* What somebody else took away is gone as well, and not counted. False when a file cannot be taken away. */
+static bool evict(int folder, const char *name, size_t *evicted) {
+  const bool is_done = unlinkat(folder, name, 0) == 0;
+  *evicted += is_done;
+  return is_done || errno == ENOENT;
+}
+
+/* Takes the longest unused files away until the others keep to the bound; how many it took. Closes `descriptor`. */
+static size_t keep_to_bound(int descriptor, const char *path) {
+  const uint64_t bound = rondo_option_number(RONDO_OPTION_CUDA_CACHE_BYTES);
+  size_t evicted = 0;
+  DIR *folder = fdopendir(descriptor);
+  if (folder == NULL) {
+    (void)close(descriptor); /* the file in it is whole */
+    return 0;
+  }
+  survey all = survey_folder(folder);
+  while (all.bytes > bound && all.oldest[0] != '\0') {
+    if (!evict(dirfd(folder), all.oldest, &evicted)) {
+      complain("cannot be made smaller", path);
+      break;
+    }
+    all = survey_folder(folder);
+  }
+  (void)closedir(folder);
+  if (evicted > 0)
+    rondo_log(RONDO_LOG_INFO, "cuda",
+              "the cache of compiled kernels: %zu files of %s went, more than RONDO_CUDA_CACHE_BYTES (%" PRIu64
+              ") were kept",
+              evicted, path, bound);
+  return evicted;
+}
+
+/* Writing --------------------------------------------------------------------------------------------------------- */
+
+static bool write_all(int file, const void *bytes, size_t count) {
+  for (size_t done = 0; done < count;) {
+    const ssize_t wrote = write(file, (const char *)bytes + done, count - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return false;
+    done += (size_t)wrote;
+  }
+  return true;
+}
+
+/* The folder and those above it; only their owner may enter those that this makes. */
+static bool make_folders(const char *path) {
+  char part[PATH_MAX];
+  const size_t length = strlen(path);
+  for (size_t i = 1; i <= length; i++) {
+    if (path[i] != '/' && path[i] != '\0') continue;
+    memcpy(part, path, i);
+    part[i] = '\0';
+    if (mkdir(part, 0700) != 0 && errno != EEXIST) return false;
+  }
+  return true;
+}
+
+static bool write_file(int folder, const char *name, const cuda_cache_key *key, const cuda_code *code) {
+  const file_header header = header_of(key, code);
+  if (rondo_file_limit_forbids(sizeof header + header.source_bytes + code->count)) { /* SIGXFSZ would end the process */
+    errno = EFBIG;
+    return false;
+  }
+  const int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  const bool is_written = write_all(file, &header, sizeof header) &&
+                          write_all(file, key->source, header.source_bytes) &&
+                          write_all(file, code->bytes, code->count);
+  return close(file) == 0 && is_written;
+}
+
+/* Writes the file under another name first, so that nobody reads half of it. */
+static bool replace_file(int folder, const cuda_cache_key *key, const cuda_code *code) {
+  static atomic_uint serial;
+  char name[NAME_MAX + 1], temporary[2 * NAME_MAX];
+  name_file(key, name);
+  (void)snprintf(temporary, sizeof temporary, "%s.%ld-%u", name, (long)getpid(), atomic_fetch_add(&serial, 1));
+  if (write_file(folder, temporary, key, code) && renameat(folder, temporary, folder, name) == 0) return true;
+  const int reason = errno;
+  (void)unlinkat(folder, temporary, 0); /* it may not be there */
+  errno = reason;
+  return false;
+}
+
+size_t cuda_cache_put(const cuda_cache_key *key, const cuda_code *code) {
+  char path[PATH_MAX];
+  if (code->count > MAX_CODE_BYTES || !find_folder(path, sizeof path)) return 0;
+  if (!make_folders(path)) {
+    complain("cannot be made", path);
+    return 0;
+  }
+  const int folder = open_folder(path);
+  if (folder < 0) return 0;
+  if (!replace_file(folder, key, code)) {
+    complain("cannot be written to", path);
+    (void)close(folder); /* the failure is logged */
+    return 0;
+  }
+  return keep_to_bound(folder, path);
+}

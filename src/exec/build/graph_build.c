@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ * Explicit building: the public functions that change a graph. Nodes and edges are graph/'s business, addresses
+ * memory/'s; here they meet, and what one of them refuses is undone in the other.
+ */
+#include "exec/build/graph_build.h"
+
+#include "base/versioned_struct.h"
+#include "exec/random/random_internal.h"
+#include "exec/stream/stream_internal.h"
+#include "exec/stream/stream_work.h"
+#include "memory/graph_memory/address_space.h"
+#include "memory/memory_errors.h"
+#include "memory/peer_access.h"
+
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
+
+static void retain_device(void *object) {
+  rondo_device *device = object;
+  atomic_fetch_add_explicit(&device->graphs, 1, memory_order_relaxed);
+}
+static void release_device(void *object) {
+  rondo_device *device = object;
+  atomic_fetch_sub_explicit(&device->graphs, 1, memory_order_relaxed);
+}
+
+rondo_graph_attachment rondo_build_hold(rondo_device *device) {
+  retain_device(device);
+  return (rondo_graph_attachment){.object = device, .retain = retain_device, .release = release_device};
+}
+
+rondo_status rondo_build_graph_in(rondo_device *device, const char *name, rondo_address_space *space,
+                                  rondo_profile *profile, bool relocate, rondo_graph **out) {
+  *out = NULL;
+  rondo_graph *graph;
+  RONDO_TRY(rondo_graph_make(device, &device->allocator, name, &graph));
+  rondo_address_space_configure(space, graph, profile, relocate);
+  rondo_address_space_retain(space);
+  graph->memory = rondo_address_space_attachment(space);
+  graph->hold = rondo_build_hold(device);
+  *out = graph;
+  return RONDO_OK;
+}
+
+rondo_status rondo_build_graph(const char *call, rondo_device *device, const rondo_graph_options *options,
+                               rondo_graph **out) {
+  *out = NULL;
+  rondo_device_memory *memory;
+  rondo_address_space *space;
+  if (options->profile != NULL && options->relocate)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: a graph with relocate has no use for a profile: leave one of them out", call);
+  RONDO_TRY(rondo_device_memory_of(device, &memory));
+  RONDO_TRY(rondo_address_space_create(memory, &space));
+  const rondo_status status =
+      rondo_build_graph_in(device, options->name, space, options->profile, options->relocate, out);
+  rondo_address_space_release(space);
+  return status;
+}
+
+void rondo_build_uncount(rondo_graph *graph) {
+  if (graph->hold.object != NULL) graph->hold.release(graph->hold.object);
+  graph->hold.object = NULL;
+  for (size_t i = 0; i < graph->nodes.count && graph->child_count > 0; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (node->live && node->params.kind == RONDO_NODE_CHILD) rondo_build_uncount(node->params.as.child);
+  }
+}
+
+rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options *options, rondo_graph **out_graph) {
+  RONDO_TRY(rondo_front("rondo_graph_create", "out_graph", out_graph));
+  *out_graph = NULL;
+  rondo_graph_options known;
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_graph_options", options, &known));
+  if (device != NULL) return rondo_build_graph("rondo_graph_create", device, &known, out_graph);
+  rondo_allocator allocator;
+  RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));
+  return rondo_graph_make(NULL, &allocator, known.name, out_graph);
+}
+
+rondo_status rondo_graph_destroy(rondo_graph *graph) {
+  if (graph == NULL || (graph->device != NULL && graph->device->is_inherited)) return RONDO_OK;
+  RONDO_TRY(rondo_refuse_in_callback("rondo_graph_destroy"));
+  char label[RONDO_LABEL_BYTES];
+  if (graph->is_child)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                      "rondo_graph_destroy: %s belongs to a child node: remove that node, or destroy the graph it "
+                      "stands in",
+                      rondo_graph_label(label, graph));
+  if (rondo_graph_is_captured_into(graph))
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
+                      "rondo_graph_destroy: a stream captures into %s: end the capture first",
+                      rondo_graph_label(label, graph));
+  const rondo_device *device = graph->device;
+  rondo_device_memory *memory = device == NULL ? NULL : rondo_device_memory_made(device);
+  rondo_graph_free(graph);
+  if (memory != NULL) rondo_retired_sweep(memory, false);
+  return RONDO_OK;
+}
+
+/* Nodes ----------------------------------------------------------------------------------------------------------- */
+
+/* What alloc and free nodes need of the graph, and the system (M5: that there is not so much is no fault of the
+ * node's).
+ */
+static rondo_status check_memory(const char *call, const rondo_graph *graph, const rondo_node_params *params) {
+  char label[RONDO_LABEL_BYTES];
+  if (graph->device == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                      "%s: %s was made without a device and cannot hold memory nodes: make it for one", call,
+                      rondo_graph_label(label, graph));
+  RONDO_TRY(rondo_device_memory_require_nodes(rondo_address_space_of(graph)->memory, call));
+  if (params->kind == RONDO_NODE_FREE || params->as.alloc.bytes <= PTRDIFF_MAX) return RONDO_OK;
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
+                    "%s: an allocation of %zu bytes does not fit the address space", call, params->as.alloc.bytes);
+}
+
+static const char *alloc_name(const rondo_node_params *params) {
+  if (params->as.alloc.name != NULL) return params->as.alloc.name;
+  return params->name == NULL ? "" : params->name;
+}
+
+static rondo_status build_alloc(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                rondo_node_params *params, rondo_node *out_node) {
+  RONDO_TRY(rondo_peers_check_list(call, graph->device, params->as.alloc.peers));
+  RONDO_TRY(rondo_fail_context(rondo_peers_admit(graph->device, params->as.alloc.peers), "%s", call));
+  rondo_node_params placed = *params;
+  placed.as.alloc.name = alloc_name(params);
+  placed.as.alloc.peers &= ~rondo_device_peer_bit(graph->device);
+  RONDO_TRY(rondo_address_space_place(graph, dependencies, count, &placed.as.alloc));
+  const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, &placed, out_node);
+  if (status == RONDO_OK)
+    params->as.alloc.address = placed.as.alloc.address;
+  else
+    rondo_address_space_unplace(graph, &placed.as.alloc);
+  return rondo_fail_context(status, "%s", call);
+}
+
+static rondo_status build_free(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                               const rondo_node_params *params, rondo_node *out_node) {
+  rondo_status status = rondo_address_space_claim_free(graph, params->as.free_address);
+  if (status != RONDO_OK) return rondo_fail_context(status, "%s", call);
+  status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
+  if (status != RONDO_OK) rondo_address_space_forget_free(graph, params->as.free_address);
+  return rondo_fail_context(status, "%s", call);
+}
+
+static rondo_status refuse_unfinished(const char *call, const rondo_graph *child) {
+  char label[RONDO_LABEL_BYTES];
+  if (!rondo_graph_is_captured_into(child)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
+                    "%s: a stream captures into the child, %s: end the capture first", call,
+                    rondo_graph_label(label, child));
+}
+
+/* What the child draws becomes part of what the graph draws. */
+static rondo_status build_child(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                const rondo_node_params *params, rondo_node *out_node) {
+  rondo_random_embedding embedding;
+  RONDO_TRY(refuse_unfinished(call, params->as.child));
+  RONDO_TRY(rondo_random_embed_begin(call, graph, params->as.child, &embedding));
+  const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
+  rondo_graph *embedded =
+      status == RONDO_OK ? rondo_graph_at(graph, rondo_node_number(*out_node))->params.as.child : NULL;
+  rondo_random_embed_end(graph, embedded, &embedding);
+  return rondo_fail_context(status, "%s", call);
+}
+
+rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                              rondo_node_params *params, rondo_node *out_node) {
+  if (dependencies == NULL && count > 0) return rondo_refuse_null(call, "the list of dependencies");
+  if (rondo_node_is_memory(params)) RONDO_TRY(check_memory(call, graph, params));
+  RONDO_TRY(rondo_work_check(call, graph->device, params));
+  if (params->kind == RONDO_NODE_ALLOC) return build_alloc(call, graph, dependencies, count, params, out_node);
+  if (params->kind == RONDO_NODE_FREE) return build_free(call, graph, dependencies, count, params, out_node);
+  if (params->kind == RONDO_NODE_CHILD) return build_child(call, graph, dependencies, count, params, out_node);
+  RONDO_TRY(rondo_random_check_node(call, graph, params));
+  const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
+}
+
+static rondo_status check_add(const char *call, const rondo_graph *graph, const rondo_node_params *params,
+                              const rondo_node *out_node) {
+  RONDO_TRY(rondo_front(call, "the graph", graph));
+  if (params == NULL || out_node == NULL) return rondo_refuse_null(call, params == NULL ? "params" : "out_node");
+  if (params->kind != RONDO_NODE_FOREIGN) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
+                    "%s: captures alone make nodes of kind 'foreign': capture the work that it stands for", call);
+}
+
+/* `out_node` may stand among the dependencies, as in `add(graph, &last, 1, ..., &last)`: it is written last. */
+static rondo_status add(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                        rondo_node_params *params, rondo_node *out_node) {
+  rondo_node node = {0};
+  rondo_status status = check_add(call, graph, params, out_node);
+  if (status == RONDO_OK) status = rondo_build_node(call, graph, dependencies, count, params, &node);
+  if (out_node != NULL) *out_node = node;
+  return status;
+}
+
+rondo_status rondo_graph_add(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                             rondo_node_params *params, rondo_node *out_node) {
+  return add("rondo_graph_add", graph, dependencies, count, params, out_node);
+}
+
+rondo_status rondo_graph_add_kernel(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                    rondo_kernel *kernel, rondo_grid grid, const void *const *args, size_t arg_count,
+                                    rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
+                              .as.kernel = {.kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count}};
+  return add("rondo_graph_add_kernel", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_host(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                  rondo_host_function function, void *user, rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = function, .user = user}};
+  return add("rondo_graph_add_host", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_copy(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                  const rondo_copy *copy, rondo_node *out_node) {
+  if (copy == NULL && out_node != NULL) *out_node = (rondo_node){0};
+  if (copy == NULL) return rondo_refuse_null("rondo_graph_add_copy", "copy");
+  rondo_node_params params = {.kind = RONDO_NODE_COPY, .as.copy = *copy};
+  return add("rondo_graph_add_copy", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_fill(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                  const rondo_fill *fill, rondo_node *out_node) {
+  if (fill == NULL && out_node != NULL) *out_node = (rondo_node){0};
+  if (fill == NULL) return rondo_refuse_null("rondo_graph_add_fill", "fill");
+  rondo_node_params params = {.kind = RONDO_NODE_FILL, .as.fill = *fill};
+  return add("rondo_graph_add_fill", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_empty(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                   rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_EMPTY};
+  return add("rondo_graph_add_empty", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_child(rondo_graph *graph, const rondo_node *dependencies, size_t count, rondo_graph *child,
+                                   rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = child};
+  return add("rondo_graph_add_child", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_event_record(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                          rondo_event *event, rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_EVENT_RECORD, .as.event = event};
+  return add("rondo_graph_add_event_record", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_event_wait(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                        rondo_event *event, rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_EVENT_WAIT, .as.event = event};
+  return add("rondo_graph_add_event_wait", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
+                                   const char *name, void **out_address, rondo_node *out_node) {
+  if (out_address == NULL && out_node != NULL) *out_node = (rondo_node){0};
+  if (out_address == NULL) return rondo_refuse_null("rondo_graph_add_alloc", "out_address");
+  *out_address = NULL;
+  rondo_node_params params = {.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = bytes, .name = name}};
+  RONDO_TRY(add("rondo_graph_add_alloc", graph, dependencies, count, &params, out_node));
+  *out_address = params.as.alloc.address;
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_add_free(rondo_graph *graph, const rondo_node *dependencies, size_t count, void *address,
+                                  rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
+  return add("rondo_graph_add_free", graph, dependencies, count, &params, out_node);
+}
+
+/* Changing -------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node) {
+  const char *const call = "rondo_graph_remove";
+  RONDO_TRY(rondo_front(call, "the graph", graph));
+  uint32_t slot;
+  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  RONDO_TRY(rondo_fail_context(rondo_graph_check_erase(graph, slot), "%s", call));
+  RONDO_TRY(rondo_address_space_check_removal(graph, slot, NULL, NULL, 0));
+  const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
+  const bool placed = graph->device != NULL;
+  if (placed && params->kind == RONDO_NODE_ALLOC) rondo_address_space_forget(graph, &params->as.alloc);
+  if (placed && params->kind == RONDO_NODE_FREE) rondo_address_space_forget_free(graph, params->as.free_address);
+  RONDO_TRY(rondo_graph_erase(graph, slot));
+  rondo_address_space_note_removal(graph);
+  return RONDO_OK;
+}
+
+static rondo_status find_edges(const rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count,
+                               uint32_t *slots) {
+  for (size_t i = 0; i < count; i++) {
+    RONDO_TRY(rondo_graph_find(graph, from[i], &slots[i]));
+    RONDO_TRY(rondo_graph_find(graph, to[i], &slots[count + i]));
+  }
+  RONDO_TRY(rondo_address_space_check_removal(graph, RONDO_NO_NODE, slots, slots + count, count));
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
+  RONDO_TRY(rondo_front("rondo_graph_remove_edges", "the graph", graph));
+  if (count == 0) return RONDO_OK;
+  if (from == NULL || to == NULL) return rondo_refuse_null("rondo_graph_remove_edges", from == NULL ? "from" : "to");
+  void *slots;
+  RONDO_TRY(rondo_allocate(&graph->allocator, count, 2 * sizeof(uint32_t), &slots));
+  rondo_status status = find_edges(graph, from, to, count, slots);
+  if (status == RONDO_OK) status = rondo_graph_erase_edges(graph, slots, (const uint32_t *)slots + count, count);
+  if (status == RONDO_OK) rondo_address_space_note_removal(graph);
+  rondo_release(&graph->allocator, slots, count, 2 * sizeof(uint32_t));
+  return status;
+}
+
+rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const rondo_node_params *params) {
+  const char *const call = "rondo_graph_set_params";
+  RONDO_TRY(rondo_front(call, "the graph", graph));
+  if (params == NULL) return rondo_refuse_null(call, "params");
+  uint32_t slot;
+  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
+  RONDO_TRY(rondo_work_check(call, graph->device, params));
+  RONDO_TRY(rondo_random_check_node(call, graph, params));
+  return rondo_fail_context(rondo_graph_replace(graph, slot, params), "%s", call);
+}

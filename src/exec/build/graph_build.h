@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Building graphs for a device: what explicit building and capture share, on top of graph/ and memory/.
+ */
+#ifndef RONDO_EXEC_BUILD_GRAPH_BUILD_H
+#define RONDO_EXEC_BUILD_GRAPH_BUILD_H
+
+#include "exec/api_check.h"
+#include "graph/graph_internal.h"
+#include "memory/graph_memory/address_space.h"
+
+/* An empty graph for a device, held by its count of graphs, with an address space. Of the options the allocator is not
+ * used. */
+RONDO_MUST_USE rondo_status rondo_build_graph(const char *call, rondo_device *device,
+                                              const rondo_graph_options *options, rondo_graph **out);
+
+/* An empty graph that has its addresses in a space that was made for it, which it takes a reference of, and follows the
+ * profile (NULL: none). */
+RONDO_MUST_USE rondo_status rondo_build_graph_in(rondo_device *device, const char *name, rondo_address_space *space,
+                                                 rondo_profile *profile, bool relocate, rondo_graph **out);
+
+/* Holds the device in its count of graphs, for who then owns the attachment. */
+rondo_graph_attachment rondo_build_hold(rondo_device *device);
+
+/* Adds a node of any kind; an alloc node gets its address, in params too. */
+RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies,
+                                             size_t count, rondo_node_params *params, rondo_node *out_node);
+
+/* Drops the graph, and its children, from the device's count of graphs: for graphs that are not the user's. */
+void rondo_build_uncount(rondo_graph *graph);
+
+#endif

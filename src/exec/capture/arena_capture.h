@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Captures into an arena (memory/arena/arena.h), and what such a recording is planned from: a run of its work before,
+ * noted without being planned. The capture ends with rondo_capture_end, whose graph rondo_arena_recording_read reads.
+ *
+ * While it lasts, rondo_malloc_async on its streams gives addresses of the arena, and rondo_free_async takes those, and
+ * blocks of the setting, which are the recording's to give out again behind the free.
+ *
+ * Threads: as captures.
+ */
+#ifndef RONDO_EXEC_CAPTURE_ARENA_CAPTURE_H
+#define RONDO_EXEC_CAPTURE_ARENA_CAPTURE_H
+
+#include "exec/stream/stream_internal.h"
+#include "memory/arena/arena.h"
+
+/* As rondo_capture_begin_with. On success the slots have their addresses; nothing of the setting but the arena need
+ * last. On a guarded device the slots are backed and live from now on. Errors beside those of rondo_capture_begin:
+ * INVALID_ARGUMENT/FOREIGN_ADDRESS (a block that is not the arena's, or overlaps another), OUT_OF_MEMORY, those of
+ * rondo_plan_make. */
+RONDO_MUST_USE rondo_status rondo_capture_begin_in_arena(rondo_stream *stream, rondo_capture_mode mode,
+                                                         rondo_arena_setting *setting);
+
+/* As rondo_profile_end, for a run begun with rondo_profile_begin, to be planned later. The caller releases it. */
+RONDO_MUST_USE rondo_status rondo_profile_end_noted(rondo_stream *stream, rondo_noted_lifetimes **out);
+
+/* The work that is noted gives up, in the order of the stream, memory from before it that the holder knows by `key`,
+ * which is not 0; the first time counts. Without a profile that the stream takes part in nothing happens. */
+void rondo_profile_note_end(rondo_stream *stream, uint64_t key);
+
+#endif

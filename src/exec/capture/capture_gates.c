@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ * The list of captures, and the gates that calls pass which a capture may forbid (C6, C9, C10). Where there is no
+ * capture in the process a gate is one load.
+ */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/thread.h"
+#include "exec/capture/capture_list.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static rondo_capture *captures;
+atomic_uint rondo_capture_count;
+
+static _Thread_local rondo_capture_mode thread_mode = RONDO_CAPTURE_GLOBAL;
+
+/* The list -------------------------------------------------------------------------------------------------------- */
+
+void rondo_capture_retain(rondo_capture *capture) {
+  atomic_fetch_add_explicit(&capture->references, 1, memory_order_relaxed);
+}
+
+void rondo_capture_release(rondo_capture *capture) {
+  if (atomic_fetch_sub_explicit(&capture->references, 1, memory_order_acq_rel) > 1) return;
+  const rondo_allocator allocator = capture->allocator;
+  rondo_array_free(&allocator, &capture->behind);
+  rondo_release(&allocator, capture, 1, sizeof *capture);
+}
+
+void rondo_capture_list_add(rondo_capture *capture) {
+  rondo_stream *origin = capture->origin;
+  pthread_mutex_lock(&lock);
+  origin->next_member = NULL;
+  capture->members = origin;
+  atomic_store_explicit(&origin->capture, capture, memory_order_relaxed);
+  capture->previous = NULL;
+  capture->next = captures;
+  if (captures != NULL) captures->previous = capture;
+  captures = capture;
+  pthread_mutex_unlock(&lock);
+  atomic_fetch_add_explicit(&rondo_capture_count, 1, memory_order_release);
+}
+
+void rondo_capture_list_remove(rondo_capture *capture) {
+  pthread_mutex_lock(&lock);
+  for (rondo_stream *member = capture->members; member != NULL; member = member->next_member)
+    atomic_store_explicit(&member->capture, NULL, memory_order_relaxed);
+  capture->members = NULL;
+  atomic_store_explicit(&capture->state, RONDO_CAPTURE_OVER, memory_order_release);
+  if (capture->previous != NULL)
+    capture->previous->next = capture->next;
+  else
+    captures = capture->next;
+  if (capture->next != NULL) capture->next->previous = capture->previous;
+  pthread_mutex_unlock(&lock);
+  atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
+}
+
+/* When it is not, its cause can be read: that was written before the state and does not change after it. A capture of a
+ * parent process forbids nothing. */
+static bool is_active(const rondo_capture *capture) {
+  return atomic_load_explicit(&capture->state, memory_order_acquire) == RONDO_CAPTURE_ACTIVE &&
+         !capture->device->is_inherited;
+}
+
+/* Under the lock. */
+static void add_member(rondo_capture *capture, rondo_stream *stream) {
+  stream->next_member = capture->members;
+  capture->members = stream;
+  atomic_store_explicit(&stream->capture, capture, memory_order_relaxed);
+}
+
+rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id) {
+  pthread_mutex_lock(&lock);
+  rondo_capture *capture = captures;
+  while (capture != NULL && (capture->driver_id != driver_id || capture->device != stream->device))
+    capture = capture->next;
+  if (capture != NULL && !is_active(capture)) capture = NULL;
+  if (capture != NULL) add_member(capture, stream);
+  pthread_mutex_unlock(&lock);
+  return capture;
+}
+
+rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *stream) {
+  pthread_mutex_lock(&lock);
+  const bool active = is_active(capture);
+  if (active) add_member(capture, stream);
+  pthread_mutex_unlock(&lock);
+  return active ? RONDO_OK : rondo_capture_require_active(capture, "rondo_stream_wait_event");
+}
+
+bool rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream) {
+  pthread_mutex_lock(&lock);
+  rondo_stream **at = &capture->members;
+  while (*at != stream) at = &(*at)->next_member;
+  *at = stream->next_member;
+  atomic_store_explicit(&stream->capture, NULL, memory_order_relaxed);
+  if (stream == capture->origin) capture->origin = NULL;
+  const bool is_last = capture->members == NULL;
+  pthread_mutex_unlock(&lock);
+  return is_last;
+}
+
+/* Validity -------------------------------------------------------------------------------------------------------- */
+
+void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) {
+  char cause[sizeof capture->cause];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(cause, sizeof cause, format, arguments);
+  va_end(arguments);
+  pthread_mutex_lock(&lock);
+  if (atomic_load_explicit(&capture->state, memory_order_relaxed) == RONDO_CAPTURE_ACTIVE) {
+    memcpy(capture->cause, cause, sizeof cause);
+    atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t room) {
+  pthread_mutex_lock(&lock);
+  const bool is_invalid = !is_active(capture) && capture->cause[0] != '\0';
+  if (is_invalid) (void)snprintf(out, room, "%s", capture->cause);
+  pthread_mutex_unlock(&lock);
+  return is_invalid;
+}
+
+rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call) {
+  if (is_active(capture)) return RONDO_OK;
+  RONDO_TRY(rondo_device_require_own(call, capture->device));
+  return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
+                    "%s: the capture on %s was made invalid by %s: end it and begin anew", call, capture->origin_name,
+                    capture->cause);
+}
+
+rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call) {
+  if (is_active(capture)) return RONDO_OK;
+  return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
+                    "%s: the capture on %s, which is over now, was made invalid by %s: begin anew without that", call,
+                    capture->origin_name, capture->cause);
+}
+
+/* Where a capture is (FW-7) ---------------------------------------------------------------------------------------- */
+
+/* What was captured last before the call that is refused: " behind kernel 'relu' (node 12)"; its number. */
+typedef struct capture_position {
+  uint32_t node; /* RONDO_NO_NODE: none */
+  char text[RONDO_LABEL_BYTES + sizeof " behind "];
+} capture_position;
+
+/* Only what is bound to the calling thread has a graph that nobody else changes now: others' have no position. */
+static void find_position(const rondo_capture *capture, capture_position *out) {
+  const rondo_graph *graph = capture->graph;
+  char label[RONDO_LABEL_BYTES];
+  *out = (capture_position){.node = RONDO_NO_NODE};
+  if (capture->mode == RONDO_CAPTURE_RELAXED || capture->thread != rondo_thread_id()) return;
+  (void)snprintf(out->text, sizeof out->text, " before any node");
+  for (size_t slot = graph->nodes.count; slot > 0 && out->node == RONDO_NO_NODE; slot--)
+    if (graph->nodes.items[slot - 1].live) out->node = (uint32_t)(slot - 1);
+  if (out->node == RONDO_NO_NODE) return;
+  const rondo_node_params *params = &graph->nodes.items[out->node].params;
+  (void)snprintf(out->text, sizeof out->text, " behind %s", rondo_node_label(label, params, out->node));
+}
+
+/* Gates ----------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call) {
+  rondo_capture *capture = rondo_stream_capture(stream);
+  capture_position position;
+  RONDO_TRY(rondo_capture_require_active(capture, call));
+  find_position(capture, &position);
+  rondo_capture_invalidate(capture, "%s on %s%s", call, stream->label, position.text);
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, position.node,
+                         "%s: %s captures, nothing runs on it before the graph is launched; the capture on %s is now "
+                         "invalid%s: end it, and call this before the capture or after a launch",
+                         call, stream->label, capture->origin_name, position.text);
+}
+
+rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call) {
+  rondo_capture *capture = event->capture;
+  const uint32_t state = atomic_load_explicit(&capture->state, memory_order_acquire);
+  if (state == RONDO_CAPTURE_INVALIDATED) return rondo_capture_require_active(capture, call);
+  capture_position position = {.node = RONDO_NO_NODE};
+  if (state == RONDO_CAPTURE_ACTIVE) {
+    find_position(capture, &position);
+    rondo_capture_invalidate(capture, "%s of an event recorded in it%s", call, position.text);
+  }
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT, position.node,
+      "%s: the event was last recorded in the capture on %s%s and stands for nodes there, not for work "
+      "that runs: record it outside a capture, or capture rondo_event_record_external",
+      call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
+}
+
+/* A capture that refused, for the message. */
+typedef struct gate_refusal {
+  unsigned count;
+  char origin_name[RONDO_STREAM_LABEL];
+  bool own;
+  capture_position position;
+} gate_refusal;
+
+/* Under the lock. */
+static void refuse_by(rondo_capture *capture, const char *cause, bool own, gate_refusal *out) {
+  capture_position position;
+  find_position(capture, &position);
+  snprintf(capture->cause, sizeof capture->cause, "%s%s", cause, position.text);
+  atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
+  if (out->count++ > 0) return;
+  memcpy(out->origin_name, capture->origin_name, sizeof out->origin_name);
+  out->own = own;
+  out->position = position;
+}
+
+rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call) {
+  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
+  const uint64_t self = rondo_thread_id();
+  gate_refusal refusal = {0};
+  pthread_mutex_lock(&lock);
+  for (rondo_capture *capture = captures; capture != NULL; capture = capture->next)
+    if (capture->device == device && is_active(capture)) refuse_by(capture, call, capture->thread == self, &refusal);
+  pthread_mutex_unlock(&lock);
+  if (refusal.count == 0) return RONDO_OK;
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
+                         "%s: device '%s' cannot be waited for while a capture is going on; the capture on %s is now "
+                         "invalid%s: end it, and wait before or after",
+                         call, device->name, refusal.origin_name, refusal.position.text);
+}
+
+/* The table of C9. */
+static bool forbids(const rondo_capture *capture, rondo_capture_mode caller, bool own) {
+  if (own) return capture->mode != RONDO_CAPTURE_RELAXED;
+  return caller == RONDO_CAPTURE_GLOBAL && capture->mode == RONDO_CAPTURE_GLOBAL;
+}
+
+/* What a capture takes in place of the call. */
+static const char *captured_form(const char *call) {
+  if (strcmp(call, "rondo_malloc") == 0) return ", use rondo_malloc_async, which becomes a node";
+  if (strcmp(call, "rondo_free") == 0) return ", use rondo_free_async, which becomes a node";
+  return "";
+}
+
+rondo_status rondo_capture_refuse_unsafe(const char *call) {
+  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
+  if (thread_mode == RONDO_CAPTURE_RELAXED) return RONDO_OK;
+  const uint64_t self = rondo_thread_id();
+  gate_refusal refusal = {0};
+  pthread_mutex_lock(&lock);
+  for (rondo_capture *capture = captures; capture != NULL; capture = capture->next) {
+    const bool own = capture->thread == self;
+    if (is_active(capture) && forbids(capture, thread_mode, own)) refuse_by(capture, call, own, &refusal);
+  }
+  pthread_mutex_unlock(&lock);
+  if (refusal.count == 0) return RONDO_OK;
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
+      "%s acts at once, which the capture on %s (begun by %s) forbids; the capture is now invalid%s: call it before "
+      "the capture%s, begin the capture with %s, or set the thread's mode with rondo_capture_exchange_thread_mode",
+      call, refusal.origin_name, refusal.own ? "this thread" : "another thread, globally", refusal.position.text,
+      captured_form(call), refusal.own ? "RONDO_CAPTURE_RELAXED" : "RONDO_CAPTURE_THREAD_LOCAL");
+}
+
+bool rondo_capture_is_begun_here(const rondo_device *device) {
+  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return false;
+  const uint64_t self = rondo_thread_id();
+  pthread_mutex_lock(&lock);
+  const rondo_capture *capture = captures;
+  while (capture != NULL &&
+         (capture->thread != self || capture->device != device || capture->mode == RONDO_CAPTURE_RELAXED))
+    capture = capture->next;
+  pthread_mutex_unlock(&lock);
+  return capture != NULL;
+}
+
+rondo_status rondo_capture_exchange_thread_mode(rondo_capture_mode *inout_mode) {
+  RONDO_TRY(rondo_front("rondo_capture_exchange_thread_mode", "inout_mode", inout_mode));
+  const rondo_capture_mode mode = *inout_mode;
+  if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "rondo_capture_exchange_thread_mode: %d is no capture mode: use a RONDO_CAPTURE_ name",
+                      (int)mode);
+  *inout_mode = thread_mode;
+  thread_mode = mode;
+  return RONDO_OK;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ * Importing nodes of a driver's capture; see capture_import.h.
+ */
+#include "exec/capture/capture_import.h"
+
+#include <assert.h>
+
+#include "device/device.h"
+#include "exec/build/graph_build.h"
+
+static const rondo_allocator *allocator_of(const rondo_importer *importer) { return &importer->graph->allocator; }
+
+/* Names ----------------------------------------------------------------------------------------------------------- */
+
+static bool find_slot(const rondo_importer *importer, uint64_t name, uint32_t *out) {
+  uint64_t value;
+  const bool is_known = rondo_handle_map_get(&importer->slots, name, &value);
+  *out = is_known ? (uint32_t)(value - 1) : RONDO_NO_NODE;
+  return is_known;
+}
+
+static bool is_known(const rondo_importer *importer, uint64_t name) {
+  uint32_t slot;
+  return find_slot(importer, name, &slot);
+}
+
+rondo_status rondo_importer_reserve(rondo_importer *importer) {
+  RONDO_TRY(rondo_handle_map_reserve(allocator_of(importer), &importer->slots));
+  return rondo_handle_map_reserve(allocator_of(importer), &importer->names);
+}
+
+void rondo_importer_know(rondo_importer *importer, uint64_t name, uint32_t slot) {
+  rondo_graph_node *node = rondo_graph_at(importer->graph, slot);
+  rondo_handle_map_put(&importer->slots, name, (uint64_t)slot + 1);
+  rondo_handle_map_put(&importer->names, (uint64_t)slot + 1, name);
+  if (node->captured == 0) node->captured = name; /* else of an earlier capture into the same graph */
+}
+
+/* All dependencies of the slot have names. */
+static rondo_status place(rondo_importer *importer, uint32_t slot) {
+  const rondo_slots *dependencies = &rondo_graph_at(importer->graph, slot)->dependencies;
+  const rondo_allocator *allocator = allocator_of(importer);
+  uint64_t *before, name;
+  RONDO_TRY(rondo_importer_reserve(importer));
+  RONDO_TRY(rondo_allocate_items(allocator, dependencies->count, sizeof *before, &before));
+  for (size_t i = 0; i < dependencies->count; i++)
+    (void)rondo_handle_map_get(&importer->names, (uint64_t)dependencies->items[i] + 1, &before[i]);
+  const rondo_status status =
+      importer->captured->ops->place(importer->captured, NULL, before, dependencies->count, &name);
+  rondo_release(allocator, before, dependencies->count, sizeof *before);
+  if (status == RONDO_OK) rondo_importer_know(importer, name, slot);
+  return status;
+}
+
+/* Puts dependencies of the slot that have no name on top of the pending ones; false when there is none. */
+static rondo_status push_nameless(rondo_importer *importer, uint32_t slot, bool *out_any) {
+  const rondo_slots *dependencies = &rondo_graph_at(importer->graph, slot)->dependencies;
+  *out_any = false;
+  for (size_t i = 0; i < dependencies->count; i++) {
+    const uint64_t key = (uint64_t)dependencies->items[i] + 1;
+    uint64_t name;
+    if (rondo_handle_map_get(&importer->names, key, &name)) continue;
+    *out_any = true;
+    RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &key));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_importer_name(rondo_importer *importer, uint32_t slot, uint64_t *out) {
+  const uint64_t wanted = (uint64_t)slot + 1;
+  if (rondo_handle_map_get(&importer->names, wanted, out)) return RONDO_OK;
+  importer->pending.count = 0;
+  RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &wanted));
+  while (importer->pending.count > 0) {
+    const uint64_t key = importer->pending.items[importer->pending.count - 1];
+    bool has_nameless = false;
+    if (!rondo_handle_map_get(&importer->names, key, out)) {
+      RONDO_TRY(push_nameless(importer, (uint32_t)(key - 1), &has_nameless));
+      if (!has_nameless) RONDO_TRY(place(importer, (uint32_t)(key - 1)));
+    }
+    if (!has_nameless) importer->pending.count--;
+  }
+  (void)rondo_handle_map_get(&importer->names, wanted, out);
+  return RONDO_OK;
+}
+
+/* Order ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_to_order(rondo_importer *importer, uint32_t slot) {
+  const rondo_node node = rondo_graph_id(importer->graph, slot);
+  for (size_t i = 0; i < importer->order.count; i++)
+    if (importer->order.items[i].id == node.id) return RONDO_OK;
+  return rondo_array_push(allocator_of(importer), &importer->order, &node);
+}
+
+/* What is in the order brings along what programmatic edges lead to it from. */
+static rondo_status complete_order(rondo_importer *importer) {
+  const rondo_graph *graph = importer->graph;
+  for (size_t i = 0; graph->programmatic.count > 0 && i < importer->order.count; i++) {
+    const uint32_t slot = rondo_node_number(importer->order.items[i]);
+    for (size_t e = 0; e < graph->programmatic.count; e++)
+      if (graph->programmatic.items[e].to == slot) RONDO_TRY(add_to_order(importer, graph->programmatic.items[e].from));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_importer_order_behind(rondo_importer *importer, const uint64_t *names, size_t count) {
+  importer->order.count = 0;
+  for (size_t i = 0; i < count; i++) {
+    uint32_t slot;
+    const bool found = find_slot(importer, names[i], &slot);
+    assert(found);
+    (void)found;
+    RONDO_TRY(add_to_order(importer, slot));
+  }
+  return complete_order(importer);
+}
+
+/* What a node whose dependencies are known comes after, and its programmatic edges. */
+static rondo_status collect_edges(rondo_importer *importer, uint64_t name) {
+  rondo_captured *captured = importer->captured;
+  const rondo_captured_edge *edges;
+  size_t count;
+  importer->order.count = importer->loose.count = 0;
+  RONDO_TRY(captured->ops->before(captured, name, &edges, &count));
+  for (size_t i = 0; i < count; i++) {
+    rondo_programmatic_edge loose = {
+        .from_port = edges[i].from_port, .to_port = edges[i].to_port, .type = edges[i].type};
+    const bool found = find_slot(importer, edges[i].node, &loose.from);
+    assert(found);
+    (void)found;
+    if (edges[i].is_programmatic)
+      RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->loose, &loose));
+    else
+      RONDO_TRY(add_to_order(importer, loose.from));
+  }
+  return complete_order(importer);
+}
+
+/* Room is there. Where a full edge leads as well, it is the one that counts. */
+static void link_loose(rondo_importer *importer, uint32_t slot) {
+  for (size_t i = 0; i < importer->loose.count; i++) {
+    rondo_programmatic_edge edge = importer->loose.items[i];
+    bool is_ordered = false;
+    for (size_t k = 0; k < importer->order.count; k++)
+      is_ordered = is_ordered || rondo_node_number(importer->order.items[k]) == edge.from;
+    edge.to = slot;
+    if (!is_ordered)
+      rondo_status_ignore(rondo_graph_link_programmatic(importer->graph, &edge), "both ends are there, it is new");
+  }
+}
+
+/* Nodes ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status insert_work(rondo_importer *importer, const rondo_captured_work *work, rondo_node *out);
+
+/* The node's own graph, which the node then has a clone of. */
+static rondo_status insert_child(rondo_importer *importer, const rondo_captured_work *work, rondo_node *out) {
+  rondo_captured_work with_graph = *work;
+  rondo_importer inside = {.captured = importer->captured};
+  const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT};
+  RONDO_TRY(rondo_build_graph("importing a child graph", importer->graph->device, &options, &inside.graph));
+  rondo_captured_attach(importer->captured, &inside.graph->captured);
+  rondo_status status = rondo_importer_add_all(&inside, work->child);
+  with_graph.child = 0;
+  with_graph.params.as.child = inside.graph;
+  if (status == RONDO_OK) status = insert_work(importer, &with_graph, out);
+  rondo_graph *graph = inside.graph;
+  rondo_importer_free(&inside);
+  rondo_graph_free(graph);
+  return status;
+}
+
+static rondo_status insert_work(rondo_importer *importer, const rondo_captured_work *work, rondo_node *out) {
+  if (work->child != 0) return insert_child(importer, work, out);
+  return rondo_graph_insert(importer->graph, importer->order.items, importer->order.count, &work->params, out);
+}
+
+/* All that can fail comes before the node is there. */
+static rondo_status import_node(rondo_importer *importer, uint64_t name) {
+  rondo_graph *graph = importer->graph;
+  rondo_captured_work work;
+  rondo_node node;
+  RONDO_TRY(collect_edges(importer, name));
+  RONDO_TRY(rondo_importer_reserve(importer));
+  RONDO_TRY(
+      rondo_array_reserve(&graph->allocator, &graph->programmatic, graph->programmatic.count + importer->loose.count));
+  RONDO_TRY(importer->captured->ops->read(importer->captured, name, &work));
+  const rondo_status status = insert_work(importer, &work, &node);
+  if (work.params.kind == RONDO_NODE_KERNEL) rondo_kernel_release(work.params.as.kernel.kernel);
+  if (status != RONDO_OK) return rondo_fail_context(status, "work that a library captured");
+  rondo_importer_know(importer, name, rondo_node_number(node));
+  link_loose(importer, rondo_node_number(node));
+  return RONDO_OK;
+}
+
+/* Puts what the node depends on and is not known on top of the pending ones. */
+static rondo_status push_unknown(rondo_importer *importer, uint64_t name, bool *out_any) {
+  rondo_captured *captured = importer->captured;
+  const rondo_captured_edge *edges;
+  size_t count;
+  *out_any = false;
+  RONDO_TRY(captured->ops->before(captured, name, &edges, &count));
+  for (size_t i = 0; i < count; i++) {
+    if (is_known(importer, edges[i].node)) continue;
+    *out_any = true;
+    RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &edges[i].node));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_importer_add(rondo_importer *importer, uint64_t name) {
+  if (is_known(importer, name)) return RONDO_OK;
+  importer->pending.count = 0;
+  RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &name));
+  while (importer->pending.count > 0) {
+    const uint64_t top = importer->pending.items[importer->pending.count - 1];
+    bool has_unknown = false;
+    if (!is_known(importer, top)) {
+      RONDO_TRY(push_unknown(importer, top, &has_unknown));
+      if (!has_unknown) RONDO_TRY(import_node(importer, top));
+    }
+    if (!has_unknown) importer->pending.count--;
+  }
+  return RONDO_OK;
+}
+
+/* The driver's list is kept: it is valid until the next call only. */
+rondo_status rondo_importer_add_all(rondo_importer *importer, uint64_t graph) {
+  const uint64_t *listed;
+  uint64_t *names;
+  size_t count;
+  RONDO_TRY(importer->captured->ops->nodes(importer->captured, graph, &listed, &count));
+  RONDO_TRY(rondo_allocate_items(allocator_of(importer), count, sizeof *names, &names));
+  for (size_t i = 0; i < count; i++) names[i] = listed[i];
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; i < count && status == RONDO_OK; i++) status = rondo_importer_add(importer, names[i]);
+  rondo_release(allocator_of(importer), names, count, sizeof *names);
+  return status;
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+void rondo_importer_forget(rondo_importer *importer) {
+  for (size_t i = 0; i < importer->graph->nodes.count; i++) {
+    rondo_graph_node *node = &importer->graph->nodes.items[i];
+    uint64_t name;
+    if (node->live && rondo_handle_map_get(&importer->names, (uint64_t)i + 1, &name) && node->captured == name)
+      node->captured = 0;
+  }
+}
+
+void rondo_importer_free(rondo_importer *importer) {
+  const rondo_allocator *allocator = allocator_of(importer);
+  rondo_handle_map_free(allocator, &importer->slots);
+  rondo_handle_map_free(allocator, &importer->names);
+  rondo_array_free(allocator, &importer->pending);
+  rondo_array_free(allocator, &importer->order);
+  rondo_array_free(allocator, &importer->loose);
+}

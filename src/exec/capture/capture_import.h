@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Where the device's driver captures too (driver.h, rondo_capture_ops): which node of the driver's is which of the
+ * graph's, and making nodes of the graph for those that libraries gave to the driver.
+ *
+ * The driver's graph has all nodes of the capture: kernels as they were launched, and an empty one in the place of
+ * each of Rondo's own nodes that the driver is not to see (memory, child graphs, work on memory that is not mapped
+ * yet). A node is imported once all that it depends on is, so that the graph's order is the driver's.
+ *
+ * A programmatic edge is no order. So that what was captured behind its later node still comes after its earlier one,
+ * as in the stream, it depends on both.
+ *
+ * Threads: as the capture that it belongs to.
+ */
+#ifndef RONDO_EXEC_CAPTURE_CAPTURE_IMPORT_H
+#define RONDO_EXEC_CAPTURE_CAPTURE_IMPORT_H
+
+#include "base/array.h"
+#include "device/driver.h"
+#include "exec/capture/handle_map.h"
+#include "graph/graph_internal.h"
+
+typedef struct rondo_importer {
+  rondo_captured *captured; /* a reference; NULL: the driver captures nothing */
+  rondo_graph *graph;
+  rondo_handle_map slots;                     /* the driver's name of a node -> 1 + its slot */
+  rondo_handle_map names;                     /* the reverse */
+  RONDO_ARRAY(uint64_t) pending;              /* working memory: nodes on the way */
+  RONDO_ARRAY(rondo_node) order;              /* ... what the node in hand depends on */
+  RONDO_ARRAY(rondo_programmatic_edge) loose; /* ... its programmatic edges, whose `to` is open */
+} rondo_importer;
+
+/* Imports the node, and before it what it depends on, unless they are known. Errors: OUT_OF_MEMORY and what the driver
+ * and rondo_graph_insert return; what was imported stays, and is known. */
+RONDO_MUST_USE rondo_status rondo_importer_add(rondo_importer *importer, uint64_t name);
+
+/* Imports all nodes of a child's graph, in the driver's name, or of the captured graph itself for 0. */
+RONDO_MUST_USE rondo_status rondo_importer_add_all(rondo_importer *importer, uint64_t graph);
+
+/* Room for rondo_importer_know, which then cannot fail: from now on the slot is the driver's node `name`. */
+RONDO_MUST_USE rondo_status rondo_importer_reserve(rondo_importer *importer);
+void rondo_importer_know(rondo_importer *importer, uint64_t name, uint32_t slot);
+
+/* The driver's name of a slot. Where it has none an empty node is made, behind those of the slot's dependencies. */
+RONDO_MUST_USE rondo_status rondo_importer_name(rondo_importer *importer, uint32_t slot, uint64_t *out);
+
+/* What a node behind these known ones depends on, each once: they and, where programmatic edges lead to them, the nodes
+ * before those. In importer->order. */
+RONDO_MUST_USE rondo_status rondo_importer_order_behind(rondo_importer *importer, const uint64_t *names, size_t count);
+
+/* The driver's graph is gone: nothing refers to it any more. */
+void rondo_importer_forget(rondo_importer *importer);
+void rondo_importer_free(rondo_importer *importer);
+
+#endif

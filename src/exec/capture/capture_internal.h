@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * Captures: what turns a stream's work into nodes, and keeps what must not happen meanwhile from happening.
+ *
+ * A capture has an origin (stream and thread), a mode, and member streams, each with a frontier. Streams join by
+ * waiting for an event that was recorded in the capture. When it ends all members leave at once.
+ *
+ * Threads: one lock in the process protects the list of captures, their members and the cause that made one invalid. It
+ * is a leaf: nothing is locked, no memory asked for and no driver called under it. A capture's state is atomic, because
+ * any thread's refused call can make it invalid. Whoever holds an event of a capture holds a reference to it.
+ */
+#ifndef RONDO_EXEC_CAPTURE_CAPTURE_INTERNAL_H
+#define RONDO_EXEC_CAPTURE_CAPTURE_INTERNAL_H
+
+#include <rondo/capture.h>
+
+#include "exec/capture/capture_import.h"
+#include "exec/capture/stray_work.h"
+#include "exec/stream/stream_internal.h"
+
+#define RONDO_CAPTURE_OVER 3u /* beyond the states of rondo_capture_state */
+
+struct rondo_capture {
+  rondo_capture *previous, *next; /* in the process's list */
+  atomic_uint references;
+  rondo_allocator allocator;
+  rondo_device *device;
+  uint64_t id;
+  rondo_graph *graph;
+  bool into_given;                /* the graph is the user's */
+  _Atomic(rondo_stream *) origin; /* NULL when it is destroyed: the capture is invalid, and ends on any other member */
+  uint64_t thread;
+  rondo_capture_mode mode;
+  _Atomic uint32_t state;
+  char origin_name[RONDO_STREAM_LABEL];
+  char cause[RONDO_LABEL_BYTES + 144];              /* what made it invalid */
+  uint64_t driver_id;                               /* of the driver's capture, where the driver captures too; 0 */
+  rondo_importer importer;                          /* where the driver captures too: what it captured */
+  RONDO_ARRAY(uint64_t) behind;                     /* ... working memory: the driver's names of a frontier */
+  rondo_stream *members;                            /* by next_member */
+  RONDO_ARRAY(struct rondo_generator *) generators; /* drawn from; references */
+};
+
+/* The capture that the stream is part of, also when a library made it join by events of its own; NULL. */
+rondo_capture *rondo_capture_adopt(rondo_stream *stream);
+static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
+  rondo_capture *capture = rondo_stream_capture(stream);
+  if (capture != NULL || atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0) return capture;
+  return rondo_capture_adopt(stream);
+}
+
+/* Whether what the stream is given runs at once: nothing captures it, and nothing refuses it as stray. */
+static inline bool rondo_stream_runs_at_once(rondo_stream *stream) {
+  if (rondo_stream_capture(stream) != NULL) return false;
+  return atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0 || rondo_capture_watch_allows(stream);
+}
+
+void rondo_capture_retain(rondo_capture *capture);
+void rondo_capture_release(rondo_capture *capture);
+
+/* Makes an active capture invalid; the text says what did. */
+void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) RONDO_PRINTF(2, 3);
+
+/* That text of an invalid capture; false when it is not invalid. */
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t room);
+
+/* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
+RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);
+/* The same for the call that ends it, whatever this returns. */
+RONDO_MUST_USE rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call);
+
+/* Adds a node behind the frontier of a capturing stream, which becomes that node. */
+RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params);
+
+/* While the stream or the event belongs to a capture: recording and waiting (C3, C7). */
+RONDO_MUST_USE rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event);
+RONDO_MUST_USE rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event);
+
+/* Gates. `call` is what is refused; a refusal makes the captures that refuse invalid. */
+
+/* C6: the stream's own state is asked for while it captures. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call);
+/* C6: the same for an event that was recorded in a capture. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call);
+/* C6: the whole device is asked. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call);
+/* C9: a call that acts at once, unseen by captures. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_unsafe(const char *call);
+
+/* Whether this thread began a capture on the device that goes on and is not RELAXED. */
+bool rondo_capture_is_begun_here(const rondo_device *device);
+
+/* The stream is being destroyed. */
+void rondo_capture_forget_stream(rondo_stream *stream);
+
+#endif

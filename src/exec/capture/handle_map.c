@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * See handle_map.h.
+ */
+#include "exec/capture/handle_map.h"
+
+#include <assert.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+enum { FIRST_ROOM = 64 };
+
+/* Where the key stands, or would stand. */
+static size_t find(const rondo_handle_map *map, uint64_t key) {
+  size_t at = (size_t)rondo_hash_u64(RONDO_HASH_START, key) & (map->room - 1);
+  while (map->pairs[at].key != 0 && map->pairs[at].key != key) at = (at + 1) & (map->room - 1);
+  return at;
+}
+
+static rondo_status grow(const rondo_allocator *allocator, rondo_handle_map *map) {
+  rondo_handle_map larger = {.room = map->room == 0 ? FIRST_ROOM : 2 * map->room, .count = map->count};
+  void *memory;
+  RONDO_TRY(rondo_allocate(allocator, larger.room, sizeof *larger.pairs, &memory));
+  larger.pairs = memory;
+  for (size_t i = 0; i < map->room; i++)
+    if (map->pairs[i].key != 0) larger.pairs[find(&larger, map->pairs[i].key)] = map->pairs[i];
+  rondo_release(allocator, map->pairs, map->room, sizeof *map->pairs);
+  *map = larger;
+  return RONDO_OK;
+}
+
+rondo_status rondo_handle_map_reserve(const rondo_allocator *allocator, rondo_handle_map *map) {
+  return 2 * (map->count + 1) > map->room ? grow(allocator, map) : RONDO_OK;
+}
+
+void rondo_handle_map_put(rondo_handle_map *map, uint64_t key, uint64_t value) {
+  assert(key != 0 && map->count < map->room);
+  rondo_handle_pair *pair = &map->pairs[find(map, key)];
+  assert(pair->key == 0);
+  *pair = (rondo_handle_pair){key, value};
+  map->count++;
+}
+
+bool rondo_handle_map_get(const rondo_handle_map *map, uint64_t key, uint64_t *out) {
+  *out = 0;
+  if (map->count == 0) return false;
+  const rondo_handle_pair *pair = &map->pairs[find(map, key)];
+  *out = pair->value;
+  return pair->key != 0;
+}
+
+void rondo_handle_map_free(const rondo_allocator *allocator, rondo_handle_map *map) {
+  rondo_release(allocator, map->pairs, map->room, sizeof *map->pairs);
+  *map = (rondo_handle_map){0};
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * Stray work. While a thread captures somebody's work in order to repeat it, what it gives to a stream that captures
+ * nothing runs at once, and is missing from every launch of what was captured. The driver allows that (C2), and by hand
+ * so does Rondo. A *watch* is for those who call code of others while they capture: as long as it is on, its thread
+ * queues nothing on streams outside of captures. What it tries is refused by name, is kept in the watch, whatever the
+ * code makes of the refusal, and makes the watched stream's capture invalid.
+ *
+ * Not stray is what another capture takes, what waits for the device or asks for its state (C6 and C9 are for that),
+ * what only prepares (creating, instantiating, uploading), and what the library does for itself, which does not come by
+ * the public calls. Work that is given to a native handle is not seen.
+ *
+ * Threads: a watch is its thread's alone. It is found by one look, where there is a capture or a watch in the process.
+ */
+#ifndef RONDO_EXEC_CAPTURE_STRAY_WORK_H
+#define RONDO_EXEC_CAPTURE_STRAY_WORK_H
+
+#include <rondo/stream.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define RONDO_STRAY_MESSAGE 640
+
+typedef struct rondo_capture rondo_capture;
+
+/* What the first stray work was given to. */
+typedef enum rondo_stray {
+  RONDO_STRAY_NONE = 0,
+  RONDO_STRAY_STREAM, /* another stream of the device, or the stream itself when its capture is over */
+  RONDO_STRAY_DEVICE  /* a stream of another device */
+} rondo_stray;
+
+typedef struct rondo_capture_watch {
+  struct rondo_capture_watch *outer; /* that was on before, and is on again afterwards */
+  const char *name;                  /* whose work is captured, for messages */
+  rondo_stream *stream;              /* that it was given */
+  rondo_stray stray;
+  char message[RONDO_STRAY_MESSAGE]; /* of the refusal */
+} rondo_capture_watch;
+
+/* The thread is watched until the end, inside of its other watches. Name and stream outlive the watch. */
+void rondo_capture_watch_begin(rondo_capture_watch *watch, const char *name, rondo_stream *stream);
+void rondo_capture_watch_end(rondo_capture_watch *watch);
+
+/* In between what the thread does is its own: no watch is on from the pause to the resumption, which is given what the
+ * pause returned. */
+rondo_capture_watch *rondo_capture_watch_pause(void);
+void rondo_capture_watch_resume(rondo_capture_watch *paused);
+
+/* A wait for the event, as `which` says, was refused and made the capture invalid: order behind what is outside of it,
+ * which its launches would not have, is stray in watches of its streams. `remedy` is for who wrote what is recorded. */
+void rondo_capture_watch_note_wait(const rondo_capture *capture, const char *which, const char *remedy);
+
+/* Whether the thread is watched: then what `call` changes at once, which replays would not, makes the watched captures
+ * invalid. The caller refuses it. */
+bool rondo_capture_watch_spoil(const char *call);
+
+/* How many captures there are in the process, and watches: all that captures forbid is one load when there is none. */
+extern atomic_uint rondo_capture_count;
+
+/* CAPTURE_REFUSED/STRAY_WORK for what `call` would run at once on the stream, where the thread is watched. */
+RONDO_MUST_USE rondo_status rondo_capture_watch_refuse(rondo_stream *stream, const char *call);
+RONDO_MUST_USE static inline rondo_status rondo_capture_refuse_stray(rondo_stream *stream, const char *call) {
+  if (__builtin_expect(atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0, 1)) return RONDO_OK;
+  return rondo_capture_watch_refuse(stream, call);
+}
+
+/* Whether it would not be refused, on a stream that no capture is known to have. */
+bool rondo_capture_watch_allows(rondo_stream *stream);
+
+#endif

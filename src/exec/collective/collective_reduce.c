@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * One function for each type and reduction, in a table. Constant, so that any thread may read it.
+ */
+#include "exec/collective/collective_reduce.h"
+
+/* Sums of integers wrap, hence as unsigned numbers. */
+#define DEFINE_SUM(name, type)                                          \
+  static void name##_sum(void *dst, const void *src, size_t count) {    \
+    type *const to = dst;                                               \
+    const type *const from = src;                                       \
+    for (size_t i = 0; i < count; i++) to[i] = (type)(to[i] + from[i]); \
+  }
+
+/* `better`: to[i] > from[i]. What is no number is unlike itself, and stays. */
+#define DEFINE_BEST(name, type, reduction, better)                           \
+  static void name##_##reduction(void *dst, const void *src, size_t count) { \
+    type *const to = dst;                                                    \
+    const type *const from = src;                                            \
+    for (size_t i = 0; i < count; i++)                                       \
+      if (!(to[i] better from[i]) && to[i] == to[i]) to[i] = from[i];        \
+  }
+
+#define DEFINE_TYPE(name, type, sum_type) \
+  DEFINE_SUM(name, sum_type)              \
+  DEFINE_BEST(name, type, max, >)         \
+  DEFINE_BEST(name, type, min, <)
+
+DEFINE_TYPE(f32, float, float)
+DEFINE_TYPE(f64, double, double)
+DEFINE_TYPE(i32, int32_t, uint32_t)
+DEFINE_TYPE(i64, int64_t, uint64_t)
+
+#define TYPES (RONDO_BF16 + 1)
+#define REDUCTIONS (RONDO_REDUCE_MIN + 1)
+#define ROW(name) \
+  { [RONDO_REDUCE_SUM] = name##_sum, [RONDO_REDUCE_MAX] = name##_max, [RONDO_REDUCE_MIN] = name##_min }
+
+static const rondo_reduce_function functions[TYPES][REDUCTIONS] = {
+    [RONDO_F32] = ROW(f32),
+    [RONDO_F64] = ROW(f64),
+    [RONDO_I32] = ROW(i32),
+    [RONDO_I64] = ROW(i64),
+};
+
+static const char *const names[REDUCTIONS] = {
+    [RONDO_REDUCE_SUM] = "sum", [RONDO_REDUCE_MAX] = "max", [RONDO_REDUCE_MIN] = "min"};
+
+bool rondo_reduction_is_known(rondo_reduction reduction) {
+  return (size_t)reduction >= RONDO_REDUCE_SUM && (size_t)reduction < REDUCTIONS;
+}
+
+const char *rondo_reduction_name(rondo_reduction reduction) {
+  return rondo_reduction_is_known(reduction) ? names[reduction] : "unknown";
+}
+
+rondo_reduce_function rondo_reduce_find(rondo_type type, rondo_reduction reduction) {
+  if ((size_t)type >= TYPES || !rondo_reduction_is_known(reduction)) return NULL;
+  return functions[type][reduction];
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Metering a run of work on a stream: how much is queued, how long the host takes for that, and how long the device
+ * takes for it with all of it queued ahead. For the last a *gate* stands in front: a host function that holds the
+ * stream up until the meter's end, or for a bounded time.
+ *
+ * A gate belongs to its device, since its function may still run when whoever metered is gone; what no function runs
+ * in is used again. Synchronous devices, which wait after each call, have none, nor has a CPU, where it would wake a
+ * worker that small work is done without: the time is then the host's when the host is slower.
+ *
+ * Threads: a meter belongs to the stream's; from its begin to its end nothing else meters on the thread.
+ */
+#ifndef RONDO_EXEC_COST_METER_H
+#define RONDO_EXEC_COST_METER_H
+
+#include <rondo/gain.h>
+
+#include "exec/stream/stream_internal.h"
+
+typedef struct rondo_gate rondo_gate;
+
+typedef struct rondo_meter {
+  rondo_stream *stream;     /* NULL: nothing is metered */
+  rondo_event *begin, *end; /* with timing */
+  rondo_gate *gate;         /* NULL: it is open */
+  uint64_t began_ns, host_ns;
+  uint64_t works; /* first of the thread, at the end of the run */
+  bool counts;    /* the thread's works, until the end */
+} rondo_meter;
+
+/* Whether what is metered on the stream waits until all of it is queued. */
+bool rondo_meter_holds(const rondo_stream *stream);
+
+/* Begins: what is queued until the end counts, and waits until then, for `most_ns` at most. Nothing has begun when it
+ * fails; the meter is then as one of zeros. Errors: OUT_OF_MEMORY, and what events and host functions return. */
+RONDO_MUST_USE rondo_status rondo_meter_begin(rondo_meter *meter, rondo_stream *stream, uint64_t most_ns);
+/* The device goes on, and no more counts. On failure the meter is stopped and tells nothing. */
+RONDO_MUST_USE rondo_status rondo_meter_end(rondo_meter *meter);
+/* What is queued may run, and the meter tells nothing: for what waits before the end. */
+void rondo_meter_stop(rondo_meter *meter);
+
+/* Of a meter that has ended: waits until its run is done, and writes works, host_us and device_us. */
+RONDO_MUST_USE rondo_status rondo_meter_read(const rondo_meter *meter, rondo_gain *out);
+
+/* The meter is as one of zeros; its run may go on. */
+void rondo_meter_free(rondo_meter *meter);
+
+/* The gates of a device (device_costs.h). */
+typedef struct rondo_gates {
+  pthread_mutex_t lock;
+  rondo_gate *first;
+} rondo_gates;
+void rondo_gates_free(rondo_gates *gates, const rondo_allocator *allocator); /* nothing of the device runs any more */
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring: an exec is launched again and again while its driver keeps how long each node ran. Owns the samples: those
+ * of one node lie together, so that the median is a sort in place. Timing is off again when the call returns, whatever
+ * went wrong; launches that are not measured never look further than one pointer.
+ */
+#include <stdlib.h>
+
+#include "exec/launch/exec_internal.h"
+
+#define MOST_REPEATS 1000
+
+typedef struct measurement {
+  rondo_exec *exec;
+  rondo_stream *stream;
+  uint32_t repeats;
+  uint64_t *last;    /* of one launch, by place */
+  uint64_t *samples; /* `repeats` a place */
+} measurement;
+
+static rondo_status check(const char *call, const rondo_exec *exec, rondo_stream *stream, uint32_t repeats) {
+  if (stream == NULL) return rondo_refuse_null(call, "the stream");
+  RONDO_TRY(rondo_require_device(call, "the stream", exec->device, stream->device));
+  RONDO_TRY(rondo_graph_refuse_bound(exec->graph, "cannot be measured node by node"));
+  if (repeats == 0 || repeats > MOST_REPEATS)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: %u repeats were asked for: ask for 1 to %d", call, (unsigned)repeats, MOST_REPEATS);
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  return rondo_capture_refuse_stray(stream, call);
+}
+
+static rondo_status launch_once(const measurement *m) {
+  RONDO_TRY(rondo_exec_launch(m->exec, m->stream));
+  return rondo_stream_synchronize(m->stream);
+}
+
+static rondo_status take_samples(const measurement *m) {
+  const rondo_executable *executable = m->exec->executable;
+  const size_t count = m->exec->lowering.nodes.count;
+  RONDO_TRY(launch_once(m)); /* touches memory, wakes workers; not counted */
+  for (uint32_t r = 0; r < m->repeats; r++) {
+    RONDO_TRY(launch_once(m));
+    executable->ops->times(executable, m->last);
+    for (size_t i = 0; i < count; i++) m->samples[i * m->repeats + r] = m->last[i];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status take_timed_samples(const measurement *m) {
+  rondo_executable *executable = m->exec->executable;
+  RONDO_TRY(executable->ops->synchronize(executable));
+  RONDO_TRY(executable->ops->set_timing(executable, true));
+  const rondo_status status = take_samples(m);
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  const rondo_status waited = executable->ops->synchronize(executable);
+  if (status == RONDO_OK) rondo_error_save(&error);
+  const rondo_status off = executable->ops->set_timing(executable, false); /* later launches are to be as usual */
+  if (status == RONDO_OK && waited == RONDO_OK) return off;
+  return rondo_error_raise(&error);
+}
+
+static int compare_samples(const void *left, const void *right) {
+  const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+  return (a > b) - (a < b);
+}
+
+static rondo_node_time summarize(const measurement *m, size_t place) {
+  uint64_t *samples = &m->samples[place * m->repeats];
+  const uint32_t middle = m->repeats / 2;
+  qsort(samples, m->repeats, sizeof *samples, compare_samples);
+  const double twice =
+      m->repeats % 2 ? 2 * (double)samples[middle] : (double)samples[middle - 1] + (double)samples[middle];
+  return (rondo_node_time){.node = m->exec->lowering.origins.items[place].tag,
+                           .microseconds = twice / 2000,
+                           .minimum = (double)samples[0] / 1000,
+                           .maximum = (double)samples[m->repeats - 1] / 1000};
+}
+
+/* Joins, which the user does not know, are left out. */
+static void hand_out(const measurement *m, rondo_node_time *times, size_t room) {
+  const rondo_lowering *lowering = &m->exec->lowering;
+  size_t written = 0;
+  for (size_t i = 0; i < lowering->nodes.count && written < room; i++)
+    if (lowering->origins.items[i].graph != NULL) times[written++] = summarize(m, i);
+  for (; written < room; written++) times[written] = (rondo_node_time){0};
+}
+
+static rondo_status measure(measurement *m, rondo_node_time *times, size_t room) {
+  const rondo_allocator *allocator = &m->exec->device->allocator;
+  const size_t count = m->exec->lowering.nodes.count;
+  void *memory;
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof *m->last, &memory));
+  m->last = memory;
+  rondo_status status = rondo_allocate(allocator, count, m->repeats * sizeof *m->samples, &memory);
+  m->samples = memory;
+  if (status == RONDO_OK) status = take_timed_samples(m);
+  if (status == RONDO_OK) hand_out(m, times, room);
+  rondo_release(allocator, m->samples, count, m->repeats * sizeof *m->samples);
+  rondo_release(allocator, m->last, count, sizeof *m->last);
+  return status;
+}
+
+rondo_status rondo_exec_measure(rondo_exec *exec, rondo_stream *stream, uint32_t repeats, rondo_node_time *times,
+                                size_t *inout_count) {
+  const char *const call = "rondo_exec_measure";
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  if (inout_count == NULL) return rondo_refuse_null(call, "the count");
+  if (times != NULL) {
+    measurement m = {.exec = exec, .stream = stream, .repeats = repeats};
+    RONDO_TRY(check(call, exec, stream, repeats));
+    RONDO_TRY(measure(&m, times, *inout_count));
+  }
+  *inout_count = exec->lowering.nodes.count - exec->lowering.join_count;
+  return RONDO_OK;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ * What recording gains: predicted, decided by, and said in words. Owns nothing.
+ */
+#include "exec/cost/recording_gain.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/versioned_struct.h"
+#include "exec/capture/capture_internal.h"
+#include "exec/cost/device_costs.h"
+
+enum { MOST_REPEATS = 1000, CHOSEN_REPEATS = 25 };
+#define CHOSEN_NS 10e6 /* of each kind of run, where the number of repeats is left to it */
+#define LEAST_GAIN 1.1
+#define EXPECTED_RUNS 1000
+#define MOST_GATE_NS UINT64_C(20000000)
+#define MOST_RUNS 1e18 /* beyond, it is never */
+
+/* Predicting ------------------------------------------------------------------------------------------------------- */
+
+static double saved_us(const rondo_gain *gain) {
+  return fmax(0, fmax(gain->total_us - gain->recorded_total_us, gain->host_us - gain->recorded_host_us));
+}
+
+/* The most that recording takes off the whole: what the host does between, and what a stream and its kernels cost more.
+ * Where the device's time was measured to be less than the rest, its runs and those of the whole were not alike. */
+static double most_saved_us(const rondo_costs *costs, const rondo_gain *gain) {
+  return gain->host_us + costs->stream_latency +
+         (double)gain->works * fmax(0, costs->stream_kernel - costs->launch_kernel);
+}
+
+static void predict_recorded(const rondo_costs *costs, rondo_gain *gain) {
+  const double works = gain->works;
+  const double beyond = fmax(0, gain->host_us - costs->stream_host - works * costs->stream_host_kernel);
+  gain->recorded_host_us = costs->launch_host + works * costs->launch_host_node + fmin(costs->launch_host_cold, beyond);
+  const double predicted =
+      costs->launch_latency + works * costs->launch_kernel + fmax(0, gain->device_us - works * costs->stream_kernel);
+  const double least = gain->device_us > 0 ? gain->total_us - most_saved_us(costs, gain) : 0;
+  gain->recorded_total_us = fmax(predicted, least);
+}
+
+static void conclude(const rondo_costs *costs, rondo_gain *gain) {
+  const double saved = saved_us(gain);
+  gain->record_us = costs->record + gain->works * costs->record_node;
+  gain->host_gain = gain->recorded_host_us > 0 ? gain->host_us / gain->recorded_host_us : 0;
+  gain->total_gain = gain->recorded_total_us > 0 ? gain->total_us / gain->recorded_total_us : 0;
+  const double runs = saved > 0 ? ceil(gain->record_us / saved) : INFINITY;
+  gain->runs_to_repay = runs < MOST_RUNS ? (uint64_t)fmax(1, runs) : 0;
+}
+
+rondo_status rondo_gain_estimate(const rondo_costs *costs, rondo_gain *inout_gain) {
+  const char *const call = "rondo_gain_estimate";
+  rondo_costs known;
+  rondo_gain gain;
+  RONDO_TRY(rondo_require(call, "costs", costs));
+  RONDO_TRY(rondo_require(call, "inout_gain", inout_gain));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_costs", costs, &known));
+  RONDO_TRY(rondo_versioned_read("rondo_gain", inout_gain, &gain, sizeof gain));
+  if (gain.total_us <= 0) gain.total_us = known.stream_latency + fmax(gain.host_us, gain.device_us);
+  if (!gain.is_measured) predict_recorded(&known, &gain);
+  conclude(&known, &gain);
+  return rondo_versioned_write("rondo_gain", &gain, inout_gain, sizeof gain);
+}
+
+/* Deciding --------------------------------------------------------------------------------------------------------- */
+
+static double least_of(rondo_gain_bar bar) { return bar.least == 0 ? LEAST_GAIN : bar.least; }
+static uint64_t runs_of(rondo_gain_bar bar) { return bar.runs == 0 ? EXPECTED_RUNS : bar.runs; }
+
+/* How many times as fast, when what the host saves counts as what all saves. */
+static double counted_gain(const rondo_gain *gain) {
+  const double left = gain->total_us - saved_us(gain);
+  return left > 0 ? gain->total_us / left : INFINITY;
+}
+
+bool rondo_gain_pays(const rondo_gain *gain, double least, uint64_t runs) {
+  const rondo_gain_bar bar = {.least = least, .runs = runs};
+  if (gain == NULL || gain->runs_to_repay == 0) return false;
+  return counted_gain(gain) >= least_of(bar) && gain->runs_to_repay <= runs_of(bar);
+}
+
+rondo_status rondo_gain_bar_check(const char *call, rondo_gain_bar bar) {
+  if (bar.least == 0 || (isfinite(bar.least) && bar.least >= 1)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: a recording is to be %g times as fast at least (least_gain): give 1 or more, or 0 for %g",
+                    call, bar.least, LEAST_GAIN);
+}
+
+rondo_status rondo_record_policy_check(const char *call, rondo_record_policy policy) {
+  if ((unsigned)policy <= RONDO_RECORD_WHERE_IT_PAYS) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: %u is no policy of recording: use a RONDO_RECORD_ name", call, (unsigned)policy);
+}
+
+/* Words ------------------------------------------------------------------------------------------------------------ */
+
+void rondo_gain_explain(const rondo_gain *gain, rondo_gain_bar bar, char *buffer, size_t room) {
+  const bool is_slow = counted_gain(gain) < least_of(bar);
+  const int length =
+      snprintf(buffer, room,
+               "recording it gains too little: %" PRIu32
+               " kernels and copies take %.1f us, %.1f us of it the host's, and %s "
+               "%.1f us and %.1f us recorded, %.2f times as fast",
+               gain->works, gain->total_us, gain->host_us, gain->is_measured ? "took" : "are predicted to take",
+               gain->recorded_total_us, gain->recorded_host_us, counted_gain(gain));
+  if (length < 0 || (size_t)length >= room) return;
+  char *const rest = buffer + length;
+  const size_t left = room - (size_t)length;
+  if (is_slow)
+    (void)snprintf(rest, left,
+                   ", where %.2f are asked for: record more in one piece (a whole step), join or enlarge what is "
+                   "recorded, or use RONDO_RECORD_ALWAYS",
+                   least_of(bar));
+  else
+    (void)snprintf(rest, left,
+                   ", which repays the %.0f us of recording after %" PRIu64 " runs, where %" PRIu64
+                   " are expected: raise their number, or use RONDO_RECORD_ALWAYS",
+                   gain->record_us, gain->runs_to_repay, runs_of(bar));
+}
+
+void rondo_gain_to_json(const rondo_gain *gain, rondo_text *out) {
+  const struct {
+    const char *key;
+    double value;
+  } reals[] = {{"host_us", gain->host_us},
+               {"device_us", gain->device_us},
+               {"total_us", gain->total_us},
+               {"recorded_host_us", gain->recorded_host_us},
+               {"recorded_total_us", gain->recorded_total_us},
+               {"record_us", gain->record_us},
+               {"host_gain", gain->host_gain},
+               {"total_gain", gain->total_gain}};
+  rondo_json_key(out, "works");
+  rondo_json_u64(out, gain->works);
+  for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
+    rondo_json_key(out, reals[i].key);
+    rondo_json_double(out, reals[i].value);
+  }
+  rondo_json_key(out, "runs_to_repay");
+  rondo_json_u64(out, gain->runs_to_repay);
+  rondo_json_key(out, "is_measured");
+  rondo_json_bool(out, gain->is_measured);
+}
+
+static void put_times(const char *what, double plain, double recorded, double gain, rondo_text *out) {
+  rondo_text_add(out, "%s ", what);
+  rondo_text_add_fixed(out, plain, 1);
+  rondo_text_add(out, " us as it is, ");
+  rondo_text_add_fixed(out, recorded, 1);
+  rondo_text_add(out, " us recorded: ");
+  rondo_text_add_fixed(out, gain, 2);
+  rondo_text_add(out, " times as fast");
+}
+
+void rondo_gain_to_text(const rondo_gain *gain, rondo_text *out) {
+  rondo_text_add(out, "%s: ", gain->is_measured ? "measured" : "predicted");
+  put_times("host", gain->host_us, gain->recorded_host_us, gain->host_gain, out);
+  put_times("; until done", gain->total_us, gain->recorded_total_us, gain->total_gain, out);
+  if (gain->runs_to_repay == 0) {
+    rondo_text_add(out, "; recording is never repaid");
+    return;
+  }
+  rondo_text_add(out, "; recording takes ");
+  rondo_text_add_fixed(out, gain->record_us, 0);
+  rondo_text_add(out, " us, repaid after ");
+  rondo_text_add_grouped(out, gain->runs_to_repay);
+  rondo_text_add(out, gain->runs_to_repay == 1 ? " run" : " runs");
+}
+
+/* Measuring -------------------------------------------------------------------------------------------------------- */
+
+typedef struct measurement {
+  rondo_stream *stream;
+  rondo_stream_work work;
+  void *user;
+  rondo_exec *exec;              /* NULL: what is recorded is predicted */
+  uint32_t repeats;              /* 0 until the first run: as many as fit */
+  double *host, *device, *total; /* `repeats` each, of one array */
+} measurement;
+
+static rondo_status queue_exec(rondo_stream *stream, void *exec) { return rondo_exec_launch(exec, stream); }
+
+/* Runs that are waited for, each by itself. */
+static rondo_status time_runs(const measurement *m, rondo_stream_work work, void *user, double *out_host,
+                              double *out_total) {
+  for (uint32_t i = 0; i < m->repeats; i++) {
+    RONDO_TRY(rondo_stream_synchronize(m->stream));
+    const uint64_t begin = rondo_clock_ns();
+    RONDO_TRY(work(m->stream, user));
+    const uint64_t queued = rondo_clock_ns();
+    RONDO_TRY(rondo_stream_synchronize(m->stream));
+    m->host[i] = (double)(queued - begin) / 1e3;
+    m->total[i] = (double)(rondo_clock_ns() - begin) / 1e3;
+  }
+  *out_host = rondo_median(m->host, m->repeats);
+  *out_total = rondo_median(m->total, m->repeats);
+  return RONDO_OK;
+}
+
+/* It is held back for longer than it takes to queue it, but not for long. */
+static uint64_t gate_ns(const rondo_gain *gain) {
+  const uint64_t twice = (uint64_t)(2e3 * gain->host_us) + 200000;
+  return twice < MOST_GATE_NS ? twice : MOST_GATE_NS;
+}
+
+static rondo_status meter_run(const measurement *m, rondo_gain *gain, double *out_device) {
+  rondo_meter meter;
+  rondo_gain metered = {0};
+  RONDO_TRY(rondo_meter_begin(&meter, m->stream, gate_ns(gain)));
+  rondo_status status = m->work(m->stream, m->user);
+  if (status == RONDO_OK) status = rondo_meter_end(&meter);
+  if (status == RONDO_OK) status = rondo_meter_read(&meter, &metered);
+  rondo_meter_free(&meter);
+  gain->works = metered.works;
+  *out_device = metered.device_us;
+  return status;
+}
+
+/* Wakes everything up and is not counted. */
+static rondo_status run_first(measurement *m) {
+  const uint64_t begin = rondo_clock_ns();
+  RONDO_TRY(m->work(m->stream, m->user));
+  RONDO_TRY(rondo_stream_synchronize(m->stream));
+  const double repeats = CHOSEN_NS / (double)(rondo_clock_ns() - begin + 1);
+  if (m->repeats == 0) m->repeats = (uint32_t)fmin(CHOSEN_REPEATS, fmax(1, repeats));
+  return RONDO_OK;
+}
+
+static rondo_status take_samples(measurement *m, rondo_gain *gain) {
+  RONDO_TRY(run_first(m));
+  RONDO_TRY(time_runs(m, m->work, m->user, &gain->host_us, &gain->total_us));
+  for (uint32_t i = 0; i < m->repeats; i++) RONDO_TRY(meter_run(m, gain, &m->device[i]));
+  gain->device_us = fmin(rondo_median(m->device, m->repeats), gain->total_us);
+  if (m->exec == NULL) return rondo_stream_synchronize(m->stream);
+  gain->is_measured = true;
+  return time_runs(m, queue_exec, m->exec, &gain->recorded_host_us, &gain->recorded_total_us);
+}
+
+static rondo_status take(measurement *m, rondo_gain *out) {
+  const rondo_allocator *allocator = &m->stream->device->allocator;
+  rondo_costs costs = {.struct_size = sizeof costs};
+  double *samples;
+  RONDO_TRY(rondo_device_get_costs(m->stream->device, &costs));
+  const size_t room = m->repeats == 0 ? CHOSEN_REPEATS : m->repeats;
+  RONDO_TRY(rondo_allocate_items(allocator, 3 * room, sizeof *samples, &samples));
+  m->host = samples;
+  m->device = samples + room;
+  m->total = samples + 2 * room;
+  *out = (rondo_gain){.struct_size = sizeof *out};
+  const rondo_status status = take_samples(m, out);
+  rondo_release(allocator, samples, 3 * room, sizeof *samples);
+  return status == RONDO_OK ? rondo_gain_estimate(&costs, out) : status;
+}
+
+rondo_status rondo_gain_check(const char *call, rondo_stream *stream, uint32_t repeats) {
+  if (repeats > MOST_REPEATS)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: %" PRIu32 " repeats were asked for: ask for %d at most", call, repeats, MOST_REPEATS);
+  if (rondo_stream_find_capture(stream) != NULL)
+    return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
+                      "%s: %s captures: call it before the capture begins or after its end; the capture goes on", call,
+                      stream->label);
+  return rondo_capture_refuse_stray(stream, call);
+}
+
+rondo_status rondo_gain_take(const char *call, rondo_stream *stream, rondo_stream_work work, void *user,
+                             rondo_exec *exec, uint32_t repeats, rondo_gain *out) {
+  measurement m = {.stream = stream, .work = work, .user = user, .exec = exec, .repeats = repeats};
+  RONDO_TRY(rondo_gain_check(call, stream, repeats));
+  return take(&m, out);
+}
+
+rondo_status rondo_gain_measure(rondo_stream *stream, rondo_stream_work work, void *user, uint32_t repeats,
+                                rondo_gain *out_gain) {
+  const char *const call = "rondo_gain_measure";
+  rondo_gain gain;
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_require(call, "the work", (const void *)(uintptr_t)work));
+  RONDO_TRY(rondo_require(call, "out_gain", out_gain));
+  const uint64_t before = rondo_error_number();
+  const rondo_status status = rondo_gain_take(call, stream, work, user, NULL, repeats, &gain);
+  RONDO_TRY(rondo_fail_callback(status, before, "%s: the work", call));
+  return rondo_versioned_write("rondo_gain", &gain, out_gain, sizeof gain);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * What recording gains, for those who decide by it and say so.
+ */
+#ifndef RONDO_EXEC_COST_RECORDING_GAIN_H
+#define RONDO_EXEC_COST_RECORDING_GAIN_H
+
+#include <rondo/exec.h>
+#include <rondo/gain.h>
+
+#include "base/text.h"
+
+/* What is asked of a recording; zeros are the defaults. */
+typedef struct rondo_gain_bar {
+  double least;
+  uint64_t runs;
+} rondo_gain_bar;
+
+/* INVALID_ARGUMENT/OUT_OF_RANGE: `least` is negative, below 1 or not finite. */
+RONDO_MUST_USE rondo_status rondo_gain_bar_check(const char *call, rondo_gain_bar bar);
+RONDO_MUST_USE rondo_status rondo_record_policy_check(const char *call, rondo_record_policy policy);
+
+#define RONDO_GAIN_MESSAGE 400
+
+/* Why it does not pay, in words with the remedy, into `room` bytes. */
+void rondo_gain_explain(const rondo_gain *gain, rondo_gain_bar bar, char *buffer, size_t room);
+
+/* "works", ..., "is_measured" of an open JSON object, in the order of rondo_gain. */
+void rondo_gain_to_json(const rondo_gain *gain, rondo_text *out);
+/* "12 works: the host 4.1 us as they are, 0.9 us recorded (4.56 times as fast); until done ..." */
+void rondo_gain_to_text(const rondo_gain *gain, rondo_text *out);
+
+/* Whether the stream can be measured on. */
+RONDO_MUST_USE rondo_status rondo_gain_check(const char *call, rondo_stream *stream, uint32_t repeats);
+
+/* As rondo_gain_measure, with the median of recorded launches in place of a prediction when there is an exec. `call` is
+ * what is refused. */
+RONDO_MUST_USE rondo_status rondo_gain_take(const char *call, rondo_stream *stream, rondo_stream_work work, void *user,
+                                            rondo_exec *exec, uint32_t repeats, rondo_gain *out);
+
+#endif

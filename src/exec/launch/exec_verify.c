@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ * Verification for the user: flattens the graph, tells graph/verify/verifier.h what allocations stand around it, and
+ * hands the findings out, of a graph alone or on the way to an exec.
+ */
+#include <rondo/verify.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/versioned_struct.h"
+#include "exec/launch/exec_internal.h"
+#include "graph/verify/verifier.h"
+#include "memory/allocation_lookup.h"
+#include "memory/arena/arena.h"
+#include "memory/memory_errors.h"
+
+/* Allocations around ----------------------------------------------------------------------------------------------- */
+
+/* The user's list by address; of those that begin at one, the first of the list that is not empty is the last here. */
+typedef struct given_list {
+  const rondo_allocator *allocator;
+  const rondo_verify_allocation **sorted;
+  const rondo_verify_allocation **farthest; /* up to the same index, the one that reaches farthest */
+  size_t count;
+} given_list;
+
+/* What is known beside the graph. */
+typedef struct surroundings {
+  rondo_device_memory *memory; /* NULL when the graph has no device, or that has no allocations */
+  given_list given;
+  RONDO_ARRAY(const rondo_graph *) recordings; /* of the graphs, those recorded into an arena */
+  rondo_known_ranges held; /* what they find or have for their whole length, first what is there before all nodes */
+} surroundings;
+
+static int compare_given(const void *a, const void *b) {
+  const rondo_verify_allocation *x = *(const rondo_verify_allocation *const *)a;
+  const rondo_verify_allocation *y = *(const rondo_verify_allocation *const *)b;
+  const uintptr_t left = (uintptr_t)x->address, right = (uintptr_t)y->address;
+  if (left != right) return left < right ? -1 : 1;
+  if ((x->bytes == 0) != (y->bytes == 0)) return x->bytes == 0 ? -1 : 1;
+  return (x < y) - (x > y);
+}
+
+/* The last byte. */
+static uintptr_t last_of(const rondo_verify_allocation *at) {
+  const uintptr_t begin = (uintptr_t)at->address;
+  if (at->bytes == 0) return begin;
+  return at->bytes - 1 < UINTPTR_MAX - begin ? begin + (at->bytes - 1) : UINTPTR_MAX;
+}
+
+static void free_given(given_list *list) {
+  rondo_release(list->allocator, list->sorted, list->count, sizeof *list->sorted);
+  rondo_release(list->allocator, list->farthest, list->count, sizeof *list->farthest);
+}
+
+/* `list` has its allocator. */
+static rondo_status sort_given(given_list *list, const rondo_verify_options *options) {
+  const size_t count = options->allocation_count;
+  list->count = count;
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(list->allocator, count, sizeof *list->sorted, &list->sorted));
+  RONDO_TRY(rondo_allocate_items(list->allocator, count, sizeof *list->farthest, &list->farthest));
+  for (size_t i = 0; i < count; i++) list->sorted[i] = &options->allocations[i];
+  qsort(list->sorted, count, sizeof *list->sorted, compare_given);
+  for (size_t i = 0; i < count; i++) {
+    const rondo_verify_allocation *at = list->sorted[i], *before = i == 0 ? at : list->farthest[i - 1];
+    list->farthest[i] = last_of(at) > last_of(before) ? at : before;
+  }
+  return RONDO_OK;
+}
+
+static bool lies_in(uintptr_t address, const rondo_verify_allocation *at) {
+  return at->bytes > 0 && address >= (uintptr_t)at->address && address <= last_of(at);
+}
+
+/* The one that begins at the address, else, of those that it lies in, the one that reaches farthest; NULL when there is
+ * none. */
+static const rondo_verify_allocation *find_given(const given_list *list, const void *address) {
+  const uintptr_t sought = (uintptr_t)address;
+  size_t low = 0, high = list->count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if ((uintptr_t)list->sorted[middle]->address <= sought)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == 0) return NULL;
+  const rondo_verify_allocation *before = list->sorted[low - 1], *farthest = list->farthest[low - 1];
+  if ((uintptr_t)before->address == sought && before->bytes > 0) return before;
+  return lies_in(sought, farthest) ? farthest : NULL;
+}
+
+/* In an arena that the graph, or one in it, was recorded into. */
+static bool find_in_arena(const surroundings *around, const void *address, rondo_known_range *out) {
+  bool found = false;
+  for (size_t i = 0; i < around->recordings.count && !found; i++)
+    found = rondo_memory_find_dead(around->recordings.items[i], address, out);
+  for (size_t i = 0; i < around->held.count && found; i++) {
+    const rondo_known_range *held = &around->held.items[i];
+    if ((uintptr_t)address - (uintptr_t)held->begin >= held->bytes) continue;
+    *out = *held;
+    return true;
+  }
+  return found;
+}
+
+static bool find_range(void *user, const void *address, rondo_known_range *out) {
+  const surroundings *around = user;
+  const rondo_verify_allocation *given = find_given(&around->given, address);
+  if (given == NULL) {
+    if (find_in_arena(around, address, out)) return true;
+    return around->memory != NULL && rondo_memory_find_range(around->memory, address, out);
+  }
+  *out = (rondo_known_range){.begin = given->address, .bytes = given->bytes};
+  snprintf(out->name, sizeof out->name, "%s", given->name == NULL ? "" : given->name);
+  snprintf(out->no_access, sizeof out->no_access, "%s", given->no_access == NULL ? "" : given->no_access);
+  return true;
+}
+
+/* Flattened graphs ------------------------------------------------------------------------------------------------ */
+
+/* Of each lowered node what the verifier wants to know. */
+static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **out) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_flat_node), &memory));
+  *out = memory;
+  for (size_t i = 0; i < lowering->nodes.count; i++)
+    (*out)[i] = (rondo_flat_node){.params = lowering->nodes.items[i].params,
+                                  .graph = lowering->origins.items[i].graph,
+                                  .slot = lowering->origins.items[i].slot};
+  return RONDO_OK;
+}
+
+/* The recordings among the graphs of the nodes, the outermost first. */
+static rondo_status collect_recordings(const rondo_verify_input *input, const rondo_graph *root, surroundings *around) {
+  const rondo_graph *last = root;
+  if (rondo_arena_of(root) != NULL) RONDO_TRY(rondo_array_push(input->allocator, &around->recordings, &root));
+  for (size_t i = 0; i < input->edges.node_count; i++) {
+    const rondo_graph *graph = input->nodes[i].graph;
+    bool there = graph == NULL || graph == last || rondo_arena_of(graph) == NULL;
+    for (size_t k = 0; k < around->recordings.count && !there; k++) there = around->recordings.items[k] == graph;
+    if (!there) RONDO_TRY(rondo_array_push(input->allocator, &around->recordings, &graph));
+    if (graph != NULL) last = graph;
+  }
+  return RONDO_OK;
+}
+
+static bool overlaps(const rondo_known_range *a, const char *begin, size_t bytes) {
+  return (uintptr_t)a->begin < (uintptr_t)begin + bytes && (uintptr_t)begin < (uintptr_t)a->begin + a->bytes;
+}
+
+/* Whether it is one recording's before all nodes: no other graph allocates it first, or has it for a while. */
+static bool is_apart(const rondo_verify_input *input, const surroundings *around, const rondo_graph *graph,
+                     size_t index, size_t sure) {
+  const rondo_known_range *range = &around->held.items[index];
+  for (size_t i = 0; i < sure; i++)
+    if (overlaps(&around->held.items[i], range->begin, range->bytes)) return false;
+  for (size_t i = 0; i < input->edges.node_count; i++) {
+    const rondo_flat_node *node = &input->nodes[i];
+    if (node->graph == graph || node->params->kind != RONDO_NODE_ALLOC) continue;
+    if (overlaps(range, node->params->as.alloc.address, node->params->as.alloc.bytes)) return false;
+  }
+  return true;
+}
+
+/* What recordings inside of others find may be what those make; what is not goes first. */
+static rondo_status collect_held(rondo_verify_input *input, const rondo_graph *root, surroundings *around) {
+  size_t sure = 0;
+  RONDO_TRY(collect_recordings(input, root, around));
+  for (size_t i = 0; i < around->recordings.count; i++) {
+    const rondo_graph *graph = around->recordings.items[i];
+    size_t at = around->held.count;
+    RONDO_TRY(rondo_memory_list_held(graph, input->allocator, &around->held));
+    for (; at < around->held.count; at++) {
+      if (graph != root && !is_apart(input, around, graph, at, sure)) continue;
+      const rondo_known_range range = around->held.items[at];
+      around->held.items[at] = around->held.items[sure];
+      around->held.items[sure++] = range;
+    }
+  }
+  input->held = around->held.items;
+  input->held_count = sure;
+  return RONDO_OK;
+}
+
+static void free_surroundings(const rondo_allocator *allocator, surroundings *around) {
+  free_given(&around->given);
+  rondo_array_free(allocator, &around->recordings);
+  rondo_array_free(allocator, &around->held);
+}
+
+/* `input` has nodes, edges and how findings name nodes. `root` is the graph around all. */
+static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *root, const rondo_device *device,
+                                const rondo_verify_options *options, rondo_findings **out) {
+  surroundings around = {.given = {.allocator = input->allocator}};
+  if (device != NULL) around.memory = rondo_device_memory_made(device);
+  input->root = root;
+  input->find = find_range;
+  input->user = &around;
+  input->knows_all = device != NULL;
+  input->max_findings = options->max_findings;
+  rondo_status status = sort_given(&around.given, options);
+  if (status == RONDO_OK) status = collect_held(input, root, &around);
+  if (status == RONDO_OK) status = rondo_verify(input, out);
+  input->user = NULL;
+  free_surroundings(input->allocator, &around);
+  return status;
+}
+
+static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_device *device, bool clone_tags,
+                                    const rondo_verify_options *options, rondo_findings **out) {
+  rondo_flat_node *nodes;
+  *out = NULL;
+  RONDO_TRY(flatten(lowering, &nodes));
+  rondo_verify_input input = {.allocator = &lowering->allocator,
+                              .nodes = nodes,
+                              .edges = rondo_lowering_edges(lowering),
+                              .clone_tags = clone_tags};
+  const rondo_status status = verify_flat(&input, lowering->root, device, options, out);
+  rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
+  return status;
+}
+
+static rondo_status verify_graph(const rondo_graph *graph, const rondo_verify_options *options, rondo_findings **out) {
+  rondo_lowering lowering;
+  RONDO_TRY(rondo_lower((rondo_graph *)(uintptr_t)graph, &lowering)); /* which only reads it */
+  const rondo_status status = verify_lowering(&lowering, graph->device, false, options, out);
+  rondo_lowering_free(&lowering);
+  return status;
+}
+
+rondo_status rondo_graph_verify(const rondo_graph *graph, const rondo_verify_options *options,
+                                rondo_findings **out_findings) {
+  const char *const call = "rondo_graph_verify";
+  RONDO_TRY(rondo_front(call, "out_findings", out_findings));
+  *out_findings = NULL;
+  if (graph == NULL) return rondo_refuse_null(call, "the graph");
+  rondo_verify_options known;
+  RONDO_TRY(rondo_versioned_read("rondo_verify_options", options, &known, sizeof known));
+  if (known.allocations == NULL && known.allocation_count > 0)
+    return rondo_refuse_null(call, "the list of allocations");
+  const rondo_status status = verify_graph(graph, &known, out_findings);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
+}
+
+/* Execs ----------------------------------------------------------------------------------------------------------- */
+
+static void log_warnings(const char *call, const rondo_graph *graph, const rondo_findings *findings) {
+  uint64_t warnings;
+  char label[RONDO_LABEL_BYTES];
+  rondo_finding first = {.struct_size = sizeof first};
+  rondo_findings_totals(findings, NULL, &warnings);
+  if (!rondo_log_on(RONDO_LOG_WARNING) || rondo_findings_get(findings, 0, &first) != RONDO_OK) return;
+  rondo_log(RONDO_LOG_WARNING, "exec", "%s: %s has %llu warnings, which rondo_exec_get_findings lists; the first: %s",
+            call, rondo_graph_label(label, graph), (unsigned long long)warnings, first.message);
+}
+
+/* What changes with every allocation and free of the device, host memory and lives of graph memory too. Never 0. */
+static uint64_t allocations_stamp(const rondo_device *device) {
+  rondo_device_memory *memory = rondo_device_memory_made(device);
+  if (memory == NULL) return 1;
+  return 2 + atomic_load_explicit(&device->allocations_ended, memory_order_acquire) +
+         atomic_load_explicit(&memory->table.index.version, memory_order_acquire) +
+         atomic_load_explicit(&memory->host.index.version, memory_order_acquire);
+}
+
+bool rondo_exec_is_verified(const rondo_graph *graph) {
+  return atomic_load_explicit(&graph->verified, memory_order_relaxed) == allocations_stamp(graph->device);
+}
+
+rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, rondo_graph *graph) {
+  const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
+  rondo_findings *findings;
+  const uint64_t stamp = allocations_stamp(graph->device);
+  RONDO_TRY(verify_lowering(&draft->lowering, draft->graph->device, true, &options, &findings));
+  const rondo_status status = rondo_findings_raise(findings);
+  if (status != RONDO_OK || rondo_findings_count(findings) == 0) {
+    rondo_findings_destroy(findings);
+    if (status == RONDO_OK) atomic_store_explicit(&graph->verified, stamp, memory_order_relaxed);
+    return status;
+  }
+  log_warnings(call, draft->graph, findings);
+  draft->findings = findings;
+  return RONDO_OK;
+}
+
+/* One node of an exec ---------------------------------------------------------------------------------------------- */
+
+static size_t bytes_of(const rondo_kernel_node *node, size_t index) {
+  return node->arg_bytes == NULL ? 0 : node->arg_bytes[index];
+}
+
+static bool same_pointers(const rondo_kernel_node *now, const rondo_kernel_node *then) {
+  if (now->kernel != then->kernel) return false;
+  for (size_t i = 0; i < then->arg_count; i++) {
+    if (then->kernel->parameters[i].access == RONDO_ACCESS_SCALAR) continue;
+    if (memcmp(now->args[i], then->args[i], sizeof(void *)) != 0 || bytes_of(now, i) != bytes_of(then, i)) return false;
+  }
+  return true;
+}
+
+static bool same_accesses(const rondo_node_params *now, const rondo_node_params *then) {
+  if (then->kind == RONDO_NODE_KERNEL) return same_pointers(&now->as.kernel, &then->as.kernel);
+  const bool accesses = then->kind == RONDO_NODE_COPY || then->kind == RONDO_NODE_FILL;
+  return !accesses || rondo_node_params_compare(now, then, false) == 0;
+}
+
+static rondo_status raise_first(rondo_verify_input *input, const rondo_exec *exec) {
+  const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
+  rondo_findings *findings;
+  RONDO_TRY(verify_flat(input, exec->lowering.root, exec->device, &options, &findings));
+  const rondo_status status = rondo_findings_raise(findings);
+  rondo_findings_destroy(findings);
+  return status;
+}
+
+/* Beside the node only those that allocate and free count, in the order that all of them give. */
+static rondo_status verify_in_lives(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  static const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY};
+  const rondo_lowering *lowering = &exec->lowering;
+  rondo_flat_node *nodes;
+  RONDO_TRY(flatten(lowering, &nodes));
+  for (size_t i = 0; i < lowering->nodes.count; i++) {
+    if (!rondo_node_is_memory(nodes[i].params)) nodes[i].params = i == place ? params : &nothing;
+  }
+  rondo_verify_input input = {
+      .allocator = &lowering->allocator, .nodes = nodes, .edges = rondo_lowering_edges(lowering), .clone_tags = true};
+  const rondo_status status = raise_first(&input, exec);
+  rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
+  return status;
+}
+
+static rondo_status verify_alone(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  const rondo_flat_node node = {.params = params, .graph = origin->graph, .slot = origin->slot};
+  const uint32_t no_edges[2] = {0, 0};
+  rondo_verify_input input = {.allocator = &exec->lowering.allocator,
+                              .nodes = &node,
+                              .edges = {.node_count = 1, .successor_start = no_edges},
+                              .clone_tags = true};
+  return raise_first(&input, exec);
+}
+
+bool rondo_exec_reaches_plain(const rondo_exec *exec, const rondo_kernel_node *node) {
+  const rondo_device_memory *memory = rondo_device_memory_made(exec->device);
+  if (memory == NULL || exec->graph->has_memory) return false;
+  for (size_t i = 0; i < node->arg_count; i++) {
+    if (node->kernel->parameters[i].access == RONDO_ACCESS_SCALAR) continue;
+    const void *address;
+    memcpy(&address, node->args[i], sizeof address);
+    if (!rondo_memory_is_plain(memory, address, bytes_of(node, i))) return false;
+  }
+  return true;
+}
+
+bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  return same_accesses(rondo_exec_params(exec, place), params);
+}
+
+rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  if (params->kind == RONDO_NODE_KERNEL && rondo_exec_reaches_plain(exec, &params->as.kernel)) return RONDO_OK;
+  return exec->graph->has_memory ? verify_in_lives(exec, place, params) : verify_alone(exec, place, params);
+}
+
+/* Asking ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_exec_get_findings(const rondo_exec *exec, const rondo_findings **out_findings) {
+  const char *const call = "rondo_exec_get_findings";
+  RONDO_TRY(rondo_front(call, "out_findings", out_findings));
+  *out_findings = NULL;
+  if (exec == NULL) return rondo_refuse_null(call, "the exec");
+  *out_findings = exec->findings;
+  return RONDO_OK;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT
+ * Lowering: the walk through a graph and its children. Each graph is walked in its own topological order; since a child
+ * is walked where its node stands, all that a node depends on has been placed before it.
+ */
+#include "exec/launch/lowering.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/stream/stream_internal.h"
+
+/* A run of the pool of ends. */
+typedef struct ends {
+  size_t first, count;
+} ends;
+
+typedef struct graph_walker {
+  rondo_lowering *lowering;
+  const rondo_allocator *allocator;
+  RONDO_ARRAY(uint32_t) pool; /* places, in runs: what depends on a child node depends on these */
+} graph_walker;
+
+/* One of the graphs, while it is walked. What depends on a node depends on its place, or, of a child, on its ends. */
+typedef struct graph_level {
+  rondo_graph *graph;
+  ends around;      /* what its roots depend on */
+  uint32_t *places; /* by slot */
+  ends *ends_of;    /* by slot, of child nodes; NULL before the first */
+  uint32_t number; /* of the outermost child node that the graph is inside of; RONDO_NO_NODE for the graph around all */
+  const char *inside;
+} graph_level;
+
+static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = ""};
+
+/* Placing --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_place(const rondo_lowering *lowering) {
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                    "a graph of more than %zu nodes with its children cannot be instantiated", lowering->nodes.count);
+}
+
+/* The edges that lead to it are linked next. */
+static inline rondo_status place(graph_walker *walker, const rondo_lowered_node *node,
+                                 const rondo_lowered_origin *origin, uint32_t *out_place) {
+  rondo_lowering *lowering = walker->lowering;
+  if (lowering->nodes.count >= RONDO_PLACE_CHILD) return fail_place(lowering);
+  const uint32_t start = (uint32_t)lowering->predecessors.count;
+  *out_place = (uint32_t)lowering->nodes.count;
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &start));
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->origins, origin));
+  return rondo_array_push(walker->allocator, &lowering->nodes, node);
+}
+
+/* Lets the last place depend on all of a run. */
+static rondo_status link_run(graph_walker *walker, ends from) {
+  rondo_lowering *lowering = walker->lowering;
+  if (lowering->predecessors.count + from.count > UINT32_MAX)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "a graph of more than %zu edges with its children cannot be instantiated",
+                      lowering->predecessors.count);
+  for (size_t i = 0; i < from.count; i++) {
+    const uint32_t end = walker->pool.items[from.first + i];
+    RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessors, &end));
+  }
+  return RONDO_OK;
+}
+
+/* Lets it depend on what a node of its own graph depends on. */
+static rondo_status link_dependencies(graph_walker *walker, const graph_level *level, const rondo_slots *dependencies) {
+  if (dependencies->count == 0) return link_run(walker, level->around);
+  for (size_t i = 0; i < dependencies->count; i++) {
+    const uint32_t slot = dependencies->items[i], from = level->places[slot];
+    const bool is_child = from == RONDO_PLACE_CHILD;
+    RONDO_TRY(is_child ? link_run(walker, level->ends_of[slot])
+                       : rondo_array_push(walker->allocator, &walker->lowering->predecessors, &from));
+  }
+  return RONDO_OK;
+}
+
+/* One node that stands for all of `from`. */
+static rondo_status join(graph_walker *walker, ends from, ends *out) {
+  const rondo_lowered_node node = {.params = &join_params, .where = {.number = RONDO_NO_NODE, .own = RONDO_NO_NODE}};
+  const rondo_lowered_origin nowhere = {.slot = RONDO_NO_NODE};
+  uint32_t at = RONDO_NO_NODE;
+  RONDO_TRY(place(walker, &node, &nowhere, &at));
+  RONDO_TRY(link_run(walker, from));
+  walker->lowering->join_count++;
+  *out = (ends){.first = walker->pool.count, .count = 1};
+  return rondo_array_push(walker->allocator, &walker->pool, &at);
+}
+
+/* Puts what depends on the node at the end of the pool. */
+static rondo_status gather_ends(graph_walker *walker, const graph_level *level, uint32_t slot) {
+  const bool is_child = level->places[slot] == RONDO_PLACE_CHILD;
+  const ends run = is_child ? level->ends_of[slot] : (ends){.count = 1};
+  for (size_t i = 0; i < run.count; i++) {
+    const uint32_t end = is_child ? walker->pool.items[run.first + i] : level->places[slot];
+    RONDO_TRY(rondo_array_push(walker->allocator, &walker->pool, &end));
+  }
+  return RONDO_OK;
+}
+
+/* What a child depends on: the ends of its dependencies, or, for a root, those of the graph around. */
+static rondo_status gather_before(graph_walker *walker, const graph_level *level, const rondo_slots *dependencies,
+                                  ends *out) {
+  const size_t first = walker->pool.count;
+  *out = level->around;
+  if (dependencies->count == 0) return RONDO_OK;
+  for (size_t i = 0; i < dependencies->count; i++) RONDO_TRY(gather_ends(walker, level, dependencies->items[i]));
+  *out = (ends){.first = first, .count = walker->pool.count - first};
+  return RONDO_OK;
+}
+
+static rondo_status gather_sinks(graph_walker *walker, const graph_level *level, ends *out) {
+  const size_t first = walker->pool.count;
+  for (uint32_t i = 0; i < level->graph->nodes.count; i++) {
+    const rondo_graph_node *node = &level->graph->nodes.items[i];
+    if (node->live && node->dependents.count == 0) RONDO_TRY(gather_ends(walker, level, i));
+  }
+  *out = (ends){.first = first, .count = walker->pool.count - first};
+  return RONDO_OK;
+}
+
+/* Walking --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends around, ends *out);
+
+static size_t count_roots(const rondo_graph *graph) {
+  size_t roots = 0;
+  for (size_t i = 0; i < graph->nodes.count; i++)
+    roots += graph->nodes.items[i].live && graph->nodes.items[i].dependencies.count == 0;
+  return roots;
+}
+
+static rondo_status walk_inside(graph_walker *walker, const rondo_graph_node *node, ends before, ends *out) {
+  rondo_graph *child = node->params.as.child;
+  if (child->live_count == 0) return join(walker, before, out);
+  if (before.count > 1 && count_roots(child) > 1) RONDO_TRY(join(walker, before, &before));
+  RONDO_TRY(walk_graph(walker, child, before, out));
+  return out->count > 1 && node->dependents.count > 1 ? join(walker, *out, out) : RONDO_OK;
+}
+
+static rondo_status walk_child(graph_walker *walker, graph_level *level, uint32_t slot) {
+  const rondo_graph_node *node = rondo_graph_at(level->graph, slot);
+  ends before;
+  if (level->ends_of == NULL)
+    RONDO_TRY(rondo_allocate_items(walker->allocator, level->graph->nodes.count, sizeof(ends), &level->ends_of));
+  level->places[slot] = RONDO_PLACE_CHILD;
+  RONDO_TRY(gather_before(walker, level, &node->dependencies, &before));
+  return walk_inside(walker, node, before, &level->ends_of[slot]);
+}
+
+/* Data alone names no events. */
+rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, const rondo_node_where *where, uint64_t captured) {
+  const bool is_event = rondo_node_names_event(params) && params->as.event != NULL;
+  return (rondo_lowered_node){
+      .params = params, .event = is_event ? params->as.event->driver : NULL, .where = *where, .captured = captured};
+}
+
+static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t slot) {
+  rondo_graph *graph = level->graph;
+  const rondo_graph_node *node = rondo_graph_at(graph, slot);
+  if (node->params.kind == RONDO_NODE_CHILD) return walk_child(walker, level, slot);
+  const rondo_node_where where = {
+      .number = level->inside == NULL ? slot : level->number, .own = slot, .inside = level->inside};
+  const rondo_lowered_node lowered = rondo_lowered_of(&node->params, &where, node->captured);
+  const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
+  const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
+  RONDO_TRY(place(walker, &lowered, &origin, &level->places[slot]));
+  return link_dependencies(walker, level, &node->dependencies);
+}
+
+/* As many places as the graph has nodes, and as many edges as it has, more where there are children. */
+static rondo_status reserve(graph_walker *walker, const rondo_graph *graph) {
+  rondo_lowering *lowering = walker->lowering;
+  const size_t nodes = lowering->nodes.count + graph->live_count;
+  size_t edges = lowering->predecessors.count;
+  for (size_t i = 0; i < graph->nodes.count; i++) edges += graph->nodes.items[i].dependencies.count;
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->nodes, nodes));
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->origins, nodes));
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->predecessor_start, nodes + 1));
+  return rondo_array_reserve(walker->allocator, &lowering->predecessors, edges);
+}
+
+/* What fails about a child graph says which one that is. */
+static rondo_status fail_inside(const graph_level *level, rondo_status status) {
+  if (status == RONDO_OK || level->inside == NULL) return status;
+  rondo_saved_error error;
+  status = rondo_fail_context(status, "%s", level->inside);
+  rondo_error_save(&error);
+  if (error.node != RONDO_NO_NODE) error.node = level->number;
+  rondo_error_restore(&error);
+  return status;
+}
+
+static rondo_status walk_nodes(graph_walker *walker, graph_level *level) {
+  uint32_t *order;
+  RONDO_TRY(fail_inside(level, rondo_graph_order(level->graph, &order)));
+  rondo_status status = reserve(walker, level->graph);
+  for (uint32_t i = 0; i < level->graph->live_count && status == RONDO_OK; i++)
+    status = walk_node(walker, level, order[i]);
+  rondo_release(&level->graph->allocator, order, level->graph->live_count, sizeof *order);
+  return status;
+}
+
+static rondo_status add_places(graph_walker *walker, const rondo_graph *graph, uint32_t **out) {
+  const size_t count = graph->nodes.count;
+  RONDO_TRY(rondo_allocate_items(walker->allocator, count, sizeof **out, out));
+  if (count > 0) memset(*out, 0xff, count * sizeof **out); /* RONDO_PLACE_NONE */
+  const rondo_graph_places entry = {.serial = graph->source_serial, .count = count, .places = *out};
+  const rondo_status status = rondo_array_push(walker->allocator, &walker->lowering->graphs, &entry);
+  if (status != RONDO_OK) rondo_release(walker->allocator, *out, count, sizeof **out);
+  return status;
+}
+
+/* The path to a child graph, for its nodes. */
+static rondo_status add_path(graph_walker *walker, graph_level *level) {
+  char inside[RONDO_INSIDE_BYTES], *path;
+  const rondo_graph *const root = walker->lowering->root;
+  const char *const text = rondo_graph_inside(inside, level->graph, root);
+  if (text == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_text(walker->allocator, text, &path));
+  const rondo_status status = rondo_array_push(walker->allocator, &walker->lowering->paths, &path);
+  if (status != RONDO_OK) rondo_release_text(walker->allocator, path);
+  level->inside = path;
+  level->number = rondo_graph_outer_number(level->graph, root, RONDO_NO_NODE);
+  return status;
+}
+
+/* Between kernels, which have places. */
+static rondo_status add_programmatic(graph_walker *walker, const graph_level *level) {
+  const rondo_graph *graph = level->graph;
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    const rondo_programmatic_edge *loose = &graph->programmatic.items[i];
+    const rondo_lowered_edge lowered = {.from = level->places[loose->from],
+                                        .to = level->places[loose->to],
+                                        .from_port = loose->from_port,
+                                        .to_port = loose->to_port,
+                                        .type = loose->type};
+    RONDO_TRY(rondo_array_push(walker->allocator, &walker->lowering->programmatic, &lowered));
+  }
+  return RONDO_OK;
+}
+
+/* `out` may be NULL: nothing depends on the graph around all. */
+static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends around, ends *out) {
+  graph_level level = {.graph = graph, .around = around};
+  RONDO_TRY(add_places(walker, graph, &level.places));
+  rondo_status status = add_path(walker, &level);
+  if (status == RONDO_OK) status = walk_nodes(walker, &level);
+  if (status == RONDO_OK) status = add_programmatic(walker, &level);
+  if (status == RONDO_OK && out != NULL) status = gather_sinks(walker, &level, out);
+  rondo_release(walker->allocator, level.ends_of, graph->nodes.count, sizeof(ends));
+  return status;
+}
+
+/* Edges ----------------------------------------------------------------------------------------------------------- */
+
+/* Counting sort by what they come from, filled in from the end: each node's successors ascend. */
+static rondo_status invert_edges(graph_walker *walker) {
+  rondo_lowering *lowering = walker->lowering;
+  const size_t nodes = lowering->nodes.count, edges = lowering->predecessors.count;
+  const uint32_t past = (uint32_t)edges;
+  if (edges > UINT32_MAX)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "a graph of %zu edges with its children cannot be instantiated", edges);
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &past));
+  RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 1, sizeof(uint32_t), &lowering->successor_start));
+  RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &lowering->successors));
+  const uint32_t *predecessors = lowering->predecessors.items, *from = lowering->predecessor_start.items;
+  uint32_t *start = lowering->successor_start;
+  for (size_t e = 0; e < edges; e++) start[predecessors[e]]++;
+  for (size_t i = 1; i <= nodes; i++) start[i] += start[i - 1];
+  for (size_t to = nodes; to-- > 0;)
+    for (uint32_t e = from[to]; e < from[to + 1]; e++) lowering->successors[--start[predecessors[e]]] = (uint32_t)to;
+  return RONDO_OK;
+}
+
+static int compare_serials(const void *a, const void *b) {
+  const uint32_t left = ((const rondo_graph_places *)a)->serial, right = ((const rondo_graph_places *)b)->serial;
+  return (left > right) - (left < right);
+}
+
+rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out) {
+  *out = (rondo_lowering){.allocator = graph->allocator, .root = graph};
+  graph_walker walker = {.lowering = out, .allocator = &out->allocator};
+  rondo_status status = walk_graph(&walker, graph, (ends){0}, NULL);
+  if (status == RONDO_OK) status = invert_edges(&walker);
+  rondo_array_free(walker.allocator, &walker.pool);
+  if (status != RONDO_OK) {
+    rondo_lowering_free(out);
+    return status;
+  }
+  if (out->graphs.count > 1) qsort(out->graphs.items, out->graphs.count, sizeof *out->graphs.items, compare_serials);
+  return RONDO_OK;
+}
+
+void rondo_lowering_free(rondo_lowering *lowering) {
+  const rondo_allocator *allocator = &lowering->allocator;
+  if (lowering->allocator.release == NULL) return;
+  for (size_t i = 0; i < lowering->graphs.count; i++) {
+    const rondo_graph_places *at = &lowering->graphs.items[i];
+    rondo_release(allocator, at->places, at->count, sizeof(uint32_t));
+  }
+  if (lowering->successor_start != NULL)
+    rondo_release(allocator, lowering->successor_start, lowering->nodes.count + 1, sizeof(uint32_t));
+  rondo_release(allocator, lowering->successors, lowering->predecessors.count, sizeof(uint32_t));
+  rondo_array_free(allocator, &lowering->predecessor_start);
+  rondo_array_free(allocator, &lowering->predecessors);
+  rondo_array_free(allocator, &lowering->programmatic);
+  for (size_t i = 0; i < lowering->paths.count; i++) rondo_release_text(allocator, lowering->paths.items[i]);
+  rondo_array_free(allocator, &lowering->paths);
+  rondo_array_free(allocator, &lowering->graphs);
+  rondo_array_free(allocator, &lowering->origins);
+  rondo_array_free(allocator, &lowering->nodes);
+  *lowering = (rondo_lowering){0};
+}
+
+/* Looking up ------------------------------------------------------------------------------------------------------ */
+
+static const rondo_graph_places *find_graph(const rondo_lowering *lowering, uint32_t serial) {
+  const rondo_graph_places key = {.serial = serial}, *items = lowering->graphs.items;
+  if (lowering->graphs.count == 0) return NULL;
+  if (items[0].serial == serial) return items; /* mostly there is no other */
+  return bsearch(&key, items, lowering->graphs.count, sizeof *items, compare_serials);
+}
+
+uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node) {
+  const rondo_graph_places *at = find_graph(lowering, (uint32_t)(node.id >> 32));
+  const uint32_t slot = rondo_node_number(node);
+  return at == NULL || slot >= at->count ? RONDO_PLACE_NONE : at->places[slot];
+}
+
+void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to) {
+  for (size_t i = 0; i < to->origins.count; i++) to->origins.items[i].tag = from->origins.items[i].tag;
+  const rondo_lowering given = *from;
+  from->graphs = to->graphs;
+  to->graphs = given.graphs;
+}
+
+rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const char *name) {
+  return (rondo_lowered_graph){.name = name,
+                               .node_count = lowering->nodes.count,
+                               .nodes = lowering->nodes.items,
+                               .successor_start = lowering->successor_start,
+                               .successors = lowering->successors,
+                               .predecessor_start = lowering->predecessor_start.items,
+                               .predecessors = lowering->predecessors.items,
+                               .programmatic = lowering->programmatic.items,
+                               .programmatic_count = lowering->programmatic.count,
+                               .captured = lowering->root->captured.object,
+                               .is_bound = lowering->root->is_bound};
+}
+
+const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, char buffer[RONDO_LABEL_BYTES]) {
+  const rondo_lowered_node *node = &lowering->nodes.items[index];
+  return rondo_node_label_at(buffer, node->params, &node->where);
+}
+
+/* Comparing ------------------------------------------------------------------------------------------------------- */
+
+/* The first node that only one of the two ascending lists names; UINT32_MAX when they are the same. */
+static uint32_t first_difference(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count) {
+  for (size_t i = 0;; i++) {
+    if (i == a_count && i == b_count) return UINT32_MAX;
+    if (i == a_count || i == b_count) return i == a_count ? b[i] : a[i];
+    if (a[i] != b[i]) return a[i] < b[i] ? a[i] : b[i];
+  }
+}
+
+/* NULL when the graph has no edges. */
+static const uint32_t *successors_from(const rondo_lowering *lowering, uint32_t start) {
+  return lowering->successors == NULL ? NULL : lowering->successors + start;
+}
+
+uint32_t rondo_lowering_find_other_edges(const rondo_lowering *a, const rondo_lowering *b) {
+  uint32_t first = UINT32_MAX;
+  for (size_t i = 0; i < a->nodes.count; i++) {
+    const uint32_t a_start = a->successor_start[i], b_start = b->successor_start[i];
+    const uint32_t other = first_difference(successors_from(a, a_start), a->successor_start[i + 1] - a_start,
+                                            successors_from(b, b_start), b->successor_start[i + 1] - b_start);
+    if (other < first) first = other;
+  }
+  return first;
+}
+
+bool rondo_lowering_same_programmatic(const rondo_lowering *a, const rondo_lowering *b) {
+  const size_t count = a->programmatic.count;
+  if (b->programmatic.count != count) return false;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_lowered_edge *x = &a->programmatic.items[i], *y = &b->programmatic.items[i];
+    if (x->from != y->from || x->to != y->to || x->from_port != y->from_port || x->to_port != y->to_port ||
+        x->type != y->type)
+      return false;
+  }
+  return true;
+}

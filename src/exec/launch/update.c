@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT
+ * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
+ * before anything does; what the driver then refuses is taken back (update_commit.c). Threads: one at a time an exec.
+ */
+#include <string.h>
+
+#include "base/trace.h"
+#include "base/versioned_struct.h"
+#include "exec/patch/patch.h"
+#include "exec/stream/stream_work.h"
+
+/* One node -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
+  *out = rondo_lowering_find(&exec->lowering, node);
+  const uint32_t number = rondo_node_number(node);
+  if (*out == RONDO_PLACE_NONE)
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
+                           "%s: node %u is not of the graph that the exec was made of, nor of a child graph in it",
+                           call, number);
+  if (*out == RONDO_PLACE_CHILD)
+    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number,
+                           "%s: node %u is a child graph: change the nodes in it, or update with a whole graph", call,
+                           number);
+  return RONDO_OK;
+}
+
+static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
+                               const rondo_node_where *where) {
+  char label[RONDO_LABEL_BYTES];
+  if (now->kind != then->kind)
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, where->number,
+                           "%s: %s cannot become a node of kind '%s'", call, rondo_node_label_at(label, now, where),
+                           rondo_node_kind_name(then->kind));
+  if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_FOREIGN || rondo_node_is_memory(now))
+    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, where->number,
+                           "%s: %s has nothing that can change", call, rondo_node_label_at(label, now, where));
+  return RONDO_OK;
+}
+
+/* `then` is resolved. */
+static rondo_status check_shapes(const char *call, const rondo_node_params *now, const rondo_node_params *then,
+                                 const rondo_node_where *where) {
+  char label[RONDO_LABEL_BYTES];
+  if ((rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0)
+    return RONDO_OK;
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
+                         "%s: %s is or would be of more than one dimension: only one-dimensional copies and fills can "
+                         "change",
+                         call, rondo_node_label_at(label, now, where));
+}
+
+/* Changes the driver's executable and the clone, in that order: what the clone needs is there before. */
+static rondo_status commit_in_place(rondo_exec *exec, uint32_t place, const rondo_lowered_node *after) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  RONDO_TRY(exec->executable->ops->set_params(exec->executable, place, after));
+  rondo_graph_overwrite(origin->graph, origin->slot, after->params);
+  return RONDO_OK;
+}
+
+static rondo_status commit_prepared(rondo_exec *exec, uint32_t place, const rondo_lowered_node *after) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  rondo_graph_node prepared;
+  RONDO_TRY(rondo_graph_prepare(origin->graph, origin->slot, after->params, &prepared));
+  const rondo_status status = exec->executable->ops->set_params(exec->executable, place, after);
+  if (status == RONDO_OK)
+    rondo_graph_put(origin->graph, origin->slot, &prepared);
+  else
+    rondo_graph_discard(origin->graph, &prepared);
+  return status;
+}
+
+/* In the exec's addresses. */
+static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
+  const rondo_lowered_node after = rondo_lowered_of(params, &lowered->where, lowered->captured);
+  const bool same = rondo_exec_same_accesses(exec, place, params);
+  if (exec->verify && !same) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
+  if (rondo_graph_fits(origin->graph, origin->slot, params))
+    RONDO_TRY(commit_in_place(exec, place, &after));
+  else
+    RONDO_TRY(commit_prepared(exec, place, &after));
+  if (!same) rondo_exec_renew_reach(exec, place);
+  lowered->event = after.event;
+  return RONDO_OK;
+}
+
+/* Where there are two clones, the first gets the parameters as they were given. */
+static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  if (exec->placed == NULL) return commit_lowered(exec, place, params);
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  rondo_graph *original = rondo_exec_original(exec, origin->graph);
+  rondo_relocated_params relocated;
+  rondo_graph_node prepared;
+  RONDO_TRY(rondo_exec_translate(exec, place, params, &relocated));
+  RONDO_TRY(rondo_graph_prepare(original, origin->slot, params, &prepared));
+  const rondo_status status = commit_lowered(exec, place, &relocated.params);
+  if (status == RONDO_OK)
+    rondo_graph_put(original, origin->slot, &prepared);
+  else
+    rondo_graph_discard(original, &prepared);
+  return status;
+}
+
+/* Other arguments for the kernel that a node has: what was checked of the kernel holds, and all has its room. */
+static inline bool keeps_kernel(const rondo_exec *exec, const rondo_node_params *now, const rondo_node_params *params) {
+  const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
+  if (now->kind != RONDO_NODE_KERNEL || params->kind != RONDO_NODE_KERNEL || kernel->kernel != kernel_now->kernel)
+    return false;
+  if ((params->name != NULL && params->name != now->name) || kernel->arg_bytes != NULL || kernel_now->arg_bytes != NULL)
+    return false;
+  if (kernel->arg_count != kernel->kernel->parameter_count || (kernel->arg_count > 0 && kernel->args == NULL))
+    return false;
+  for (size_t i = 0; i < kernel->arg_count; i++)
+    if (kernel->args[i] == NULL) return false;
+  return exec->placed == NULL && exec->patched == NULL && !rondo_peers_others_have_memory(exec->device);
+}
+
+/* Then there is no access that was not verified. */
+static inline bool keeps_pointers(const rondo_kernel_node *now, const rondo_kernel_node *then) {
+  for (size_t i = 0; i < then->arg_count; i++)
+    if (then->kernel->parameters[i].access != RONDO_ACCESS_SCALAR &&
+        memcmp(now->args[i], then->args[i], sizeof(void *)) != 0)
+      return false;
+  return true;
+}
+
+static rondo_status check_grid(const rondo_device *device, const rondo_kernel *kernel, rondo_grid grid,
+                               rondo_grid *out) {
+  RONDO_TRY(rondo_grid_check(kernel->name, grid, out));
+  return rondo_device_check_grid(device, kernel, grid);
+}
+
+static rondo_status set_arguments(rondo_exec *exec, uint32_t place, const rondo_node_params *now,
+                                  const rondo_kernel_node *kernel) {
+  rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = *kernel};
+  const rondo_grid *grid = &kernel->grid, *grid_now = &now->as.kernel.grid;
+  if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
+    RONDO_TRY(check_grid(exec->device, kernel->kernel, *grid, &then.as.kernel.grid));
+  const bool is_new = exec->verify && !keeps_pointers(&now->as.kernel, kernel);
+  const rondo_lowered_node after = {.params = &then, .where = exec->lowering.nodes.items[place].where};
+  const bool is_plain = is_new && rondo_exec_reaches_plain(exec, kernel);
+  if (is_new && !is_plain) RONDO_TRY(rondo_exec_verify_node(exec, place, &then));
+  RONDO_TRY(commit_in_place(exec, place, &after));
+  if (is_new && !is_plain) rondo_exec_renew_reach(exec, place);
+  return RONDO_OK;
+}
+
+/* Not the usual: of another kind, or there is more to it than the driver's own parameters. */
+static __attribute__((noinline)) rondo_status set_otherwise(const char *call, rondo_exec *exec, uint32_t place,
+                                                            const rondo_node_params *params) {
+  const rondo_node_params *now = rondo_exec_given_params(exec, place);
+  const rondo_node_where *where = &exec->lowering.nodes.items[place].where;
+  RONDO_TRY(check_kind(call, now, params, where));
+  RONDO_TRY(rondo_work_check(call, exec->device, params));
+  RONDO_TRY(rondo_work_check_runs(call, exec->device, params, where));
+  RONDO_TRY(rondo_random_check_node(call, exec->lowering.origins.items[place].graph, params));
+  rondo_node_params then = *params;
+  rondo_node_params_resolve(&then);
+  if (then.name == NULL) then.name = now->name;
+  RONDO_TRY(check_shapes(call, now, &then, where));
+  rondo_patch_settle(exec);
+  const rondo_status status = rondo_fail_context(commit_one(exec, place, &then), "%s", call);
+  rondo_patch_note_update(exec);
+  return status;
+}
+
+rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rondo_node_params *params) {
+  const char *const call = "rondo_exec_set_params";
+  if (__builtin_expect(exec == NULL || rondo_in_callback(), 0)) return rondo_front(call, "the exec", exec);
+  if (params == NULL) return rondo_refuse_null(call, "params");
+  __builtin_prefetch(exec->executable); /* needed last */
+  uint32_t place;
+  RONDO_TRY(find_place(call, exec, node, &place));
+  const rondo_node_params *now = rondo_exec_params(exec, place);
+  if (!keeps_kernel(exec, now, params)) return set_otherwise(call, exec, place, params);
+  const rondo_status status = set_arguments(exec, place, now, &params->as.kernel);
+  return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_fail_context(status, "%s", call);
+}
+
+/* On and off ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status find_switchable(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
+  RONDO_TRY(find_place(call, exec, node, out));
+  const rondo_node_params *params = rondo_exec_params(exec, *out);
+  if (params->kind == RONDO_NODE_KERNEL || params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL)
+    return RONDO_OK;
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, exec->lowering.nodes.items[*out].where.number,
+                         "%s: %s cannot be disabled: kernels, copies and fills can", call,
+                         rondo_lowering_label(&exec->lowering, *out, label));
+}
+
+rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enabled) {
+  const char *const call = "rondo_exec_set_enabled";
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  uint32_t place;
+  RONDO_TRY(find_switchable(call, exec, node, &place));
+  if (exec->disabled[place] == !enabled) return RONDO_OK;
+  RONDO_TRY(exec->executable->ops->set_enabled(exec->executable, place, enabled));
+  exec->disabled[place] = !enabled;
+  if (enabled) exec->checked = RONDO_UNCHECKED;
+  exec->disabled_count += enabled ? (size_t)-1 : 1;
+  return RONDO_OK;
+}
+
+rondo_status rondo_exec_get_enabled(const rondo_exec *exec, rondo_node node, bool *out_enabled) {
+  const char *const call = "rondo_exec_get_enabled";
+  if (out_enabled == NULL) return rondo_refuse_null(call, "out_enabled");
+  *out_enabled = false;
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  uint32_t place;
+  RONDO_TRY(find_switchable(call, exec, node, &place));
+  *out_enabled = !exec->disabled[place];
+  return RONDO_OK;
+}
+
+/* Whole graphs: comparing ------------------------------------------------------------------------------------------ */
+
+static rondo_status refuse_update(rondo_update_result *result, rondo_reason reason, const rondo_exec *exec,
+                                  const rondo_exec_draft *draft, size_t place, const char *what) {
+  char now[RONDO_LABEL_BYTES], then[RONDO_LABEL_BYTES];
+  result->reason = reason;
+  result->exec_node = exec->lowering.origins.items[place].tag;
+  result->graph_node = draft->lowering.origins.items[place].tag;
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[place].where.number,
+                         "rondo_exec_update: %s against %s of the new graph: %s",
+                         rondo_lowering_label(&exec->lowering, place, now),
+                         rondo_lowering_label(&draft->lowering, place, then), what);
+}
+
+static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_draft *draft,
+                                     rondo_update_result *result) {
+  const size_t now = exec->lowering.nodes.count, then = draft->lowering.nodes.count;
+  if (now != then) {
+    result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
+    return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+                      "rondo_exec_update: the new graph has %zu nodes with its children, the exec %zu: instantiate it",
+                      then - draft->lowering.join_count, now - exec->lowering.join_count);
+  }
+  const uint32_t other = rondo_lowering_find_other_edges(&exec->lowering, &draft->lowering);
+  if (other != RONDO_PLACE_NONE)
+    return refuse_update(result, RONDO_REASON_TOPOLOGY_CHANGED, exec, draft, other,
+                         "other dependencies: instantiate the new graph");
+  if (rondo_lowering_same_programmatic(&exec->lowering, &draft->lowering)) return RONDO_OK;
+  result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
+  return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+                    "rondo_exec_update: the new graph has %zu programmatic edges, the exec %zu, not all of them the "
+                    "same: instantiate the new graph",
+                    draft->lowering.programmatic.count, exec->lowering.programmatic.count);
+}
+
+static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft *draft, size_t place,
+                                 rondo_update_result *result) {
+  const rondo_node_params *now = rondo_exec_params(exec, place);
+  const rondo_node_params *then = draft->lowering.nodes.items[place].params;
+  if (now->kind != then->kind)
+    return refuse_update(result, RONDO_REASON_NODE_KIND_CHANGED, exec, draft, place,
+                         "another kind of node: instantiate the new graph");
+  const bool is_other = then->kind == RONDO_NODE_FOREIGN &&
+                        exec->lowering.nodes.items[place].captured != draft->lowering.nodes.items[place].captured;
+  if (is_other)
+    return refuse_update(result, RONDO_REASON_FOREIGN_WORK, exec, draft, place,
+                         "a library captured it, in a form that cannot be compared: instantiate the new graph");
+  const bool same_shape =
+      (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
+  if (!same_shape)
+    return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, place,
+                         "only one-dimensional copies and fills can change");
+  if (then->kind == RONDO_NODE_KERNEL && exec->device->ops->kernel_check(exec->device, &then->as.kernel) != RONDO_OK)
+    return refuse_update(result, RONDO_REASON_FUNCTION_CHANGED, exec, draft, place,
+                         "the new kernel has no code for the device");
+  if (rondo_peers_check(exec->device, "rondo_exec_update", then, &draft->lowering.nodes.items[place].where) != RONDO_OK)
+    return refuse_update(result, RONDO_REASON_NO_ACCESS, exec, draft, place,
+                         "memory of another device that gives this one no access");
+  return RONDO_OK;
+}
+
+static bool differs(const rondo_exec *exec, const rondo_exec_draft *draft, size_t place) {
+  return rondo_node_params_compare(rondo_exec_params(exec, place), draft->lowering.nodes.items[place].params, false) !=
+         0;
+}
+
+static rondo_status make_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft,
+                                bool memory_changed) {
+  if (exec->verify) RONDO_TRY(rondo_exec_draft_verify("rondo_exec_update", draft, graph));
+  return memory_changed ? rondo_exec_draft_memory(draft, exec->auto_free) : RONDO_OK;
+}
+
+static rondo_status refuse_memory(rondo_status status, rondo_update_result *result) {
+  if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY) return status;
+  result->reason = RONDO_REASON_NOT_UPDATABLE;
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE, rondo_last_error()->node,
+                         "rondo_exec_update: the new graph uses memory wrongly: %s", rondo_last_error()->message);
+}
+
+/* Other memory nodes mean other graph memory; those of the same addresses keep it, but other nodes may access it. */
+static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft, bool *out_changed,
+                                 rondo_update_result *result) {
+  *out_changed = false;
+  for (size_t i = 0; i < exec->lowering.nodes.count && !*out_changed; i++)
+    *out_changed = rondo_node_is_memory(rondo_exec_params(exec, i)) && differs(exec, draft, i);
+  return refuse_memory(make_memory(exec, graph, draft, *out_changed), result);
+}
+
+/* Whole graphs: committing ----------------------------------------------------------------------------------------- */
+
+/* What the driver is given for a place: empty nodes and joins run nothing, nor do memory nodes but on guarded devices.
+ */
+static bool is_given(const rondo_exec *exec, const rondo_node_params *params) {
+  return params->kind != RONDO_NODE_EMPTY && (exec->device->ops->guard != NULL || !rondo_node_is_memory(params));
+}
+
+/* A broken exec is given all: what it runs now is unknown. */
+static size_t collect_changes(const rondo_exec *exec, const rondo_exec_draft *draft, rondo_node_change *out) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) {
+    if (!is_given(exec, rondo_exec_params(exec, i)) || (!exec->broken && !differs(exec, draft, i))) continue;
+    out[count++] = (rondo_node_change){.index = i, .node = draft->lowering.nodes.items[i]};
+  }
+  return count;
+}
+
+static rondo_status commit_nodes(rondo_exec *exec, const rondo_exec_draft *draft) {
+  const rondo_allocator *allocator = &exec->device->allocator;
+  const size_t room = exec->lowering.nodes.count;
+  rondo_node_change *changes;
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *changes, &changes));
+  const rondo_status status = rondo_exec_commit(exec, changes, collect_changes(exec, draft, changes));
+  rondo_release(allocator, changes, room, sizeof *changes);
+  return status;
+}
+
+/* The draft becomes the exec's own, and what it replaced becomes the draft. */
+static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_changed) {
+  rondo_lowering_move_tags(&exec->lowering, &draft->lowering);
+  const rondo_exec_draft fresh = *draft;
+  draft->graph = exec->graph;
+  draft->placed = exec->placed;
+  draft->relocation = exec->relocation;
+  draft->random = exec->random;
+  draft->lowering = exec->lowering;
+  draft->findings = exec->findings;
+  exec->graph = fresh.graph;
+  exec->placed = fresh.placed;
+  exec->relocation = fresh.relocation;
+  exec->random = fresh.random;
+  exec->lowering = fresh.lowering;
+  exec->findings = fresh.findings;
+  if (memory_changed) {
+    draft->memory = exec->memory;
+    exec->memory = fresh.memory;
+  }
+  exec->broken = false;
+  exec->updates++;
+  rondo_exec_note_extras(exec);
+}
+
+static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft,
+                                rondo_update_result *result) {
+  RONDO_TRY(compare_topology(exec, draft, result));
+  RONDO_TRY(refuse_memory(rondo_exec_draft_relocate(draft, &exec->plan, exec->relocation), result));
+  RONDO_TRY(rondo_exec_draft_random(draft, exec->random));
+  for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, result));
+  bool memory_changed;
+  RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));
+  RONDO_TRY(commit_nodes(exec, draft));
+  exchange(exec, draft, memory_changed);
+  rondo_exec_begin_reach(exec, graph);
+  return RONDO_OK;
+}
+
+/* A bound graph is run by the exec that was made of it alone. */
+static rondo_status refuse_bound(const rondo_exec *exec, const rondo_graph *graph, rondo_update_result *result) {
+  char text[RONDO_BOUND_TEXT];
+  const rondo_graph *bound = exec->graph->is_bound ? exec->graph : graph;
+  if (!bound->is_bound) return RONDO_OK;
+  result->reason = RONDO_REASON_FOREIGN_WORK;
+  return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_FOREIGN_WORK, "rondo_exec_update: the %s: %s",
+                    bound == graph ? "new graph" : "exec's graph", rondo_graph_bound_text(bound, text));
+}
+
+static rondo_status update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *result) {
+  rondo_exec_draft draft;
+  RONDO_TRY(refuse_bound(exec, graph, result));
+  bool is_done;
+  RONDO_TRY(rondo_exec_update_in_place(exec, graph, &is_done));
+  if (is_done) return RONDO_OK;
+  RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, exec->relocate, &draft));
+  const rondo_status status = update_from(exec, graph, &draft, result);
+  rondo_exec_draft_free(&draft);
+  return status;
+}
+
+rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *out_result) {
+  const char *const call = "rondo_exec_update";
+  rondo_update_result result = {.struct_size = sizeof result};
+  if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  if (graph == NULL) return rondo_refuse_null(call, "the graph");
+  RONDO_TRY(rondo_require_device(call, "the graph", exec->device, graph->device));
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
+  rondo_patch_settle(exec);
+  const rondo_status status = update(exec, graph, &result);
+  rondo_patch_note_update(exec);
+  rondo_trace_here(RONDO_TRACE_END, "exec", call);
+  if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
+  return status;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * Updates from a graph of which nothing but parameters can differ: the same nodes and edges under the same numbers,
+ * each parameter with room where the old one is. Then there is nothing to clone, to lower or to pair; and nothing to
+ * verify, if the graph has not changed since verification found nothing in it, and no allocation has come or gone.
+ * Threads: one at a time an exec; the graph is read.
+ */
+#include <string.h>
+
+#include "exec/launch/exec_internal.h"
+#include "memory/arena/arena.h"
+#include "memory/peer_access.h"
+
+/* Comparing ------------------------------------------------------------------------------------------------------- */
+
+static bool same_slots(const rondo_slots *a, const rondo_slots *b) {
+  if (a->count != b->count) return false;
+  for (size_t i = 0; i < a->count; i++)
+    if (a->items[i] != b->items[i]) return false;
+  return true;
+}
+
+/* Shapes of more than one dimension cannot change, nor can events in this way. */
+static bool may_change(const rondo_node_params *now, const rondo_node_params *then) {
+  switch (now->kind) {
+    case RONDO_NODE_KERNEL:
+    case RONDO_NODE_HOST:
+    case RONDO_NODE_EMPTY:
+      return true;
+    case RONDO_NODE_COPY:
+    case RONDO_NODE_FILL:
+      return rondo_node_is_plain(now) && rondo_node_is_plain(then);
+    default:
+      return false;
+  }
+}
+
+/* What a node's parameters are beside those that another one has in its place. */
+typedef enum comparison { CANNOT_CHANGE, SAME, CHANGED } comparison;
+
+/* Another launch of the kernel that the node has: all its arguments have their room. */
+static inline bool is_launch_of_same(const rondo_node_params *now, const rondo_node_params *then) {
+  return now->kind == RONDO_NODE_KERNEL && then->kind == RONDO_NODE_KERNEL &&
+         now->as.kernel.kernel == then->as.kernel.kernel && now->name == then->name &&
+         now->as.kernel.arg_bytes == NULL && then->as.kernel.arg_bytes == NULL;
+}
+
+static inline bool same_launch(const rondo_graph_node *a, const rondo_graph_node *b) {
+  const rondo_kernel_node *x = &a->params.as.kernel, *y = &b->params.as.kernel;
+  return x->grid.x == y->grid.x && x->grid.y == y->grid.y && x->grid.z == y->grid.z &&
+         rondo_arguments_same(x->kernel, a->arguments, b->arguments);
+}
+
+static __attribute__((noinline)) comparison compare_others(const rondo_graph *clone, uint32_t slot,
+                                                           const rondo_node_params *then) {
+  const rondo_node_params *now = &clone->nodes.items[slot].params;
+  if (!rondo_graph_fits(clone, slot, then)) return CANNOT_CHANGE;
+  if (rondo_node_params_compare(now, then, false) == 0) return SAME;
+  return may_change(now, then) ? CHANGED : CANNOT_CHANGE;
+}
+
+static inline comparison compare_node(const rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
+  const rondo_graph_node *now = &clone->nodes.items[slot];
+  if (!then->live || !same_slots(&now->dependencies, &then->dependencies)) return CANNOT_CHANGE;
+  if (!is_launch_of_same(&now->params, &then->params)) return compare_others(clone, slot, &then->params);
+  return same_launch(now, then) ? SAME : CHANGED;
+}
+
+/* Recordings of an arena are each verified with what they find alive. */
+static bool finds_the_same(const rondo_graph *now, const rondo_graph *then) {
+  return now->memory.object == then->memory.object || (rondo_arena_of(now) == NULL && rondo_arena_of(then) == NULL);
+}
+
+static bool is_simple(const rondo_exec *exec, const rondo_graph *graph) {
+  return exec->placed == NULL && !rondo_random_is_drawn(graph) && exec->findings == NULL && !exec->broken &&
+         exec->lowering.graphs.count == 1 && exec->lowering.join_count == 0 && !exec->graph->has_memory &&
+         !graph->has_memory && graph->captures == 0 && finds_the_same(exec->graph, graph) &&
+         exec->graph->programmatic.count == 0 && graph->programmatic.count == 0 &&
+         !rondo_peers_others_have_memory(exec->device);
+}
+
+/* As many live nodes, each of them in the slot of one of the exec's: so they are the same. */
+static bool could_fit(const rondo_exec *exec, const rondo_graph *graph) {
+  const rondo_graph *clone = exec->graph;
+  return is_simple(exec, graph) && clone->nodes.count == graph->nodes.count && clone->live_count == graph->live_count &&
+         strcmp(clone->name, graph->name) == 0 && (!exec->verify || rondo_exec_is_verified(graph));
+}
+
+bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_node_change *changes, size_t *out_count) {
+  const rondo_lowered_node *now = exec->lowering.nodes.items;
+  const rondo_graph_node *nodes = graph->nodes.items;
+  const size_t place_count = exec->lowering.nodes.count;
+  size_t count = 0;
+  *out_count = 0;
+  if (!could_fit(exec, graph)) return false;
+  for (uint32_t place = 0; place < place_count; place++) {
+    const uint32_t slot = now[place].where.number;
+    const comparison found = compare_node(exec->graph, slot, &nodes[slot]);
+    if (found == CANNOT_CHANGE) return false;
+    if (found == SAME) continue;
+    changes[count] = (rondo_node_change){.index = place, .node = now[place]};
+    changes[count].node.params = &nodes[slot].params;
+    changes[count++].node.in_block = true;
+  }
+  *out_count = count;
+  return true;
+}
+
+/* Committing ------------------------------------------------------------------------------------------------------- */
+
+/* Nobody verifies a clone by itself: nothing that is known of it ends with the change. */
+static inline void take_over_node(rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
+  rondo_graph_node *now = &clone->nodes.items[slot];
+  if (then->params.kind != RONDO_NODE_KERNEL) {
+    rondo_graph_overwrite(clone, slot, &then->params);
+    return;
+  }
+  now->params.as.kernel.grid = then->params.as.kernel.grid;
+  rondo_arguments_copy(then->params.as.kernel.kernel, now->arguments, then->arguments);
+}
+
+/* What the driver has taken becomes the clone's. */
+static void take_over(rondo_exec *exec, const rondo_graph *graph, const rondo_node_change *changes, size_t count,
+                      uint64_t ended) {
+  rondo_graph *clone = exec->graph;
+  const rondo_graph_node *nodes = graph->nodes.items;
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t slot = changes[i].node.where.number;
+    take_over_node(clone, slot, &nodes[slot]);
+  }
+  exec->updates++;
+  if (!exec->verify) return;
+  exec->checked = ended; /* the graph is verified, and no allocation has ended since */
+  exec->is_unsure = true;
+}
+
+rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph, bool *out_done) {
+  const rondo_allocator *allocator = &exec->device->allocator;
+  const size_t room = exec->lowering.nodes.count;
+  rondo_node_change *changes;
+  size_t count;
+  *out_done = false;
+  const uint64_t ended = atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire);
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *changes, &changes));
+  rondo_status status = RONDO_OK;
+  *out_done = rondo_exec_fits(exec, graph, changes, &count);
+  if (*out_done) status = rondo_exec_commit(exec, changes, count);
+  if (*out_done && status == RONDO_OK) take_over(exec, graph, changes, count, ended);
+  rondo_release(allocator, changes, room, sizeof *changes);
+  return status;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ * Noting the values that launches are given, and comparing two runs.
+ */
+#include "exec/patch/launch_values.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+enum { WORD = sizeof(uint64_t) };
+
+/* Life ------------------------------------------------------------------------------------------------------------- */
+
+void rondo_launch_values_begin(rondo_launch_values *values, const rondo_allocator *allocator) {
+  *values = (rondo_launch_values){.allocator = *allocator, .outer = rondo_this_thread.values, .is_complete = true};
+  rondo_this_thread.values = values;
+  rondo_thread_watch();
+}
+
+void rondo_launch_values_end(rondo_launch_values *values) {
+  rondo_thread_unwatch();
+  rondo_this_thread.values = values->outer;
+}
+
+void rondo_launch_values_free(rondo_launch_values *values) {
+  if (values->launches.items != NULL) rondo_array_free(&values->allocator, &values->launches);
+  if (values->values.items != NULL) rondo_array_free(&values->allocator, &values->values);
+  *values = (rondo_launch_values){0};
+}
+
+rondo_launch_values *rondo_launch_values_pause(void) {
+  rondo_launch_values *paused = rondo_this_thread.values;
+  rondo_this_thread.values = NULL;
+  return paused;
+}
+
+void rondo_launch_values_resume(rondo_launch_values *paused) { rondo_this_thread.values = paused; }
+
+/* Noting ----------------------------------------------------------------------------------------------------------- */
+
+/* Addresses of user space are below 2^57, and nothing lies in the first page. Floating-point numbers of any but the
+ * smallest magnitudes, and pairs of them, are above. */
+static bool may_be_address(uint64_t word) { return word >= 4096 && word >> 57 == 0; }
+
+static rondo_status add_value(rondo_launch_values *values, const rondo_launch_value *value) {
+  if (values->values.count == RONDO_LAUNCH_VALUES_MOST)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "too many values to note");
+  return rondo_array_push(&values->allocator, &values->values, value);
+}
+
+static rondo_status add_argument(rondo_launch_values *values, uint32_t parameter, const void *argument,
+                                 uint32_t bytes) {
+  for (uint32_t offset = 0; offset < bytes; offset += WORD) {
+    const uint32_t part = bytes - offset < WORD ? bytes - offset : WORD;
+    rondo_launch_value value = {.parameter = (uint16_t)parameter, .offset = (uint16_t)offset, .bytes = (uint8_t)part};
+    memcpy(&value.value, (const char *)argument + offset, part);
+    RONDO_TRY(add_value(values, &value));
+  }
+  return RONDO_OK;
+}
+
+/* A generator's arguments: cells, and behind them a seed and an offset, which draws move on (RONDO_RANDOM_PARAMETERS).
+ */
+static bool is_random(const rondo_kernel *kernel, size_t at) {
+  const rondo_parameter *parameters = kernel->parameters;
+  return at + 2 < kernel->parameter_count && parameters[at].access == RONDO_ACCESS_READ &&
+         parameters[at + 1].access == RONDO_ACCESS_SCALAR && parameters[at + 1].bytes == WORD &&
+         parameters[at + 2].access == RONDO_ACCESS_SCALAR && parameters[at + 2].bytes == WORD;
+}
+
+static bool is_given(const rondo_kernel_node *node) {
+  if (node->kernel == NULL || node->arg_count != node->kernel->parameter_count) return false;
+  for (size_t i = 0; i < node->arg_count; i++)
+    if (node->args == NULL || node->args[i] == NULL) return false;
+  return true;
+}
+
+static rondo_status note_kernel(rondo_launch_values *values, const rondo_kernel_node *node,
+                                rondo_noted_launch *launch) {
+  const rondo_kernel *kernel = node->kernel;
+  (void)snprintf(launch->name, sizeof launch->name, "%s", kernel->name);
+  launch->kind = rondo_hash_text(RONDO_HASH_START, kernel->name);
+  launch->kind = rondo_hash_u64(launch->kind, node->grid.x);
+  launch->kind = rondo_hash_u64(launch->kind, (uint64_t)node->grid.y << 32 | node->grid.z);
+  launch->kind = rondo_hash_u64(launch->kind, kernel->parameter_count);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    if (is_random(kernel, i))
+      i += 2;
+    else if (kernel->parameters[i].access == RONDO_ACCESS_SCALAR)
+      RONDO_TRY(add_argument(values, i, node->args[i], kernel->parameters[i].bytes));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status note_fill(rondo_launch_values *values, const rondo_fill *fill, rondo_noted_launch *launch) {
+  launch->kind = rondo_hash_u64(rondo_hash_u64(1, fill->element_bytes), fill->width);
+  const uint32_t bytes = fill->element_bytes > 0 && fill->element_bytes < 4 ? fill->element_bytes : 4;
+  rondo_launch_value value = {.bytes = (uint8_t)bytes};
+  memcpy(&value.value, &fill->value, bytes);
+  return add_value(values, &value);
+}
+
+static rondo_status note(rondo_launch_values *values, const rondo_node_params *work) {
+  rondo_noted_launch launch = {.first = (uint32_t)values->values.count};
+  if (work->kind == RONDO_NODE_KERNEL && is_given(&work->as.kernel))
+    RONDO_TRY(note_kernel(values, &work->as.kernel, &launch));
+  else if (work->kind == RONDO_NODE_FILL)
+    RONDO_TRY(note_fill(values, &work->as.fill, &launch));
+  else
+    return RONDO_OK;
+  return rondo_array_push(&values->allocator, &values->launches, &launch);
+}
+
+void rondo_launch_values_note(const rondo_node_params *work) {
+  rondo_launch_values *values = rondo_this_thread.values;
+  rondo_saved_error before;
+  if (!values->is_complete) return;
+  rondo_error_save(&before);
+  values->is_complete = note(values, work) == RONDO_OK;
+  if (!values->is_complete) rondo_error_restore(&before);
+}
+
+/* Comparing -------------------------------------------------------------------------------------------------------- */
+
+static bool are_comparable(const rondo_launch_values *a, const rondo_launch_values *b) {
+  if (!a->is_complete || !b->is_complete) return false;
+  if (a->launches.count != b->launches.count || a->values.count != b->values.count) return false;
+  for (size_t i = 0; i < a->launches.count; i++)
+    if (a->launches.items[i].kind != b->launches.items[i].kind) return false;
+  return true;
+}
+
+static bool is_same(const rondo_launch_value *a, const rondo_launch_value *b) {
+  if (a->value == b->value) return true;
+  return a->bytes == WORD && may_be_address(a->value) && may_be_address(b->value);
+}
+
+/* As an integer, and as a number of floating point where it looks like one. */
+static void write_value(char *out, size_t room, const rondo_launch_value *value) {
+  float number = 0;
+  double wide = 0;
+  if (value->bytes == sizeof number) memcpy(&number, &value->value, sizeof number);
+  if (value->bytes == sizeof wide) memcpy(&wide, &value->value, sizeof wide);
+  const double magnitude = (number < 0 ? -(double)number : (double)number) + (wide < 0 ? -wide : wide);
+  if (magnitude > 1e-30 && magnitude < 1e30)
+    (void)snprintf(out, room, "%.9g", value->bytes == sizeof number ? (double)number : wide);
+  else
+    (void)snprintf(out, room, "%" PRIu64, value->value);
+}
+
+static void describe(char *message, size_t room, const rondo_noted_launch *launch, const rondo_launch_value *before,
+                     const rondo_launch_value *now) {
+  char place[96], was[32], is[32];
+  write_value(was, sizeof was, before);
+  write_value(is, sizeof is, now);
+  if (launch->name[0] == '\0')
+    (void)snprintf(place, sizeof place, "the value of a fill");
+  else if (now->offset == 0)
+    (void)snprintf(place, sizeof place, "argument %u of kernel '%s'", now->parameter, launch->name);
+  else
+    (void)snprintf(place, sizeof place, "argument %u of kernel '%s', at byte %u,", now->parameter, launch->name,
+                   now->offset);
+  (void)snprintf(
+      message, room,
+      "%s was %s in the run before and is %s now, and is no input: a recording would keep one value; make it "
+      "an input of the function (RONDO_INPUT_SCALAR), or keep it in device memory that the kernel reads",
+      place, was, is);
+}
+
+bool rondo_launch_values_differ(const rondo_launch_values *earlier, const rondo_launch_values *later, char *message,
+                                size_t room) {
+  if (!are_comparable(earlier, later)) return false;
+  size_t launch = 0;
+  for (size_t i = 0; i < later->values.count; i++) {
+    while (launch + 1 < later->launches.count && later->launches.items[launch + 1].first <= i) launch++;
+    if (is_same(&earlier->values.items[i], &later->values.items[i])) continue;
+    describe(message, room, &later->launches.items[launch], &earlier->values.items[i], &later->values.items[i]);
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT
+ * Finding sites: which words in the parameters of an exec's nodes are addresses in its inputs. Each word is looked at
+ * once: by what is declared of it, or, when there are other recordings of the same work, by how it differs there.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/patch/patch_internal.h"
+#include "memory/allocation_lookup.h"
+#include "memory/node_addresses.h"
+
+enum { NO_SLOT = UINT32_MAX, SEVERAL_SLOTS = UINT32_MAX - 1 };
+enum { NOW = 0, MOVED = 1, AGAIN = 2, RECORDINGS = 3 };
+enum { WORD = sizeof(uint64_t), MESSAGE = 768 };
+
+typedef struct found_site {
+  uint32_t slot;
+  rondo_patch_site site;
+} found_site;
+
+typedef struct placed_slot {
+  uint64_t address;
+  uint32_t slot;
+} placed_slot;
+
+typedef struct finder {
+  const char *call;
+  rondo_patch_set *set;
+  const rondo_patch_input *inputs;
+  placed_slot *by_address;
+  rondo_device_memory *memory;      /* the device's; NULL when it has none */
+  rondo_lowering other[RECORDINGS]; /* of MOVED and AGAIN, where they are given */
+  bool is_compared;                 /* with MOVED at least */
+  RONDO_ARRAY(found_site) found;
+} finder;
+
+/* A place in a node's parameters, of at most 8 bytes, with what stands there in each recording. */
+typedef struct word {
+  uint32_t place;
+  uint32_t parameter; /* a kernel's; RONDO_SITE_; or RONDO_PATCH_NO_PARAMETER for what is no site */
+  uint32_t offset, bytes;
+  bool is_pointer; /* as it is declared */
+  bool is_written; /* what it points to, as it is declared */
+  bool is_foreign; /* a library's */
+  bool can_change;
+  uint64_t values[RECORDINGS];
+} word;
+
+/* Findings -------------------------------------------------------------------------------------------------------- */
+
+const char *rondo_patch_slot_label(char buffer[RONDO_SLOT_LABEL], const rondo_patch_set *set, uint32_t slot) {
+  if (set->slots[slot].name[0] != '\0')
+    (void)snprintf(buffer, RONDO_SLOT_LABEL, "input '%.*s'", RONDO_SLOT_LABEL - 16, set->slots[slot].name);
+  else
+    (void)snprintf(buffer, RONDO_SLOT_LABEL, "input %" PRIu32, slot);
+  return buffer;
+}
+
+static void name_place(const rondo_exec *exec, const word *at, char *buffer, size_t room) {
+  const rondo_node_params *params = rondo_exec_params(exec, at->place);
+  char label[RONDO_LABEL_BYTES];
+  (void)rondo_lowering_label(&exec->lowering, at->place, label);
+  if (params->kind == RONDO_NODE_KERNEL && params->as.kernel.kernel->is_foreign)
+    (void)snprintf(buffer, room, "%s, a library's, at byte %" PRIu32 " of its arguments", label, at->offset);
+  else if (params->kind == RONDO_NODE_KERNEL)
+    (void)snprintf(buffer, room, "%s, argument %" PRIu32 " at byte %" PRIu32, label, at->parameter, at->offset);
+  else if (params->kind == RONDO_NODE_HOST)
+    (void)snprintf(buffer, room, "%s, its user pointer", label);
+  else if (at->bytes < WORD)
+    (void)snprintf(buffer, room, "%s, its value", label);
+  else
+    (void)snprintf(buffer, room, "%s, its %s", label, at->parameter == RONDO_SITE_SRC ? "source" : "address");
+}
+
+static rondo_status keep_finding(finder *f, const rondo_patch_finding *finding, const char *message) {
+  rondo_patch_set *set = f->set;
+  char *kept;
+  if (set->finding_count++ >= RONDO_PATCH_MOST_FINDINGS) return RONDO_OK;
+  RONDO_TRY(rondo_array_reserve(&set->allocator, &set->findings, set->findings.count + 1));
+  RONDO_TRY(rondo_allocate_text(&set->allocator, message, &kept));
+  rondo_patch_finding *out = &set->findings.items[set->findings.count++];
+  *out = *finding;
+  out->struct_size = sizeof *out;
+  out->message = kept;
+  return RONDO_OK;
+}
+
+/* `why` comes behind the name of the place. */
+static rondo_status report(finder *f, const word *at, rondo_patch_finding_kind kind, uint32_t slot, const char *why,
+                           ...) RONDO_PRINTF(5, 6);
+static rondo_status report(finder *f, const word *at, rondo_patch_finding_kind kind, uint32_t slot, const char *why,
+                           ...) {
+  const rondo_exec *exec = f->set->exec;
+  const bool is_kernel = rondo_exec_params(exec, at->place)->kind == RONDO_NODE_KERNEL;
+  const rondo_patch_finding finding = {.kind = kind,
+                                       .node = exec->lowering.origins.items[at->place].tag,
+                                       .parameter = is_kernel ? at->parameter : RONDO_PATCH_NO_PARAMETER,
+                                       .offset = at->offset,
+                                       .bytes = at->bytes,
+                                       .input = slot,
+                                       .value = at->values[NOW],
+                                       .moved_value = at->values[MOVED]};
+  char message[MESSAGE], place[RONDO_LABEL_BYTES + 64], reason[MESSAGE / 2];
+  va_list arguments;
+  va_start(arguments, why);
+  (void)vsnprintf(reason, sizeof reason, why, arguments);
+  va_end(arguments);
+  name_place(exec, at, place, sizeof place);
+  (void)snprintf(message, sizeof message, "%s %s", place, reason);
+  if (slot != RONDO_PATCH_NO_INPUT) f->set->slots[slot].is_patchable = false;
+  return keep_finding(f, &finding, message);
+}
+
+static rondo_status report_fixed(finder *f, const word *at, uint32_t slot, const char *why) {
+  char label[RONDO_SLOT_LABEL];
+  return report(f, at, RONDO_PATCH_FIXED, slot, "is an address in %s, and %s: copy the input to where it was recorded",
+                rondo_patch_slot_label(label, f->set, slot), why);
+}
+
+static rondo_status report_suspected(finder *f, const word *at, uint32_t slot) {
+  char label[RONDO_SLOT_LABEL];
+  const char *remedy = f->is_compared
+                           ? "but did not move with it: the work may have it from elsewhere than its inputs"
+                           : "but is not declared as one: declare it (RONDO_READS and its like), or give other "
+                             "recordings to compare with (rondo_patch_options)";
+  return report(f, at, RONDO_PATCH_SUSPECTED, slot, "looks like an address in %s, %s; until then, copy the input",
+                rondo_patch_slot_label(label, f->set, slot), remedy);
+}
+
+static rondo_status report_frozen(finder *f, const word *at) {
+  const bool moved = at->values[MOVED] != at->values[NOW];
+  return report(f, at, RONDO_PATCH_FROZEN, RONDO_PATCH_NO_INPUT,
+                "is 0x%0*" PRIx64 ", and was 0x%0*" PRIx64
+                " when the work was recorded again, and is neither an input "
+                "nor memory of the device: launches go on with the first value; keep it in memory that the kernel "
+                "reads, or set it before launches (rondo_exec_set_params)",
+                (int)(2 * at->bytes), at->values[NOW], (int)(2 * at->bytes), at->values[moved ? MOVED : AGAIN]);
+}
+
+/* Sites ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_site(finder *f, const word *at, uint32_t slot) {
+  if (!at->can_change) return report_fixed(f, at, slot, "this cannot be changed in the node");
+  const found_site found = {.slot = slot,
+                            .site = {.node = at->place,
+                                     .parameter = (uint16_t)at->parameter,
+                                     .offset = (uint16_t)at->offset,
+                                     .addend = at->values[NOW] - f->set->held[slot]}};
+  if (at->is_written) f->set->slots[slot].is_written = true;
+  return rondo_array_push(&f->set->allocator, &f->found, &found);
+}
+
+/* The slot whose bytes have the address. */
+static uint32_t slot_around(const finder *f, uint64_t address) {
+  size_t low = 0, high = f->set->slot_count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (f->by_address[middle].address <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == 0) return NO_SLOT;
+  const placed_slot *at = &f->by_address[low - 1];
+  return address - at->address < f->set->slots[at->slot].bytes ? at->slot : NO_SLOT;
+}
+
+static uint64_t distance_of(const finder *f, uint32_t slot) {
+  return (uint64_t)(uintptr_t)f->inputs[slot].moved - f->set->held[slot];
+}
+
+/* The slot that moved by as much as the word did: the one around it, if that is one. */
+static uint32_t slot_by_distance(const finder *f, const word *at, uint32_t around) {
+  const uint64_t distance = at->values[MOVED] - at->values[NOW];
+  uint32_t found = NO_SLOT;
+  if (around != NO_SLOT && distance_of(f, around) == distance) return around;
+  for (uint32_t slot = 0; slot < f->set->slot_count; slot++) {
+    if (f->set->slots[slot].is_told || distance_of(f, slot) != distance) continue;
+    if (found != NO_SLOT) return SEVERAL_SLOTS;
+    found = slot;
+  }
+  return found;
+}
+
+/* Also where addresses are reserved and nothing lives: in a recording that was made to be compared alone. */
+static bool is_memory(const finder *f, uint64_t address) {
+  const void *at = (const void *)(uintptr_t)address;
+  rondo_known_range range;
+  rondo_range_found reserved;
+  if (f->memory == NULL) return false;
+  if (rondo_memory_find_range(f->memory, at, &range)) return true;
+  return rondo_range_look(&f->memory->own, at, &reserved) && reserved.end != 0;
+}
+
+static bool is_memory_throughout(const finder *f, const word *at) {
+  return is_memory(f, at->values[NOW]) && is_memory(f, at->values[MOVED]) && is_memory(f, at->values[AGAIN]);
+}
+
+/* Words ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status look_at_declared(finder *f, const word *at, uint32_t slot) {
+  if (slot == NO_SLOT) return RONDO_OK;
+  return at->is_pointer ? add_site(f, at, slot) : report_suspected(f, at, slot);
+}
+
+static rondo_status look_at_same(finder *f, const word *at, uint32_t around) {
+  if (around == NO_SLOT) return RONDO_OK;
+  return at->is_pointer ? report_fixed(f, at, around, "did not move with the input") : report_suspected(f, at, around);
+}
+
+/* It differs between two recordings of the same place. */
+static rondo_status look_at_unsteady(finder *f, const word *at, uint32_t around) {
+  if (at->is_foreign) {
+    f->set->noise++;
+    return RONDO_OK;
+  }
+  if (around != NO_SLOT) return report_fixed(f, at, around, "is another one each time that the work is recorded");
+  return is_memory_throughout(f, at) ? RONDO_OK : report_frozen(f, at);
+}
+
+static rondo_status report_several(finder *f, const word *at) {
+  for (uint32_t slot = 0; slot < f->set->slot_count; slot++)
+    if (!f->set->slots[slot].is_told && distance_of(f, slot) == at->values[MOVED] - at->values[NOW])
+      RONDO_TRY(report_fixed(f, at, slot, "as well in another input that moved as far"));
+  return RONDO_OK;
+}
+
+static rondo_status look_at_moved(finder *f, const word *at, uint32_t around) {
+  const uint32_t slot = slot_by_distance(f, at, around);
+  if (slot == SEVERAL_SLOTS) return report_several(f, at);
+  if (slot != NO_SLOT && slot != around && is_memory(f, at->values[NOW]))
+    return report_fixed(f, at, slot, "as well in other memory, which moved as far");
+  if (slot != NO_SLOT) return add_site(f, at, slot);
+  if (around != NO_SLOT) return report_fixed(f, at, around, "moved otherwise than the input");
+  return is_memory_throughout(f, at) ? RONDO_OK : report_frozen(f, at);
+}
+
+static rondo_status look_at_word(finder *f, const word *at) {
+  const uint32_t around = slot_around(f, at->values[NOW]);
+  if (around != NO_SLOT && f->set->slots[around].is_told) return RONDO_OK; /* it stays there */
+  if (!f->is_compared) return look_at_declared(f, at, around);
+  if (at->values[NOW] != at->values[AGAIN]) return look_at_unsteady(f, at, around);
+  return at->values[NOW] == at->values[MOVED] ? look_at_same(f, at, around) : look_at_moved(f, at, around);
+}
+
+/* What is too short for an address. */
+static rondo_status look_at_rest(finder *f, const word *at) {
+  const bool is_steady = at->values[NOW] == at->values[AGAIN];
+  if (is_steady && at->values[NOW] == at->values[MOVED]) return RONDO_OK;
+  if (!at->is_foreign || is_steady) return report_frozen(f, at);
+  f->set->noise++;
+  return RONDO_OK;
+}
+
+/* Nodes ----------------------------------------------------------------------------------------------------------- */
+
+/* A node as it is in each recording; in the places of those that are not there as it is now. */
+typedef struct seen_node {
+  const rondo_node_params *params[RECORDINGS];
+} seen_node;
+
+static rondo_status look_at_parameter(finder *f, const seen_node *node, word *at) {
+  const rondo_kernel *kernel = node->params[NOW]->as.kernel.kernel;
+  const uint32_t bytes = kernel->parameters[at->parameter].bytes;
+  for (at->offset = 0; at->offset < bytes; at->offset += WORD) {
+    at->bytes = bytes - at->offset < WORD ? bytes - at->offset : WORD;
+    for (int i = 0; i < RECORDINGS; i++) {
+      at->values[i] = 0;
+      memcpy(&at->values[i], (const char *)node->params[i]->as.kernel.args[at->parameter] + at->offset, at->bytes);
+    }
+    RONDO_TRY(at->bytes == WORD ? look_at_word(f, at) : look_at_rest(f, at));
+  }
+  return RONDO_OK;
+}
+
+/* A range whose one side is a told input's place: the other side is told. */
+static rondo_status look_at_range(finder *f, const rondo_range_copy *range, bool is_back, word *at) {
+  const uint64_t place = (uint64_t)(uintptr_t)(is_back ? range->src : (const void *)range->dst);
+  const uint32_t slot = slot_around(f, place);
+  if (slot == NO_SLOT || !f->set->slots[slot].is_told || f->set->held[slot] != place) return RONDO_OK;
+  at->offset += (uint32_t)(is_back ? offsetof(rondo_range_copy, dst) : offsetof(rondo_range_copy, src));
+  at->values[NOW] = (uint64_t)(uintptr_t)(is_back ? (const void *)range->dst : range->src);
+  return add_site(f, at, slot);
+}
+
+static rondo_status look_at_ranges(finder *f, const seen_node *node, word *at) {
+  const rondo_range_copies *copies = node->params[NOW]->as.kernel.args[0];
+  at->can_change = true;
+  at->parameter = 0;
+  for (uint32_t i = 0; i < copies->count; i++) {
+    at->offset = (uint32_t)(offsetof(rondo_range_copies, ranges) + i * sizeof *copies->ranges);
+    RONDO_TRY(look_at_range(f, &copies->ranges[i], copies->is_back, at));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status look_at_kernel(finder *f, const seen_node *node, word *at) {
+  const rondo_kernel *kernel = node->params[NOW]->as.kernel.kernel;
+  if (kernel->copies_ranges) return look_at_ranges(f, node, at);
+  at->is_foreign = kernel->is_foreign;
+  at->can_change = true;
+  for (at->parameter = 0; at->parameter < kernel->parameter_count; at->parameter++) {
+    const rondo_parameter *parameter = &kernel->parameters[at->parameter];
+    at->is_pointer = rondo_parameter_is_pointer(parameter);
+    at->is_written = parameter->access == RONDO_ACCESS_WRITE || parameter->access == RONDO_ACCESS_READ_WRITE;
+    RONDO_TRY(look_at_parameter(f, node, at));
+  }
+  return RONDO_OK;
+}
+
+/* An address that is no kernel's argument. */
+static rondo_status look_at_address(finder *f, word *at, const void *now, const void *moved, const void *again) {
+  at->values[NOW] = (uint64_t)(uintptr_t)now;
+  at->values[MOVED] = (uint64_t)(uintptr_t)moved;
+  at->values[AGAIN] = (uint64_t)(uintptr_t)again;
+  return look_at_word(f, at);
+}
+
+static rondo_status look_at_copy(finder *f, const seen_node *node, word *at) {
+  const rondo_copy *now = &node->params[NOW]->as.copy, *moved = &node->params[MOVED]->as.copy;
+  const rondo_copy *again = &node->params[AGAIN]->as.copy;
+  at->can_change = rondo_node_is_plain(node->params[NOW]);
+  at->parameter = RONDO_SITE_DST;
+  at->is_written = true;
+  RONDO_TRY(look_at_address(f, at, now->dst, moved->dst, again->dst));
+  at->parameter = RONDO_SITE_SRC;
+  at->is_written = false;
+  return look_at_address(f, at, now->src, moved->src, again->src);
+}
+
+static rondo_status look_at_fill(finder *f, const seen_node *node, word *at) {
+  const rondo_fill *now = &node->params[NOW]->as.fill, *moved = &node->params[MOVED]->as.fill;
+  const rondo_fill *again = &node->params[AGAIN]->as.fill;
+  at->can_change = rondo_node_is_plain(node->params[NOW]);
+  at->parameter = RONDO_SITE_DST;
+  at->is_written = true;
+  RONDO_TRY(look_at_address(f, at, now->dst, moved->dst, again->dst));
+  at->bytes = sizeof now->value;
+  at->values[NOW] = now->value;
+  at->values[MOVED] = moved->value;
+  at->values[AGAIN] = again->value;
+  return look_at_rest(f, at);
+}
+
+static rondo_status look_at_node(finder *f, uint32_t place, const seen_node *node) {
+  word at = {.place = place, .parameter = RONDO_PATCH_NO_PARAMETER, .bytes = WORD, .is_pointer = true};
+  const rondo_node_params *now = node->params[NOW], *moved = node->params[MOVED], *again = node->params[AGAIN];
+  switch (now->kind) {
+    case RONDO_NODE_KERNEL:
+      return look_at_kernel(f, node, &at);
+    case RONDO_NODE_COPY:
+      return look_at_copy(f, node, &at);
+    case RONDO_NODE_FILL:
+      return look_at_fill(f, node, &at);
+    case RONDO_NODE_HOST:
+      at.is_pointer = false;
+      return look_at_address(f, &at, now->as.host.user, moved->as.host.user, again->as.host.user);
+    case RONDO_NODE_FREE:
+      return look_at_address(f, &at, now->as.free_address, moved->as.free_address, again->as.free_address);
+    default:
+      return RONDO_OK;
+  }
+}
+
+/* Recordings ------------------------------------------------------------------------------------------------------ */
+
+/* Whether the two are the same but for addresses and values. */
+static rondo_reason compare_forms(const rondo_node_params *now, const rondo_node_params *then) {
+  rondo_node_params alike = *then;
+  if (now->kind != then->kind) return RONDO_REASON_NODE_KIND_CHANGED;
+  alike.name = now->name;
+  if (now->kind == RONDO_NODE_FILL) alike.as.fill.value = now->as.fill.value;
+  const int difference = rondo_node_params_compare(now, &alike, true);
+  if (difference == RONDO_DIFFERENCE_KERNEL) return RONDO_REASON_FUNCTION_CHANGED;
+  return difference == 0 || now->kind == RONDO_NODE_KERNEL ? RONDO_REASON_NONE : RONDO_REASON_PARAMETERS_CHANGED;
+}
+
+static rondo_status check_forms(const finder *f, const rondo_lowering *other, const char *which) {
+  const rondo_exec *exec = f->set->exec;
+  char now[RONDO_LABEL_BYTES], then[RONDO_LABEL_BYTES];
+  for (size_t i = 0; i < other->nodes.count; i++) {
+    const rondo_reason reason = compare_forms(rondo_exec_params(exec, i), other->nodes.items[i].params);
+    if (reason != RONDO_REASON_NONE)
+      return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[i].where.number,
+                             "%s: the %s recording is not of the exec's work: %s there, where the exec has %s", f->call,
+                             which, rondo_lowering_label(other, i, then),
+                             rondo_lowering_label(&exec->lowering, i, now));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status open_recording(finder *f, const rondo_graph *graph, int recording, const char *which) {
+  const rondo_lowering *own = &f->set->exec->lowering;
+  rondo_lowering *other = &f->other[recording];
+  RONDO_TRY(rondo_lower((rondo_graph *)(uintptr_t)graph, other)); /* which only reads it */
+  if (own->nodes.count != other->nodes.count)
+    return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+                      "%s: the %s recording has %zu nodes with its children, the exec %zu: it is not of the same work",
+                      f->call, which, other->nodes.count - other->join_count, own->nodes.count - own->join_count);
+  if (rondo_lowering_find_other_edges(own, other) != RONDO_PLACE_NONE || !rondo_lowering_same_programmatic(own, other))
+    return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+                      "%s: nodes of the %s recording have other dependencies than the exec's: it is not of the same "
+                      "work",
+                      f->call, which);
+  return check_forms(f, other, which);
+}
+
+static rondo_status open_recordings(finder *f, const rondo_patch_options *options) {
+  if (options->moved == NULL) return RONDO_OK;
+  f->is_compared = true;
+  RONDO_TRY(open_recording(f, options->moved, MOVED, "moved"));
+  return options->again == NULL ? RONDO_OK : open_recording(f, options->again, AGAIN, "second");
+}
+
+static const rondo_node_params *params_in(const finder *f, int recording, size_t place) {
+  return f->other[recording].nodes.count > 0 ? f->other[recording].nodes.items[place].params
+                                             : rondo_exec_given_params(f->set->exec, place);
+}
+
+/* Together -------------------------------------------------------------------------------------------------------- */
+
+static int compare_placed(const void *a, const void *b) {
+  const placed_slot *x = a, *y = b;
+  return (x->address > y->address) - (x->address < y->address);
+}
+
+static rondo_status place_slots(finder *f) {
+  rondo_patch_set *set = f->set;
+  char one[RONDO_SLOT_LABEL], other[RONDO_SLOT_LABEL];
+  if (set->slot_count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&set->allocator, set->slot_count, sizeof *f->by_address, &f->by_address));
+  for (uint32_t i = 0; i < set->slot_count; i++) f->by_address[i] = (placed_slot){set->held[i], i};
+  qsort(f->by_address, set->slot_count, sizeof *f->by_address, compare_placed);
+  for (uint32_t i = 1; i < set->slot_count; i++) {
+    const placed_slot *before = &f->by_address[i - 1], *at = &f->by_address[i];
+    if (at->address - before->address < set->slots[before->slot].bytes)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "%s: %s and %s have bytes in common: give a buffer once", f->call,
+                        rondo_patch_slot_label(one, set, before->slot), rondo_patch_slot_label(other, set, at->slot));
+  }
+  return RONDO_OK;
+}
+
+static int compare_found(const void *a, const void *b) {
+  const found_site *x = a, *y = b;
+  if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+  if (x->site.node != y->site.node) return x->site.node < y->site.node ? -1 : 1;
+  const uint32_t left = (uint32_t)x->site.parameter << 16 | x->site.offset;
+  const uint32_t right = (uint32_t)y->site.parameter << 16 | y->site.offset;
+  return (left > right) - (left < right);
+}
+
+/* The found sites become the set's. */
+static rondo_status keep_sites(finder *f) {
+  rondo_patch_set *set = f->set;
+  if (f->found.count >= UINT32_MAX)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s: %zu sites are more than a set can have",
+                      f->call, f->found.count);
+  if (f->found.count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&set->allocator, f->found.count, sizeof *set->sites, &set->sites));
+  set->site_count = (uint32_t)f->found.count;
+  qsort(f->found.items, f->found.count, sizeof *f->found.items, compare_found);
+  for (uint32_t i = 0; i < set->site_count; i++) {
+    const found_site *found = &f->found.items[i];
+    rondo_patch_slot *slot = &set->slots[found->slot];
+    if (slot->count == 0) slot->first = i;
+    if (slot->count == 0 || set->sites[i - 1].node != found->site.node) slot->nodes++;
+    slot->count++;
+    set->sites[i] = found->site;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find_all(finder *f, const rondo_patch_options *options) {
+  const rondo_exec *exec = f->set->exec;
+  RONDO_TRY(place_slots(f));
+  RONDO_TRY(open_recordings(f, options));
+  for (size_t i = 0; i < exec->lowering.nodes.count; i++) {
+    seen_node node = {{rondo_exec_given_params(exec, i)}};
+    node.params[MOVED] = params_in(f, MOVED, i);
+    node.params[AGAIN] = params_in(f, AGAIN, i);
+    RONDO_TRY(look_at_node(f, (uint32_t)i, &node));
+  }
+  return keep_sites(f);
+}
+
+rondo_status rondo_patch_find_sites(const char *call, rondo_patch_set *set, const rondo_patch_input *inputs,
+                                    const rondo_patch_options *options) {
+  finder f = {.call = call, .set = set, .inputs = inputs};
+  f.memory = rondo_device_memory_made(set->exec->device);
+  const rondo_status status = find_all(&f, options);
+  rondo_release(&set->allocator, f.by_address, set->slot_count, sizeof *f.by_address);
+  rondo_array_free(&set->allocator, &f.found);
+  for (int i = MOVED; i < RECORDINGS; i++) rondo_lowering_free(&f.other[i]);
+  return status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * The checks on a piece of work; see stream_work.h.
+ */
+#include "exec/stream/stream_work.h"
+
+#include "exec/stream/stream_internal.h"
+#include "memory/memory_errors.h"
+
+/* Without memory state the device has no allocations. */
+static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params,
+                                  bool now) {
+  rondo_extent extents[RONDO_MOST_EXTENTS];
+  if (device == NULL || (params->kind != RONDO_NODE_COPY && params->kind != RONDO_NODE_FILL)) return RONDO_OK;
+  const size_t count = rondo_node_extents(params, extents);
+  rondo_device_memory *memory = rondo_device_memory_made(device);
+  for (size_t i = 0; i < count && memory != NULL; i++)
+    RONDO_TRY(rondo_memory_check_range(memory, call, extents[i].what, extents[i].address, extents[i].bytes, now));
+  return RONDO_OK;
+}
+
+/* A copy that passes the end of an allocation often overlaps what comes behind it: then that is what is wrong. */
+static rondo_status check_params(const char *call, const rondo_device *device, const rondo_node_params *params,
+                                 bool now) {
+  rondo_status status = rondo_node_params_check(call, device, params);
+  if (status == RONDO_OK && device != NULL && params->kind == RONDO_NODE_KERNEL)
+    status = rondo_fail_context(rondo_device_check_grid(device, params->as.kernel.kernel, params->as.kernel.grid), "%s",
+                                call);
+  if (status == RONDO_OK || params == NULL || params->kind != RONDO_NODE_COPY) return status;
+  if (rondo_last_error()->reason == RONDO_REASON_OUT_OF_RANGE) RONDO_TRY(check_extents(call, device, params, now));
+  return status;
+}
+
+rondo_status rondo_work_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  RONDO_TRY(check_params(call, device, params, false));
+  if (rondo_node_names_event(params)) return rondo_require_device(call, "the event", device, params->as.event->device);
+  return check_extents(call, device, params, false);
+}
+
+rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
+                                  const rondo_node_where *where) {
+  if (where == NULL) return rondo_fail_context(status, "%s", call);
+  const rondo_error *why = rondo_last_error();
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(status, why->reason, where->number, "%s: %s: %s", call,
+                         rondo_node_label_at(label, params, where), why->message);
+}
+
+rondo_status rondo_work_check_now(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  RONDO_TRY(check_params(call, device, params, true));
+  RONDO_TRY(check_extents(call, device, params, true));
+  return rondo_work_check_runs(call, device, params, NULL);
+}

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs from JSON (<rondo/graph.h> describes the format). The text comes from outside and may be anything:
+ * every field is looked for by name, has a type and a range, and nothing unknown is passed over. What a text can make
+ * the reader allocate is bounded by its own length, but for the holes that removed nodes leave, which have a bound of
+ * their own.
+ */
+#include "graph/graph_json.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json_parse.h"
+#include "graph/node.h"
+
+const char *const rondo_access_names[RONDO_ACCESS_COUNT] = {"", "scalar", "read", "write", "read_write"};
+
+#define MAX_NODES (UINT32_C(1) << 20) /* in a document, with all child graphs */
+#define MAX_HOLES (UINT32_C(1) << 16)
+#define SHOWN_BYTES 64 /* of a text from outside, in a message */
+
+typedef struct json_reader {
+  rondo_allocator allocator;
+  RONDO_ARRAY(rondo_kernel *) kernels;
+  uint32_t nodes, holes; /* so far */
+  unsigned depth;        /* of the child graph that is read */
+} json_reader;
+
+/* Fields ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_field(const char *key, const char *what) {
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "field '%s' %s", key, what);
+}
+
+/* Text from outside as it can stand in a message. */
+static const char *shown(char buffer[SHOWN_BYTES], const char *text) {
+  rondo_json_escape(buffer, SHOWN_BYTES, text);
+  return buffer;
+}
+
+static rondo_status require_object(const rondo_json_value *value) {
+  if (rondo_json_is(value, RONDO_JSON_OBJECT)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "an object is expected here");
+}
+
+/* Every key of the object must be among `common` (may be NULL) or `own`; both end in NULL. */
+static rondo_status check_keys(const rondo_json_value *object, const char *const *common, const char *const *own) {
+  RONDO_TRY(require_object(object));
+  const rondo_json_value *member = rondo_json_first(object);
+  for (size_t m = 0; m < object->count; m++, member = rondo_json_next(rondo_json_next(member))) {
+    const char *key = member->as.string;
+    bool known = false;
+    for (size_t i = 0; common != NULL && common[i] != NULL; i++) known = known || strcmp(key, common[i]) == 0;
+    for (size_t i = 0; own[i] != NULL; i++) known = known || strcmp(key, own[i]) == 0;
+    char buffer[SHOWN_BYTES];
+    if (!known)
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "field '%s' is not known here", shown(buffer, key));
+  }
+  return RONDO_OK;
+}
+
+/* `key` names the field in messages only. */
+static rondo_status read_integer(const rondo_json_value *value, const char *key, uint64_t max, uint64_t *out) {
+  *out = 0;
+  if (value == NULL) return fail_field(key, "is missing");
+  if (!rondo_json_is(value, RONDO_JSON_INTEGER)) return fail_field(key, "must be a whole number");
+  const int64_t integer = value->as.integer;
+  if (integer < 0 || (uint64_t)integer > max)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field '%s' is %" PRId64 ": it must be between 0 and %" PRIu64, key, integer, max);
+  *out = (uint64_t)integer;
+  return RONDO_OK;
+}
+
+static rondo_status get_size(const rondo_json_value *object, const char *key, size_t *out) {
+  uint64_t value;
+  RONDO_TRY(read_integer(rondo_json_get(object, key), key, PTRDIFF_MAX, &value));
+  *out = (size_t)value;
+  return RONDO_OK;
+}
+
+static rondo_status read_u32(const rondo_json_value *value, const char *key, uint32_t *out) {
+  uint64_t integer;
+  RONDO_TRY(read_integer(value, key, UINT32_MAX, &integer));
+  *out = (uint32_t)integer;
+  return RONDO_OK;
+}
+
+static rondo_status get_u32(const rondo_json_value *object, const char *key, uint32_t *out) {
+  return read_u32(rondo_json_get(object, key), key, out);
+}
+
+static rondo_status get_text(const rondo_json_value *object, const char *key, const char **out) {
+  const rondo_json_value *value = rondo_json_get(object, key);
+  *out = rondo_json_text_of(value);
+  if (*out != NULL) return RONDO_OK;
+  return fail_field(key, value == NULL ? "is missing" : "must be a text");
+}
+
+static rondo_status get_array(const rondo_json_value *object, const char *key, const rondo_json_value **out) {
+  *out = rondo_json_get(object, key);
+  if (rondo_json_is(*out, RONDO_JSON_ARRAY)) return RONDO_OK;
+  return fail_field(key, *out == NULL ? "is missing" : "must be an array");
+}
+
+static int hex_digit(char character) {
+  if (character >= '0' && character <= '9') return character - '0';
+  return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
+}
+
+/* "0x" and 1 to 16 digits. */
+static rondo_status read_address(const rondo_json_value *value, const char *key, uintptr_t *out) {
+  const char *text = rondo_json_text_of(value);
+  const size_t length = text == NULL ? 0 : strlen(text);
+  uintptr_t address = 0;
+  bool right = length >= 3 && length <= 2 + 2 * sizeof address && text[0] == '0' && text[1] == 'x';
+  for (size_t i = 2; right && i < length; i++) {
+    const int digit = hex_digit(text[i]);
+    right = digit >= 0;
+    address = address << 4 | (uintptr_t)(digit & 15);
+  }
+  if (!right) return fail_field(key, "must be an address like \"0x7f00\"");
+  *out = address;
+  return RONDO_OK;
+}
+
+/* NULL when the field is not there: addresses may be left out. */
+static rondo_status get_address(const rondo_json_value *object, const char *key, void **out) {
+  const rondo_json_value *value = rondo_json_get(object, key);
+  uintptr_t address = 0;
+  if (value != NULL) RONDO_TRY(read_address(value, key, &address));
+  memcpy(out, &address, sizeof *out);
+  return RONDO_OK;
+}
+
+/* An address that is of no use outside its process: looked at and dropped. */
+static rondo_status skip_address(const rondo_json_value *object, const char *key) {
+  void *address;
+  return get_address(object, key, &address);
+}
+
+/* Kernels --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status read_access(const rondo_json_value *object, rondo_access *out) {
+  const char *name;
+  RONDO_TRY(get_text(object, "access", &name));
+  for (int access = RONDO_ACCESS_SCALAR; access < RONDO_ACCESS_COUNT; access++) {
+    if (strcmp(name, rondo_access_names[access]) != 0) continue;
+    *out = (rondo_access)access;
+    return RONDO_OK;
+  }
+  return fail_field("access", "must be \"scalar\", \"read\", \"write\" or \"read_write\"");
+}
+
+static rondo_status read_parameter(const rondo_json_value *object, rondo_parameter *out) {
+  static const char *const keys[] = {"access", "bytes", "alignment", NULL};
+  RONDO_TRY(check_keys(object, NULL, keys));
+  RONDO_TRY(read_access(object, &out->access));
+  RONDO_TRY(get_u32(object, "bytes", &out->bytes));
+  RONDO_TRY(get_u32(object, "alignment", &out->alignment));
+  return out->bytes > 0 ? RONDO_OK : fail_field("bytes", "is 0");
+}
+
+static rondo_status read_kernel_options(const rondo_json_value *object, rondo_parameter *list,
+                                        rondo_kernel_options *out) {
+  static const char *const keys[] = {"name", "block_threads", "parameters", NULL};
+  const rondo_json_value *parameters;
+  RONDO_TRY(check_keys(object, NULL, keys));
+  RONDO_TRY(get_text(object, "name", &out->name));
+  RONDO_TRY(get_u32(object, "block_threads", &out->block_threads));
+  RONDO_TRY(get_array(object, "parameters", &parameters));
+  const size_t count = parameters->count;
+  if (count > RONDO_MAX_PARAMETERS)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field 'parameters' has %zu entries, a kernel has at most %d", count, RONDO_MAX_PARAMETERS);
+  const rondo_json_value *item = rondo_json_first(parameters);
+  for (size_t i = 0; i < parameters->count; i++, item = rondo_json_next(item)) {
+    const rondo_status status = read_parameter(item, &list[i]);
+    if (status != RONDO_OK) return rondo_fail_context(status, "parameters[%zu]", i);
+  }
+  out->param_list = list;
+  out->param_count = (uint32_t)count;
+  return RONDO_OK;
+}
+
+/* What is wrong with a graph in itself is, in a text from outside, wrong data. */
+static rondo_status as_invalid_data(rondo_status status) {
+  if (status != RONDO_INVALID_ARGUMENT) return status;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  error.status = RONDO_INVALID_DATA;
+  return rondo_error_raise(&error);
+}
+
+static rondo_status read_kernel(json_reader *reader, const rondo_json_value *object) {
+  rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT};
+  rondo_parameter list[RONDO_MAX_PARAMETERS];
+  rondo_kernel *kernel;
+  RONDO_TRY(read_kernel_options(object, list, &options));
+  RONDO_TRY(as_invalid_data(rondo_kernel_make(NULL, &reader->allocator, &options, &kernel)));
+  const rondo_status status = rondo_array_push(&reader->allocator, &reader->kernels, &kernel);
+  if (status != RONDO_OK) rondo_kernel_release(kernel);
+  return status;
+}
+
+static rondo_status read_kernels(json_reader *reader, const rondo_json_value *document) {
+  const rondo_json_value *kernels;
+  RONDO_TRY(get_array(document, "kernels", &kernels));
+  const rondo_json_value *item = rondo_json_first(kernels);
+  for (size_t i = 0; i < kernels->count; i++, item = rondo_json_next(item)) {
+    const rondo_status status = read_kernel(reader, item);
+    if (status != RONDO_OK) return rondo_fail_context(status, "kernels[%zu]", i);
+  }
+  return RONDO_OK;
+}
+
+/* Nodes by kind --------------------------------------------------------------------------------------------------- */
+
+/* A node's parameters while they are read, with room for what they point to. */
+typedef struct node_draft {
+  rondo_node_params params;
+  unsigned char *values; /* of a kernel's arguments, zeroed; value_bytes of them */
+  size_t value_bytes;
+  const void *args[RONDO_MAX_PARAMETERS];
+  size_t arg_bytes[RONDO_MAX_PARAMETERS];
+} node_draft;
+
+static rondo_status read_bytes(const rondo_json_value *value, unsigned char *out, size_t count) {
+  const char *text = rondo_json_text_of(value);
+  bool right = text != NULL && strlen(text) == 2 * count;
+  for (size_t i = 0; right && i < count; i++) {
+    const int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+    right = high >= 0 && low >= 0;
+    out[i] = (unsigned char)((high & 15) << 4 | (low & 15));
+  }
+  if (right) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "must be the %zu hexadecimal digits of %zu bytes",
+                    2 * count, count);
+}
+
+static rondo_status read_argument(const rondo_json_value *value, const rondo_parameter *parameter, unsigned char *out) {
+  if (parameter->access == RONDO_ACCESS_SCALAR) return read_bytes(value, out, parameter->bytes);
+  if (rondo_json_is(value, RONDO_JSON_NULL)) return RONDO_OK;
+  uintptr_t address;
+  RONDO_TRY(read_address(value, "arguments", &address));
+  memcpy(out, &address, sizeof address);
+  return RONDO_OK;
+}
+
+static rondo_status make_values(json_reader *reader, const rondo_kernel *kernel, node_draft *draft) {
+  void *values;
+  RONDO_TRY(rondo_allocate(&reader->allocator, kernel->argument_bytes, 1, &values));
+  draft->values = values;
+  draft->value_bytes = kernel->argument_bytes;
+  return RONDO_OK;
+}
+
+static rondo_status read_arguments(const rondo_json_value *object, const rondo_kernel *kernel, node_draft *draft) {
+  const rondo_json_value *arguments;
+  RONDO_TRY(get_array(object, "arguments", &arguments));
+  const size_t count = arguments->count;
+  if (count != kernel->parameter_count)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_ARGUMENT_COUNT,
+                      "field 'arguments' has %zu entries, the kernel has %" PRIu32 " parameters", count,
+                      kernel->parameter_count);
+  const rondo_json_value *item = rondo_json_first(arguments);
+  for (size_t i = 0; i < arguments->count; i++, item = rondo_json_next(item)) {
+    unsigned char *value = draft->values + kernel->offsets[i];
+    const rondo_status status = read_argument(item, &kernel->parameters[i], value);
+    if (status != RONDO_OK) return rondo_fail_context(status, "arguments[%zu]", i);
+    draft->args[i] = value;
+  }
+  draft->params.as.kernel.args = draft->args;
+  draft->params.as.kernel.arg_count = count;
+  return RONDO_OK;
+}
+
+/* May be missing: then nothing is known. */
+static rondo_status read_argument_bytes(const rondo_json_value *object, const rondo_kernel *kernel, node_draft *draft) {
+  const rondo_json_value *bytes;
+  draft->params.as.kernel.arg_bytes = NULL;
+  if (rondo_json_get(object, "argument_bytes") == NULL) return RONDO_OK;
+  RONDO_TRY(get_array(object, "argument_bytes", &bytes));
+  if (bytes->count != kernel->parameter_count)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_ARGUMENT_COUNT,
+                      "field 'argument_bytes' has %" PRIu32 " entries, the kernel has %" PRIu32 " parameters",
+                      bytes->count, kernel->parameter_count);
+  const rondo_json_value *item = rondo_json_first(bytes);
+  for (size_t i = 0; i < bytes->count; i++, item = rondo_json_next(item)) {
+    uint64_t value;
+    RONDO_TRY(read_integer(item, "argument_bytes", PTRDIFF_MAX, &value));
+    draft->arg_bytes[i] = (size_t)value;
+  }
+  draft->params.as.kernel.arg_bytes = draft->arg_bytes;
+  return RONDO_OK;
+}
+
+static rondo_status read_grid(const rondo_json_value *object, rondo_grid *out) {
+  const rondo_json_value *grid;
+  RONDO_TRY(get_array(object, "grid", &grid));
+  if (grid->count != 3) return fail_field("grid", "must have three entries");
+  RONDO_TRY(read_u32(rondo_json_item(grid, 0), "grid", &out->x));
+  RONDO_TRY(read_u32(rondo_json_item(grid, 1), "grid", &out->y));
+  return read_u32(rondo_json_item(grid, 2), "grid", &out->z);
+}
+
+static rondo_status read_kernel_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  uint32_t index;
+  RONDO_TRY(get_u32(object, "kernel", &index));
+  if (index >= reader->kernels.count)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field 'kernel' is %" PRIu32 " but the document has %zu kernels", index, reader->kernels.count);
+  draft->params.as.kernel.kernel = reader->kernels.items[index];
+  RONDO_TRY(read_grid(object, &draft->params.as.kernel.grid));
+  RONDO_TRY(make_values(reader, reader->kernels.items[index], draft));
+  RONDO_TRY(read_arguments(object, reader->kernels.items[index], draft));
+  return read_argument_bytes(object, reader->kernels.items[index], draft);
+}
+
+static rondo_status read_host_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  (void)reader;
+  draft->params.as.host = (rondo_host_node){0};
+  RONDO_TRY(skip_address(object, "function"));
+  return skip_address(object, "user");
+}
+
+static rondo_status read_copy_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  (void)reader;
+  rondo_copy *copy = &draft->params.as.copy;
+  void *src;
+  RONDO_TRY(get_address(object, "dst", &copy->dst));
+  RONDO_TRY(get_address(object, "src", &src));
+  copy->src = src;
+  RONDO_TRY(get_size(object, "width", &copy->width));
+  RONDO_TRY(get_size(object, "height", &copy->height));
+  RONDO_TRY(get_size(object, "depth", &copy->depth));
+  RONDO_TRY(get_size(object, "dst_pitch", &copy->dst_pitch));
+  RONDO_TRY(get_size(object, "src_pitch", &copy->src_pitch));
+  RONDO_TRY(get_size(object, "dst_slice_pitch", &copy->dst_slice_pitch));
+  return get_size(object, "src_slice_pitch", &copy->src_slice_pitch);
+}
+
+static rondo_status read_fill_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  (void)reader;
+  rondo_fill *fill = &draft->params.as.fill;
+  RONDO_TRY(get_address(object, "dst", &fill->dst));
+  RONDO_TRY(get_u32(object, "value", &fill->value));
+  RONDO_TRY(get_u32(object, "element_bytes", &fill->element_bytes));
+  RONDO_TRY(get_size(object, "width", &fill->width));
+  RONDO_TRY(get_size(object, "height", &fill->height));
+  return get_size(object, "pitch", &fill->pitch);
+}
+
+static rondo_status read_empty_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  (void)reader;
+  (void)object;
+  (void)draft;
+  return RONDO_OK;
+}
+
+static rondo_status read_child(json_reader *reader, const rondo_json_value *object, node_draft *draft);
+
+static rondo_status read_event_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  (void)reader;
+  draft->params.as.event = NULL;
+  return skip_address(object, "event");
+}
+
+/* Numbers of devices, each once and below 64; may be missing. */
+static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
+  const rondo_json_value *peers;
+  *out = 0;
+  if (rondo_json_get(object, "peers") == NULL) return RONDO_OK;
+  RONDO_TRY(get_array(object, "peers", &peers));
+  const rondo_json_value *item = rondo_json_first(peers);
+  for (size_t i = 0; i < peers->count; i++, item = rondo_json_next(item)) {
+    uint64_t peer;
+    RONDO_TRY(read_integer(item, "peers", 63, &peer));
+    if ((*out >> peer & 1) != 0) return fail_field("peers", "names a device twice");
+    *out |= UINT64_C(1) << peer;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status read_alloc_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  (void)reader;
+  rondo_alloc_node *alloc = &draft->params.as.alloc;
+  RONDO_TRY(get_size(object, "bytes", &alloc->bytes));
+  RONDO_TRY(get_text(object, "allocation", &alloc->name));
+  RONDO_TRY(read_peers(object, &alloc->peers));
+  return get_address(object, "address", &alloc->address);
+}
+
+static rondo_status read_free_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  (void)reader;
+  return get_address(object, "address", &draft->params.as.free_address);
+}
+
+static rondo_status read_foreign_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  (void)reader;
+  rondo_foreign_node *foreign = &draft->params.as.foreign;
+  const rondo_json_value *bound = rondo_json_get(object, "bound");
+  RONDO_TRY(get_text(object, "what", &foreign->what));
+  RONDO_TRY(read_integer(rondo_json_get(object, "bytes"), "bytes", PTRDIFF_MAX, &foreign->bytes));
+  if (!rondo_json_is(bound, RONDO_JSON_BOOLEAN))
+    return fail_field("bound", bound == NULL ? "is missing" : "must be true or false");
+  foreign->is_bound = bound->as.boolean;
+  return get_address(object, "address", &foreign->address);
+}
+
+typedef struct kind_reader {
+  const char *const *keys; /* beside those that every node has */
+  rondo_status (*read)(json_reader *reader, const rondo_json_value *object, node_draft *draft);
+} kind_reader;
+
+static const char *const common_keys[] = {"number", "kind", "name", "dependencies", "programmatic", NULL};
+static const char *const kernel_keys[] = {"kernel", "grid", "arguments", "argument_bytes", NULL};
+static const char *const host_keys[] = {"function", "user", NULL};
+static const char *const copy_keys[] = {"dst",       "src",       "width",           "height",          "depth",
+                                        "dst_pitch", "src_pitch", "dst_slice_pitch", "src_slice_pitch", NULL};
+static const char *const fill_keys[] = {"dst", "value", "element_bytes", "width", "height", "pitch", NULL};
+static const char *const empty_keys[] = {NULL};
+static const char *const child_keys[] = {"child", NULL};
+static const char *const event_keys[] = {"event", NULL};
+static const char *const alloc_keys[] = {"bytes", "allocation", "peers", "address", NULL};
+static const char *const free_keys[] = {"address", NULL};
+static const char *const foreign_keys[] = {"what", "bytes", "bound", "address", NULL};
+
+static const kind_reader kind_readers[] = {
+    [RONDO_NODE_KERNEL] = {kernel_keys, read_kernel_node},     [RONDO_NODE_HOST] = {host_keys, read_host_node},
+    [RONDO_NODE_COPY] = {copy_keys, read_copy_node},           [RONDO_NODE_FILL] = {fill_keys, read_fill_node},
+    [RONDO_NODE_EMPTY] = {empty_keys, read_empty_node},        [RONDO_NODE_CHILD] = {child_keys, read_child},
+    [RONDO_NODE_EVENT_RECORD] = {event_keys, read_event_node}, [RONDO_NODE_EVENT_WAIT] = {event_keys, read_event_node},
+    [RONDO_NODE_ALLOC] = {alloc_keys, read_alloc_node},        [RONDO_NODE_FREE] = {free_keys, read_free_node},
+    [RONDO_NODE_FOREIGN] = {foreign_keys, read_foreign_node},
+};
+
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status read_kind(const rondo_json_value *object, rondo_node_kind *out) {
+  const char *name;
+  RONDO_TRY(get_text(object, "kind", &name));
+  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FOREIGN; kind++) {
+    if (strcmp(name, rondo_node_kind_name((rondo_node_kind)kind)) != 0) continue;
+    *out = (rondo_node_kind)kind;
+    return RONDO_OK;
+  }
+  char buffer[SHOWN_BYTES];
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NODE_KIND, "field 'kind' is '%s', which is no kind of node",
+                    shown(buffer, name));
+}
+
+/* Numbers ascend; what they skip was removed. */
+static rondo_status read_number(json_reader *reader, const rondo_graph *graph, const rondo_json_value *object,
+                                uint32_t *out) {
+  RONDO_TRY(get_u32(object, "number", out));
+  if (*out < graph->nodes.count)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field 'number' is %" PRIu32 " after %zu: numbers must ascend", *out, graph->nodes.count - 1);
+  const uint32_t holes = *out - (uint32_t)graph->nodes.count;
+  if (holes > MAX_HOLES - reader->holes)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "field 'number' is %" PRIu32 " after %zu: a document may skip %" PRIu32 " numbers at most", *out,
+                      graph->nodes.count, MAX_HOLES);
+  if (reader->nodes == MAX_NODES)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "a document may have %" PRIu32 " nodes at most",
+                      MAX_NODES);
+  reader->holes += holes;
+  reader->nodes++;
+  return RONDO_OK;
+}
+
+static rondo_status read_params(json_reader *reader, rondo_graph *graph, uint32_t number,
+                                const rondo_json_value *object, node_draft *draft) {
+  RONDO_TRY(kind_readers[draft->params.kind].read(reader, object, draft));
+  rondo_status status = as_invalid_data(rondo_node_shape_check("its parameters", &draft->params));
+  if (status == RONDO_OK) status = rondo_graph_insert_at(graph, number, &draft->params);
+  if (status != RONDO_OK && draft->params.kind == RONDO_NODE_CHILD) rondo_graph_free(draft->params.as.child);
+  return status;
+}
+
+static rondo_status read_node(json_reader *reader, rondo_graph *graph, const rondo_json_value *object) {
+  node_draft draft = {.params = {.kind = RONDO_NODE_EMPTY}};
+  uint32_t number;
+  RONDO_TRY(require_object(object));
+  RONDO_TRY(read_kind(object, &draft.params.kind));
+  RONDO_TRY(check_keys(object, common_keys, kind_readers[draft.params.kind].keys));
+  RONDO_TRY(read_number(reader, graph, object, &number));
+  RONDO_TRY(get_text(object, "name", &draft.params.name));
+  const rondo_status status = read_params(reader, graph, number, object, &draft);
+  rondo_release(&reader->allocator, draft.values, draft.value_bytes, 1);
+  return status;
+}
+
+/* An edge to a node that is not there is a mistake in the graph, not in the text. */
+static rondo_status as_invalid_graph(rondo_status status, const char *list, size_t index) {
+  rondo_saved_error error;
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_error_save(&error);
+  if (status == RONDO_INVALID_ARGUMENT) error.status = RONDO_INVALID_GRAPH;
+  return rondo_fail_context(rondo_error_raise(&error), "%s[%zu]", list, index);
+}
+
+static rondo_status read_dependencies(rondo_graph *graph, uint32_t number, const rondo_json_value *object) {
+  const rondo_json_value *dependencies;
+  RONDO_TRY(get_array(object, "dependencies", &dependencies));
+  const rondo_json_value *item = rondo_json_first(dependencies);
+  for (size_t i = 0; i < dependencies->count; i++, item = rondo_json_next(item)) {
+    uint32_t from;
+    RONDO_TRY(read_u32(item, "dependencies", &from));
+    RONDO_TRY(as_invalid_graph(rondo_graph_link_edges(graph, &from, &number, 1), "dependencies", i));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status read_port(const rondo_json_value *value, uint8_t *out) {
+  uint64_t port;
+  RONDO_TRY(read_integer(value, "programmatic", UINT8_MAX, &port));
+  *out = (uint8_t)port;
+  return RONDO_OK;
+}
+
+/* May be missing: then there are none. */
+static rondo_status read_programmatic(rondo_graph *graph, uint32_t number, const rondo_json_value *object) {
+  const rondo_json_value *edges;
+  if (rondo_json_get(object, "programmatic") == NULL) return RONDO_OK;
+  RONDO_TRY(get_array(object, "programmatic", &edges));
+  const rondo_json_value *item = rondo_json_first(edges);
+  for (size_t i = 0; i < edges->count; i++, item = rondo_json_next(item)) {
+    const rondo_json_value *entry = item;
+    rondo_programmatic_edge edge = {.to = number};
+    if (!rondo_json_is(entry, RONDO_JSON_ARRAY) || entry->count != 4)
+      return fail_field("programmatic", "must hold arrays of four numbers");
+    RONDO_TRY(read_u32(rondo_json_item(entry, 0), "programmatic", &edge.from));
+    RONDO_TRY(read_port(rondo_json_item(entry, 1), &edge.from_port));
+    RONDO_TRY(read_port(rondo_json_item(entry, 2), &edge.to_port));
+    RONDO_TRY(read_port(rondo_json_item(entry, 3), &edge.type));
+    RONDO_TRY(as_invalid_graph(rondo_graph_link_programmatic(graph, &edge), "programmatic", i));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status read_edges(rondo_graph *graph, uint32_t number, const rondo_json_value *object) {
+  RONDO_TRY(read_dependencies(graph, number, object));
+  return read_programmatic(graph, number, object);
+}
+
+/* First all nodes, then all edges: an edge may come from a node that stands later in the text. */
+static rondo_status read_nodes(json_reader *reader, rondo_graph *graph, const rondo_json_value *object) {
+  const rondo_json_value *nodes;
+  RONDO_TRY(get_array(object, "nodes", &nodes));
+  const rondo_json_value *item = rondo_json_first(nodes);
+  for (size_t i = 0; i < nodes->count; i++, item = rondo_json_next(item)) {
+    const rondo_status status = read_node(reader, graph, item);
+    if (status != RONDO_OK) return rondo_fail_context(status, "nodes[%zu]", i);
+  }
+  uint32_t number = 0;
+  for (size_t i = 0; i < nodes->count; i++, number++) {
+    while (!graph->nodes.items[number].live) number++;
+    const rondo_status status = read_edges(graph, number, rondo_json_item(nodes, i));
+    if (status != RONDO_OK) return rondo_fail_context(status, "nodes[%zu]", i);
+  }
+  return RONDO_OK;
+}
+
+/* A graph from an object with the fields "name" and "nodes". */
+static rondo_status read_graph(json_reader *reader, const rondo_json_value *object, rondo_graph **out) {
+  const char *name;
+  *out = NULL;
+  RONDO_TRY(get_text(object, "name", &name));
+  RONDO_TRY(rondo_graph_make(NULL, &reader->allocator, name, out));
+  const rondo_status status = read_nodes(reader, *out, object);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_graph_free(*out);
+  *out = NULL;
+  return status;
+}
+
+static rondo_status read_child_graph(json_reader *reader, const rondo_json_value *child, rondo_graph **out) {
+  static const char *const keys[] = {"name", "nodes", NULL};
+  *out = NULL;
+  if (reader->depth == RONDO_GRAPH_MAX_NESTING)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "child graphs stand deeper than %d inside each other", RONDO_GRAPH_MAX_NESTING);
+  RONDO_TRY(check_keys(child, NULL, keys));
+  reader->depth++;
+  const rondo_status status = read_graph(reader, child, out);
+  reader->depth--;
+  return status;
+}
+
+static rondo_status read_child(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  const rondo_json_value *child = rondo_json_get(object, "child");
+  draft->params.as.child = NULL;
+  if (child == NULL) return fail_field("child", "is missing");
+  const rondo_status status = read_child_graph(reader, child, &draft->params.as.child);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "child");
+}
+
+static rondo_status read_document(json_reader *reader, const rondo_json_value *document, rondo_graph **out) {
+  static const char *const keys[] = {"rondo_graph", "name", "kernels", "nodes", NULL};
+  uint32_t version;
+  RONDO_TRY(require_object(document));
+  RONDO_TRY(get_u32(document, "rondo_graph", &version));
+  if (version != RONDO_GRAPH_JSON_VERSION)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field 'rondo_graph' is %" PRIu32 ": this version of the library reads format %d", version,
+                      RONDO_GRAPH_JSON_VERSION);
+  RONDO_TRY(check_keys(document, NULL, keys));
+  RONDO_TRY(read_kernels(reader, document));
+  return read_graph(reader, document, out);
+}
+
+rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char *bytes, size_t count,
+                                   rondo_graph **out) {
+  json_reader reader = {.allocator = *allocator};
+  rondo_json_document document;
+  *out = NULL;
+  rondo_status status = rondo_json_parse(allocator, bytes, count, &document);
+  if (status == RONDO_OK) status = read_document(&reader, rondo_json_root(&document), out);
+  for (size_t i = 0; i < reader.kernels.count; i++) rondo_kernel_release(reader.kernels.items[i]);
+  rondo_array_free(allocator, &reader.kernels);
+  rondo_json_document_free(&document);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "graph from JSON");
+}
+
+rondo_status rondo_graph_from_json(const char *bytes, size_t count, rondo_graph **out_graph) {
+  RONDO_TRY(rondo_require("rondo_graph_from_json", "the out-parameter", out_graph));
+  *out_graph = NULL;
+  RONDO_TRY(rondo_require("rondo_graph_from_json", "the text", bytes));
+  const rondo_allocator allocator = rondo_allocator_default();
+  return rondo_graph_read_json(&allocator, bytes, count, out_graph);
+}

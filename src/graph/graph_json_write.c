@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * A graph as JSON; <rondo/graph.h> describes the format. Kernels stand once, in the order in which the nodes
+ * first name them; nodes come by number, children inside their node. One graph always gives one text.
+ */
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/graph_json.h"
+#include "graph/node.h"
+
+/* A kernel and its place in the text's list of kernels. */
+typedef struct listed_kernel {
+  const rondo_kernel *kernel;
+  uint32_t index;
+} listed_kernel;
+
+typedef struct json_writer {
+  rondo_text text;
+  bool with_addresses;
+  RONDO_ARRAY(listed_kernel) kernels;       /* sorted by address, for finding */
+  RONDO_ARRAY(const rondo_kernel *) listed; /* by place */
+} json_writer;
+
+/* Kernels --------------------------------------------------------------------------------------------------------- */
+
+static bool find_kernel(const json_writer *writer, const rondo_kernel *kernel, size_t *out_at) {
+  size_t low = 0, high = writer->kernels.count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if ((uintptr_t)writer->kernels.items[middle].kernel < (uintptr_t)kernel)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *out_at = low;
+  return low < writer->kernels.count && writer->kernels.items[low].kernel == kernel;
+}
+
+static rondo_status list_kernel(json_writer *writer, const rondo_kernel *kernel) {
+  const rondo_allocator *allocator = &writer->text.allocator;
+  size_t at;
+  if (find_kernel(writer, kernel, &at)) return RONDO_OK;
+  RONDO_TRY(rondo_array_reserve(allocator, &writer->kernels, writer->kernels.count + 1));
+  RONDO_TRY(rondo_array_push(allocator, &writer->listed, &kernel));
+  listed_kernel *items = writer->kernels.items;
+  memmove(items + at + 1, items + at, (writer->kernels.count - at) * sizeof *items);
+  items[at] = (listed_kernel){.kernel = kernel, .index = (uint32_t)(writer->listed.count - 1)};
+  writer->kernels.count++;
+  return RONDO_OK;
+}
+
+static rondo_status list_kernels(json_writer *writer, const rondo_graph *graph) {
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (!node->live) continue;
+    if (node->params.kind == RONDO_NODE_KERNEL) RONDO_TRY(list_kernel(writer, node->params.as.kernel.kernel));
+    if (node->params.kind == RONDO_NODE_CHILD) RONDO_TRY(list_kernels(writer, node->params.as.child));
+  }
+  return RONDO_OK;
+}
+
+static void put_size(rondo_text *text, const char *key, uint64_t value) {
+  rondo_json_key(text, key);
+  rondo_json_u64(text, value);
+}
+
+static void put_text(rondo_text *text, const char *key, const char *value) {
+  rondo_json_key(text, key);
+  rondo_json_string(text, value);
+}
+
+/* One kernel and one node a line, so that texts can be compared line by line. */
+static void begin_line(rondo_text *text) {
+  rondo_text_add_bytes(text, "\n", 1);
+  rondo_json_object_begin(text);
+}
+
+static void put_kernel(rondo_text *text, const rondo_kernel *kernel) {
+  begin_line(text);
+  put_text(text, "name", kernel->name);
+  put_size(text, "block_threads", kernel->block_threads);
+  rondo_json_key(text, "parameters");
+  rondo_json_array_begin(text);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    rondo_json_object_begin(text);
+    put_text(text, "access", rondo_access_names[kernel->parameters[i].access]);
+    put_size(text, "bytes", kernel->parameters[i].bytes);
+    put_size(text, "alignment", kernel->parameters[i].alignment);
+    rondo_json_object_end(text);
+  }
+  rondo_json_array_end(text);
+  rondo_json_object_end(text);
+}
+
+static void put_kernels(json_writer *writer) {
+  rondo_json_key(&writer->text, "kernels");
+  rondo_json_array_begin(&writer->text);
+  for (size_t i = 0; i < writer->listed.count; i++) put_kernel(&writer->text, writer->listed.items[i]);
+  rondo_json_array_end(&writer->text);
+}
+
+/* Nodes ----------------------------------------------------------------------------------------------------------- */
+
+static void put_address_value(rondo_text *text, uintptr_t address) {
+  char printed[2 + 2 * sizeof address + 1];
+  snprintf(printed, sizeof printed, "0x%" PRIxPTR, address);
+  rondo_json_string(text, printed);
+}
+
+static void put_address(json_writer *writer, const char *key, const void *address) {
+  if (!writer->with_addresses || address == NULL) return;
+  rondo_json_key(&writer->text, key);
+  put_address_value(&writer->text, (uintptr_t)address);
+}
+
+static void put_argument(json_writer *writer, const rondo_parameter *parameter, const void *value) {
+  uintptr_t address;
+  if (parameter->access == RONDO_ACCESS_SCALAR) {
+    rondo_json_hex(&writer->text, value, parameter->bytes);
+  } else if (writer->with_addresses) {
+    memcpy(&address, value, sizeof address);
+    put_address_value(&writer->text, address);
+  } else {
+    rondo_json_string(&writer->text, NULL);
+  }
+}
+
+static void put_kernel_node(json_writer *writer, const rondo_kernel_node *node) {
+  rondo_text *text = &writer->text;
+  size_t at;
+  const uint32_t index = find_kernel(writer, node->kernel, &at) ? writer->kernels.items[at].index : 0;
+  put_size(text, "kernel", index);
+  rondo_json_key(text, "grid");
+  rondo_json_array_begin(text);
+  rondo_json_u64(text, node->grid.x);
+  rondo_json_u64(text, node->grid.y);
+  rondo_json_u64(text, node->grid.z);
+  rondo_json_array_end(text);
+  rondo_json_key(text, "arguments");
+  rondo_json_array_begin(text);
+  for (uint32_t i = 0; i < node->kernel->parameter_count; i++)
+    put_argument(writer, &node->kernel->parameters[i], node->args[i]);
+  rondo_json_array_end(text);
+  if (node->arg_bytes == NULL) return;
+  rondo_json_key(text, "argument_bytes");
+  rondo_json_array_begin(text);
+  for (uint32_t i = 0; i < node->kernel->parameter_count; i++) rondo_json_u64(text, node->arg_bytes[i]);
+  rondo_json_array_end(text);
+}
+
+static void put_host(json_writer *writer, const rondo_host_node *host) {
+  const void *function;
+  _Static_assert(sizeof function == sizeof host->function, "POSIX keeps both in one size");
+  memcpy(&function, &host->function, sizeof function);
+  put_address(writer, "function", function);
+  put_address(writer, "user", host->user);
+}
+
+static void put_copy(json_writer *writer, const rondo_copy *copy) {
+  rondo_text *text = &writer->text;
+  put_address(writer, "dst", copy->dst);
+  put_address(writer, "src", copy->src);
+  put_size(text, "width", copy->width);
+  put_size(text, "height", copy->height);
+  put_size(text, "depth", copy->depth);
+  put_size(text, "dst_pitch", copy->dst_pitch);
+  put_size(text, "src_pitch", copy->src_pitch);
+  put_size(text, "dst_slice_pitch", copy->dst_slice_pitch);
+  put_size(text, "src_slice_pitch", copy->src_slice_pitch);
+}
+
+static void put_fill(json_writer *writer, const rondo_fill *fill) {
+  rondo_text *text = &writer->text;
+  put_address(writer, "dst", fill->dst);
+  put_size(text, "value", fill->value);
+  put_size(text, "element_bytes", fill->element_bytes);
+  put_size(text, "width", fill->width);
+  put_size(text, "height", fill->height);
+  put_size(text, "pitch", fill->pitch);
+}
+
+/* The numbers of the devices; left out when there are none. */
+static void put_peers(json_writer *writer, uint64_t peers) {
+  if (peers == 0) return;
+  rondo_json_key(&writer->text, "peers");
+  rondo_json_array_begin(&writer->text);
+  for (unsigned i = 0; i < 64; i++)
+    if ((peers >> i & 1) != 0) rondo_json_u64(&writer->text, i);
+  rondo_json_array_end(&writer->text);
+}
+
+static void put_alloc(json_writer *writer, const rondo_alloc_node *alloc) {
+  put_size(&writer->text, "bytes", alloc->bytes);
+  put_text(&writer->text, "allocation", alloc->name);
+  put_peers(writer, alloc->peers);
+  put_address(writer, "address", alloc->address);
+}
+
+static void put_foreign(json_writer *writer, const rondo_foreign_node *foreign) {
+  put_text(&writer->text, "what", foreign->what);
+  put_size(&writer->text, "bytes", foreign->bytes);
+  rondo_json_key(&writer->text, "bound");
+  rondo_json_bool(&writer->text, foreign->is_bound);
+  put_address(writer, "address", foreign->address);
+}
+
+static void put_nodes(json_writer *writer, const rondo_graph *graph);
+
+static void put_child(json_writer *writer, const rondo_graph *child) {
+  rondo_json_key(&writer->text, "child");
+  rondo_json_object_begin(&writer->text);
+  put_text(&writer->text, "name", child->name);
+  put_nodes(writer, child);
+  rondo_json_object_end(&writer->text);
+}
+
+static void put_params(json_writer *writer, const rondo_node_params *params) {
+  switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      put_kernel_node(writer, &params->as.kernel);
+      break;
+    case RONDO_NODE_HOST:
+      put_host(writer, &params->as.host);
+      break;
+    case RONDO_NODE_COPY:
+      put_copy(writer, &params->as.copy);
+      break;
+    case RONDO_NODE_FILL:
+      put_fill(writer, &params->as.fill);
+      break;
+    case RONDO_NODE_CHILD:
+      put_child(writer, params->as.child);
+      break;
+    case RONDO_NODE_EVENT_RECORD:
+    case RONDO_NODE_EVENT_WAIT:
+      put_address(writer, "event", params->as.event);
+      break;
+    case RONDO_NODE_ALLOC:
+      put_alloc(writer, &params->as.alloc);
+      break;
+    case RONDO_NODE_FREE:
+      put_address(writer, "address", params->as.free_address);
+      break;
+    case RONDO_NODE_FOREIGN:
+      put_foreign(writer, &params->as.foreign);
+      break;
+    case RONDO_NODE_EMPTY:
+      break;
+  }
+}
+
+/* Those that lead to the node, each as [from, from_port, to_port, type]; left out when there are none. */
+static void put_programmatic(rondo_text *text, const rondo_graph *graph, uint32_t slot) {
+  bool has_any = false;
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
+    if (edge->to != slot) continue;
+    if (!has_any) {
+      rondo_json_key(text, "programmatic");
+      rondo_json_array_begin(text);
+    }
+    has_any = true;
+    rondo_json_array_begin(text);
+    rondo_json_u64(text, edge->from);
+    rondo_json_u64(text, edge->from_port);
+    rondo_json_u64(text, edge->to_port);
+    rondo_json_u64(text, edge->type);
+    rondo_json_array_end(text);
+  }
+  if (has_any) rondo_json_array_end(text);
+}
+
+static void put_node(json_writer *writer, const rondo_graph *graph, uint32_t slot) {
+  const rondo_graph_node *node = &graph->nodes.items[slot];
+  rondo_text *text = &writer->text;
+  begin_line(text);
+  put_size(text, "number", slot);
+  put_text(text, "kind", rondo_node_kind_name(node->params.kind));
+  put_text(text, "name", node->params.name);
+  put_params(writer, &node->params);
+  rondo_json_key(text, "dependencies");
+  rondo_json_array_begin(text);
+  for (size_t i = 0; i < node->dependencies.count; i++) rondo_json_u64(text, node->dependencies.items[i]);
+  rondo_json_array_end(text);
+  put_programmatic(text, graph, slot);
+  rondo_json_object_end(text);
+}
+
+static void put_nodes(json_writer *writer, const rondo_graph *graph) {
+  rondo_json_key(&writer->text, "nodes");
+  rondo_json_array_begin(&writer->text);
+  for (size_t i = 0; i < graph->nodes.count; i++)
+    if (graph->nodes.items[i].live) put_node(writer, graph, (uint32_t)i);
+  rondo_json_array_end(&writer->text);
+}
+
+static void put_document(json_writer *writer, const rondo_graph *graph) {
+  rondo_json_object_begin(&writer->text);
+  put_size(&writer->text, "rondo_graph", RONDO_GRAPH_JSON_VERSION);
+  put_text(&writer->text, "name", graph->name);
+  put_kernels(writer);
+  put_nodes(writer, graph);
+  rondo_json_object_end(&writer->text);
+  rondo_text_add_bytes(&writer->text, "\n", 1);
+}
+
+rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses, char **out_text) {
+  RONDO_TRY(rondo_require("rondo_graph_to_json", "the out-parameter", out_text));
+  *out_text = NULL;
+  RONDO_TRY(rondo_require("rondo_graph_to_json", "the graph", graph));
+  json_writer writer = {.with_addresses = with_addresses};
+  rondo_text_init(&writer.text, &graph->allocator);
+  rondo_status status = list_kernels(&writer, graph);
+  if (status == RONDO_OK) {
+    put_document(&writer, graph);
+    status = rondo_text_hand_out(&writer.text, out_text);
+  }
+  rondo_array_free(&graph->allocator, &writer.kernels);
+  rondo_array_free(&graph->allocator, &writer.listed);
+  return status;
+}

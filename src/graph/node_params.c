@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT
+ * Parameters of nodes: the checks at the front door (B2 to B4), defaults for zeros, and what differs between two.
+ * The same functions serve nodes and stream operations. Nothing here allocates or keeps state; any thread.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/byte_box.h"
+#include "graph/node.h"
+
+static const char *const kind_names[] = {
+    [RONDO_NODE_KERNEL] = "kernel",
+    [RONDO_NODE_HOST] = "host",
+    [RONDO_NODE_COPY] = "copy",
+    [RONDO_NODE_FILL] = "fill",
+    [RONDO_NODE_EMPTY] = "empty",
+    [RONDO_NODE_CHILD] = "child",
+    [RONDO_NODE_EVENT_RECORD] = "event_record",
+    [RONDO_NODE_EVENT_WAIT] = "event_wait",
+    [RONDO_NODE_ALLOC] = "alloc",
+    [RONDO_NODE_FREE] = "free",
+    [RONDO_NODE_FOREIGN] = "foreign",
+};
+
+static bool is_kind(rondo_node_kind kind) { return kind >= RONDO_NODE_KERNEL && kind <= RONDO_NODE_FOREIGN; }
+
+const char *rondo_node_kind_name(rondo_node_kind kind) { return is_kind(kind) ? kind_names[kind] : "unknown"; }
+
+uint32_t rondo_node_number(rondo_node node) { return node.id == 0 ? RONDO_NO_NODE : (uint32_t)node.id; }
+
+static rondo_status fail_size(const char *where, const char *what) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: %s", where, what);
+}
+
+static rondo_status fail_null(const char *where, const char *what) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s", where, what);
+}
+
+/* Boxes ----------------------------------------------------------------------------------------------------------- */
+
+/* One side of a copy, or a fill: rows of `width` bytes, `height` to a slice, `depth` slices. */
+typedef struct box_shape {
+  size_t width, height, depth;
+  size_t pitch, slice_pitch;
+} box_shape;
+
+/* Gives the zeros their meaning and what does not count its default. Returns false when a number does not fit. */
+static bool resolve_box(box_shape *box) {
+  if (box->height == 0) box->height = 1;
+  if (box->depth == 0) box->depth = 1;
+  if (box->pitch == 0) box->pitch = box->width;
+  if (box->depth > 1 && box->slice_pitch == 0 && !rondo_checked_multiply(box->pitch, box->height, &box->slice_pitch))
+    return false;
+  if (box->height == 1) box->pitch = box->width;
+  return box->depth > 1 || rondo_checked_multiply(box->pitch, box->height, &box->slice_pitch);
+}
+
+/* Bytes from the first to past the last of a resolved box; false when that is past PTRDIFF_MAX. */
+static bool measure_box(const box_shape *box, size_t *out) {
+  size_t slices, rows, slice, total;
+  if (!rondo_checked_multiply(box->depth - 1, box->slice_pitch, &slices)) return false;
+  if (!rondo_checked_multiply(box->height - 1, box->pitch, &rows)) return false;
+  if (!rondo_checked_add(rows, box->width, &slice) || !rondo_checked_add(slices, slice, &total)) return false;
+  *out = total;
+  return total <= PTRDIFF_MAX && box->pitch <= PTRDIFF_MAX && box->slice_pitch <= PTRDIFF_MAX;
+}
+
+/* Resolves the box and checks its geometry; `what` names it in messages. */
+static rondo_status check_box(const char *where, const char *what, box_shape *box, size_t *out_extent) {
+  *out_extent = 0;
+  const size_t given = box->pitch;
+  if (box->width == 0) return fail_size(where, "a width of 0: leave the operation out when there is nothing to do");
+  if (!resolve_box(box) || (box->pitch >= box->width && !measure_box(box, out_extent)))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: the %s of %zu bytes x %zu rows x %zu slices, %zu bytes from row to row, does not fit the "
+                      "address space",
+                      where, what, box->width, box->height, box->depth, given);
+  if (box->pitch < box->width)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: the %s has rows of %zu bytes but a pitch of %zu: the pitch must be at least the row", where,
+                      what, box->width, box->pitch);
+  const size_t slice = (box->height - 1) * box->pitch + box->width;
+  if (box->depth > 1 && box->slice_pitch < slice)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: the %s has slices of %zu bytes but a slice pitch of %zu: it must be at least the slice",
+                      where, what, slice, box->slice_pitch);
+  return RONDO_OK;
+}
+
+static box_shape destination_box(const rondo_copy *copy) {
+  return (box_shape){copy->width, copy->height, copy->depth, copy->dst_pitch, copy->dst_slice_pitch};
+}
+static box_shape source_box(const rondo_copy *copy) {
+  return (box_shape){copy->width, copy->height, copy->depth, copy->src_pitch, copy->src_slice_pitch};
+}
+
+/* A fill's box in bytes; false when its rows do not fit. */
+static bool fill_box(const rondo_fill *fill, box_shape *out) {
+  *out = (box_shape){.height = fill->height, .depth = 1, .pitch = fill->pitch};
+  return rondo_checked_multiply(fill->width, fill->element_bytes, &out->width);
+}
+
+/* Shapes ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_argument_bytes(const char *where, const rondo_kernel_node *node) {
+  const rondo_kernel *kernel = node->kernel;
+  if (node->arg_bytes == NULL) return RONDO_OK;
+  for (size_t i = 0; i < node->arg_count; i++) {
+    const bool scalar = kernel->parameters[i].access == RONDO_ACCESS_SCALAR;
+    if (node->arg_bytes[i] > (scalar ? 0 : PTRDIFF_MAX))
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                        "%s: argument %zu of kernel '%s' is said to give access to %zu bytes, %s", where, i,
+                        kernel->name, node->arg_bytes[i],
+                        scalar ? "but is no pointer: give 0" : "which do not fit the address space");
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_kernel_shape(const char *where, const rondo_kernel_node *node) {
+  if (node->kernel == NULL) return fail_null(where, "the kernel is NULL");
+  const rondo_kernel *kernel = node->kernel;
+  rondo_grid grid;
+  const rondo_status status = rondo_grid_check(kernel->name, node->grid, &grid);
+  if (status != RONDO_OK) return rondo_fail_context(status, "%s", where);
+  if (node->arg_count != kernel->parameter_count)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+                      "%s: kernel '%s' has %" PRIu32 " parameters, %zu arguments were given", where, kernel->name,
+                      kernel->parameter_count, node->arg_count);
+  if (node->arg_count > 0 && node->args == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                      "%s: the list of the %zu arguments of kernel '%s' is NULL", where, node->arg_count, kernel->name);
+  for (size_t i = 0; i < node->arg_count; i++)
+    if (node->args[i] == NULL)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                        "%s: argument %zu of kernel '%s' is NULL: arguments are given by the addresses of their "
+                        "values, for a pointer too",
+                        where, i, kernel->name);
+  return check_argument_bytes(where, node);
+}
+
+static rondo_status check_copy_shape(const char *where, const rondo_copy *copy) {
+  box_shape destination = destination_box(copy), source = source_box(copy);
+  size_t extent;
+  RONDO_TRY(check_box(where, "destination", &destination, &extent));
+  return check_box(where, "source", &source, &extent);
+}
+
+static rondo_status check_fill_shape(const char *where, const rondo_fill *fill) {
+  if (fill->element_bytes != 1 && fill->element_bytes != 2 && fill->element_bytes != 4)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: a fill with elements of %" PRIu32 " bytes: 1, 2 and 4 are possible", where,
+                      fill->element_bytes);
+  box_shape box;
+  size_t extent;
+  if (!fill_box(fill, &box))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: a fill of %zu elements of %" PRIu32 " bytes does not fit the address space", where,
+                      fill->width, fill->element_bytes);
+  RONDO_TRY(check_box(where, "fill", &box, &extent));
+  if (box.pitch % fill->element_bytes != 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: a fill with elements of %" PRIu32
+                      " bytes and a pitch of %zu: it must be a multiple of %" PRIu32,
+                      where, fill->element_bytes, box.pitch, fill->element_bytes);
+  return RONDO_OK;
+}
+
+static rondo_status check_alloc_shape(const char *where, const rondo_alloc_node *alloc) {
+  if (alloc->bytes == 0) return fail_size(where, "an allocation of 0 bytes");
+  if (alloc->bytes > PTRDIFF_MAX)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: an allocation of %zu bytes does not fit the address space", where, alloc->bytes);
+  return RONDO_OK;
+}
+
+rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params) {
+  switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      return check_kernel_shape(where, &params->as.kernel);
+    case RONDO_NODE_COPY:
+      return check_copy_shape(where, &params->as.copy);
+    case RONDO_NODE_FILL:
+      return check_fill_shape(where, &params->as.fill);
+    case RONDO_NODE_CHILD:
+      return params->as.child == NULL ? fail_null(where, "the child graph is NULL") : RONDO_OK;
+    case RONDO_NODE_ALLOC:
+      return check_alloc_shape(where, &params->as.alloc);
+    case RONDO_NODE_HOST:
+    case RONDO_NODE_EMPTY:
+    case RONDO_NODE_EVENT_RECORD:
+    case RONDO_NODE_EVENT_WAIT:
+    case RONDO_NODE_FREE:
+      return RONDO_OK;
+    case RONDO_NODE_FOREIGN:
+      return params->as.foreign.what == NULL ? fail_null(where, "a foreign node that says not what it is") : RONDO_OK;
+  }
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, "%s: %d is no kind of node: use a RONDO_NODE_ name",
+                    where, (int)params->kind);
+}
+
+/* Identities: addresses, functions, devices ----------------------------------------------------------------------- */
+
+static rondo_status check_device(const char *where, const rondo_device *device, const rondo_device *other,
+                                 const char *what, const char *name) {
+  if (device == other) return RONDO_OK;
+  const bool is_named = name[0] != '\0';
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE, "%s: %s%s%s%s%s was made %s: make one %s", where,
+                    is_named ? "" : "the ", what, is_named ? " '" : "", name, is_named ? "'" : "",
+                    other == NULL ? "without a device" : "for another device",
+                    device == NULL ? "without a device" : "for this device");
+}
+
+/* The range must not run past the end of the address space. */
+static rondo_status check_range(const char *where, const char *what, const void *address, size_t extent) {
+  if (address == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: the %s is NULL", where, what);
+  if (extent - 1 <= UINTPTR_MAX - (uintptr_t)address) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "%s: the %s of %zu bytes at %p runs past the end of the address space", where, what, extent,
+                    address);
+}
+
+/* Boxes of so many rows and different pitches that looking would take long are taken on trust. */
+static bool have_common_bytes(const rondo_copy *copy, const box_shape *destination, const box_shape *source) {
+  rondo_box to, from;
+  return rondo_box_make(copy->dst, destination->width, destination->height, destination->pitch, destination->depth,
+                        destination->slice_pitch, &to) &&
+         rondo_box_make(copy->src, source->width, source->height, source->pitch, source->depth, source->slice_pitch,
+                        &from) &&
+         rondo_box_overlap(&to, &from) == RONDO_OVERLAP_YES;
+}
+
+static rondo_status check_copy_addresses(const char *where, const rondo_copy *copy) {
+  box_shape destination = destination_box(copy), source = source_box(copy);
+  size_t dst_extent, src_extent;
+  RONDO_TRY(check_box(where, "destination", &destination, &dst_extent));
+  RONDO_TRY(check_box(where, "source", &source, &src_extent));
+  RONDO_TRY(check_range(where, "destination", copy->dst, dst_extent));
+  RONDO_TRY(check_range(where, "source", copy->src, src_extent));
+  if (have_common_bytes(copy, &destination, &source))
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+        "%s: the destination of %zu bytes at %p and the source of %zu bytes at %p overlap: copy through a "
+        "third buffer",
+        where, dst_extent, copy->dst, src_extent, copy->src);
+  return RONDO_OK;
+}
+
+static rondo_status check_fill_address(const char *where, const rondo_fill *fill) {
+  box_shape box;
+  size_t extent;
+  const bool fits = fill_box(fill, &box);
+  assert(fits);
+  (void)fits;
+  RONDO_TRY(check_box(where, "fill", &box, &extent));
+  RONDO_TRY(check_range(where, "fill", fill->dst, extent));
+  if ((uintptr_t)fill->dst % fill->element_bytes != 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: a fill with elements of %" PRIu32 " bytes at %p: the address must be a multiple of %" PRIu32,
+                      where, fill->element_bytes, fill->dst, fill->element_bytes);
+  return RONDO_OK;
+}
+
+static rondo_status check_kernel(const char *where, const rondo_device *device, const rondo_kernel_node *node) {
+  RONDO_TRY(check_kernel_shape(where, node));
+  return check_device(where, device, node->kernel->device, "kernel", node->kernel->name);
+}
+
+/* The parameters have passed rondo_node_shape_check; they are no kernel's. */
+static rondo_status check_identities(const char *where, const rondo_device *device, const rondo_node_params *params) {
+  switch (params->kind) {
+    case RONDO_NODE_CHILD:
+      return check_device(where, device, params->as.child->device, "child graph", params->as.child->name);
+    case RONDO_NODE_HOST:
+      return params->as.host.function == NULL ? fail_null(where, "the host function is NULL") : RONDO_OK;
+    case RONDO_NODE_COPY:
+      return check_copy_addresses(where, &params->as.copy);
+    case RONDO_NODE_FILL:
+      return check_fill_address(where, &params->as.fill);
+    case RONDO_NODE_EVENT_RECORD:
+    case RONDO_NODE_EVENT_WAIT:
+      return params->as.event == NULL ? fail_null(where, "the event is NULL") : RONDO_OK;
+    case RONDO_NODE_FREE:
+      return params->as.free_address == NULL ? fail_null(where, "the address to free is NULL") : RONDO_OK;
+    case RONDO_NODE_KERNEL:
+    case RONDO_NODE_EMPTY:
+    case RONDO_NODE_ALLOC:
+    case RONDO_NODE_FOREIGN:
+      return RONDO_OK;
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_node_params_check(const char *where, const rondo_device *device, const rondo_node_params *params) {
+  if (params == NULL) return rondo_refuse_null(where, "the node's parameters");
+  if (params->kind == RONDO_NODE_KERNEL) return check_kernel(where, device, &params->as.kernel);
+  RONDO_TRY(rondo_node_shape_check(where, params));
+  return check_identities(where, device, params);
+}
+
+/* Extents --------------------------------------------------------------------------------------------------------- */
+
+static size_t add_extent(const char *what, const void *address, box_shape box, rondo_extent *out) {
+  *out = (rondo_extent){.what = what, .address = address};
+  if (address == NULL || box.width == 0 || !resolve_box(&box) || !measure_box(&box, &out->bytes)) return 0;
+  return 1;
+}
+
+size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]) {
+  if (params->kind == RONDO_NODE_COPY) {
+    const rondo_copy *copy = &params->as.copy;
+    const size_t count = add_extent("destination", copy->dst, destination_box(copy), &out[0]);
+    return count + add_extent("source", copy->src, source_box(copy), &out[count]);
+  }
+  box_shape box;
+  if (params->kind != RONDO_NODE_FILL || !fill_box(&params->as.fill, &box)) return 0;
+  return add_extent("fill", params->as.fill.dst, box, &out[0]);
+}
+
+/* Defaults -------------------------------------------------------------------------------------------------------- */
+
+static void resolve_copy(rondo_copy *copy) {
+  box_shape destination = destination_box(copy), source = source_box(copy);
+  const bool fits = resolve_box(&destination) && resolve_box(&source);
+  assert(fits);
+  (void)fits;
+  copy->height = destination.height;
+  copy->depth = destination.depth;
+  copy->dst_pitch = destination.pitch;
+  copy->src_pitch = source.pitch;
+  copy->dst_slice_pitch = destination.slice_pitch;
+  copy->src_slice_pitch = source.slice_pitch;
+}
+
+static void resolve_fill(rondo_fill *fill) {
+  box_shape box;
+  const bool fits = fill_box(fill, &box) && resolve_box(&box);
+  assert(fits);
+  (void)fits;
+  fill->height = box.height;
+  fill->pitch = box.pitch;
+  if (fill->element_bytes < sizeof fill->value) fill->value &= (UINT32_C(1) << (8 * fill->element_bytes)) - 1;
+}
+
+void rondo_node_params_resolve(rondo_node_params *params) {
+  if (params->kind == RONDO_NODE_KERNEL) {
+    params->as.kernel.grid = rondo_grid_resolve(params->as.kernel.grid);
+  } else if (params->kind == RONDO_NODE_COPY) {
+    resolve_copy(&params->as.copy);
+  } else if (params->kind == RONDO_NODE_FILL) {
+    resolve_fill(&params->as.fill);
+  }
+}
+
+/* Comparing ------------------------------------------------------------------------------------------------------- */
+
+/* By what a dump tells of them: two recordings, or two processes, make kernels of their own. */
+static bool same_kernel_description(const rondo_kernel *a, const rondo_kernel *b) {
+  if (strcmp(a->name, b->name) != 0 || a->block_threads != b->block_threads) return false;
+  if (a->parameter_count != b->parameter_count) return false;
+  for (uint32_t i = 0; i < a->parameter_count; i++) {
+    const rondo_parameter *x = &a->parameters[i], *y = &b->parameters[i];
+    if (x->access != y->access || x->bytes != y->bytes || x->alignment != y->alignment) return false;
+  }
+  return true;
+}
+
+static size_t argument_bytes(const rondo_kernel_node *node, uint32_t index) {
+  return node->arg_bytes == NULL ? 0 : node->arg_bytes[index];
+}
+
+static int compare_kernel_nodes(const rondo_kernel_node *a, const rondo_kernel_node *b, bool ignore_addresses) {
+  const bool same = a->kernel == b->kernel || (ignore_addresses && same_kernel_description(a->kernel, b->kernel));
+  if (!same || a->grid.x != b->grid.x || a->grid.y != b->grid.y || a->grid.z != b->grid.z)
+    return RONDO_DIFFERENCE_KERNEL;
+  for (uint32_t i = 0; i < a->kernel->parameter_count; i++) {
+    const rondo_parameter *parameter = &a->kernel->parameters[i];
+    if (argument_bytes(a, i) != argument_bytes(b, i)) return RONDO_DIFFERENCE_PARAMS;
+    if (ignore_addresses && parameter->access != RONDO_ACCESS_SCALAR) continue;
+    if (memcmp(a->args[i], b->args[i], parameter->bytes) != 0) return RONDO_DIFFERENCE_PARAMS;
+  }
+  return 0;
+}
+
+static bool same_copy(const rondo_copy *a, const rondo_copy *b, bool ignore_addresses) {
+  return (ignore_addresses || (a->dst == b->dst && a->src == b->src)) && a->width == b->width &&
+         a->height == b->height && a->depth == b->depth && a->dst_pitch == b->dst_pitch &&
+         a->src_pitch == b->src_pitch && a->dst_slice_pitch == b->dst_slice_pitch &&
+         a->src_slice_pitch == b->src_slice_pitch;
+}
+
+static bool same_fill(const rondo_fill *a, const rondo_fill *b, bool ignore_addresses) {
+  return (ignore_addresses || a->dst == b->dst) && a->value == b->value && a->element_bytes == b->element_bytes &&
+         a->width == b->width && a->height == b->height && a->pitch == b->pitch;
+}
+
+static bool same_text(const char *a, const char *b) { return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0; }
+
+/* For all kinds but kernels, of one kind. */
+static bool same_params(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses) {
+  switch (a->kind) {
+    case RONDO_NODE_HOST:
+      return a->as.host.function == b->as.host.function && (ignore_addresses || a->as.host.user == b->as.host.user);
+    case RONDO_NODE_COPY:
+      return same_copy(&a->as.copy, &b->as.copy, ignore_addresses);
+    case RONDO_NODE_FILL:
+      return same_fill(&a->as.fill, &b->as.fill, ignore_addresses);
+    case RONDO_NODE_EVENT_RECORD:
+    case RONDO_NODE_EVENT_WAIT:
+      return ignore_addresses || a->as.event == b->as.event;
+    case RONDO_NODE_ALLOC:
+      return a->as.alloc.bytes == b->as.alloc.bytes && a->as.alloc.peers == b->as.alloc.peers &&
+             same_text(a->as.alloc.name, b->as.alloc.name) &&
+             (ignore_addresses || a->as.alloc.address == b->as.alloc.address);
+    case RONDO_NODE_FREE:
+      return ignore_addresses || a->as.free_address == b->as.free_address;
+    case RONDO_NODE_FOREIGN:
+      return same_text(a->as.foreign.what, b->as.foreign.what) && a->as.foreign.bytes == b->as.foreign.bytes &&
+             a->as.foreign.is_bound == b->as.foreign.is_bound &&
+             (ignore_addresses || a->as.foreign.address == b->as.foreign.address);
+    case RONDO_NODE_KERNEL:
+    case RONDO_NODE_EMPTY:
+    case RONDO_NODE_CHILD:
+      return true;
+  }
+  return true;
+}
+
+int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses) {
+  if (a->kind != b->kind) return RONDO_DIFFERENCE_KIND;
+  if (a->kind == RONDO_NODE_KERNEL) {
+    const int difference = compare_kernel_nodes(&a->as.kernel, &b->as.kernel, ignore_addresses);
+    if (difference != 0) return difference;
+  }
+  return same_params(a, b, ignore_addresses) && same_text(a->name, b->name) ? 0 : RONDO_DIFFERENCE_PARAMS;
+}

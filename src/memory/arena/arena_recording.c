@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ * Recordings in an arena: how one begins, with what is alive and what it needs as records of its space, and what it
+ * came to.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "memory/arena/arena_internal.h"
+#include "memory/arena/arena_recording_plan.h"
+#include "memory/graph_memory/graph_view.h"
+
+/* Blocks ---------------------------------------------------------------------------------------------------------- */
+
+static int compare_records(const void *a, const void *b) {
+  const rondo_graph_allocation *x = *(const rondo_graph_allocation *const *)a;
+  const rondo_graph_allocation *y = *(const rondo_graph_allocation *const *)b;
+  return (x->base.address > y->base.address) - (x->base.address < y->base.address);
+}
+
+static rondo_status fail_block(const rondo_arena *arena, const rondo_arena_block *block) {
+  char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS, "block %s at %p is not memory of %s",
+                    rondo_named_size(name, block->name, block->bytes), block->address, rondo_arena_label(label, arena));
+}
+
+/* Whether the block lies in the arena as an allocation would. */
+static bool is_placed(const rondo_arena *arena, const rondo_arena_block *block) {
+  size_t rounded;
+  const size_t offset = (size_t)((uintptr_t)block->address - (uintptr_t)rondo_arena_base(arena));
+  return offset % RONDO_BLOCK_ALIGNMENT == 0 && rondo_pool_round(block->bytes, &rounded) && offset <= arena->reserved &&
+         rounded <= arena->reserved - offset;
+}
+
+static rondo_status add_block(rondo_address_space *space, const rondo_arena_block *block) {
+  rondo_found_block found = {.key = block->key};
+  if (!is_placed(space->arena, block)) return fail_block(space->arena, block);
+  RONDO_TRY(rondo_array_reserve(&space->memory->allocator, &space->blocks, space->blocks.count + 1));
+  RONDO_TRY(rondo_graph_allocation_add(space, RONDO_RECORD_BLOCK, block->address, block->bytes, block->name));
+  found.record = space->allocations.items[space->allocations.count - 1];
+  space->blocks.items[space->blocks.count++] = found;
+  return RONDO_OK;
+}
+
+/* The space's records by address; the caller releases them. */
+static rondo_status sort_records(const rondo_address_space *space, rondo_graph_allocation ***out) {
+  const size_t count = space->allocations.count;
+  RONDO_TRY(rondo_allocate_items(&space->memory->allocator, count, sizeof **out, out));
+  if (count == 0) return RONDO_OK;
+  memcpy(*out, space->allocations.items, count * sizeof **out);
+  qsort(*out, count, sizeof **out, compare_records);
+  return RONDO_OK;
+}
+
+static rondo_status refuse_overlap(const rondo_graph_allocation *a, const rondo_graph_allocation *b) {
+  char first[RONDO_ALLOCATION_LABEL], second[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                    "blocks %s and %s of a recording overlap: one of them is not alive any more",
+                    rondo_allocation_label(first, &a->base), rondo_allocation_label(second, &b->base));
+}
+
+static rondo_status add_blocks(rondo_address_space *space, const rondo_arena_setting *setting) {
+  rondo_graph_allocation **sorted;
+  for (size_t i = 0; i < setting->block_count; i++) RONDO_TRY(add_block(space, &setting->blocks[i]));
+  RONDO_TRY(sort_records(space, &sorted));
+  rondo_status status = RONDO_OK;
+  for (size_t i = 1; i < setting->block_count && status == RONDO_OK; i++) {
+    const char *end = sorted[i - 1]->base.address + rondo_graph_allocation_rounded(sorted[i - 1]);
+    if (sorted[i]->base.address < end) status = refuse_overlap(sorted[i - 1], sorted[i]);
+  }
+  rondo_release(&space->memory->allocator, sorted, setting->block_count, sizeof *sorted);
+  return status;
+}
+
+/* Slots ----------------------------------------------------------------------------------------------------------- */
+
+/* The smallest gap between the records that fits, else behind them; NULL when there is no room. */
+static char *find_gap(const rondo_address_space *space, rondo_graph_allocation *const *sorted, size_t bytes) {
+  char *cursor = space->first.base, *best = NULL;
+  size_t best_bytes = SIZE_MAX;
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *record = sorted[i];
+    const size_t gap = record->base.address > cursor ? (size_t)(record->base.address - cursor) : 0;
+    if (gap >= bytes && gap < best_bytes) {
+      best = cursor;
+      best_bytes = gap;
+    }
+    char *end = record->base.address + rondo_graph_allocation_rounded(record);
+    if (end > cursor) cursor = end;
+  }
+  return best == NULL && bytes <= space->first.bytes - (size_t)(cursor - space->first.base) ? cursor : best;
+}
+
+static bool is_free(const rondo_address_space *space, const char *begin, size_t bytes) {
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *record = space->allocations.items[i];
+    if (record->base.address < begin + bytes && record->base.address + rondo_graph_allocation_rounded(record) > begin)
+      return false;
+  }
+  return true;
+}
+
+/* NULL when the plan has none for the slot, or other blocks than it knew are in the way. */
+static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes) {
+  if (profile == NULL || index >= profile->slots.count) return NULL;
+  const rondo_planned_alloc *at = &profile->slots.items[index];
+  const bool fits = at->bytes == bytes && at->offset <= space->first.bytes && bytes <= space->first.bytes - at->offset;
+  return fits && is_free(space, space->first.base + at->offset, bytes) ? space->first.base + at->offset : NULL;
+}
+
+static rondo_status choose_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
+                                char **out) {
+  rondo_graph_allocation **sorted;
+  if (space->memory->device->ops->guard != NULL) return rondo_arena_take_guarded(space, bytes, out);
+  *out = planned_slot(space, profile, index, bytes);
+  if (*out != NULL) return RONDO_OK;
+  space->slots_depart = true;
+  RONDO_TRY(sort_records(space, &sorted));
+  *out = find_gap(space, sorted, bytes);
+  rondo_release(&space->memory->allocator, sorted, space->allocations.count, sizeof *sorted);
+  char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
+  if (*out != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
+                    "%s more do not fit the %s of addresses of %s: reserve more when it is made",
+                    rondo_size_text(asked, bytes), rondo_size_text(reserved, space->first.bytes),
+                    rondo_arena_label(label, space->arena));
+}
+
+static rondo_status add_slot(rondo_address_space *space, const rondo_profile *profile, size_t index,
+                             rondo_arena_slot *slot) {
+  size_t rounded;
+  char *address;
+  slot->address = NULL;
+  if (slot->bytes == 0 || !rondo_pool_round(slot->bytes, &rounded))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "slot %zu of a recording has %zu bytes", index,
+                      slot->bytes);
+  RONDO_TRY(choose_slot(space, profile, index, rounded, &address));
+  RONDO_TRY(rondo_graph_allocation_add(space, RONDO_RECORD_SLOT, address, slot->bytes, slot->name));
+  slot->address = address;
+  return RONDO_OK;
+}
+
+/* Beginning ------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fill_space(rondo_address_space *space, const rondo_arena_setting *setting,
+                               const rondo_profile *profile) {
+  RONDO_TRY(rondo_allocation_starts_init(&space->memory->allocator, &space->own));
+  RONDO_TRY(add_blocks(space, setting));
+  RONDO_TRY(rondo_arena_guard_blocks(space));
+  for (size_t i = 0; i < setting->slot_count; i++) RONDO_TRY(add_slot(space, profile, i, &setting->slots[i]));
+  space->held_count = space->allocations.count;
+  return rondo_arena_guard_slots(space);
+}
+
+/* A new reference, or NULL. */
+static rondo_status profile_for(const rondo_arena_setting *setting, rondo_profile **out) {
+  *out = setting->profile;
+  if (setting->profile != NULL) rondo_profile_retain(setting->profile);
+  if (setting->profile != NULL || setting->lifetimes == NULL) return RONDO_OK;
+  return rondo_arena_plan_setting(setting, out);
+}
+
+rondo_status rondo_arena_begin(const rondo_arena_setting *setting, rondo_address_space **out,
+                               rondo_profile **out_profile) {
+  rondo_arena *arena = setting->arena;
+  rondo_address_space *space;
+  *out = NULL;
+  *out_profile = NULL;
+  rondo_retired_sweep(arena->memory, false);
+  RONDO_TRY(rondo_address_space_create(arena->memory, &space));
+  rondo_arena_enter(arena, space);
+  rondo_status status = profile_for(setting, out_profile);
+  if (status == RONDO_OK) status = fill_space(space, setting, *out_profile);
+  if (status == RONDO_OK) {
+    *out = space;
+    return RONDO_OK;
+  }
+  if (*out_profile != NULL) rondo_profile_release(*out_profile);
+  *out_profile = NULL;
+  rondo_address_space_release(space);
+  rondo_retired_sweep(arena->memory, false);
+  return status;
+}
+
+rondo_arena *rondo_arena_of(const rondo_graph *graph) {
+  return graph->device == NULL ? NULL : rondo_address_space_of(graph)->arena;
+}
+
+/* Reading --------------------------------------------------------------------------------------------------------- */
+
+static const rondo_allocator *allocator_of(const rondo_arena_recording *recording) {
+  return &recording->arena->memory->allocator;
+}
+
+static size_t count_outputs(const rondo_noted_lifetimes *noted) {
+  size_t count = 0;
+  for (size_t i = 0; i < noted->lifetimes.count; i++) count += noted->lifetimes.items[i].freed == RONDO_PLAN_FOREVER;
+  return count;
+}
+
+/* Lifetimes are in the order of the alloc nodes. */
+static rondo_status read_outputs(const rondo_graph *graph, const rondo_noted_lifetimes *noted,
+                                 rondo_arena_recording *out) {
+  const size_t count = count_outputs(noted);
+  uint32_t allocation = 0;
+  RONDO_TRY(rondo_allocate_items(allocator_of(out), count, sizeof *out->outputs, &out->outputs));
+  for (uint32_t slot = 0; slot < graph->nodes.count && out->output_count < count; slot++) {
+    const rondo_graph_node *node = &graph->nodes.items[slot];
+    if (!node->live || node->params.kind != RONDO_NODE_ALLOC) continue;
+    const rondo_alloc_node *alloc = &node->params.as.alloc;
+    if (noted->lifetimes.items[allocation].freed == RONDO_PLAN_FOREVER)
+      out->outputs[out->output_count++] = (rondo_arena_output){.address = alloc->address,
+                                                               .bytes = alloc->bytes,
+                                                               .name = alloc->name,
+                                                               .node = slot,
+                                                               .allocation = allocation};
+    allocation++;
+  }
+  return RONDO_OK;
+}
+
+/* Under the lock; there is room. What helped to place nodes is not needed any more, unless more are added. */
+static void read_space(const rondo_graph *graph, rondo_address_space *space, rondo_arena_recording *out) {
+  const rondo_planned_addresses *planned = &space->planned;
+  rondo_graph_view_refresh(space, graph);
+  rondo_standpoints_reset(space);
+  rondo_standpoints_free(space);
+  out->need = space->top;
+  for (size_t i = 0; i < space->blocks.count; i++)
+    if (!space->blocks.items[i].record->open) out->ended[out->ended_count++] = (uint32_t)i;
+  if (planned->profile == NULL || planned->serial != graph->serial) return;
+  out->planned = true;
+  out->departed = planned->departed || space->slots_depart || planned->next != planned->profile->allocs.count;
+  out->peak = planned->profile->plan.peak;
+  out->lower_bound = planned->profile->plan.lower_bound;
+}
+
+static rondo_status read_recording(const rondo_graph *graph, rondo_arena_recording *out) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  rondo_noted_lifetimes *noted;
+  RONDO_TRY(rondo_noted_lifetimes_of_graph(graph, &noted));
+  rondo_status status = read_outputs(graph, noted, out);
+  if (status == RONDO_OK) status = rondo_arena_find_least(space, noted, &out->least);
+  rondo_noted_lifetimes_release(noted);
+  RONDO_TRY(status);
+  RONDO_TRY(rondo_allocate_items(allocator_of(out), space->blocks.count, sizeof *out->ended, &out->ended));
+  out->ended_room = space->blocks.count;
+  pthread_mutex_lock(&space->memory->lock);
+  read_space(graph, space, out);
+  pthread_mutex_unlock(&space->memory->lock);
+  return RONDO_OK;
+}
+
+rondo_status rondo_arena_recording_read(const rondo_graph *graph, rondo_arena_recording *out) {
+  char label[RONDO_LABEL_BYTES];
+  *out = (rondo_arena_recording){.arena = rondo_arena_of(graph)};
+  if (out->arena == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s was not recorded into an arena",
+                      rondo_graph_label(label, graph));
+  const rondo_status status = read_recording(graph, out);
+  if (status != RONDO_OK) rondo_arena_recording_free(out);
+  return status;
+}
+
+void rondo_arena_recording_free(rondo_arena_recording *recording) {
+  if (recording->arena == NULL) return;
+  rondo_release(allocator_of(recording), recording->outputs, recording->output_count, sizeof *recording->outputs);
+  rondo_release(allocator_of(recording), recording->ended, recording->ended_room, sizeof *recording->ended);
+  *recording = (rondo_arena_recording){0};
+}

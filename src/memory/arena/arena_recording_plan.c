@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT
+ * Planning recordings of an arena. The recordings of a path are one DAG: each has a node before all of its own and one
+ * behind them, in which its slots' lives begin and end, and which is followed by the next recording's. One recording is
+ * a path of one.
+ */
+#include "memory/arena/arena_recording_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "memory/arena/arena_internal.h"
+
+/* How much more a plan with the outputs at the low end may take than one without. */
+#define LOW_END_WORTH 1.02
+
+/* Bytes that are in the way of an output. */
+typedef struct taken_range {
+  size_t begin, end;
+} taken_range;
+
+typedef struct path_plan {
+  const rondo_arena *arena;
+  const rondo_allocator *allocator;
+  const rondo_path_part *parts;
+  size_t part_count;
+  const rondo_arena_block *blocks;
+  size_t block_count;
+  size_t high;      /* what need not be saved */
+  uint32_t *begins; /* by part: the node before its own; one more: past the last */
+  uint32_t node_count;
+  uint32_t *starts, *successors;
+  size_t edge_count;
+  bool is_line;
+  RONDO_ARRAY(rondo_plan_item) items;         /* by part: its allocations, then its slots */
+  RONDO_ARRAY(rondo_plan_obstacle) obstacles; /* the blocks; while outputs stand at the low end, behind them these */
+  RONDO_ARRAY(rondo_plan_item) others;        /* than outputs */
+  RONDO_ARRAY(taken_range) taken;
+  size_t room;              /* in both: */
+  size_t *offsets, *low;    /* one an item: the best so far, and those with the outputs at the low end */
+  rondo_verify_order order; /* made when it is asked for */
+  rondo_plan_info info;
+} path_plan;
+
+/* Nodes ----------------------------------------------------------------------------------------------------------- */
+
+static uint32_t node_of(const path_plan *path, size_t part, uint32_t node) { return path->begins[part] + 1 + node; }
+static uint32_t end_of(const path_plan *path, size_t part) { return path->begins[part + 1] - 1; }
+
+static rondo_status number_nodes(path_plan *path) {
+  size_t nodes = 0, edges = 0;
+  RONDO_TRY(rondo_allocate_items(path->allocator, path->part_count + 1, sizeof *path->begins, &path->begins));
+  for (size_t i = 0; i < path->part_count; i++) {
+    const rondo_noted_lifetimes *noted = path->parts[i].lifetimes;
+    path->begins[i] = (uint32_t)nodes;
+    nodes += (size_t)noted->node_count + 2;
+    edges += noted->starts[noted->node_count] + 2 * (size_t)noted->node_count + 2;
+    if (nodes >= UINT32_MAX || edges >= UINT32_MAX)
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                        "a path of %zu nodes and %zu edges up to part %zu cannot be planned; the most is %u", nodes,
+                        edges, i, UINT32_MAX - 1);
+  }
+  path->begins[path->part_count] = (uint32_t)nodes;
+  path->node_count = (uint32_t)nodes;
+  path->edge_count = edges;
+  RONDO_TRY(rondo_allocate_items(path->allocator, nodes + 1, sizeof *path->starts, &path->starts));
+  return rondo_allocate_items(path->allocator, edges, sizeof *path->successors, &path->successors);
+}
+
+/* Which nodes have something before them; zeroed. */
+static void mark_led_to(const rondo_noted_lifetimes *noted, bool *led_to) {
+  for (uint32_t i = 0; i < noted->starts[noted->node_count]; i++) led_to[noted->successors[i]] = true;
+}
+
+static void add_edge(path_plan *path, uint32_t to, uint32_t *edges) { path->successors[(*edges)++] = to; }
+
+static void link_part(path_plan *path, size_t part, const bool *led_to, uint32_t *edges) {
+  const rondo_noted_lifetimes *noted = path->parts[part].lifetimes;
+  path->starts[path->begins[part]] = *edges;
+  for (uint32_t i = 0; i < noted->node_count; i++)
+    if (!led_to[i]) add_edge(path, node_of(path, part, i), edges);
+  if (noted->node_count == 0) add_edge(path, end_of(path, part), edges);
+  for (uint32_t i = 0; i < noted->node_count; i++) {
+    path->starts[node_of(path, part, i)] = *edges;
+    for (uint32_t k = noted->starts[i]; k < noted->starts[i + 1]; k++)
+      add_edge(path, node_of(path, part, noted->successors[k]), edges);
+    if (noted->starts[i] == noted->starts[i + 1]) add_edge(path, end_of(path, part), edges);
+  }
+  path->starts[end_of(path, part)] = *edges;
+  if (part + 1 < path->part_count) add_edge(path, path->begins[part + 1], edges);
+}
+
+static rondo_flat_edges edges_of(const path_plan *path) {
+  return (rondo_flat_edges){
+      .node_count = path->node_count, .successor_start = path->starts, .successors = path->successors};
+}
+
+static rondo_status link_nodes(path_plan *path) {
+  uint32_t edges = 0;
+  for (size_t i = 0; i < path->part_count; i++) {
+    const rondo_noted_lifetimes *noted = path->parts[i].lifetimes;
+    bool *led_to;
+    RONDO_TRY(rondo_allocate_items(path->allocator, noted->node_count, sizeof *led_to, &led_to));
+    mark_led_to(noted, led_to);
+    link_part(path, i, led_to, &edges);
+    rondo_release(path->allocator, led_to, noted->node_count, sizeof *led_to);
+  }
+  path->starts[path->node_count] = edges;
+  const rondo_flat_edges flat = edges_of(path);
+  path->is_line = rondo_lifetimes_is_line(&flat);
+  return RONDO_OK;
+}
+
+static rondo_status comes_before(path_plan *path, uint32_t before, uint32_t after, bool *out) {
+  const rondo_flat_edges flat = edges_of(path);
+  rondo_order_pair pair = {.before = before, .after = after};
+  *out = before < after;
+  if (path->is_line || !*out) return RONDO_OK;
+  if (path->order.allocator == NULL)
+    RONDO_TRY(rondo_verify_order_make(path->allocator, &flat, RONDO_ORDER_WIDEST, &path->order));
+  if (rondo_verify_order_decide(&path->order, before, after, out)) return RONDO_OK;
+  RONDO_TRY(rondo_verify_order_check(&path->order, &pair, 1));
+  *out = pair.ordered;
+  return RONDO_OK;
+}
+
+/* Items ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status push_item(path_plan *path, size_t bytes, uint32_t lower, uint32_t upper) {
+  const rondo_plan_item item = {.bytes = bytes, .alignment = RONDO_BLOCK_ALIGNMENT, .lower = lower, .upper = upper};
+  return rondo_array_push(path->allocator, &path->items, &item);
+}
+
+static rondo_status fail_end(size_t part, const rondo_path_end *end, const char *what) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "part %zu of a path: the end of allocation %u before or in part %u %s", part, end->allocation,
+                    end->part, what);
+}
+
+/* Where the output's life ends. `items` are the part's. */
+static rondo_status apply_end(path_plan *path, size_t part, const rondo_path_end *end, rondo_plan_item *items) {
+  if (end->allocation >= path->parts[part].lifetimes->lifetimes.count)
+    return fail_end(part, end, "is of none of its allocations");
+  if (end->part <= part || end->part > path->part_count || (end->part == path->part_count && end->key != 0))
+    return fail_end(part, end, "does not come later");
+  rondo_plan_item *item = &items[end->allocation];
+  if (item->upper != RONDO_PLAN_FOREVER) return fail_end(part, end, "is not the first");
+  if (end->key == 0) {
+    item->upper = end_of(path, end->part - 1);
+    return RONDO_OK;
+  }
+  const rondo_noted_end *noted = rondo_noted_find_end(path->parts[end->part].lifetimes, end->key);
+  if (noted == NULL) return fail_end(part, end, "is not noted there");
+  item->upper = node_of(path, end->part, noted->node);
+  return RONDO_OK;
+}
+
+static rondo_status add_part(path_plan *path, size_t part) {
+  const rondo_path_part *at = &path->parts[part];
+  const size_t first = path->items.count;
+  for (size_t i = 0; i < at->lifetimes->lifetimes.count; i++) {
+    const rondo_lifetime *lifetime = &at->lifetimes->lifetimes.items[i];
+    const bool stays = lifetime->freed == RONDO_PLAN_FOREVER;
+    RONDO_TRY(push_item(path, lifetime->bytes, node_of(path, part, lifetime->alloc),
+                        stays ? RONDO_PLAN_FOREVER : node_of(path, part, lifetime->freed)));
+  }
+  for (size_t i = 0; i < at->slot_count; i++) {
+    size_t rounded;
+    if (!rondo_pool_round(at->slots[i], &rounded))
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "part %zu of a path: slot %zu has %zu bytes", part,
+                        i, at->slots[i]);
+    RONDO_TRY(push_item(path, rounded, path->begins[part], end_of(path, part)));
+  }
+  for (size_t i = 0; i < at->end_count; i++) RONDO_TRY(apply_end(path, part, &at->ends[i], path->items.items + first));
+  return RONDO_OK;
+}
+
+/* Where the block's life ends. */
+static uint32_t block_end(const path_plan *path, const rondo_arena_block *block) {
+  if (block->key == 0 && block->part > 0 && block->part <= path->part_count) return end_of(path, block->part - 1);
+  for (size_t i = block->part; i < path->part_count && block->key != 0; i++) {
+    const rondo_noted_end *end = rondo_noted_find_end(path->parts[i].lifetimes, block->key);
+    if (end != NULL) return node_of(path, i, end->node);
+  }
+  return RONDO_PLAN_FOREVER;
+}
+
+static rondo_status add_blocks(path_plan *path) {
+  for (size_t i = 0; i < path->block_count; i++) {
+    const rondo_arena_block *block = &path->blocks[i];
+    rondo_plan_obstacle obstacle = {.upper = block_end(path, block)};
+    char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
+    if (!rondo_arena_owns(path->arena, block->address) || !rondo_pool_round(block->bytes, &obstacle.bytes))
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS, "block %s at %p is not memory of %s",
+                        rondo_named_size(name, block->name, block->bytes), block->address,
+                        rondo_arena_label(label, path->arena));
+    obstacle.offset = (size_t)((char *)block->address - rondo_arena_base(path->arena));
+    RONDO_TRY(rondo_array_push(path->allocator, &path->obstacles, &obstacle));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status fill(path_plan *path) {
+  RONDO_TRY(number_nodes(path));
+  RONDO_TRY(link_nodes(path));
+  for (size_t i = 0; i < path->part_count; i++) RONDO_TRY(add_part(path, i));
+  return add_blocks(path);
+}
+
+static rondo_status allocate_offsets(path_plan *path) {
+  path->room = path->items.count;
+  RONDO_TRY(rondo_allocate_items(path->allocator, path->room, sizeof *path->offsets, &path->offsets));
+  return rondo_allocate_items(path->allocator, path->room, sizeof *path->low, &path->low);
+}
+
+static void free_path(path_plan *path) {
+  const rondo_allocator *allocator = path->allocator;
+  if (path->order.allocator != NULL) rondo_verify_order_free(&path->order);
+  rondo_release(allocator, path->begins, path->part_count + 1, sizeof *path->begins);
+  rondo_release(allocator, path->starts, (size_t)path->node_count + 1, sizeof *path->starts);
+  rondo_release(allocator, path->successors, path->edge_count, sizeof *path->successors);
+  rondo_release(allocator, path->offsets, path->room, sizeof *path->offsets);
+  rondo_release(allocator, path->low, path->room, sizeof *path->low);
+  rondo_array_free(allocator, &path->items);
+  rondo_array_free(allocator, &path->obstacles);
+  rondo_array_free(allocator, &path->others);
+  rondo_array_free(allocator, &path->taken);
+}
+
+/* Planning -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status make_plan(const path_plan *path, const rondo_plan_item *items, size_t count, size_t obstacles,
+                              const rondo_plan_options *options, rondo_plan **out) {
+  rondo_plan_options asked = *options;
+  if (asked.allocator == NULL) asked.allocator = path->allocator;
+  const rondo_plan_order order = {
+      .node_count = path->node_count, .successor_start = path->starts, .successors = path->successors};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT,
+                                      .items = items,
+                                      .count = count,
+                                      .obstacles = path->obstacles.items,
+                                      .obstacle_count = obstacles,
+                                      .order = path->is_line ? NULL : &order};
+  return rondo_plan_make(&problem, &asked, out);
+}
+
+/* All items alike; the offsets are kept if they are better. */
+static rondo_status plan_alike(path_plan *path, const rondo_plan_options *options) {
+  rondo_plan *plan;
+  rondo_plan_info info = {.struct_size = sizeof info};
+  RONDO_TRY(make_plan(path, path->items.items, path->items.count, path->block_count, options, &plan));
+  const rondo_status status = rondo_plan_get_info(plan, &info);
+  const size_t bound = path->info.lower_bound > info.lower_bound ? path->info.lower_bound : info.lower_bound;
+  if (status == RONDO_OK && info.peak < path->info.peak) {
+    if (path->items.count > 0)
+      memcpy(path->offsets, rondo_plan_offsets(plan), path->items.count * sizeof *path->offsets);
+    path->info = info;
+  }
+  if (status == RONDO_OK) path->info.lower_bound = bound;
+  rondo_plan_destroy(plan);
+  return status;
+}
+
+static int compare_ranges(const void *a, const void *b) {
+  const taken_range *x = a, *y = b;
+  return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* The lowest gap between what is taken. */
+static size_t lowest_gap(const path_plan *path, size_t bytes) {
+  size_t cursor = 0;
+  for (size_t i = 0; i < path->taken.count; i++) {
+    const taken_range *at = &path->taken.items[i];
+    if (at->begin > cursor && at->begin - cursor >= bytes) return cursor;
+    if (at->end > cursor) cursor = at->end;
+  }
+  return cursor;
+}
+
+/* What is in the way of an output: blocks that are not given up before it, and outputs before it. */
+static rondo_status collect_taken(path_plan *path, const rondo_plan_item *output) {
+  path->taken.count = 0;
+  for (size_t i = 0; i < path->obstacles.count; i++) {
+    const rondo_plan_obstacle *at = &path->obstacles.items[i];
+    const taken_range range = {.begin = at->offset, .end = at->offset + at->bytes};
+    bool gone = false;
+    if (at->upper != RONDO_PLAN_FOREVER) RONDO_TRY(comes_before(path, at->upper, output->lower, &gone));
+    if (!gone) RONDO_TRY(rondo_array_push(path->allocator, &path->taken, &range));
+  }
+  if (path->taken.count > 1) qsort(path->taken.items, path->taken.count, sizeof *path->taken.items, compare_ranges);
+  return RONDO_OK;
+}
+
+static rondo_status place_output(path_plan *path, size_t index, size_t *inout_top) {
+  const rondo_plan_item *item = &path->items.items[index];
+  rondo_plan_obstacle obstacle = {.bytes = item->bytes, .lower = item->lower, .upper = RONDO_PLAN_FOREVER};
+  RONDO_TRY(collect_taken(path, item));
+  obstacle.offset = lowest_gap(path, item->bytes);
+  path->low[index] = obstacle.offset;
+  if (obstacle.offset + item->bytes > *inout_top) *inout_top = obstacle.offset + item->bytes;
+  return rondo_array_push(path->allocator, &path->obstacles, &obstacle);
+}
+
+static bool outlives(const rondo_plan_item *item) { return item->upper == RONDO_PLAN_FOREVER; }
+
+/* The outputs where no later recording minds them; *out_top is what they reach to. */
+static rondo_status place_outputs(path_plan *path, size_t *out_top) {
+  *out_top = 0;
+  path->others.count = 0;
+  for (size_t i = 0; i < path->items.count; i++) {
+    const rondo_plan_item *item = &path->items.items[i];
+    if (outlives(item))
+      RONDO_TRY(place_output(path, i, out_top));
+    else
+      RONDO_TRY(rondo_array_push(path->allocator, &path->others, item));
+  }
+  return RONDO_OK;
+}
+
+/* The rest around them, if that takes less than before. *inout_peak counts both. */
+static rondo_status plan_around(path_plan *path, const rondo_plan_options *options, size_t *inout_peak) {
+  rondo_plan *plan;
+  size_t top, next = 0;
+  RONDO_TRY(place_outputs(path, &top));
+  RONDO_TRY(make_plan(path, path->others.items, path->others.count, path->obstacles.count, options, &plan));
+  rondo_plan_info info = {.struct_size = sizeof info};
+  const rondo_status status = rondo_plan_get_info(plan, &info);
+  const size_t *offsets = rondo_plan_offsets(plan);
+  const size_t peak = info.peak > top ? info.peak : top;
+  for (size_t i = 0; i < path->items.count && peak < *inout_peak; i++)
+    if (!outlives(&path->items.items[i])) path->low[i] = offsets[next++];
+  if (peak < *inout_peak) *inout_peak = peak;
+  rondo_plan_destroy(plan);
+  path->obstacles.count = path->block_count;
+  return status;
+}
+
+static void take_low(path_plan *path, size_t peak) {
+  size_t *before = path->offsets;
+  path->offsets = path->low;
+  path->low = before;
+  path->info.optimal = peak == path->info.lower_bound;
+  path->info.peak = peak;
+}
+
+/* What the arena holds in any case, so that one recording need not do with less; a path is planned to need little. */
+static size_t high_of(const rondo_arena *arena) {
+  rondo_arena_info info;
+  rondo_arena_get_info(arena, &info);
+  return info.high;
+}
+
+static size_t with_gap(const path_plan *path, const rondo_plan_options *options) {
+  const double gap = options->gap > 0 ? options->gap : 1.005;
+  return (size_t)((double)path->info.lower_bound * gap);
+}
+
+static void add_life(size_t *changes, size_t bytes, uint32_t lower, uint32_t upper) {
+  changes[lower] += bytes;
+  if (upper != RONDO_PLAN_FOREVER) changes[upper] -= bytes;
+}
+
+/* Of nodes that run in one order only: the most bytes that live at once, wherever they stand. */
+static rondo_status find_most_live(const path_plan *path, size_t *out) {
+  size_t *changes, live = 0;
+  *out = 0;
+  RONDO_TRY(rondo_allocate_items(path->allocator, path->node_count, sizeof *changes, &changes));
+  for (size_t i = 0; i < path->items.count; i++)
+    add_life(changes, path->items.items[i].bytes, path->items.items[i].lower, path->items.items[i].upper);
+  for (size_t i = 0; i < path->block_count; i++)
+    add_life(changes, path->obstacles.items[i].bytes, 0, path->obstacles.items[i].upper);
+  for (uint32_t i = 0; i < path->node_count; i++) {
+    live += changes[i];
+    if (live > *out) *out = live;
+  }
+  rondo_release(path->allocator, changes, path->node_count, sizeof *changes);
+  return RONDO_OK;
+}
+
+/* A bound for what comes, and for a DAG, where it comes of planning, a plan too. */
+static rondo_status find_bound(path_plan *path, const rondo_plan_options *quick) {
+  path->info = (rondo_plan_info){.struct_size = sizeof path->info,
+                                 .count = path->items.count,
+                                 .peak = SIZE_MAX,
+                                 .alignment = RONDO_BLOCK_ALIGNMENT,
+                                 .method = "outputs first"};
+  for (size_t i = 0; i < path->items.count; i++) path->info.sum += path->items.items[i].bytes;
+  return path->is_line ? find_most_live(path, &path->info.lower_bound) : plan_alike(path, quick);
+}
+
+/* Tries what takes least time first, each until it is good. `worth`: how much more the outputs at the low end may take.
+ */
+static rondo_status solve(path_plan *path, const rondo_plan_options *options, double worth) {
+  rondo_plan_options quick = *options, around = *options;
+  size_t peak = SIZE_MAX;
+  quick.fast_only = true;
+  RONDO_TRY(find_bound(path, &quick));
+  const size_t good = with_gap(path, options), enough = path->high > good ? path->high : good;
+  if (around.capacity < enough) around.capacity = enough;
+  RONDO_TRY(plan_around(path, &quick, &peak));
+  if (peak > enough) RONDO_TRY(plan_around(path, &around, &peak));
+  if (peak > enough && path->is_line) RONDO_TRY(plan_alike(path, &quick));
+  if (peak > enough && path->info.peak > good) RONDO_TRY(plan_alike(path, options));
+  if (peak <= enough || (double)peak <= (double)path->info.peak * worth) take_low(path, peak);
+  return RONDO_OK;
+}
+
+/* What is held by a recording's space, first its blocks, as items that may go anywhere. */
+static rondo_status add_held(path_plan *path, const rondo_address_space *space) {
+  for (size_t i = 0; i < space->held_count; i++) {
+    const rondo_arena_block block = {.key = i < space->blocks.count ? space->blocks.items[i].key : 0};
+    const uint32_t end = i < space->blocks.count ? block_end(path, &block) : end_of(path, 0);
+    RONDO_TRY(push_item(path, rondo_graph_allocation_rounded(space->allocations.items[i]), 0, end));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find_least(path_plan *path, const rondo_address_space *space, size_t *out) {
+  const rondo_plan_options quick = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
+  rondo_plan_info info = {.struct_size = sizeof info};
+  rondo_plan *plan;
+  RONDO_TRY(fill(path));
+  RONDO_TRY(add_held(path, space));
+  if (path->is_line) return find_most_live(path, out);
+  RONDO_TRY(make_plan(path, path->items.items, path->items.count, 0, &quick, &plan));
+  const rondo_status status = rondo_plan_get_info(plan, &info);
+  *out = info.lower_bound;
+  rondo_plan_destroy(plan);
+  return status;
+}
+
+rondo_status rondo_arena_find_least(const rondo_address_space *space, const rondo_noted_lifetimes *noted, size_t *out) {
+  const rondo_path_part part = {.lifetimes = noted};
+  path_plan path = {.arena = space->arena, .allocator = &space->memory->allocator, .parts = &part, .part_count = 1};
+  *out = 0;
+  const rondo_status status = find_least(&path, space, out);
+  free_path(&path);
+  return status;
+}
+
+/* Handing out ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status make_profile(const path_plan *path, const rondo_path_part *part, const size_t *offsets,
+                                 rondo_profile **out) {
+  rondo_profile *profile;
+  RONDO_TRY(rondo_profile_new(path->allocator, &profile));
+  const size_t *slots = offsets == NULL ? NULL : offsets + part->lifetimes->lifetimes.count; /* NULL: nothing planned */
+  rondo_status status = rondo_profile_keep_offsets(profile, part->lifetimes, offsets);
+  if (status == RONDO_OK) status = rondo_array_reserve(&profile->allocator, &profile->slots, part->slot_count);
+  if (status != RONDO_OK) {
+    rondo_profile_release(profile);
+    return status;
+  }
+  for (size_t i = 0; i < part->slot_count; i++) {
+    rondo_planned_alloc *slot = &profile->slots.items[profile->slots.count++];
+    slot->offset = slots[i];
+    const bool fits = rondo_pool_round(part->slots[i], &slot->bytes);
+    if (!fits) slot->bytes = 0;
+  }
+  profile->plan = path->info;
+  *out = profile;
+  return RONDO_OK;
+}
+
+static rondo_status make_profiles(const path_plan *path, rondo_path_part *parts) {
+  const size_t *offsets = path->offsets;
+  for (size_t i = 0; i < path->part_count; i++) {
+    RONDO_TRY(make_profile(path, &parts[i], offsets, &parts[i].profile));
+    if (offsets != NULL) offsets += parts[i].lifetimes->lifetimes.count + parts[i].slot_count;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block *blocks, size_t block_count,
+                               rondo_path_part *parts, size_t count, const rondo_plan_options *options, bool is_path,
+                               rondo_plan_info *out_info) {
+  const rondo_plan_options defaults = {RONDO_PLAN_OPTIONS_INIT};
+  path_plan path = {.arena = arena,
+                    .allocator = &arena->memory->allocator,
+                    .parts = parts,
+                    .part_count = count,
+                    .blocks = blocks,
+                    .block_count = block_count,
+                    .high = is_path ? 0 : high_of(arena)};
+  const double worth = is_path ? 1 : LOW_END_WORTH;
+  for (size_t i = 0; i < count; i++) parts[i].profile = NULL;
+  rondo_status status = fill(&path);
+  if (status == RONDO_OK) status = allocate_offsets(&path);
+  if (status == RONDO_OK) status = solve(&path, options == NULL ? &defaults : options, worth);
+  if (status == RONDO_OK) status = make_profiles(&path, parts);
+  if (status == RONDO_OK) atomic_fetch_add_explicit(&arena->memory->profiles, count, memory_order_relaxed);
+  if (status == RONDO_OK && out_info != NULL) *out_info = path.info;
+  free_path(&path);
+  for (size_t i = 0; i < count && status != RONDO_OK; i++) {
+    if (parts[i].profile != NULL) rondo_profile_release(parts[i].profile);
+    parts[i].profile = NULL;
+  }
+  return status;
+}
+
+rondo_status rondo_arena_plan_path(rondo_arena *arena, const rondo_arena_block *blocks, size_t block_count,
+                                   rondo_path_part *parts, size_t count, const rondo_plan_options *plan,
+                                   rondo_plan_info *out_info) {
+  return plan_parts(arena, blocks, block_count, parts, count, plan, true, out_info);
+}
+
+rondo_status rondo_arena_plan_setting(const rondo_arena_setting *setting, rondo_profile **out) {
+  const rondo_arena *arena = setting->arena;
+  const rondo_allocator *allocator = &arena->memory->allocator;
+  size_t *slots;
+  *out = NULL;
+  if (arena->memory->device->ops->guard != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, setting->slot_count, sizeof *slots, &slots));
+  for (size_t i = 0; i < setting->slot_count; i++) slots[i] = setting->slots[i].bytes;
+  rondo_path_part part = {.lifetimes = setting->lifetimes, .slots = slots, .slot_count = setting->slot_count};
+  const rondo_status status =
+      plan_parts(arena, setting->blocks, setting->block_count, &part, 1, setting->plan, false, NULL);
+  rondo_release(allocator, slots, setting->slot_count, sizeof *slots);
+  *out = part.profile;
+  return status;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * Reserving addresses for graph memory, and finding what is where in a space of several ranges. Reserving calls the
+ * driver, and happens without the lock of the device's memory; of two threads that do so for one space, the later one
+ * gives its addresses back.
+ */
+#include "memory/graph_memory/address_ranges.h"
+
+#include <assert.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "memory/heap/heap.h"
+#include "memory/memory_errors.h"
+#include "memory/peer_access.h"
+
+#define SMALLEST_SPACE (UINT64_C(64) << 20) /* what is wanted at least, and tried with when the system has no more */
+/* Of its first allocation, or of its profile's peak, a graph wants as many addresses at least. */
+#define NEEDED_TIMES 8
+#define SPACE_ALIGNMENT ((size_t)2 << 20)
+
+/* The process's addresses ----------------------------------------------------------------------------------------- */
+
+/* Ranges of all devices of the process. */
+static atomic_uint ranges;
+
+size_t rondo_graph_addresses_wanted(const rondo_device_memory *memory) {
+  if (memory->limit_bytes >= RONDO_ADDRESS_SPACE_MOST / 2) return (size_t)RONDO_ADDRESS_SPACE_MOST;
+  const uint64_t twice = memory->limit_bytes * 2 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
+  return (size_t)(twice > RONDO_ADDRESS_SPACE_LEAST ? twice : RONDO_ADDRESS_SPACE_LEAST);
+}
+
+/* In whole pages. The first graphs of a process get addresses for all of the device's memory; when there are many, each
+ * further one gets its share of what is set aside: so the ranges together grow with the logarithm of their number. */
+static size_t wanted_by(const rondo_device_memory *memory, size_t least) {
+  const uint64_t whole = rondo_graph_addresses_wanted(memory);
+  const uint64_t count = (uint64_t)atomic_load_explicit(&ranges, memory_order_relaxed) + 1;
+  uint64_t share = RONDO_ADDRESS_SPACE_SHARED / count;
+  if (share < SMALLEST_SPACE) share = SMALLEST_SPACE;
+  if (share / NEEDED_TIMES < least) share = least < whole / NEEDED_TIMES ? least * NEEDED_TIMES : whole;
+  return (size_t)((share < whole ? share : whole) / SPACE_ALIGNMENT * SPACE_ALIGNMENT);
+}
+
+static rondo_status fail_reserving(rondo_status status, rondo_device *device, size_t bytes, size_t least) {
+  const rondo_device_memory *memory = rondo_device_memory_made(device);
+  const unsigned others = atomic_load_explicit(&ranges, memory_order_relaxed);
+  char size[RONDO_SIZE_TEXT];
+  rondo_saved_error failure;
+  if (status == RONDO_OUT_OF_MEMORY && memory != NULL && least > memory->limit_bytes)
+    return rondo_memory_fail_larger(memory, RONDO_REASON_ADDRESS_SPACE, least, " of graph memory");
+  rondo_error_save(&failure);
+  if (failure.reason == RONDO_REASON_NONE) failure.reason = RONDO_REASON_ADDRESS_SPACE;
+  rondo_error_restore(&failure);
+  return rondo_fail_context(status, "addresses for graph memory of at least %s on %s, beside those of %u other graph%s",
+                            rondo_size_text(size, bytes), device->name, others, others == 1 ? "" : "s");
+}
+
+/* What to try with when there is no range of `bytes`: a quarter, at last what is needed; 0 when that was it. */
+static size_t smaller(size_t bytes, size_t least) {
+  const size_t quarter = bytes / 4 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
+  const size_t end = least > SMALLEST_SPACE ? least : (size_t)SMALLEST_SPACE;
+  if (bytes <= end) return 0;
+  return quarter > end ? quarter : end;
+}
+
+rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, size_t wanted, char **out_base,
+                                           size_t *out_bytes) {
+  size_t bytes = wanted > least ? wanted : least;
+  void *base;
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  rondo_status status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
+  const bool at_once = status == RONDO_OK;
+  for (size_t next; status == RONDO_OUT_OF_MEMORY && (next = smaller(bytes, least)) != 0;) {
+    bytes = next;
+    status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
+  }
+  if (status != RONDO_OK) return fail_reserving(status, device, bytes, least);
+  atomic_fetch_add_explicit(&ranges, 1, memory_order_relaxed);
+  if (!at_once) rondo_error_restore(&before);
+  *out_base = base;
+  *out_bytes = bytes;
+  return RONDO_OK;
+}
+
+/* Nobody has seen them. */
+static rondo_status unreserve(rondo_device *device, char *base, size_t bytes) {
+  atomic_fetch_sub_explicit(&ranges, 1, memory_order_relaxed);
+  return rondo_peers_unreserve(device, base, bytes);
+}
+
+void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, size_t bytes, uint32_t place,
+                                     bool unmapped) {
+  rondo_device *device = memory->device;
+  const rondo_allocation all = {.address = base, .bytes = bytes, .kind = RONDO_ALLOCATION_SPACE};
+  pthread_mutex_lock(&memory->lock);
+  rondo_allocation_table_note_freed(&memory->table, &all);
+  rondo_memory_note_gone(memory, base, bytes, place);
+  pthread_mutex_unlock(&memory->lock);
+  atomic_fetch_sub_explicit(&ranges, 1, memory_order_relaxed);
+  if (!unmapped) rondo_peers_forget(device, base);
+  if (unmapped && rondo_peers_unreserve(device, base, bytes) != RONDO_OK)
+    rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
+              rondo_last_error()->message);
+}
+
+/* A space's ranges ------------------------------------------------------------------------------------------------- */
+
+const rondo_address_range *rondo_address_range_last(const rondo_address_space *space) {
+  const rondo_address_range *range = &space->first;
+  for (const rondo_address_range *next; (next = rondo_address_range_next(range)) != NULL;) range = next;
+  return range;
+}
+
+size_t rondo_address_range_bytes(const rondo_address_range *range) {
+  const rondo_address_range *next = rondo_address_range_next(range);
+  return next == NULL ? range->bytes : next->offset - range->offset;
+}
+
+const rondo_address_range *rondo_address_range_of(const rondo_address_space *space, size_t offset) {
+  const rondo_address_range *range = &space->first;
+  for (const rondo_address_range *next; (next = rondo_address_range_next(range)) != NULL && next->offset <= offset;)
+    range = next;
+  return range;
+}
+
+char *rondo_address_space_at(const rondo_address_space *space, size_t offset) {
+  const rondo_address_range *range = rondo_address_range_of(space, offset);
+  return range->base + (offset - range->offset);
+}
+
+size_t rondo_address_space_offset(const rondo_address_space *space, const char *address) {
+  const rondo_address_range *range = &space->first;
+  while (!rondo_address_range_has(range, address)) {
+    range = rondo_address_range_next(range);
+    assert(range != NULL); /* the address is the space's */
+  }
+  return range->offset + (size_t)(address - range->base);
+}
+
+static rondo_status begin(rondo_address_space *space, size_t least, size_t wanted) {
+  rondo_device_memory *memory = space->memory;
+  rondo_retired_sweep(memory, false);
+  pthread_mutex_lock(&memory->lock);
+  const bool there = space->first.base != NULL;
+  pthread_mutex_unlock(&memory->lock);
+  if (there) return RONDO_OK;
+  char *base = NULL;
+  size_t bytes = 0;
+  RONDO_TRY(rondo_graph_addresses_reserve(memory->device, least, wanted, &base, &bytes));
+  pthread_mutex_lock(&memory->lock);
+  const bool is_first = space->first.base == NULL;
+  if (is_first) {
+    space->first.base = base;
+    space->first.bytes = bytes;
+    space->first.place = rondo_memory_note_own(memory, base, bytes);
+  }
+  pthread_mutex_unlock(&memory->lock);
+  return is_first ? RONDO_OK : unreserve(memory->device, base, bytes);
+}
+
+rondo_status rondo_address_space_begin(rondo_address_space *space, size_t bytes) {
+  const rondo_profile *planned = space->planned.profile;
+  const size_t known = planned != NULL && planned->plan.peak > bytes ? (size_t)planned->plan.peak : bytes;
+  return begin(space, bytes, wanted_by(space->memory, known));
+}
+
+rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t bytes) {
+  size_t whole, wanted = (size_t)SMALLEST_SPACE;
+  if (!rondo_checked_align(bytes, space->memory->page_bytes, &whole))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
+  while (wanted / 4 < whole && wanted < (size_t)RONDO_ADDRESS_SPACE_LEAST) wanted *= 2;
+  return begin(space, whole, wanted);
+}
+
+/* The offset behind all that was ever given out in the range, which is the space's last one: what is left of it is not
+ * used any more, so that no memory is mapped there. Under the lock. */
+static size_t end_of(const rondo_address_space *space, const rondo_address_range *range) {
+  const size_t page = space->memory->page_bytes;
+  size_t end = range->offset;
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *record = space->allocations.items[i];
+    if (!rondo_address_range_has(range, record->base.address)) continue;
+    const size_t behind =
+        rondo_address_space_offset(space, record->base.address) + rondo_graph_allocation_rounded(record);
+    if (behind > end) end = behind;
+  }
+  end = (end + page - 1) / page * page;
+  return end > space->fresh ? end : space->fresh;
+}
+
+/* Links the range behind `full` if that is the last one still. */
+static bool link_range(rondo_address_space *space, const rondo_address_range *full, rondo_address_range *range) {
+  rondo_address_range *last = &space->first;
+  pthread_mutex_lock(&space->memory->lock);
+  for (rondo_address_range *next; (next = rondo_address_range_next(last)) != NULL;) last = next;
+  const bool is_linked = last == full;
+  if (is_linked) {
+    range->offset = end_of(space, last);
+    range->place = rondo_memory_note_own(space->memory, range->base, range->bytes);
+    atomic_store_explicit(&last->next, range, memory_order_release);
+  }
+  pthread_mutex_unlock(&space->memory->lock);
+  return is_linked;
+}
+
+/* Doubling keeps the number of ranges small. */
+rondo_status rondo_address_space_grow(rondo_address_space *space, const rondo_address_range *full, size_t bytes) {
+  rondo_device_memory *memory = space->memory;
+  size_t least, wanted = wanted_by(memory, bytes);
+  void *state;
+  /* With pages around it, as guarded devices want them. */
+  if (!rondo_checked_add(bytes, 4 * memory->page_bytes, &least) ||
+      !rondo_checked_align(least, memory->page_bytes, &least))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
+  if (wanted / 2 < full->bytes) wanted = full->bytes < SIZE_MAX / 2 ? 2 * full->bytes : full->bytes;
+  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_address_range), &state));
+  rondo_address_range *range = state;
+  rondo_status status = rondo_graph_addresses_reserve(memory->device, least, wanted, &range->base, &range->bytes);
+  if (status == RONDO_OK && link_range(space, full, range)) return RONDO_OK;
+  if (status == RONDO_OK) status = unreserve(memory->device, range->base, range->bytes);
+  rondo_release(&memory->allocator, range, 1, sizeof *range);
+  return status;
+}
+
+void rondo_address_space_give_back(rondo_address_space *space, bool unmapped) {
+  rondo_device_memory *memory = space->memory;
+  rondo_address_range *range = rondo_address_range_next(&space->first);
+  if (space->first.base == NULL) return;
+  rondo_graph_addresses_give_back(memory, space->first.base, space->first.bytes, space->first.place, unmapped);
+  while (range != NULL) {
+    rondo_address_range *next = rondo_address_range_next(range);
+    rondo_graph_addresses_give_back(memory, range->base, range->bytes, range->place, unmapped);
+    rondo_release(&memory->allocator, range, 1, sizeof *range);
+    range = next;
+  }
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ * What address reuse relies on: where two alloc nodes of a graph cover the same bytes, the free node of the earlier one
+ * comes before the later one. Removing a node or edges is allowed when that still holds for every such pair afterwards,
+ * by whatever path; else it is refused, naming the pair (decided from the graph alone, so that clones, which share
+ * addresses but not edges, are each asked for themselves).
+ *
+ * Only pairs whose order may have led over what goes are looked at, and none when every way over it has a detour.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "memory/graph_memory/address_map.h"
+#include "memory/graph_memory/address_space.h"
+
+/* Of more edges at once detours are not looked for. */
+#define MOST_DETOURS 32
+
+/* An alloc node, or a block that a recording found, with the free node that ends its bytes' use. */
+typedef struct extent {
+  const rondo_graph_allocation *block; /* NULL for an alloc node */
+  uint32_t slot, free_slot;            /* RONDO_NO_NODE for a block; when the graph does not free it */
+  const char *begin, *end;
+} extent;
+
+typedef struct removed_edge {
+  uint32_t from, to;
+} removed_edge;
+
+typedef struct removal_check {
+  const rondo_graph *graph;
+  uint32_t slot;                     /* of a node that goes with its edges; RONDO_NO_NODE */
+  RONDO_ARRAY(removed_edge) edges;   /* by `from`, then `to` */
+  RONDO_ARRAY(extent) extents;       /* blocks, then by slot */
+  uint8_t *before, *after, *reached; /* by slot: before and behind what goes, as the graph stands; scratch */
+  uint32_t *stack;
+} removal_check;
+
+/* Edges that go --------------------------------------------------------------------------------------------------- */
+
+static int compare_edges(const void *a, const void *b) {
+  const removed_edge *x = a, *y = b;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  return (x->to > y->to) - (x->to < y->to);
+}
+
+static bool is_removed(const removal_check *removal, uint32_t from, uint32_t to) {
+  const removed_edge edge = {.from = from, .to = to};
+  return removal->edges.count > 0 &&
+         bsearch(&edge, removal->edges.items, removal->edges.count, sizeof edge, compare_edges) != NULL;
+}
+
+static rondo_status add_edge(removal_check *removal, uint32_t from, uint32_t to) {
+  const removed_edge edge = {.from = from, .to = to};
+  return rondo_array_push(&removal->graph->allocator, &removal->edges, &edge);
+}
+
+static rondo_status collect_edges(removal_check *removal, const uint32_t *from, const uint32_t *to, size_t count) {
+  for (size_t i = 0; i < count; i++) RONDO_TRY(add_edge(removal, from[i], to[i]));
+  if (removal->slot != RONDO_NO_NODE) {
+    const rondo_graph_node *node = rondo_graph_at(removal->graph, removal->slot);
+    for (size_t i = 0; i < node->dependencies.count; i++)
+      RONDO_TRY(add_edge(removal, node->dependencies.items[i], removal->slot));
+    for (size_t i = 0; i < node->dependents.count; i++)
+      RONDO_TRY(add_edge(removal, removal->slot, node->dependents.items[i]));
+  }
+  if (removal->edges.count > 1)
+    qsort(removal->edges.items, removal->edges.count, sizeof *removal->edges.items, compare_edges);
+  return RONDO_OK;
+}
+
+/* Walking --------------------------------------------------------------------------------------------------------- */
+
+/* Marks what comes before the marked slots on the stack, or behind them; without `whole` not over edges that go. */
+static void spread(const removal_check *removal, size_t depth, bool backwards, bool whole, uint8_t *marks) {
+  while (depth > 0) {
+    const uint32_t at = removal->stack[--depth];
+    const rondo_graph_node *node = rondo_graph_at(removal->graph, at);
+    const rondo_slots *next = backwards ? &node->dependencies : &node->dependents;
+    for (size_t i = 0; i < next->count; i++) {
+      const uint32_t slot = next->items[i];
+      if (marks[slot] || (!whole && is_removed(removal, backwards ? slot : at, backwards ? at : slot))) continue;
+      marks[slot] = 1;
+      removal->stack[depth++] = slot;
+    }
+  }
+}
+
+/* The ends of the edges and what is before them, or behind. */
+static void mark_sides(const removal_check *removal) {
+  for (int backwards = 0; backwards < 2; backwards++) {
+    uint8_t *marks = backwards ? removal->before : removal->after;
+    size_t depth = 0;
+    for (size_t i = 0; i < removal->edges.count; i++) {
+      const uint32_t end = backwards ? removal->edges.items[i].from : removal->edges.items[i].to;
+      if (marks[end]) continue;
+      marks[end] = 1;
+      removal->stack[depth++] = end;
+    }
+    spread(removal, depth, backwards, true, marks);
+  }
+}
+
+/* What comes before the slot when the removal is done. */
+static void reach_back(const removal_check *removal, uint32_t slot) {
+  memset(removal->reached, 0, removal->graph->nodes.count);
+  removal->stack[0] = slot;
+  spread(removal, 1, true, false, removal->reached);
+}
+
+/* Whether all that was ordered over the edges stays so: what comes before one of them comes before what is behind it
+ * in another way too. */
+static bool has_detours(const removal_check *removal) {
+  const rondo_graph *graph = removal->graph;
+  if (removal->slot != RONDO_NO_NODE && rondo_graph_at(graph, removal->slot)->params.kind == RONDO_NODE_FREE)
+    return false;
+  if (removal->edges.count > MOST_DETOURS) return false;
+  for (size_t i = 0; i < removal->edges.count; i++) {
+    const removed_edge *edge = &removal->edges.items[i];
+    if (edge->to == removal->slot) continue;
+    reach_back(removal, edge->to);
+    const rondo_slots alone = {.items = (uint32_t[]){edge->from}, .count = 1};
+    const rondo_slots *ends =
+        edge->from == removal->slot ? &rondo_graph_at(graph, removal->slot)->dependencies : &alone;
+    for (size_t k = 0; k < ends->count; k++)
+      if (!removal->reached[ends->items[k]]) return false;
+  }
+  return true;
+}
+
+/* Pairs ----------------------------------------------------------------------------------------------------------- */
+
+/* Frees follow their allocs in slot order, see alloc_node_address.c. */
+static void note_free(removal_check *removal, const rondo_stretches *stretches, uint32_t slot, const char *address) {
+  uint32_t owner;
+  if (!rondo_stretches_owner(stretches, address, &owner)) return;
+  extent *at = &removal->extents.items[owner];
+  if (at->begin == address && at->free_slot == RONDO_NO_NODE) at->free_slot = slot;
+}
+
+static rondo_status note_extent(removal_check *removal, rondo_stretches *stretches, extent at, size_t bytes) {
+  const rondo_allocator *allocator = &removal->graph->allocator;
+  at.free_slot = RONDO_NO_NODE;
+  at.end = at.begin + bytes;
+  const size_t first = rondo_stretches_find(stretches, at.begin);
+  RONDO_TRY(rondo_stretches_cover(allocator, stretches, first, at.begin, at.end, (uint32_t)removal->extents.count));
+  return rondo_array_push(allocator, &removal->extents, &at);
+}
+
+static rondo_status note_blocks(removal_check *removal, rondo_stretches *stretches) {
+  const rondo_address_space *space = rondo_address_space_of(removal->graph);
+  for (size_t i = 0; i < space->blocks.count; i++) {
+    const rondo_graph_allocation *block = space->blocks.items[i].record;
+    const extent at = {.block = block, .slot = RONDO_NO_NODE, .begin = block->base.address};
+    RONDO_TRY(note_extent(removal, stretches, at, block->base.bytes));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status note_alloc(removal_check *removal, rondo_stretches *stretches, uint32_t slot,
+                               const rondo_alloc_node *alloc) {
+  return note_extent(removal, stretches, (extent){.slot = slot, .begin = alloc->address}, alloc->bytes);
+}
+
+static rondo_status collect_extents(removal_check *removal) {
+  const rondo_graph *graph = removal->graph;
+  rondo_stretches stretches = {0};
+  rondo_status status = note_blocks(removal, &stretches);
+  for (size_t i = 0; i < graph->nodes.count && status == RONDO_OK; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (!node->live) continue;
+    if (node->params.kind == RONDO_NODE_FREE)
+      note_free(removal, &stretches, (uint32_t)i, node->params.as.free_address);
+    else if (node->params.kind == RONDO_NODE_ALLOC)
+      status = note_alloc(removal, &stretches, (uint32_t)i, &node->params.as.alloc);
+  }
+  rondo_array_free(&graph->allocator, &stretches);
+  return status;
+}
+
+static rondo_status fail_in_use(const removal_check *removal, const extent *earlier, const extent *later) {
+  const rondo_graph_node *reusing = rondo_graph_at(removal->graph, later->slot);
+  char first[RONDO_LABEL_BYTES], second[RONDO_LABEL_BYTES];
+  if (earlier->block != NULL)
+    (void)rondo_allocation_label(first, &earlier->block->base);
+  else
+    rondo_node_label(first, &rondo_graph_at(removal->graph, earlier->slot)->params, earlier->slot);
+  return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE, later->slot,
+                         "%s has bytes of %s and relies on being ordered after its free (node %" PRIu32
+                         "): remove node %" PRIu32 " first, or keep a path %" PRIu32 " -> %" PRIu32,
+                         rondo_node_label(second, &reusing->params, later->slot), first, earlier->free_slot,
+                         later->slot, earlier->free_slot, later->slot);
+}
+
+static bool overlap(const extent *a, const extent *b) { return a->begin < b->end && b->begin < a->end; }
+
+static rondo_status check_extent(const removal_check *removal, size_t index) {
+  const extent *later = &removal->extents.items[index];
+  bool looked = false;
+  if (later->block != NULL || later->slot == removal->slot || !removal->after[later->slot]) return RONDO_OK;
+  for (size_t i = 0; i < index; i++) {
+    const extent *earlier = &removal->extents.items[i];
+    const bool goes = earlier->block == NULL && earlier->slot == removal->slot;
+    if (goes || earlier->free_slot == RONDO_NO_NODE) continue;
+    if (!removal->before[earlier->free_slot] || !overlap(earlier, later)) continue;
+    if (!looked) reach_back(removal, later->slot);
+    looked = true;
+    if (!removal->reached[earlier->free_slot]) return fail_in_use(removal, earlier, later);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_pairs(removal_check *removal) {
+  mark_sides(removal);
+  if (has_detours(removal)) return RONDO_OK;
+  RONDO_TRY(collect_extents(removal));
+  for (size_t i = 0; i < removal->extents.count; i++) RONDO_TRY(check_extent(removal, i));
+  return RONDO_OK;
+}
+
+static rondo_status check_removal(removal_check *removal, const uint32_t *from, const uint32_t *to, size_t count) {
+  const rondo_allocator *allocator = &removal->graph->allocator;
+  const size_t slots = removal->graph->nodes.count;
+  void *marks, *stack;
+  RONDO_TRY(collect_edges(removal, from, to, count));
+  RONDO_TRY(rondo_allocate(allocator, slots, 3, &marks));
+  rondo_status status = rondo_allocate(allocator, slots + 1, sizeof(uint32_t), &stack);
+  if (status == RONDO_OK) {
+    removal->before = marks;
+    removal->after = removal->before + slots;
+    removal->reached = removal->after + slots;
+    removal->stack = stack;
+    status = check_pairs(removal);
+    rondo_release(allocator, stack, slots + 1, sizeof(uint32_t));
+  }
+  rondo_release(allocator, marks, slots, 3);
+  return status;
+}
+
+rondo_status rondo_address_space_check_removal(const rondo_graph *graph, uint32_t slot, const uint32_t *from,
+                                               const uint32_t *to, size_t count) {
+  if (!graph->has_memory || graph->device == NULL) return RONDO_OK; /* without a device there are no addresses */
+  if (rondo_address_space_of(graph)->relocate) return RONDO_OK;     /* nor are these relied on */
+  removal_check removal = {.graph = graph, .slot = slot};
+  const rondo_status status = check_removal(&removal, from, to, count);
+  rondo_array_free(&graph->allocator, &removal.edges);
+  rondo_array_free(&graph->allocator, &removal.extents);
+  return status;
+}

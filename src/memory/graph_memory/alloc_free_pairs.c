@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ * Pairing an exec's alloc and free nodes: what its launches leave alive, what of other graphs they free, and which
+ * pages they need.
+ *
+ * The nodes are walked in topological order, and for every byte the last alloc node that covers it is known. A free
+ * node ends what stands open at its address, or frees what another graph left. Whether edges guarantee that order is
+ * for verification to say (graph/verify/verifier.h); here only what no launch could keep account of is refused.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "memory/graph_memory/address_map.h"
+#include "memory/graph_memory/address_ranges.h"
+#include "memory/graph_memory/exec_memory_internal.h"
+
+/* One alloc node. */
+typedef struct instance {
+  rondo_graph_allocation *allocation;
+  const char *begin, *end;
+  rondo_node_where where; /* its text is the graph's, as below */
+  bool freed;
+  rondo_node_where freed_where;
+} instance;
+
+typedef struct pair_finder {
+  rondo_exec_memory *exec;
+  const rondo_allocator *allocator;
+  RONDO_ARRAY(instance) instances;
+  RONDO_ARRAY(rondo_address_space *) own; /* of the instances, each once */
+  rondo_stretches stretches;              /* owned by the last instance that covers them */
+  rondo_stretches outside;                /* the first bytes of what is freed and not allocated, by its number there */
+} pair_finder;
+
+/* Refusals -------------------------------------------------------------------------------------------------------- */
+
+static const char *label(char buffer[RONDO_ALLOCATION_LABEL], const instance *at) {
+  return rondo_allocation_label(buffer, &at->allocation->base);
+}
+
+static rondo_status fail_overlap(const instance *earlier, const instance *later) {
+  char first[RONDO_ALLOCATION_LABEL], second[RONDO_ALLOCATION_LABEL];
+  char from[RONDO_LABEL_BYTES], to[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, later->where.number,
+                         "allocation %s (%s) is given the bytes of %s (%s) while that may be alive: order it after the "
+                         "free. The same memory graph cannot stand twice in branches that may run at once",
+                         label(second, later), rondo_node_where_text(to, &later->where), label(first, earlier),
+                         rondo_node_where_text(from, &earlier->where));
+}
+
+static rondo_status fail_early_free(const rondo_node_where *freed, const instance *at) {
+  char name[RONDO_ALLOCATION_LABEL], node[RONDO_LABEL_BYTES], alloc[RONDO_LABEL_BYTES], edge[RONDO_EDGE_TEXT];
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, freed->number,
+                         "%s of allocation %s is not ordered after its alloc node (%s): add %s",
+                         rondo_kind_label(node, RONDO_NODE_FREE, NULL, freed), label(name, at),
+                         rondo_node_where_text(alloc, &at->where), rondo_node_edge_text(edge, &at->where, freed));
+}
+
+/* Alloc nodes ----------------------------------------------------------------------------------------------------- */
+
+static bool is_own(const pair_finder *finder, const rondo_address_space *space) {
+  for (size_t i = 0; i < finder->own.count; i++)
+    if (finder->own.items[i] == space) return true;
+  return false;
+}
+
+static rondo_status hold_space(pair_finder *finder, rondo_address_space *space) {
+  rondo_exec_memory *exec = finder->exec;
+  if (is_own(finder, space)) return RONDO_OK;
+  RONDO_TRY(rondo_array_push(finder->allocator, &finder->own, &space));
+  RONDO_TRY(rondo_array_push(finder->allocator, &exec->spaces, &space));
+  rondo_address_space_retain(space);
+  return RONDO_OK;
+}
+
+static rondo_status hold_alloc(pair_finder *finder, const rondo_memory_node *node, rondo_graph_allocation **out) {
+  rondo_exec_memory *exec = finder->exec;
+  RONDO_TRY(hold_space(finder, node->space));
+  RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->held, exec->held.count + 1));
+  pthread_mutex_lock(&exec->memory->lock);
+  const rondo_status status = rondo_graph_allocation_of(node->space, &node->params->as.alloc, out);
+  pthread_mutex_unlock(&exec->memory->lock);
+  if (status == RONDO_OK) exec->held.items[exec->held.count++] = *out;
+  return status;
+}
+
+/* What was freed here before the alloc node was met. */
+static rondo_status refuse_early(const pair_finder *finder, const instance *new) {
+  uint32_t index;
+  if (!rondo_stretches_owner(&finder->outside, new->begin, &index)) return RONDO_OK;
+  return fail_early_free(&finder->exec->frees.items[index].where, new);
+}
+
+static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *node) {
+  instance new = {.where = node->where};
+  RONDO_TRY(hold_alloc(finder, node, &new.allocation));
+  new.begin = new.allocation->base.address;
+  new.end = new.begin + new.allocation->base.bytes;
+  RONDO_TRY(refuse_early(finder, &new));
+  const uint32_t index = (uint32_t)finder->instances.count;
+  const rondo_stretches *stretches = &finder->stretches;
+  const size_t first = rondo_stretches_find(stretches, new.begin);
+  for (size_t i = first; i < stretches->count && stretches->items[i].begin < new.end; i++) {
+    const instance *at = &finder->instances.items[stretches->items[i].owner];
+    if (!at->freed) return fail_overlap(at, &new);
+  }
+  RONDO_TRY(rondo_array_push(finder->allocator, &finder->instances, &new));
+  return rondo_stretches_cover(finder->allocator, &finder->stretches, first, new.begin, new.end, index);
+}
+
+/* Free nodes ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status fail_second_free(const rondo_node_where *first, const rondo_memory_node *node) {
+  char one[RONDO_LABEL_BYTES], other[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE, node->where.number,
+                         "%s and %s both free the allocation at %p: remove one of them",
+                         rondo_node_where_text(one, first), rondo_node_where_text(other, &node->where),
+                         node->params->as.free_address);
+}
+
+/* The last instance at the address is freed already. */
+static rondo_status refuse_freed_instance(const pair_finder *finder, const rondo_memory_node *node) {
+  for (size_t i = finder->instances.count; i-- > 0;) {
+    const instance *at = &finder->instances.items[i];
+    if (at->begin == (const char *)node->params->as.free_address && at->freed)
+      return fail_second_free(&at->freed_where, node);
+  }
+  return RONDO_OK;
+}
+
+/* The allocation with its space, both held. */
+static rondo_status hold_outside(rondo_exec_memory *exec, const rondo_memory_node *node, rondo_graph_allocation **out) {
+  rondo_device_memory *memory = exec->memory;
+  const rondo_allocator *allocator = &memory->allocator;
+  RONDO_TRY(rondo_array_reserve(allocator, &exec->held, exec->held.count + 1));
+  RONDO_TRY(rondo_array_reserve(allocator, &exec->spaces, exec->spaces.count + 1));
+  pthread_mutex_lock(&memory->lock);
+  *out = rondo_graph_allocation_at(memory, node->params->as.free_address);
+  if (*out != NULL && !rondo_address_space_retain_unless_retired((*out)->space)) *out = NULL;
+  if (*out != NULL) (*out)->references++;
+  pthread_mutex_unlock(&memory->lock);
+  char label[RONDO_LABEL_BYTES];
+  if (*out == NULL)
+    return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS, node->where.number,
+                           "%s: no graph has an allocation at %p any more",
+                           rondo_node_label_at(label, node->params, &node->where), node->params->as.free_address);
+  exec->held.items[exec->held.count++] = *out;
+  exec->spaces.items[exec->spaces.count++] = (*out)->space;
+  return RONDO_OK;
+}
+
+/* A free of what another graph leaves alive. */
+static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_node *node) {
+  rondo_exec_memory *exec = finder->exec;
+  const char *address = node->params->as.free_address;
+  uint32_t index;
+  rondo_graph_allocation *allocation;
+  if (rondo_stretches_owner(&finder->outside, address, &index))
+    return fail_second_free(&exec->frees.items[index].where, node);
+  RONDO_TRY(hold_outside(exec, node, &allocation));
+  if (is_own(finder, allocation->space)) RONDO_TRY(refuse_freed_instance(finder, node));
+  const size_t first = rondo_stretches_find(&finder->outside, address);
+  RONDO_TRY(rondo_stretches_cover(finder->allocator, &finder->outside, first, address, address + 1,
+                                  (uint32_t)exec->frees.count));
+  RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->frees, exec->frees.count + 1));
+  rondo_outside *freed = &exec->frees.items[exec->frees.count];
+  *freed = (rondo_outside){.allocation = allocation};
+  RONDO_TRY(rondo_node_where_copy(finder->allocator, &node->where, &freed->where));
+  exec->frees.count++;
+  return rondo_graph_allocation_prepare_free(allocation);
+}
+
+static rondo_status pair_free(pair_finder *finder, const rondo_memory_node *node) {
+  uint32_t index;
+  const char *address = node->params->as.free_address;
+  if (!rondo_stretches_owner(&finder->stretches, address, &index)) return pair_outside_free(finder, node);
+  instance *open = &finder->instances.items[index];
+  if (open->begin != address || open->freed) return pair_outside_free(finder, node);
+  open->freed = true;
+  open->freed_where = node->where;
+  return RONDO_OK;
+}
+
+/* Summing up ------------------------------------------------------------------------------------------------------- */
+
+static rondo_status need_of(rondo_exec_memory *exec, rondo_address_space *space, rondo_space_need **out) {
+  for (size_t i = 0; i < exec->needs.count; i++)
+    if (exec->needs.items[i].space == space) {
+      *out = &exec->needs.items[i];
+      return RONDO_OK;
+    }
+  const rondo_space_need need = {.space = space};
+  RONDO_TRY(rondo_array_push(&exec->memory->allocator, &exec->needs, &need));
+  *out = &exec->needs.items[exec->needs.count - 1];
+  return RONDO_OK;
+}
+
+static rondo_page_range pages_of(const rondo_address_space *space, const instance *at) {
+  const size_t page = space->memory->page_bytes;
+  const size_t begin = rondo_address_space_offset(space, at->begin), end = begin + (size_t)(at->end - at->begin);
+  return (rondo_page_range){.begin = begin / page * page, .end = (end + page - 1) / page * page};
+}
+
+static rondo_status sum_up_instance(rondo_exec_memory *exec, const instance *at) {
+  rondo_space_need *need = NULL;
+  RONDO_TRY(need_of(exec, at->allocation->space, &need));
+  const rondo_page_range pages = pages_of(need->space, at);
+  if (at->freed) {
+    if (pages.end > need->bytes) need->bytes = pages.end;
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_array_push(&exec->memory->allocator, &need->privates, &pages));
+  const rondo_outside left = {.allocation = at->allocation};
+  return rondo_array_push(&exec->memory->allocator, &exec->unfreed, &left);
+}
+
+static int compare_ranges(const void *a, const void *b) {
+  const size_t left = ((const rondo_page_range *)a)->begin, right = ((const rondo_page_range *)b)->begin;
+  return (left > right) - (left < right);
+}
+
+/* Bytes of the pages from the base on and of the private ones, which are sorted, each counted once. */
+static size_t count_bytes(rondo_space_need *need) {
+  size_t bytes = need->bytes, counted = need->bytes;
+  if (need->privates.count > 0)
+    qsort(need->privates.items, need->privates.count, sizeof *need->privates.items, compare_ranges);
+  for (size_t i = 0; i < need->privates.count; i++) {
+    const rondo_page_range range = need->privates.items[i];
+    if (range.end <= counted) continue;
+    bytes += range.end - (range.begin > counted ? range.begin : counted);
+    counted = range.end;
+  }
+  return bytes;
+}
+
+/* Spaces with memory that stays come first: execs share those, so binding follows them to their heap (heap.h), and a
+ * space of the exec's own, which none shares, comes along. */
+static void put_shared_first(rondo_exec_memory *exec) {
+  size_t shared = 0;
+  for (size_t i = 0; i < exec->needs.count; i++) {
+    if (exec->needs.items[i].privates.count == 0) continue;
+    const rondo_space_need need = exec->needs.items[i];
+    exec->needs.items[i] = exec->needs.items[shared];
+    exec->needs.items[shared++] = need;
+  }
+}
+
+static rondo_status sum_up(pair_finder *finder) {
+  rondo_exec_memory *exec = finder->exec;
+  for (size_t i = 0; i < finder->instances.count; i++) RONDO_TRY(sum_up_instance(exec, &finder->instances.items[i]));
+  for (size_t i = 0; i < finder->stretches.count; i++) {
+    const rondo_byte_range range = {.begin = finder->stretches.items[i].begin, .end = finder->stretches.items[i].end};
+    RONDO_TRY(rondo_array_push(finder->allocator, &exec->extents, &range));
+  }
+  for (size_t i = 0; i < exec->needs.count; i++) exec->bytes += count_bytes(&exec->needs.items[i]);
+  put_shared_first(exec);
+  return RONDO_OK;
+}
+
+static rondo_status pair_all(pair_finder *finder, const rondo_memory_node *nodes, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    RONDO_TRY(nodes[i].params->kind == RONDO_NODE_ALLOC ? pair_alloc(finder, &nodes[i]) : pair_free(finder, &nodes[i]));
+  return sum_up(finder);
+}
+
+rondo_status rondo_exec_memory_pair(rondo_exec_memory *exec, const rondo_memory_node *nodes, size_t count) {
+  pair_finder finder = {.exec = exec, .allocator = &exec->memory->allocator};
+  const rondo_status status = pair_all(&finder, nodes, count);
+  rondo_array_free(finder.allocator, &finder.instances);
+  rondo_array_free(finder.allocator, &finder.own);
+  rondo_array_free(finder.allocator, &finder.stretches);
+  rondo_array_free(finder.allocator, &finder.outside);
+  return status;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * Giving alloc nodes their addresses.
+ *
+ * A graph's alloc and free nodes at one address alternate in the order of their making: an address is only given out
+ * again when a free node of it is among the new node's ancestors, so that the free was there first. Which free belongs
+ * to which alloc therefore follows from the slots alone, in a graph and in all its clones, and nothing has to be
+ * remembered about it but the addresses in the nodes.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "memory/arena/arena_internal.h"
+#include "memory/graph_memory/address_ranges.h"
+#include "memory/graph_memory/graph_view.h"
+
+/* Placing ---------------------------------------------------------------------------------------------------------- */
+
+/* Gaps that were found, and room behind the last allocation. */
+typedef struct gap_search {
+  char *best;
+  size_t bytes, widest; /* of the best; of the widest */
+  char *end;            /* behind all allocations of the last range */
+  size_t left;          /* from there */
+} gap_search;
+
+static void note_gap(gap_search *search, char *begin, size_t gap, size_t bytes) {
+  if (gap > search->widest) search->widest = gap;
+  if (gap < bytes || gap >= search->bytes) return;
+  search->best = begin;
+  search->bytes = gap;
+}
+
+static void search_range(const rondo_address_range *range, rondo_standpoint *point, size_t bytes, bool pass_freed,
+                         gap_search *search) {
+  char *cursor = range->base;
+  for (size_t i = 0; i < point->busy.count; i++) {
+    const rondo_graph_allocation *record = point->busy.items[i];
+    if (!rondo_address_range_has(range, record->base.address)) continue;
+    if (pass_freed && rondo_standpoint_frees(point, record)) continue;
+    if (record->base.address > cursor) note_gap(search, cursor, (size_t)(record->base.address - cursor), bytes);
+    char *end = record->base.address + rondo_graph_allocation_rounded(record);
+    if (end > cursor) cursor = end;
+  }
+  search->end = cursor;
+  search->left = rondo_address_range_bytes(range) - (size_t)(cursor - range->base);
+}
+
+/* Best fit among the gaps between the allocations that are in the way, where those that are freed before may be passed
+ * over; behind them when none fits; NULL when there is no room. */
+static char *find_gap(const rondo_address_space *space, rondo_standpoint *point, size_t bytes, bool pass_freed) {
+  gap_search search = {.bytes = SIZE_MAX};
+  const rondo_address_range *range = &space->first, *next = rondo_address_range_next(range);
+  search_range(range, point, bytes, pass_freed, &search);
+  for (; next != NULL; next = rondo_address_range_next(range)) {
+    note_gap(&search, search.end, search.left, bytes);
+    range = next;
+    search_range(range, point, bytes, pass_freed, &search);
+  }
+  point->end = search.end;
+  point->widest = pass_freed || range != &space->first ? SIZE_MAX : search.widest;
+  return search.best == NULL && bytes <= search.left ? search.end : search.best;
+}
+
+/* The same, where looking at them all can be left out when no gap is wide enough. */
+static char *find_room(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
+  const bool is_known = point->widest != SIZE_MAX && rondo_address_range_next(&space->first) == NULL;
+  if (is_known && point->widest < bytes)
+    return bytes <= space->first.bytes - (size_t)(point->end - space->first.base) ? point->end : NULL;
+  return find_gap(space, point, bytes, false);
+}
+
+static char *place_online(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
+  char *address = find_room(space, point, bytes);
+  return address == NULL && space->relocate ? find_gap(space, point, bytes, true) : address;
+}
+
+/* Whether nothing is in the way there. */
+static bool is_free_range(const rondo_standpoint *point, const char *begin, size_t bytes) {
+  for (size_t i = 0; i < point->busy.count; i++) {
+    const rondo_graph_allocation *record = point->busy.items[i];
+    if (record->base.address >= begin + bytes) return true;
+    if (record->base.address + rondo_graph_allocation_rounded(record) > begin) return false;
+  }
+  return true;
+}
+
+/* The planned address of the graph's next alloc node; NULL when it has none or departs from its profile here. */
+static char *take_planned(rondo_address_space *space, const rondo_graph *graph, const rondo_standpoint *point,
+                          size_t bytes) {
+  rondo_planned_addresses *planned = &space->planned;
+  if (planned->profile == NULL || planned->serial != graph->serial || planned->departed) return NULL;
+  if (planned->next < planned->profile->allocs.count) {
+    const rondo_planned_alloc *at = &planned->profile->allocs.items[planned->next];
+    char *address = space->first.base + at->offset;
+    const size_t room = rondo_address_range_bytes(&space->first);
+    const bool fits = at->offset <= room && bytes <= room - at->offset;
+    if (at->bytes == bytes && fits && is_free_range(point, address, bytes)) return address;
+  }
+  planned->departed = true;
+  planned->departed_slot = graph->nodes.count;
+  atomic_fetch_add_explicit(&planned->profile->departures, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&space->memory->departures, 1, memory_order_relaxed);
+  return NULL;
+}
+
+static void count_planned(rondo_address_space *space) {
+  space->planned.next++;
+  atomic_fetch_add_explicit(&space->planned.profile->placed, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&space->memory->profiled, 1, memory_order_relaxed);
+}
+
+static void uncount_planned(rondo_address_space *space) {
+  space->planned.next--;
+  atomic_fetch_sub_explicit(&space->planned.profile->placed, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&space->memory->profiled, 1, memory_order_relaxed);
+}
+
+/* On a guarded device: pages that no allocation of the space has had, behind a page that nothing has; as far back on
+ * them as the alignment allows. The space goes on behind its last guard page by one more. */
+char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes) {
+  const rondo_address_range *last = rondo_address_range_last(space);
+  const size_t page = space->memory->page_bytes, whole = (bytes + page - 1) / page * page;
+  if (space->fresh < last->offset) space->fresh = last->offset;
+  const size_t left = last->offset + last->bytes - space->fresh;
+  if (left < whole || left - whole < 2 * page) return NULL;
+  space->fresh += page + whole;
+  return rondo_address_space_at(space, space->fresh - bytes);
+}
+
+/* *out is NULL when there is no room. On a device that gives no address out twice nothing is asked of the order. */
+static rondo_status choose_address(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
+                                   size_t count, size_t rounded, char **out, bool *out_planned) {
+  rondo_standpoint *point;
+  *out_planned = false;
+  if (space->memory->device->ops->guard != NULL) {
+    *out = rondo_address_space_take_fresh(space, rounded);
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_standpoints_find(space, graph, slots, count, &point));
+  *out = take_planned(space, graph, point, rounded);
+  *out_planned = *out != NULL;
+  if (!*out_planned) *out = place_online(space, point, rounded);
+  return RONDO_OK;
+}
+
+/* Its addresses are had without the lock. */
+static bool is_guarded_recording(const rondo_address_space *space) {
+  return space->arena != NULL && space->memory->device->ops->guard != NULL;
+}
+
+/* The node's address is NULL when there is no room. */
+static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
+                                 size_t count, size_t rounded, rondo_alloc_node *node) {
+  char *address = node->address;
+  bool planned = false;
+  rondo_graph_allocation *record;
+  rondo_graph_view_refresh(space, graph);
+  if (!is_guarded_recording(space)) RONDO_TRY(choose_address(space, graph, slots, count, rounded, &address, &planned));
+  node->address = address;
+  if (address == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
+  record->alloc_nodes++;
+  if (planned) count_planned(space);
+  return RONDO_OK;
+}
+
+/* A node that is not made has not departed. */
+static void take_back_departure(rondo_address_space *space, const rondo_graph *graph) {
+  rondo_planned_addresses *planned = &space->planned;
+  if (!planned->departed || planned->serial != graph->serial || planned->departed_slot != graph->nodes.count) return;
+  planned->departed = false;
+  atomic_fetch_sub_explicit(&planned->profile->departures, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&space->memory->departures, 1, memory_order_relaxed);
+}
+
+/* The node's address is NULL when there is no room behind `out_last`, the last range. */
+static rondo_status place_behind(const rondo_graph *graph, const uint32_t *slots, size_t count, size_t rounded,
+                                 rondo_alloc_node *node, const rondo_address_range **out_last) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  pthread_mutex_lock(&space->memory->lock);
+  *out_last = rondo_address_range_last(space);
+  const rondo_status status = place_locked(space, graph, slots, count, rounded, node);
+  if (status != RONDO_OK) take_back_departure(space, graph);
+  pthread_mutex_unlock(&space->memory->lock);
+  return status;
+}
+
+static rondo_status place_growing(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                  uint32_t *slots, size_t rounded, rondo_alloc_node *node) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  const rondo_address_range *last = NULL;
+  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slots[i]));
+  RONDO_TRY(place_behind(graph, slots, count, rounded, node, &last));
+  while (node->address == NULL) {
+    RONDO_TRY(rondo_address_space_grow(space, last, rounded));
+    RONDO_TRY(place_behind(graph, slots, count, rounded, node, &last));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                       rondo_alloc_node *node) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  size_t rounded, whole;
+  if (!rondo_pool_round(node->bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
+                      "an alloc node of %zu bytes does not fit the address space", node->bytes);
+  RONDO_TRY(rondo_address_space_begin(space, whole));
+  if (is_guarded_recording(space)) {
+    char *address;
+    RONDO_TRY(rondo_arena_take_guarded(space, rounded, &address));
+    node->address = address;
+  }
+  void *slots;
+  RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &slots));
+  const rondo_status status = place_growing(graph, dependencies, count, slots, rounded, node);
+  rondo_release(&graph->allocator, slots, count, sizeof(uint32_t));
+  return status;
+}
+
+static void forget_locked(rondo_address_space *space, const rondo_alloc_node *node) {
+  rondo_graph_allocation *record = rondo_graph_allocation_find(space, node);
+  if (record == NULL || record->alloc_nodes == 0) return;
+  record->alloc_nodes--;
+  rondo_graph_allocation_release(record);
+}
+
+void rondo_address_space_forget(const rondo_graph *graph, const rondo_alloc_node *node) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  pthread_mutex_lock(&space->memory->lock);
+  forget_locked(space, node);
+  pthread_mutex_unlock(&space->memory->lock);
+}
+
+void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_node *node) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  const rondo_planned_addresses *planned = &space->planned;
+  pthread_mutex_lock(&space->memory->lock);
+  const bool counted = planned->profile != NULL && planned->serial == graph->serial && !planned->departed;
+  if (counted) uncount_planned(space);
+  take_back_departure(space, graph);
+  forget_locked(space, node);
+  pthread_mutex_unlock(&space->memory->lock);
+}

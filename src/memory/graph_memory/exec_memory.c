@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ * Graph memory of an exec: making it, and framing launches.
+ */
+#include "memory/graph_memory/exec_memory.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "memory/graph_memory/exec_memory_internal.h"
+
+rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes, size_t count,
+                                      bool auto_free, rondo_exec_memory **out) {
+  *out = NULL;
+  if (count == 0) return RONDO_OK;
+  void *state;
+  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_exec_memory), &state));
+  rondo_exec_memory *exec = state;
+  exec->memory = memory;
+  exec->auto_free = auto_free;
+  const rondo_status status = rondo_exec_memory_pair(exec, nodes, count);
+  if (status != RONDO_OK) {
+    rondo_exec_memory_destroy(exec);
+    return status;
+  }
+  *out = exec;
+  return RONDO_OK;
+}
+
+void rondo_exec_memory_destroy(rondo_exec_memory *exec) {
+  if (exec == NULL) return;
+  rondo_device_memory *memory = exec->memory;
+  const rondo_allocator *allocator = &memory->allocator;
+  pthread_mutex_lock(&memory->lock);
+  for (size_t i = 0; i < exec->held.count; i++) rondo_graph_allocation_release(exec->held.items[i]);
+  pthread_mutex_unlock(&memory->lock);
+  for (size_t i = 0; i < exec->needs.count; i++) rondo_array_free(allocator, &exec->needs.items[i].privates);
+  for (size_t i = 0; i < exec->spaces.count; i++) rondo_address_space_release(exec->spaces.items[i]);
+  rondo_array_free(allocator, &exec->needs);
+  rondo_array_free(allocator, &exec->unfreed);
+  for (size_t i = 0; i < exec->frees.count; i++) rondo_node_where_free(allocator, &exec->frees.items[i].where);
+  rondo_array_free(allocator, &exec->frees);
+  rondo_array_free(allocator, &exec->extents);
+  rondo_array_free(allocator, &exec->held);
+  rondo_array_free(allocator, &exec->awaited);
+  rondo_array_free(allocator, &exec->spaces);
+  rondo_release(allocator, exec, 1, sizeof *exec);
+}
+
+/* With a reference, if it lives. */
+static bool hold_live(rondo_device_memory *memory, rondo_graph_allocation *allocation) {
+  pthread_mutex_lock(&memory->lock);
+  const bool live = atomic_load_explicit(&allocation->life, memory_order_acquire) == RONDO_LIFE_LIVE;
+  if (live) allocation->references++;
+  pthread_mutex_unlock(&memory->lock);
+  return live;
+}
+
+void rondo_exec_memory_free_live(rondo_exec_memory *exec) {
+  for (size_t i = 0; i < exec->unfreed.count; i++) {
+    rondo_graph_allocation *at = exec->unfreed.items[i].allocation;
+    if (hold_live(exec->memory, at))
+      rondo_status_ignore(rondo_graph_allocation_free(at, NULL), "it fails for what another thread frees right now");
+  }
+}
+
+uint64_t rondo_exec_memory_bytes(const rondo_exec_memory *exec) { return exec->bytes; }
+
+uint64_t rondo_exec_memory_host_bytes(const rondo_exec_memory *exec) {
+  return sizeof *exec + exec->needs.capacity * sizeof *exec->needs.items +
+         (exec->unfreed.capacity + exec->frees.capacity) * sizeof(rondo_outside) +
+         exec->extents.capacity * sizeof(rondo_byte_range) +
+         (exec->held.capacity + exec->awaited.capacity + exec->spaces.capacity) * sizeof(void *);
+}
+
+/* Launching -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status bind(rondo_exec_memory *exec, rondo_heap *heap, bool move) {
+  rondo_heap *bound;
+  RONDO_TRY(rondo_heap_bind(heap, exec->needs.items, exec->needs.count, move, &bound));
+  exec->heap = bound;
+  exec->version = bound->version;
+  return RONDO_OK;
+}
+
+rondo_status rondo_exec_memory_upload(rondo_exec_memory *exec, rondo_heap *heap) {
+  if (exec->needs.count == 0) return RONDO_OK;
+  RONDO_TRY(bind(exec, heap, true));
+  for (size_t i = 0; i < exec->needs.count; i++) exec->needs.items[i].space->uploaded = true;
+  rondo_heap_leave(exec->heap);
+  return RONDO_OK;
+}
+
+/* Enters the gate with all mapped. */
+static rondo_status enter_mapped(rondo_exec_memory *exec, rondo_heap *heap) {
+  if (exec->heap != NULL) {
+    rondo_heap_enter(exec->heap);
+    if (exec->heap->version == exec->version) return RONDO_OK;
+    rondo_heap_leave(exec->heap);
+  }
+  return bind(exec, heap, false);
+}
+
+static rondo_life life_of(const rondo_graph_allocation *allocation) {
+  return (rondo_life)atomic_load_explicit(&allocation->life, memory_order_acquire);
+}
+
+static bool covers(const rondo_exec_memory *exec, const rondo_allocation *allocation) {
+  size_t low = 0, high = exec->extents.count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (exec->extents.items[middle].end <= allocation->address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < exec->extents.count && exec->extents.items[low].begin < allocation->address + allocation->bytes;
+}
+
+bool rondo_exec_memory_covers(const rondo_exec_memory *exec, const void *address) {
+  const rondo_allocation byte = {.address = (char *)(uintptr_t)address, .bytes = 1};
+  if (covers(exec, &byte)) return true;
+  for (size_t i = 0; i < exec->frees.count; i++) {
+    const rondo_allocation *freed = &exec->frees.items[i].allocation->base;
+    if ((uintptr_t)address - (uintptr_t)freed->address < freed->bytes) return true;
+  }
+  return false;
+}
+
+static bool is_unfreed(const rondo_exec_memory *exec, const rondo_graph_allocation *allocation) {
+  for (size_t i = 0; i < exec->unfreed.count; i++)
+    if (exec->unfreed.items[i].allocation == allocation) return true;
+  return false;
+}
+
+static rondo_status fail_alive(const rondo_graph_allocation *allocation, const char *what) {
+  char label[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED,
+                    "allocation %s of %s is still allocated: free it first, outside or by launching a graph that does, "
+                    "or instantiate with auto_free_on_launch",
+                    rondo_allocation_label(label, &allocation->base), what);
+}
+
+/* Whether what another exec of the same graph left alive has bytes that this one gives out. Execs of one graph that
+ * leave different allocations alive are rare: this is not on the way of the others. */
+static rondo_status check_relatives(rondo_exec_memory *exec, const rondo_address_space *space) {
+  rondo_status status = RONDO_OK;
+  pthread_mutex_lock(&exec->memory->lock);
+  for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
+    const rondo_graph_allocation *at = space->allocations.items[i];
+    if (rondo_graph_allocation_holds(at) && !is_unfreed(exec, at) && covers(exec, &at->base))
+      status = fail_alive(at, "another exec or clone of the graph");
+  }
+  pthread_mutex_unlock(&exec->memory->lock);
+  return status;
+}
+
+static rondo_status check_spaces(rondo_exec_memory *exec) {
+  for (size_t i = 0; i < exec->needs.count; i++) {
+    const rondo_address_space *space = exec->needs.items[i].space;
+    unsigned alive = atomic_load_explicit(&space->live, memory_order_acquire);
+    for (size_t k = 0; k < exec->unfreed.count && alive > 0; k++) {
+      const rondo_graph_allocation *own = exec->unfreed.items[k].allocation;
+      if (own->space == space && life_of(own) == RONDO_LIFE_LIVE) alive--;
+    }
+    if (alive > 0) RONDO_TRY(check_relatives(exec, space));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status fail_ending(const rondo_graph_allocation *allocation) {
+  char label[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED,
+                    "allocation %s of the last launch is being freed by another thread: let that call return first",
+                    rondo_allocation_label(label, &allocation->base));
+}
+
+static rondo_status fail_free(const rondo_outside *at, rondo_life life) {
+  char label[RONDO_ALLOCATION_LABEL], node[RONDO_LABEL_BYTES];
+  const bool never = life == RONDO_LIFE_NEVER;
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_DOUBLE_FREE,
+                         at->where.number, "%s frees allocation %s, which %s",
+                         rondo_kind_label(node, RONDO_NODE_FREE, NULL, &at->where),
+                         rondo_allocation_label(label, &at->allocation->base),
+                         never ? "is not allocated: launch the graph that allocates it first"
+                               : "was freed already: launch the graph that allocates it again first");
+}
+
+/* Takes back what the first `begun` unfreed and the first `claimed` freed allocations went through. */
+static void take_back_lives(rondo_exec_memory *exec, size_t begun, size_t claimed) {
+  for (size_t i = 0; i < claimed; i++) rondo_graph_allocation_unclaim(exec->frees.items[i].allocation);
+  for (size_t i = 0; i < begun; i++) {
+    const rondo_outside *at = &exec->unfreed.items[i];
+    if (at->before != RONDO_LIFE_LIVE) rondo_graph_allocation_cancel(at->allocation, at->before);
+  }
+}
+
+/* What lives goes on living where the launch frees it first (GM-10). */
+static rondo_status begin_life(const rondo_exec_memory *exec, rondo_outside *at) {
+  at->before = life_of(at->allocation);
+  if (at->before == RONDO_LIFE_ENDING) return fail_ending(at->allocation);
+  const bool fine =
+      at->before == RONDO_LIFE_LIVE ? exec->auto_free : rondo_graph_allocation_begin(at->allocation, at->before);
+  return fine ? RONDO_OK : fail_alive(at->allocation, "the last launch");
+}
+
+static rondo_status change_lives(rondo_exec_memory *exec) {
+  size_t begun = 0, claimed = 0;
+  rondo_status status = RONDO_OK;
+  for (; begun < exec->unfreed.count; begun++) {
+    status = begin_life(exec, &exec->unfreed.items[begun]);
+    if (status != RONDO_OK) break;
+  }
+  for (; status == RONDO_OK && claimed < exec->frees.count; claimed++) {
+    rondo_outside *at = &exec->frees.items[claimed];
+    at->before = life_of(at->allocation);
+    if (rondo_graph_allocation_claim(at->allocation)) continue;
+    status = fail_free(at, at->before);
+    break;
+  }
+  if (status != RONDO_OK) take_back_lives(exec, begun, claimed);
+  return status;
+}
+
+/* Whether some allocation of the space that the exec does not leave alive itself was freed in stream order. */
+static bool has_freed_relatives(const rondo_exec_memory *exec, const rondo_address_space *space) {
+  unsigned freed = atomic_load_explicit(&space->ordered_frees, memory_order_acquire);
+  for (size_t i = 0; i < exec->unfreed.count && freed > 0; i++) {
+    const rondo_graph_allocation *own = exec->unfreed.items[i].allocation;
+    if (own->space == space && atomic_load_explicit(&own->freed_queue, memory_order_acquire) != NULL) freed--;
+  }
+  return freed > 0;
+}
+
+/* Takes references to those whose bytes the exec gives out. */
+static rondo_status list_freed_relatives(rondo_exec_memory *exec, const rondo_address_space *space) {
+  rondo_status status = RONDO_OK;
+  pthread_mutex_lock(&exec->memory->lock);
+  for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
+    rondo_graph_allocation *at = space->allocations.items[i];
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == NULL || !covers(exec, &at->base)) continue;
+    status = rondo_array_push(&exec->memory->allocator, &exec->awaited, &at);
+    if (status == RONDO_OK) at->references++;
+  }
+  pthread_mutex_unlock(&exec->memory->lock);
+  return status;
+}
+
+/* What comes behind the launch comes behind the frees that it has waited for. */
+static void release_awaited(rondo_exec_memory *exec, bool launched) {
+  if (exec->awaited.count == 0) return;
+  for (size_t i = 0; i < exec->awaited.count && launched; i++)
+    rondo_graph_allocation_set_freed_queue(exec->awaited.items[i], NULL);
+  pthread_mutex_lock(&exec->memory->lock);
+  for (size_t i = 0; i < exec->awaited.count; i++) rondo_graph_allocation_release(exec->awaited.items[i]);
+  pthread_mutex_unlock(&exec->memory->lock);
+  exec->awaited.count = 0;
+}
+
+/* Another exec of the family left it alive, and it was freed in the order of a stream: the bytes may be read still. */
+static rondo_status wait_for_relatives(rondo_exec_memory *exec, rondo_queue *queue) {
+  for (size_t i = 0; i < exec->needs.count; i++) {
+    const rondo_address_space *space = exec->needs.items[i].space;
+    if (has_freed_relatives(exec, space)) RONDO_TRY(list_freed_relatives(exec, space));
+  }
+  for (size_t i = 0; i < exec->awaited.count; i++) {
+    const rondo_graph_allocation *at = exec->awaited.items[i];
+    const rondo_queue *freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
+    if (freed != queue) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
+  }
+  return RONDO_OK;
+}
+
+/* After earlier launches on the heap, and after stream-ordered frees of what is allocated now. */
+static rondo_status wait_for_earlier(rondo_exec_memory *exec, rondo_queue *queue) {
+  if (exec->needs.count == 0) return RONDO_OK;
+  rondo_heap *heap = exec->heap;
+  if (heap->last_queue != NULL && heap->last_queue != queue) RONDO_TRY(queue->ops->wait(queue, heap->last));
+  for (size_t i = 0; i < exec->unfreed.count; i++) {
+    rondo_graph_allocation *at = exec->unfreed.items[i].allocation;
+    const rondo_queue *freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
+    if (freed != NULL && freed != queue) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
+  }
+  return wait_for_relatives(exec, queue);
+}
+
+rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, rondo_queue *queue) {
+  if (exec->needs.count > 0) RONDO_TRY(enter_mapped(exec, heap));
+  rondo_status status = check_spaces(exec);
+  if (status == RONDO_OK) {
+    status = change_lives(exec);
+    if (status == RONDO_OK) {
+      status = wait_for_earlier(exec, queue);
+      if (status != RONDO_OK) take_back_lives(exec, exec->unfreed.count, exec->frees.count);
+    }
+  }
+  if (status != RONDO_OK) release_awaited(exec, false);
+  if (status != RONDO_OK && exec->needs.count > 0) rondo_heap_leave(exec->heap);
+  return status;
+}
+
+/* Notes the launch where later ones look. */
+static rondo_status record_launch(rondo_exec_memory *exec, rondo_queue *queue) {
+  if (exec->needs.count > 0) {
+    RONDO_TRY(queue->ops->record(queue, exec->heap->last));
+    exec->heap->last_queue = queue;
+    for (size_t i = 0; i < exec->needs.count; i++) exec->needs.items[i].space->uploaded = false;
+  }
+  for (size_t i = 0; i < exec->frees.count; i++)
+    RONDO_TRY(queue->ops->record(queue, exec->frees.items[i].allocation->freed_event));
+  return RONDO_OK;
+}
+
+static void finish_lives(rondo_exec_memory *exec, rondo_queue *queue) {
+  for (size_t i = 0; i < exec->unfreed.count; i++)
+    rondo_graph_allocation_set_freed_queue(exec->unfreed.items[i].allocation, NULL);
+  for (size_t i = 0; i < exec->frees.count; i++) rondo_graph_allocation_finish(exec->frees.items[i].allocation, queue);
+}
+
+rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, rondo_status launched) {
+  rondo_status status = launched;
+  rondo_queue *frees_on = queue;
+  if (launched == RONDO_OK && record_launch(exec, queue) != RONDO_OK) {
+    /* The launch is on its way. What cannot be recorded is waited for instead: then nothing has to come after it. */
+    status = queue->ops->await(queue);
+    frees_on = NULL;
+  }
+  if (status == RONDO_OK)
+    finish_lives(exec, frees_on);
+  else
+    take_back_lives(exec, exec->unfreed.count, exec->frees.count);
+  release_awaited(exec, status == RONDO_OK);
+  if (exec->needs.count > 0) rondo_heap_leave(exec->heap);
+  return status;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * What the three files of heaps share. Here "the heap is idle" means that its gate is entered and its last launch is
+ * done: nothing then uses any mapping of it.
+ */
+#ifndef RONDO_MEMORY_HEAP_HEAP_INTERNAL_H
+#define RONDO_MEMORY_HEAP_HEAP_INTERNAL_H
+
+#include "memory/heap/heap.h"
+
+static inline rondo_heap_use rondo_heap_use_of(const rondo_heap *heap) {
+  return (rondo_heap_use)atomic_load_explicit(&heap->use, memory_order_acquire);
+}
+/* Under the memory's lock. */
+static inline void rondo_heap_set_use(rondo_heap *heap, rondo_heap_use use) {
+  atomic_store_explicit(&heap->use, (uint32_t)use, memory_order_release);
+}
+
+/* The first of all heaps, by `next`. */
+rondo_heap *rondo_heap_first(rondo_device_memory *memory);
+
+/* With the gate entered: makes it idle; whether it is. */
+RONDO_MUST_USE static inline rondo_status rondo_heap_wait_idle(rondo_heap *heap) {
+  return heap->last_queue == NULL ? RONDO_OK : heap->last->ops->synchronize(heap->last);
+}
+static inline bool rondo_heap_is_idle(const rondo_heap *heap) {
+  return heap->last_queue == NULL || heap->last->ops->query(heap->last) == RONDO_OK;
+}
+/* Whether nothing is lost but time when the heap, whose gate is entered, loses its memory. */
+bool rondo_heap_is_dispensable(const rondo_heap *heap);
+
+/* Chunks. A new one stands at `index`; those from there on move up, which is for unmapped chunks alone. */
+RONDO_MUST_USE rondo_status rondo_heap_insert_chunk(rondo_heap *heap, size_t index, size_t bytes);
+void rondo_heap_remove_chunk(rondo_heap *heap, size_t index);
+void rondo_heap_remove_all_chunks(rondo_heap *heap);
+
+/* Mappings, while the heap is idle. What cannot be unmapped stays noted as mapped, and the next attempt begins there.
+ */
+RONDO_MUST_USE rondo_status rondo_heap_map_chunk(rondo_address_space *space, size_t offset, uint32_t index);
+RONDO_MUST_USE rondo_status rondo_heap_unmap_space(rondo_address_space *space);
+RONDO_MUST_USE rondo_status rondo_heap_unmap_all(rondo_heap *heap);
+
+/* Pages of a space that are not the heap's, at `position` among its private ones. What fails to go stays noted. */
+RONDO_MUST_USE rondo_status rondo_heap_add_private(rondo_address_space *space, size_t position, size_t offset,
+                                                   size_t bytes);
+RONDO_MUST_USE rondo_status rondo_heap_remove_private(rondo_address_space *space, size_t position);
+
+/* With the gate entered: gives back, after waiting for its launches, all that no live allocation needs. */
+RONDO_MUST_USE rondo_status rondo_heap_trim(rondo_heap *heap);
+
+/* The space is no longer bound to its heap. Under the memory's lock, while others know the space. */
+void rondo_heap_detach(rondo_address_space *space);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * What is given back to the system: by trimming, and when spaces and heaps have no user left and their launches are
+ * done.
+ */
+#include "memory/heap/heap_internal.h"
+
+#include <assert.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "memory/arena/arena_internal.h"
+#include "memory/graph_memory/address_ranges.h"
+#include "memory/peer_access.h"
+
+/* Trimming -------------------------------------------------------------------------------------------------------- */
+
+static bool is_alive(const rondo_address_space *space, const rondo_private_pages *pages) {
+  const char *begin = rondo_address_space_at(space, pages->offset), *end = begin + pages->bytes;
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *at = space->allocations.items[i];
+    if (at->base.address < end && at->base.address + at->base.bytes > begin && rondo_graph_allocation_holds(at))
+      return true;
+  }
+  return false;
+}
+
+/* An allocation whose stream-ordered free may not have been reached, with a reference; NULL when there is none. */
+static rondo_graph_allocation *find_unfinished_free(rondo_address_space *space) {
+  rondo_graph_allocation *found = NULL;
+  pthread_mutex_lock(&space->memory->lock);
+  for (size_t i = 0; i < space->allocations.count && found == NULL; i++) {
+    rondo_graph_allocation *at = space->allocations.items[i];
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) != NULL &&
+        at->freed_event->ops->query(at->freed_event) != RONDO_OK)
+      found = at;
+  }
+  if (found != NULL) found->references++;
+  pthread_mutex_unlock(&space->memory->lock);
+  return found;
+}
+
+static bool has_unfinished_free(rondo_address_space *space) {
+  rondo_graph_allocation *at = find_unfinished_free(space);
+  if (at == NULL) return false;
+  pthread_mutex_lock(&space->memory->lock);
+  rondo_graph_allocation_release(at);
+  pthread_mutex_unlock(&space->memory->lock);
+  return true;
+}
+
+static rondo_status wait_frees(rondo_address_space *space) {
+  rondo_status status = RONDO_OK;
+  rondo_graph_allocation *at;
+  while (status == RONDO_OK && (at = find_unfinished_free(space)) != NULL) {
+    status = at->freed_event->ops->synchronize(at->freed_event);
+    pthread_mutex_lock(&space->memory->lock);
+    rondo_graph_allocation_release(at);
+    pthread_mutex_unlock(&space->memory->lock);
+  }
+  return status;
+}
+
+/* Without `wait`, those of which a free may not have been reached stay. */
+static rondo_status trim_privates(rondo_address_space *space, bool wait) {
+  if (space->privates.count == 0) return RONDO_OK;
+  if (wait) RONDO_TRY(wait_frees(space));
+  if (!wait && has_unfinished_free(space)) return RONDO_OK;
+  for (size_t i = space->privates.count; i-- > 0;) {
+    pthread_mutex_lock(&space->memory->lock);
+    const bool alive = is_alive(space, &space->privates.items[i]);
+    pthread_mutex_unlock(&space->memory->lock);
+    if (!alive) RONDO_TRY(rondo_heap_remove_private(space, i));
+  }
+  return RONDO_OK;
+}
+
+/* The heap is idle. */
+static rondo_status give_back(rondo_heap *heap, bool wait) {
+  heap->version++;
+  RONDO_TRY(rondo_heap_unmap_all(heap));
+  rondo_heap_remove_all_chunks(heap);
+  for (rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
+    RONDO_TRY(trim_privates(space, wait));
+  return RONDO_OK;
+}
+
+rondo_status rondo_heap_trim(rondo_heap *heap) {
+  RONDO_TRY(rondo_heap_wait_idle(heap));
+  heap->lost = false;
+  return give_back(heap, true);
+}
+
+static bool holds_memory(const rondo_heap *heap) {
+  if (heap->chunks.count > 0) return true;
+  for (const rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
+    if (space->privates.count > 0) return true;
+  return false;
+}
+
+void rondo_heaps_give_idle_back(rondo_device_memory *memory) {
+  for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
+    if (rondo_heap_use_of(heap) == RONDO_HEAP_PRIVATE || !rondo_heap_try_enter(heap)) continue;
+    if (holds_memory(heap) && rondo_heap_is_dispensable(heap))
+      rondo_status_ignore(give_back(heap, false), "what cannot be unmapped stays; the caller finds no memory then");
+    rondo_heap_leave(heap);
+  }
+}
+
+rondo_status rondo_heaps_trim(rondo_device_memory *memory) {
+  rondo_status status = RONDO_OK;
+  for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
+    if (rondo_heap_use_of(heap) == RONDO_HEAP_PRIVATE) continue;
+    rondo_heap_enter(heap);
+    const rondo_status trimmed = rondo_heap_trim(heap);
+    rondo_heap_leave(heap);
+    if (status == RONDO_OK) status = trimmed;
+  }
+  rondo_retired_sweep(memory, false);
+  return status;
+}
+
+/* Retired spaces -------------------------------------------------------------------------------------------------- */
+
+/* Nobody else knows the space any more, but trimming finds it through its heap: so the gate is entered. */
+static bool frees_done(rondo_address_space *space, bool wait) {
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *at = space->allocations.items[i];
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == NULL) continue;
+    if (wait)
+      rondo_status_ignore(at->freed_event->ops->synchronize(at->freed_event), "what failed has ended too");
+    else if (at->freed_event->ops->query(at->freed_event) != RONDO_OK)
+      return false;
+  }
+  return true;
+}
+
+/* What could not be unmapped is counted as gone: the device holds its memory as long as it is mapped, and gives the
+ * addresses to nobody. */
+static void abandon(rondo_address_space *space) {
+  rondo_device_memory *memory = space->memory;
+  rondo_heap *heap = space->heap;
+  while (space->mappings.count > 0) {
+    rondo_heap_chunk *chunk = &heap->chunks.items[space->mappings.items[--space->mappings.count].chunk];
+    if (--chunk->mappings == 0) rondo_level_subtract(&memory->graph_used, chunk->bytes);
+  }
+  while (space->privates.count > 0) {
+    const rondo_private_pages *pages = &space->privates.items[--space->privates.count];
+    rondo_graph_pages_destroy(memory, pages->physical, pages->bytes);
+    rondo_level_subtract(&memory->graph_used, pages->bytes);
+  }
+}
+
+/* Whether nothing is mapped any more. */
+static bool unmap_retired(rondo_address_space *space) {
+  rondo_status status = rondo_heap_unmap_space(space);
+  while (status == RONDO_OK && space->privates.count > 0)
+    status = rondo_heap_remove_private(space, space->privates.count - 1);
+  if (status == RONDO_OK) return true;
+  rondo_log(RONDO_LOG_ERROR, "memory", "unmapping graph memory failed: %s", rondo_last_error()->message);
+  abandon(space);
+  return false;
+}
+
+/* False when launches still run, or somebody is at the gate. */
+static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmapped) {
+  rondo_heap *heap = space->heap;
+  *out_unmapped = true;
+  if (heap == NULL) return true;
+  if (wait)
+    rondo_heap_enter(heap);
+  else if (!rondo_heap_try_enter(heap))
+    return false;
+  if (wait) rondo_status_ignore(rondo_heap_wait_idle(heap), "what failed has ended too");
+  const bool done = (wait || rondo_heap_is_idle(heap)) && frees_done(space, wait);
+  if (done) {
+    *out_unmapped = unmap_retired(space);
+    rondo_heap_detach(space);
+  }
+  rondo_heap_leave(heap);
+  return done;
+}
+
+/* What a free node ended is known as freed by its record alone. */
+static void destroy_allocation(rondo_address_space *space, rondo_graph_allocation *at) {
+  rondo_device_memory *memory = space->memory;
+  const bool was_freed = atomic_load_explicit(&at->life, memory_order_acquire) == RONDO_LIFE_FREED;
+  pthread_mutex_lock(&memory->lock);
+  if (was_freed) rondo_allocation_table_note_freed(&memory->table, &at->base);
+  rondo_graph_allocation_leave_table(at);
+  pthread_mutex_unlock(&memory->lock);
+  rondo_graph_allocation_destroy(at);
+}
+
+static void destroy_space(rondo_address_space *space, bool unmapped) {
+  rondo_device_memory *memory = space->memory;
+  if (space->arena != NULL) rondo_arena_unguard(space);
+  for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
+  if (space->arena != NULL)
+    rondo_arena_leave(space);
+  else
+    rondo_address_space_give_back(space, unmapped);
+  if (space->planned.profile != NULL) rondo_profile_release(space->planned.profile);
+  rondo_array_free(&memory->allocator, &space->allocations);
+  rondo_array_free(&memory->allocator, &space->alike);
+  rondo_array_free(&memory->allocator, &space->blocks);
+  rondo_standpoints_free(space);
+  rondo_array_free(&memory->allocator, &space->mappings);
+  rondo_array_free(&memory->allocator, &space->privates);
+  rondo_release(&memory->allocator, space, 1, sizeof *space);
+}
+
+static rondo_address_space *take_retired(rondo_device_memory *memory) {
+  pthread_mutex_lock(&memory->lock);
+  rondo_address_space *list = memory->retired;
+  memory->retired = NULL;
+  pthread_mutex_unlock(&memory->lock);
+  return list;
+}
+
+static void put_back_retired(rondo_address_space *space) {
+  rondo_device_memory *memory = space->memory;
+  pthread_mutex_lock(&memory->lock);
+  space->next_retired = memory->retired;
+  memory->retired = space;
+  pthread_mutex_unlock(&memory->lock);
+}
+
+static void sweep_spaces(rondo_device_memory *memory, bool wait) {
+  rondo_address_space *next;
+  for (rondo_address_space *space = take_retired(memory); space != NULL; space = next) {
+    next = space->next_retired;
+    bool unmapped;
+    if (take_off_heap(space, wait, &unmapped))
+      destroy_space(space, unmapped);
+    else
+      put_back_retired(space);
+  }
+}
+
+/* A heap that was given up, its gate entered: as long as something is bound to it or runs there it stays as it is. */
+static void empty_heap(rondo_heap *heap) {
+  if (heap->bound != NULL || !rondo_heap_is_idle(heap)) return;
+  rondo_heap_remove_all_chunks(heap);
+  heap->last_queue = NULL;
+  heap->lost = false;
+  pthread_mutex_lock(&heap->memory->lock);
+  rondo_heap_set_use(heap, RONDO_HEAP_EMPTY);
+  pthread_mutex_unlock(&heap->memory->lock);
+  atomic_fetch_sub_explicit(&heap->memory->leaving, 1, memory_order_relaxed);
+}
+
+static void sweep_heaps(rondo_device_memory *memory) {
+  if (atomic_load_explicit(&memory->leaving, memory_order_acquire) == 0) return;
+  for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
+    if (rondo_heap_use_of(heap) != RONDO_HEAP_LEAVING || !rondo_heap_try_enter(heap)) continue;
+    if (rondo_heap_use_of(heap) == RONDO_HEAP_LEAVING) empty_heap(heap);
+    rondo_heap_leave(heap);
+  }
+}
+
+void rondo_retired_sweep(rondo_device_memory *memory, bool wait) {
+  sweep_spaces(memory, wait);
+  sweep_heaps(memory);
+}
+
+void rondo_heaps_destroy(rondo_device_memory *memory) {
+  rondo_retired_sweep(memory, true);
+  while (memory->heaps != NULL) {
+    rondo_heap *heap = memory->heaps;
+    memory->heaps = heap->next;
+    assert(heap->bound == NULL);
+    rondo_heap_remove_all_chunks(heap);
+    rondo_array_free(&memory->allocator, &heap->chunks);
+    heap->last->ops->destroy(heap->last);
+    rondo_release(&memory->allocator, heap, 1, sizeof *heap);
+  }
+}

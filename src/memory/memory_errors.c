@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT
+ * The words for misuse of memory.
+ */
+#include "memory/memory_errors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory/arena/arena_internal.h"
+#include "memory/peer_access.h"
+
+static size_t offset_in(const char *begin, const void *address) {
+  return (size_t)((uintptr_t)address - (uintptr_t)begin);
+}
+
+#define RONDO_OWNER 64
+
+/* "device cpu:1", of another device that has the address; false when none has. */
+static bool name_owner(char buffer[RONDO_OWNER], const rondo_device_memory *memory, const void *address) {
+  const rondo_device *owner = rondo_peers_owner(address);
+  if (owner == NULL || owner == memory->device) return false;
+  const bool alike = strcmp(owner->name, memory->device->name) == 0;
+  snprintf(buffer, RONDO_OWNER, "%s %s", alike ? "another device opened as" : "device", owner->name);
+  return true;
+}
+
+/* "lies 4 bytes into", "is the address of"; "begins 4 bytes into", "begins at the address of" for a range. */
+#define INTO_TEXT 48
+static const char *into_text(char buffer[INTO_TEXT], const char *begin, const void *address, bool is_range) {
+  const size_t offset = offset_in(begin, address);
+  if (offset == 0) return is_range ? "begins at the address of" : "is the address of";
+  snprintf(buffer, INTO_TEXT, "%s %zu byte%s into", is_range ? "begins" : "lies", offset, offset == 1 ? "" : "s");
+  return buffer;
+}
+
+static const char *freed_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_freed *freed) {
+  return rondo_named_size(buffer, freed->name, freed->bytes);
+}
+
+/* Frees ----------------------------------------------------------------------------------------------------------- */
+
+/* A free node of an address that lies in an allocation, though not of an alloc node. */
+static rondo_status refuse_node_inside(const rondo_allocation *at, const void *address) {
+  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
+  const char *into = into_text(text, at->address, address, false);
+  (void)rondo_allocation_label(label, at);
+  if (at->kind == RONDO_ALLOCATION_GRAPH)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                      "a free node of %p, which %s allocation %s of an alloc node: free its address, %p", address, into,
+                      label, (void *)at->address);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                    "a free node of %p, which %s allocation %s, of no alloc node: free it outside of graphs, with "
+                    "rondo_free or rondo_free_async",
+                    address, into, label);
+}
+
+static rondo_status refuse_arena_node(const rondo_arena *arena, const void *address) {
+  char label[RONDO_ARENA_LABEL], text[INTO_TEXT];
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+      "a free node of %p, which %s %s, where the graph neither allocates it nor found it alive: memory of "
+      "an arena is freed by the recording that makes it, or by a later one that is told of it",
+      address, into_text(text, rondo_arena_base(arena), address, false), rondo_arena_label(label, arena));
+}
+
+rondo_status rondo_memory_refuse_free_node(const rondo_device_memory *memory, const void *address) {
+  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
+  const rondo_arena *arena = rondo_arena_find(memory, address);
+  if (arena != NULL) return refuse_arena_node(arena, address);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  if (at != NULL) return refuse_node_inside(at, address);
+  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
+  if (host != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                      "a free node of %p, which %s %zu bytes of rondo_host_malloc: free it with rondo_host_free",
+                      address, into_text(text, host->address, address, false), host->bytes);
+  const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, address);
+  if (freed != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                      "a free node of %p, which %s allocation %s, freed before: leave it out", address,
+                      into_text(text, freed->address, address, false), freed_label(label, freed));
+  char owner[RONDO_OWNER];
+  if (name_owner(owner, memory, address))
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+        "a free node of %p, which is not the address of an alloc node on device %s but belongs to %s: free "
+        "it there",
+        address, memory->device->name, owner);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                    "a free node of %p, which is not the address of an alloc node on device %s: a free node takes the "
+                    "address that making the alloc node gave",
+                    address, memory->device->name);
+}
+
+static rondo_status refuse_graph_free(const rondo_graph_allocation *graph, const char *call, const void *address) {
+  char label[RONDO_ALLOCATION_LABEL];
+  (void)rondo_allocation_label(label, &graph->base);
+  if (atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                      "%s: graph allocation %s at %p is not allocated: no launch has left it so. Launch its graph "
+                      "first; what its graph frees itself cannot be freed outside",
+                      call, label, address);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                    "%s: graph allocation %s at %p was freed already: free it once for each launch that allocates it",
+                    call, label, address);
+}
+
+static rondo_status refuse_host(const char *call, const rondo_allocation *host, const void *address) {
+  char text[INTO_TEXT];
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY,
+                    "%s: %p %s %zu bytes of host memory: free their address, %p, with rondo_host_free", call, address,
+                    into_text(text, host->address, address, false), host->bytes, (void *)host->address);
+}
+
+static rondo_status refuse_interior(const char *call, const rondo_allocation *at, const void *address) {
+  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
+  return rondo_fail(
+      RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS, "%s: %p %s allocation %s: free its address, %p", call,
+      address, into_text(text, at->address, address, false), rondo_allocation_label(label, at), (void *)at->address);
+}
+
+static rondo_status refuse_arena(const char *call, const rondo_arena *arena, const void *address) {
+  char label[RONDO_ARENA_LABEL], text[INTO_TEXT];
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
+                    "%s: %p %s %s, the memory of recordings: what they leave there is given back to who handed it out, "
+                    "or freed inside of a recording",
+                    call, address, into_text(text, rondo_arena_base(arena), address, false),
+                    rondo_arena_label(label, arena));
+}
+
+rondo_status rondo_memory_refuse_free(const rondo_device_memory *memory, const char *call, const void *address) {
+  const rondo_arena *arena = rondo_arena_find(memory, address);
+  if (arena != NULL) return refuse_arena(call, arena, address);
+  const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
+  if (graph != NULL) return refuse_graph_free(graph, call, address);
+  char label[RONDO_ALLOCATION_LABEL];
+  const rondo_freed *freed = rondo_allocation_table_freed_at(&memory->table, address);
+  if (freed != NULL)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                      "%s: allocation %s at %p was freed already: free it once, with rondo_free, rondo_free_async or a "
+                      "free node",
+                      call, freed_label(label, freed), address);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  if (at != NULL) return refuse_interior(call, at, address);
+  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
+  if (host != NULL) return refuse_host(call, host, address);
+  char owner[RONDO_OWNER];
+  if (name_owner(owner, memory, address))
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
+                      "%s: %p is not the address of an allocation of device %s but belongs to %s: free it there", call,
+                      address, memory->device->name, owner);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
+                    "%s: %p is not the address of an allocation of device %s (or of one freed long ago): free the "
+                    "address that the allocation returned",
+                    call, address, memory->device->name);
+}
+
+rondo_status rondo_memory_refuse_host_free(const rondo_device_memory *memory, const void *address) {
+  const char *const call = "rondo_host_free";
+  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
+  const rondo_freed *freed = rondo_allocation_table_freed_at(&memory->host, address);
+  if (freed != NULL)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                      "%s: the %zu bytes of host memory at %p were freed already: free them once", call, freed->bytes,
+                      address);
+  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
+  if (host != NULL)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS,
+                      "%s: %p %s %zu bytes of host memory: free their address, %p", call, address,
+                      into_text(text, host->address, address, false), host->bytes, (void *)host->address);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  if (at != NULL)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY,
+                      "%s: %p %s allocation %s of device %s: free its address, %p, with rondo_free or rondo_free_async",
+                      call, address, into_text(text, at->address, address, false), rondo_allocation_label(label, at),
+                      memory->device->name, (void *)at->address);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
+                    "%s: %p is not host memory of device %s: free the address that rondo_host_malloc returned", call,
+                    address, memory->device->name);
+}
+
+/* Ranges ---------------------------------------------------------------------------------------------------------- */
+
+/* Work that touches a range, and what it finds there. */
+typedef struct touch {
+  const char *call, *what;
+  const void *address;
+  size_t bytes;
+  const rondo_freed_marks *since; /* what was freed later counts as freed also where the addresses are gone; or NULL */
+  const rondo_graph_allocation *live; /* the one that reaches farthest */
+} touch;
+
+#define TOUCH_TEXT 160
+
+/* "source of 64 bytes at 0x..."; without the size where that is not known. */
+static const char *touch_text(char buffer[TOUCH_TEXT], const touch *self) {
+  char size[32] = "";
+  if (self->bytes > 0) snprintf(size, sizeof size, " of %zu bytes", self->bytes);
+  snprintf(buffer, TOUCH_TEXT, "%.80s%s at %p", self->what, size, self->address);
+  return buffer;
+}
+
+static rondo_status check_end(const touch *self, const rondo_allocation *at) {
+  const size_t offset = offset_in(at->address, self->address);
+  if (self->bytes <= at->bytes - offset) return RONDO_OK;
+  const bool is_named = at->name != NULL && at->name[0] != '\0';
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: the %s of %zu bytes at offset %zu passes the end of %s%.60s%s of %zu bytes: make it smaller, "
+                    "or allocate more",
+                    self->call, self->what, self->bytes, offset, is_named ? "allocation '" : "an allocation",
+                    is_named ? at->name : "", is_named ? "'" : "", at->bytes);
+}
+
+static bool look_for_live(rondo_allocation *allocation, void *user) {
+  touch *self = user;
+  const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
+  const bool live = atomic_load_explicit(&graph->life, memory_order_acquire) == RONDO_LIFE_LIVE;
+  const char *end = allocation->address + allocation->bytes;
+  if (live && (self->live == NULL || end > self->live->base.address + self->live->base.bytes)) self->live = graph;
+  return true;
+}
+
+/* Graph memory at the range, of which `at` reaches farthest. */
+static rondo_status check_allocated(const rondo_device_memory *memory, touch *self, const rondo_allocation *at) {
+  rondo_allocation_table_visit_around(&memory->table, self->address, look_for_live, self);
+  if (self->live != NULL) return check_end(self, &self->live->base);
+  char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT];
+  const rondo_graph_allocation *graph = (const rondo_graph_allocation *)at;
+  const bool never = atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER;
+  return rondo_fail(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE,
+                    "%s: the %s lies in graph allocation %s, which %s: use it in the graph, before its free, or launch "
+                    "a graph first that allocates it and leaves it so",
+                    self->call, touch_text(text, self), rondo_allocation_label(label, at),
+                    never ? "no launch has left allocated" : "was freed");
+}
+
+static const rondo_freed *find_freed(const rondo_device_memory *memory, const touch *self) {
+  const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, self->address);
+  if (freed != NULL || self->since == NULL) return freed;
+  freed = rondo_allocation_table_freed_since(&memory->table, self->address, self->since->device);
+  return freed != NULL ? freed : rondo_allocation_table_freed_since(&memory->host, self->address, self->since->host);
+}
+
+/* Addresses that the device has, and no allocation: one that was freed too long ago to be known. */
+static rondo_status check_own(const rondo_device_memory *memory, const touch *self) {
+  char text[TOUCH_TEXT];
+  if (rondo_range_place(&memory->own, self->address) == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                    "%s: the %s lies in no allocation of device %s, which has these addresses: queue the work before "
+                    "the memory is freed",
+                    self->call, touch_text(text, self), memory->device->name);
+}
+
+static rondo_status check_freed(const rondo_device_memory *memory, const touch *self, bool now) {
+  const rondo_freed *freed = find_freed(memory, self);
+  if (freed == NULL && now) return check_own(memory, self);
+  if (freed == NULL || (freed->kind == RONDO_ALLOCATION_GRAPH && !now)) return RONDO_OK;
+  char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT], into[INTO_TEXT];
+  if (freed->kind == RONDO_ALLOCATION_SPACE)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                      "%s: the %s lies in memory of a graph that was destroyed: keep the graph, and launch it before",
+                      self->call, touch_text(text, self));
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
+                    "%s: the %s %s allocation %s, which was freed: queue it before the free", self->call,
+                    touch_text(text, self), into_text(into, freed->address, self->address, true),
+                    freed_label(label, freed));
+}
+
+/* What nearly all work touches, without the lock: a range within an allocation, or outside of all that is the device's.
+ * False says that it takes a closer look, as whether graph memory is allocated `now` does. A guarded device has memory
+ * elsewhere too. */
+static bool is_plainly_fine(const rondo_device_memory *memory, const void *address, size_t bytes, bool now) {
+  rondo_range_found found;
+  if (memory->device->ops->guard != NULL || !rondo_range_look(&memory->table.index, address, &found)) return false;
+  if (found.end == 0) {
+    if (!rondo_range_look(&memory->own, address, &found) || found.end != 0) return false;
+    if (!rondo_range_look(&memory->host.index, address, &found)) return false;
+    if (found.end == 0) return true;
+  }
+  return (found.tag != RONDO_ALLOCATION_GRAPH || !now) && bytes <= found.end - (uintptr_t)address;
+}
+
+bool rondo_memory_find_plain(const rondo_device_memory *memory, const void *address, size_t bytes,
+                             rondo_range_found *out) {
+  return memory->device->ops->guard == NULL && rondo_range_look(&memory->table.index, address, out) && out->end != 0 &&
+         out->tag != RONDO_ALLOCATION_GRAPH && out->tag != RONDO_ALLOCATION_ARENA &&
+         bytes <= out->end - (uintptr_t)address;
+}
+
+bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *address, size_t bytes) {
+  rondo_range_found found;
+  return rondo_memory_find_plain(memory, address, bytes, &found);
+}
+
+/* More of an arena may have memory by the time that a node runs. */
+static rondo_status check_found(const rondo_device_memory *memory, touch *self, const rondo_allocation *at, bool now) {
+  if (at->kind == RONDO_ALLOCATION_GRAPH && now) return check_allocated(memory, self, at);
+  return at->kind == RONDO_ALLOCATION_ARENA && !now ? RONDO_OK : check_end(self, at);
+}
+
+static rondo_status check_not_found(const rondo_device_memory *memory, const touch *self, bool now) {
+  const rondo_arena *arena = now ? rondo_arena_find(memory, self->address) : NULL;
+  char text[TOUCH_TEXT], into[INTO_TEXT], label[RONDO_ARENA_LABEL];
+  if (arena == NULL) return check_freed(memory, self, now);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                    "%s: the %s %s %s, of which %zu bytes have memory: nothing lives there", self->call,
+                    touch_text(text, self), into_text(into, rondo_arena_base(arena), self->address, true),
+                    rondo_arena_label(label, arena), arena->allocation.bytes);
+}
+
+static rondo_status look_closer(rondo_device_memory *memory, touch *self, bool now) {
+  pthread_mutex_lock(&memory->lock);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, self->address);
+  if (at == NULL) at = rondo_allocation_table_around(&memory->host, self->address);
+  const rondo_status status = at == NULL ? check_not_found(memory, self, now) : check_found(memory, self, at, now);
+  pthread_mutex_unlock(&memory->lock);
+  return status;
+}
+
+rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
+                                      const void *address, size_t bytes, bool now) {
+  if (is_plainly_fine(memory, address, bytes, now)) return RONDO_OK;
+  touch self = {.call = call, .what = what, .address = address, .bytes = bytes};
+  return look_closer(memory, &self, now);
+}
+
+rondo_status rondo_memory_check_still(rondo_device_memory *memory, const char *call, const char *what,
+                                      const void *address, size_t bytes, const rondo_freed_marks *since) {
+  touch self = {.call = call, .what = what, .address = address, .bytes = bytes, .since = since};
+  return look_closer(memory, &self, true);
+}
+
+void rondo_memory_mark_freed(rondo_device_memory *memory, rondo_freed_marks *out) {
+  pthread_mutex_lock(&memory->lock);
+  *out = (rondo_freed_marks){.device = memory->table.freed_count, .host = memory->host.freed_count};
+  pthread_mutex_unlock(&memory->lock);
+}
+
+/* Who holds the memory -------------------------------------------------------------------------------------------- */
+
+enum { MOST_POOLS = 3, MOST_ALLOCATIONS = 3 };
+
+typedef struct holders {
+  char text[640];
+  size_t length;
+  const rondo_allocation *largest[MOST_ALLOCATIONS]; /* by size, the largest first */
+  uint64_t unfreed_bytes;                            /* of graph memory that is allocated */
+  size_t unfreed;
+} holders;
+
+static void add(holders *self, const char *format, ...) RONDO_PRINTF(2, 3);
+static void add(holders *self, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = vsnprintf(self->text + self->length, sizeof self->text - self->length, format, arguments);
+  va_end(arguments);
+  if (length < 0) return;
+  self->length += (size_t)length;
+  if (self->length >= sizeof self->text) self->length = sizeof self->text - 1;
+}
+
+static bool look_at(rondo_allocation *allocation, void *user) {
+  holders *self = user;
+  if (allocation->kind == RONDO_ALLOCATION_GRAPH) {
+    const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
+    if (atomic_load_explicit(&graph->life, memory_order_relaxed) != RONDO_LIFE_LIVE) return true;
+    self->unfreed++;
+    self->unfreed_bytes += allocation->bytes;
+  }
+  const rondo_allocation *next = allocation;
+  for (size_t i = 0; i < MOST_ALLOCATIONS && next != NULL; i++) {
+    if (self->largest[i] != NULL && self->largest[i]->bytes >= next->bytes) continue;
+    const rondo_allocation *const moved = self->largest[i];
+    self->largest[i] = next;
+    next = moved;
+  }
+  return true;
+}
+
+/* The pools that reserve most, by name. */
+static void add_pools(holders *self, const rondo_device_memory *memory) {
+  char held[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
+  uint64_t below = UINT64_MAX, others = memory->stream_ordered.reserved;
+  for (size_t i = 0; i < MOST_POOLS; i++) {
+    const rondo_pool *most = NULL;
+    for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next)
+      if (pool->usage.reserved < below && (most == NULL || pool->usage.reserved > most->usage.reserved)) most = pool;
+    if (most == NULL || most->usage.reserved == 0) break;
+    const char *name = most == &memory->default_pool ? "default" : most->name;
+    const bool is_named = name[0] != '\0';
+    add(self, ", %s by %spool%s%.32s%s (%s used)", rondo_size_text(held, most->usage.reserved), is_named ? "" : "a ",
+        is_named ? " '" : "", name, is_named ? "'" : "", rondo_size_text(used, most->usage.used));
+    below = most->usage.reserved;
+    others -= most->usage.reserved;
+  }
+  if (others > 0) add(self, ", %s by other pools", rondo_size_text(held, others));
+}
+
+static void add_largest(holders *self) {
+  char size[RONDO_SIZE_TEXT];
+  for (size_t i = 0; i < MOST_ALLOCATIONS && self->largest[i] != NULL; i++) {
+    const char *name = self->largest[i]->name;
+    rondo_size_text(size, self->largest[i]->bytes);
+    add(self, "%s ", i == 0 ? "; the largest allocations are" : ",");
+    if (name != NULL && name[0] != '\0')
+      add(self, "'%.32s' %s", name, size);
+    else
+      add(self, "%s without a name", size);
+  }
+}
+
+/* Under the lock. */
+static void describe(holders *self, const rondo_device_memory *memory) {
+  char held[RONDO_SIZE_TEXT], unfreed[RONDO_SIZE_TEXT];
+  const uint64_t arenas = atomic_load_explicit(&memory->arena_backed.now, memory_order_relaxed);
+  const uint64_t both = atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
+  const uint64_t graphs = both > arenas ? both - arenas : 0; /* they change meanwhile */
+  rondo_allocation_table_visit(&memory->table, look_at, self);
+  add(self, "%s by rondo_malloc", rondo_size_text(held, memory->immediate.usage.reserved));
+  add_pools(self, memory);
+  add(self, ", %s by graphs (%s in %zu unfreed allocations%s)", rondo_size_text(held, graphs),
+      rondo_size_text(unfreed, self->unfreed_bytes), self->unfreed,
+      graphs > self->unfreed_bytes ? "; rondo_graph_memory_trim gives back what no launch uses" : "");
+  if (arenas > 0) add(self, ", %s by arenas", rondo_size_text(held, arenas));
+  add_largest(self);
+}
+
+rondo_status rondo_memory_fail_larger(const rondo_device_memory *memory, rondo_reason reason, size_t bytes,
+                                      const char *of) {
+  char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT];
+  return rondo_fail(RONDO_OUT_OF_MEMORY, reason, "%s%s is more than all memory of device %s (%s): allocate less",
+                    rondo_size_text(asked, bytes), of, memory->device->name,
+                    rondo_size_text(whole, memory->limit_bytes));
+}
+
+rondo_status rondo_memory_fail_growth(rondo_device_memory *memory, rondo_status status, const char *what,
+                                      size_t bytes) {
+  if (status != RONDO_OUT_OF_MEMORY) return rondo_fail_context(status, "%s", what);
+  /* The system's or the driver's advice does not help then; a limit that was set for the device names itself. */
+  const rondo_error *cause = rondo_last_error();
+  if (bytes > memory->limit_bytes && cause->driver_code != 0)
+    return rondo_fail_context(rondo_memory_fail_larger(memory, cause->reason, bytes, ""), "%s", what);
+  holders who = {.length = 0};
+  pthread_mutex_lock(&memory->lock);
+  const uint64_t held = memory->immediate.usage.reserved + memory->stream_ordered.reserved +
+                        atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
+  describe(&who, memory);
+  pthread_mutex_unlock(&memory->lock);
+  return rondo_fail_context(status, "%s: %zu bytes more on %s, which holds %" PRIu64 " of %" PRIu64 " bytes (%s)", what,
+                            bytes, memory->device->name, held, memory->limit_bytes, who.text);
+}

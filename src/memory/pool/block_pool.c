@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT
+ * The pool's blocks: bins, cutting, growing together, and the chunks they lie in.
+ */
+#include "memory/pool/block_pool.h"
+
+#include <assert.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "memory/peer_access.h"
+
+#define SHARED_CHUNK_BYTES (2u << 20)
+
+void rondo_pool_init(rondo_pool *pool, rondo_device *device, const rondo_allocator *allocator, size_t page_bytes,
+                     rondo_allocation_kind kind) {
+  const bool immediate = kind == RONDO_ALLOCATION_IMMEDIATE;
+  *pool = (rondo_pool){.device = device, .allocator = allocator, .kind = kind, .page_bytes = page_bytes};
+  pool->chunk_bytes = page_bytes > SHARED_CHUNK_BYTES ? page_bytes : SHARED_CHUNK_BYTES;
+  pool->dedicated_from = immediate ? pool->chunk_bytes / 4 : SIZE_MAX;
+  pool->follow_events = pool->opportunistic = pool->internal = true;
+}
+
+void rondo_pool_deinit(rondo_pool *pool) {
+  rondo_pool_sweep(pool);
+  rondo_pool_trim_idle(pool, 0);
+  rondo_chunks_destroy(rondo_pool_take_discarded(pool));
+  assert(pool->chunks == NULL);
+  while (pool->spare_fences != NULL) {
+    rondo_fence *fence = pool->spare_fences;
+    pool->spare_fences = fence->next;
+    fence->event->ops->destroy(fence->event);
+    rondo_release(pool->allocator, fence, 1, sizeof *fence);
+  }
+  rondo_array_free(pool->allocator, &pool->by_slot);
+}
+
+bool rondo_pool_round(size_t bytes, size_t *out) {
+  return bytes <= PTRDIFF_MAX && rondo_checked_align(bytes, RONDO_BLOCK_ALIGNMENT, out);
+}
+
+/* Bins ------------------------------------------------------------------------------------------------------------ */
+
+/* Four bins to a power of two: the two bits below the highest choose. */
+static unsigned bin_of(size_t bytes) {
+  const uint64_t units = bytes / RONDO_BLOCK_ALIGNMENT;
+  const unsigned power = 63u - (unsigned)__builtin_clzll(units);
+  const unsigned quarter = power >= 2 ? (unsigned)(units >> (power - 2)) & 3u : (unsigned)(units << (2 - power)) & 3u;
+  return power * 4 + quarter;
+}
+
+static void bin_insert(rondo_bins *bins, rondo_block *block) {
+  const unsigned bin = bin_of(block->bytes);
+  block->bin_previous = NULL;
+  block->bin_next = bins->heads[bin];
+  if (block->bin_next != NULL) block->bin_next->bin_previous = block;
+  bins->heads[bin] = block;
+  bins->filled[bin / 64] |= UINT64_C(1) << (bin % 64);
+}
+
+static void bin_remove(rondo_bins *bins, rondo_block *block) {
+  const unsigned bin = bin_of(block->bytes);
+  if (block->bin_previous != NULL)
+    block->bin_previous->bin_next = block->bin_next;
+  else
+    bins->heads[bin] = block->bin_next;
+  if (block->bin_next != NULL) block->bin_next->bin_previous = block->bin_previous;
+  if (bins->heads[bin] == NULL) bins->filled[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+  block->bin_previous = block->bin_next = NULL;
+}
+
+/* The first bin from `bin` on that is not empty, RONDO_POOL_BINS past the last. */
+static unsigned next_filled(const rondo_bins *bins, unsigned bin) {
+  while (bin < RONDO_POOL_BINS) {
+    const uint64_t rest = bins->filled[bin / 64] >> (bin % 64);
+    if (rest != 0) return bin + (unsigned)__builtin_ctzll(rest);
+    bin = (bin / 64 + 1) * 64;
+  }
+  return RONDO_POOL_BINS;
+}
+
+/* The smallest block of at least `bytes`; of pending ones, of the frees up to a number. */
+static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, uint64_t up_to) {
+  for (unsigned bin = next_filled(bins, bin_of(bytes)); bin < RONDO_POOL_BINS; bin = next_filled(bins, bin + 1)) {
+    rondo_block *best = NULL;
+    for (rondo_block *block = bins->heads[bin]; block != NULL; block = block->bin_next) {
+      if (block->bytes < bytes || (best != NULL && block->bytes >= best->bytes)) continue;
+      if (block->fence != NULL && block->fence->number > up_to) continue;
+      best = block;
+      if (best->bytes == bytes) return best;
+    }
+    if (best != NULL) return best;
+  }
+  return NULL;
+}
+
+/* Whose pending blocks a search takes. */
+typedef enum whose { ANYBODYS, OWN, KNOWN } whose;
+
+/* The number of the slot's last free whose memory the search takes; 0 for none. */
+static uint64_t frees_for(whose which, const rondo_stream_order *stream, uint32_t slot) {
+  if (which == ANYBODYS) return UINT64_MAX;
+  if (which == OWN) return slot == stream->slot ? UINT64_MAX : 0;
+  return rondo_order_known(stream, slot);
+}
+
+static rondo_block *find_pending(const rondo_pool *pool, whose which, const rondo_stream_order *stream, size_t bytes) {
+  rondo_block *best = NULL;
+  for (uint32_t slot = 1; slot < pool->by_slot.count; slot++) {
+    const rondo_pending_list *list = &pool->by_slot.items[slot];
+    const uint64_t up_to = frees_for(which, stream, slot);
+    if (list->oldest == NULL || list->oldest->fence->number > up_to) continue;
+    rondo_block *block = find_fit(&list->bins, bytes, up_to);
+    if (block != NULL && (best == NULL || block->bytes < best->bytes)) best = block;
+  }
+  return best;
+}
+
+/* Figures --------------------------------------------------------------------------------------------------------- */
+
+/* Negative changes wrap round. */
+static void change(uint64_t *now, uint64_t *high, uint64_t by) {
+  *now += by;
+  if (*now > *high) *high = *now;
+}
+
+static void count_used(const rondo_block *block, uint64_t by) {
+  rondo_pool *pool = block->chunk->pool;
+  block->chunk->used += by;
+  change(&pool->usage.used, &pool->usage.used_high, by);
+  if (pool->total != NULL) change(&pool->total->used, &pool->total->used_high, by);
+}
+
+static void count_reserved(rondo_pool *pool, uint64_t by) {
+  change(&pool->usage.reserved, &pool->usage.reserved_high, by);
+  if (pool->total != NULL) change(&pool->total->reserved, &pool->total->reserved_high, by);
+}
+
+/* Idle chunks ----------------------------------------------------------------------------------------------------- */
+
+static bool is_idle(const rondo_chunk *chunk) {
+  return chunk->blocks->state == RONDO_BLOCK_FREE && chunk->blocks->next == NULL;
+}
+
+static void discard(rondo_chunk *chunk) {
+  rondo_pool *pool = chunk->pool;
+  bin_remove(&pool->free, chunk->blocks);
+  if (chunk->previous != NULL)
+    chunk->previous->next = chunk->next;
+  else
+    pool->chunks = chunk->next;
+  if (chunk->next != NULL) chunk->next->previous = chunk->previous;
+  if (pool->spare == chunk) pool->spare = NULL;
+  count_reserved(pool, 0 - (uint64_t)chunk->bytes);
+  chunk->next = pool->discarded;
+  pool->discarded = chunk;
+}
+
+/* A chunk that nobody uses any more goes back: in the immediate pool now, else with the next synchronisation. */
+static void settle_idle(rondo_chunk *chunk) {
+  rondo_pool *pool = chunk->pool;
+  if (pool->kind == RONDO_ALLOCATION_STREAM_ORDERED)
+    pool->excess = pool->excess || pool->usage.reserved > pool->release_threshold;
+  else if (chunk->dedicated || (pool->spare != NULL && pool->spare != chunk))
+    discard(chunk);
+  else
+    pool->spare = chunk;
+}
+
+void rondo_pool_trim_idle(rondo_pool *pool, uint64_t keep) {
+  rondo_chunk *next;
+  for (rondo_chunk *chunk = pool->chunks; chunk != NULL; chunk = next) {
+    next = chunk->next;
+    if (is_idle(chunk) && pool->usage.reserved - chunk->bytes >= keep) discard(chunk);
+  }
+}
+
+rondo_chunk *rondo_pool_take_discarded(rondo_pool *pool) {
+  rondo_chunk *list = pool->discarded;
+  pool->discarded = NULL;
+  return list;
+}
+
+/* Blocks ---------------------------------------------------------------------------------------------------------- */
+
+/* Among the pending ones of the slot, by number: nearly always behind the newest. */
+static void age_insert(rondo_pending_list *list, rondo_block *block) {
+  rondo_block *before = list->newest;
+  while (before != NULL && before->fence->number > block->fence->number) before = before->age_previous;
+  block->age_previous = before;
+  block->age_next = before == NULL ? list->oldest : before->age_next;
+  if (block->age_previous != NULL)
+    block->age_previous->age_next = block;
+  else
+    list->oldest = block;
+  if (block->age_next != NULL)
+    block->age_next->age_previous = block;
+  else
+    list->newest = block;
+}
+
+static void age_remove(rondo_pending_list *list, rondo_block *block) {
+  if (block->age_previous != NULL)
+    block->age_previous->age_next = block->age_next;
+  else
+    list->oldest = block->age_next;
+  if (block->age_next != NULL)
+    block->age_next->age_previous = block->age_previous;
+  else
+    list->newest = block->age_previous;
+  block->age_previous = block->age_next = NULL;
+}
+
+static rondo_pending_list *list_of(const rondo_block *block) {
+  rondo_pool *pool = block->chunk->pool;
+  assert(block->fence->slot < pool->by_slot.count);
+  return &pool->by_slot.items[block->fence->slot];
+}
+
+rondo_status rondo_pool_expect_slot(rondo_pool *pool, uint32_t slot) {
+  const rondo_pending_list none = {0};
+  while (pool->by_slot.count <= slot) RONDO_TRY(rondo_array_push(pool->allocator, &pool->by_slot, &none));
+  return RONDO_OK;
+}
+
+static rondo_bins *bins_of(rondo_block *block) {
+  return block->state == RONDO_BLOCK_FREE ? &block->chunk->pool->free : &list_of(block)->bins;
+}
+
+/* Into and out of the lists of blocks that can be had. */
+static void enlist(rondo_block *block) {
+  if (block->state == RONDO_BLOCK_PENDING) age_insert(list_of(block), block);
+  bin_insert(bins_of(block), block);
+}
+static void delist(rondo_block *block) {
+  bin_remove(bins_of(block), block);
+  if (block->state == RONDO_BLOCK_PENDING) age_remove(list_of(block), block);
+}
+
+static void unlink_block(rondo_block *block) {
+  if (block->previous != NULL)
+    block->previous->next = block->next;
+  else
+    block->chunk->blocks = block->next;
+  if (block->next != NULL) block->next->previous = block->previous;
+}
+
+/* Leaves `bytes` in the block and makes a block of the rest, in the same state. With no memory for that the block stays
+ * whole, which wastes the rest while it is in use. */
+static void cut(rondo_block *block, size_t bytes) {
+  const rondo_pool *pool = block->chunk->pool;
+  void *memory;
+  if (block->bytes == bytes || rondo_allocate(pool->allocator, 1, sizeof *block, &memory) != RONDO_OK) return;
+  rondo_block *rest = memory;
+  rest->chunk = block->chunk;
+  rest->offset = block->offset + bytes;
+  rest->bytes = block->bytes - bytes;
+  rest->state = block->state;
+  rest->reason = block->reason;
+  rest->fence = block->fence;
+  if (rest->fence != NULL) rest->fence->references++;
+  rest->previous = block;
+  rest->next = block->next;
+  if (rest->next != NULL) rest->next->previous = rest;
+  block->next = rest;
+  block->bytes = bytes;
+  enlist(rest);
+}
+
+/* Takes in the block behind, which is in no list any more. */
+static void absorb_next(rondo_block *block) {
+  rondo_block *next = block->next;
+  block->bytes += next->bytes;
+  if (next->reason > block->reason) block->reason = next->reason;
+  unlink_block(next);
+  rondo_release(block->chunk->pool->allocator, next, 1, sizeof *next);
+}
+
+/* Puts a block that is in no list among the free ones, grown together with its neighbours. */
+static void make_free(rondo_block *block, rondo_free_reason reason) {
+  block->state = RONDO_BLOCK_FREE;
+  block->reason = reason;
+  if (block->next != NULL && block->next->state == RONDO_BLOCK_FREE) {
+    delist(block->next);
+    absorb_next(block);
+  }
+  if (block->previous != NULL && block->previous->state == RONDO_BLOCK_FREE) {
+    block = block->previous;
+    delist(block);
+    absorb_next(block);
+  }
+  enlist(block);
+  if (is_idle(block->chunk)) settle_idle(block->chunk);
+}
+
+/* Makes the block, which is in no list, live. */
+static rondo_block *make_live(rondo_block *block) {
+  rondo_pool *pool = block->chunk->pool;
+  if (pool->spare == block->chunk) pool->spare = NULL;
+  block->state = RONDO_BLOCK_LIVE;
+  block->run = 0;
+  block->allocation =
+      (rondo_allocation){.address = block->chunk->base + block->offset, .bytes = block->bytes, .kind = pool->kind};
+  pool->live++;
+  count_used(block, block->bytes);
+  return block;
+}
+
+static rondo_block *take_block(rondo_block *block, size_t rounded) {
+  delist(block);
+  cut(block, rounded);
+  return make_live(block);
+}
+
+/* Taking ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_block *take_free(rondo_pool *pool, size_t rounded) {
+  rondo_block *block = find_fit(&pool->free, rounded, UINT64_MAX);
+  if (block == NULL) return NULL;
+  if (block->reason == RONDO_FREE_WAITED) pool->counters.host_ordered++;
+  if (block->reason == RONDO_FREE_DONE) pool->counters.opportunistic++;
+  return take_block(block, rounded);
+}
+
+static rondo_block *take_pending(rondo_pool *pool, whose which, const rondo_stream_order *stream, size_t rounded,
+                                 uint64_t *counter) {
+  rondo_block *block = find_pending(pool, which, stream, rounded);
+  if (block == NULL) return NULL;
+  (*counter)++;
+  return take_block(block, rounded);
+}
+
+/* The later of two fences of one slot; the other is released. Either may be NULL. */
+static rondo_fence *later(rondo_pool *pool, rondo_fence *a, rondo_fence *b) {
+  if (a == NULL || b == NULL) return a == NULL ? b : a;
+  rondo_fence *const last = a->number > b->number ? a : b;
+  rondo_pool_release_fence(pool, last == a ? b : a);
+  return last;
+}
+
+/* Joins `first` with those behind it up to `last`, of which `rest` bytes stay a block of their own. */
+static rondo_block *join(rondo_block *first, rondo_block *last, size_t rest) {
+  delist(last);
+  cut(last, last->bytes - rest);
+  if (first != last) delist(first);
+  const rondo_block *const end = last->next;
+  while (first->next != end) {
+    rondo_block *next = first->next;
+    if (next != last) delist(next);
+    first->fence = later(first->chunk->pool, first->fence, next->fence);
+    absorb_next(first);
+  }
+  return make_live(first);
+}
+
+/* Neighbours that are free or were freed on the stream. */
+static rondo_block *take_joined(rondo_pool *pool, const rondo_stream_order *stream, size_t rounded) {
+  for (rondo_chunk *chunk = pool->chunks; chunk != NULL; chunk = chunk->next) {
+    rondo_block *first = NULL;
+    size_t bytes = 0;
+    const bool has_room = chunk->bytes - chunk->used >= rounded;
+    for (rondo_block *block = chunk->blocks; block != NULL && has_room; block = block->next) {
+      const bool own = block->state == RONDO_BLOCK_PENDING && block->fence->slot == stream->slot;
+      if (block->state != RONDO_BLOCK_FREE && !own) {
+        first = NULL;
+        continue;
+      }
+      bytes = first == NULL ? block->bytes : bytes + block->bytes;
+      if (first == NULL) first = block;
+      if (bytes < rounded) continue;
+      pool->counters.same_stream++;
+      return join(first, block, bytes - rounded);
+    }
+  }
+  return NULL;
+}
+
+rondo_block *rondo_pool_take(rondo_pool *pool, const rondo_stream_order *stream, size_t rounded) {
+  rondo_block *block = NULL;
+  if (rounded > pool->dedicated_from) return NULL;
+  if (stream != NULL) block = take_pending(pool, OWN, stream, rounded, &pool->counters.same_stream);
+  if (block == NULL) block = take_free(pool, rounded);
+  if (block == NULL && stream != NULL && pool->follow_events)
+    block = take_pending(pool, KNOWN, stream, rounded, &pool->counters.event_ordered);
+  if (block == NULL && pool->opportunistic) {
+    rondo_pool_sweep(pool);
+    block = take_free(pool, rounded);
+  }
+  return block == NULL && stream != NULL ? take_joined(pool, stream, rounded) : block;
+}
+
+rondo_block *rondo_pool_take_unordered(rondo_pool *pool, size_t rounded) {
+  return pool->internal ? take_pending(pool, ANYBODYS, NULL, rounded, &pool->counters.internal) : NULL;
+}
+
+/* Giving ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_done(const rondo_fence *fence) { return fence->event->ops->query(fence->event) == RONDO_OK; }
+
+/* The pending block's free is over. */
+static void finish(rondo_block *block, rondo_free_reason reason) {
+  delist(block);
+  rondo_pool_release_fence(block->chunk->pool, block->fence);
+  block->fence = NULL;
+  make_free(block, reason);
+}
+
+void rondo_pool_sweep(rondo_pool *pool) {
+  for (size_t slot = 0; slot < pool->by_slot.count; slot++) {
+    const rondo_pending_list *list = &pool->by_slot.items[slot];
+    while (list->oldest != NULL && is_done(list->oldest->fence)) finish(list->oldest, RONDO_FREE_DONE);
+  }
+}
+
+void rondo_pool_note_waited(rondo_pool *pool, uint32_t slot, uint64_t number) {
+  if (slot >= pool->by_slot.count) return;
+  const rondo_pending_list *list = &pool->by_slot.items[slot];
+  while (list->oldest != NULL && list->oldest->fence->number <= number) finish(list->oldest, RONDO_FREE_WAITED);
+}
+
+static void make_pending(rondo_block *block, rondo_fence *fence) {
+  block->fence = fence;
+  block->state = RONDO_BLOCK_PENDING;
+  enlist(block);
+}
+
+void rondo_pool_give(rondo_block *block, rondo_fence *fence) {
+  rondo_pool *pool = block->chunk->pool;
+  rondo_fence *before = block->fence;
+  assert(block->state == RONDO_BLOCK_LIVE);
+  block->fence = NULL;
+  pool->live--;
+  count_used(block, 0 - (uint64_t)block->bytes);
+  if (fence == NULL && before != NULL && !(pool->opportunistic && is_done(before))) {
+    make_pending(block, before);
+    return;
+  }
+  if (before != NULL) rondo_pool_release_fence(pool, before);
+  if (fence == NULL)
+    make_free(block, RONDO_FREE_WAITED);
+  else
+    make_pending(block, fence);
+}
+
+void rondo_pool_untake(rondo_block *block) {
+  rondo_pool *pool = block->chunk->pool;
+  pool->counters.internal--;
+  pool->live--;
+  count_used(block, 0 - (uint64_t)block->bytes);
+  make_pending(block, block->fence);
+}
+
+/* Chunks ---------------------------------------------------------------------------------------------------------- */
+
+/* Undoing has nobody to tell but the log; what could not be given back is lost to the process. */
+static void complain(const char *what) {
+  rondo_log(RONDO_LOG_ERROR, "memory", "%s failed, its address range is lost: %s", what, rondo_last_error()->message);
+}
+
+static rondo_status chunk_map(rondo_chunk *chunk) {
+  rondo_device *device = chunk->device;
+  void *base;
+  RONDO_TRY(rondo_peers_reserve(device, chunk->bytes, 0, &base));
+  rondo_status status = device->ops->physical_create(device, chunk->bytes, &chunk->physical);
+  if (status == RONDO_OK) {
+    status = device->ops->map(device, base, chunk->physical);
+    if (status != RONDO_OK) device->ops->physical_destroy(chunk->physical);
+    if (status == RONDO_OK && device->ops->physical_seal != NULL) device->ops->physical_seal(chunk->physical);
+  }
+  if (status == RONDO_OK)
+    chunk->base = base;
+  else if (rondo_peers_unreserve(device, base, chunk->bytes) != RONDO_OK)
+    complain("giving back a chunk");
+  return status;
+}
+
+rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **out) {
+  *out = NULL;
+  const bool dedicated = rounded > pool->dedicated_from;
+  size_t bytes;
+  void *memory, *block_memory;
+  if (!rondo_checked_align(rounded, dedicated ? pool->page_bytes : pool->chunk_bytes, &bytes))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", rounded);
+  RONDO_TRY(rondo_allocate(pool->allocator, 1, sizeof(rondo_chunk), &memory));
+  rondo_chunk *chunk = memory;
+  *chunk = (rondo_chunk){.pool = pool, .device = pool->device, .bytes = bytes, .dedicated = dedicated};
+  rondo_status status = rondo_allocate(pool->allocator, 1, sizeof(rondo_block), &block_memory);
+  if (status == RONDO_OK) {
+    chunk->blocks = block_memory;
+    *chunk->blocks = (rondo_block){.chunk = chunk, .bytes = bytes, .state = RONDO_BLOCK_FREE};
+    status = chunk_map(chunk);
+  }
+  if (status != RONDO_OK) {
+    rondo_release(pool->allocator, chunk->blocks, 1, sizeof(rondo_block));
+    rondo_release(pool->allocator, chunk, 1, sizeof *chunk);
+    return status;
+  }
+  *out = chunk;
+  return RONDO_OK;
+}
+
+static void destroy_chunk(rondo_chunk *chunk) {
+  rondo_device *device = chunk->device;
+  rondo_status status = device->ops->unmap(device, chunk->base, chunk->bytes);
+  if (status == RONDO_OK)
+    status = rondo_peers_unreserve(device, chunk->base, chunk->bytes);
+  else
+    rondo_peers_forget(device, chunk->base); /* addresses where something is still mapped are lost */
+  if (status != RONDO_OK) complain("giving back a chunk");
+  device->ops->physical_destroy(chunk->physical);
+  rondo_release(&device->allocator, chunk->blocks, 1, sizeof *chunk->blocks);
+  rondo_release(&device->allocator, chunk, 1, sizeof *chunk);
+}
+
+void rondo_chunks_destroy(rondo_chunk *list) {
+  while (list != NULL) {
+    rondo_chunk *chunk = list;
+    list = chunk->next;
+    destroy_chunk(chunk);
+  }
+}
+
+rondo_block *rondo_pool_adopt(rondo_pool *pool, rondo_chunk *chunk, size_t rounded) {
+  chunk->previous = NULL;
+  chunk->next = pool->chunks;
+  if (chunk->next != NULL) chunk->next->previous = chunk;
+  pool->chunks = chunk;
+  pool->counters.chunks++;
+  count_reserved(pool, chunk->bytes);
+  enlist(chunk->blocks);
+  return take_block(chunk->blocks, chunk->dedicated ? chunk->bytes : rounded);
+}
+
+/* Fences ---------------------------------------------------------------------------------------------------------- */
+
+rondo_fence *rondo_pool_spare_fence(rondo_pool *pool) {
+  rondo_fence *fence = pool->spare_fences;
+  if (fence == NULL) return NULL;
+  pool->spare_fences = fence->next;
+  fence->references = 1;
+  return fence;
+}
+
+rondo_status rondo_fence_create(rondo_pool *pool, rondo_fence **out) {
+  *out = NULL;
+  void *memory;
+  RONDO_TRY(rondo_allocate(pool->allocator, 1, sizeof(rondo_fence), &memory));
+  rondo_fence *fence = memory;
+  fence->references = 1;
+  const rondo_status status = pool->device->ops->event_create(pool->device, false, &fence->event);
+  if (status != RONDO_OK) {
+    rondo_release(pool->allocator, fence, 1, sizeof *fence);
+    return status;
+  }
+  *out = fence;
+  return RONDO_OK;
+}
+
+void rondo_pool_release_fence(rondo_pool *pool, rondo_fence *fence) {
+  assert(fence->references > 0);
+  if (--fence->references > 0) return;
+  fence->next = pool->spare_fences;
+  pool->spare_fences = fence;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * Which frees a stream's next work comes after, as far as the program has said so by queueing, by events and by waiting
+ * on the host: vector clocks (P2; Lamport 1978, Mattern 1989), so that freed memory can be had by who is ordered behind
+ * the free, without asking the device and always with the same answer.
+ *
+ * A stream that frees has a slot, and its frees are numbered: (slot, number) stands for one free, and knowing it means
+ * knowing all lower numbers of the slot. A stream whose slot is taken over has ended, and the numbers go on: what was
+ * once known of a slot stays true. So a clock is an array as long as there ever were freeing streams at once. Clocks
+ * are immutable once shared and counted: recording an event copies a pointer. With no memory for a clock, knowledge is
+ * dropped, which is safe: the memory is reused later.
+ *
+ * Launches don't come here; a stream that frees nothing and waits for none that does has no clock at all.
+ *
+ * Threads: a stream's and an event's order belong to the thread that uses them; the table of slots is under the lock of
+ * the device's memory.
+ */
+#ifndef RONDO_MEMORY_POOL_STREAM_ORDER_H
+#define RONDO_MEMORY_POOL_STREAM_ORDER_H
+
+#include <stdatomic.h>
+
+#include "base/array.h"
+#include "device/driver.h"
+
+typedef struct rondo_clock {
+  atomic_uint references;
+  uint32_t count;
+  rondo_allocator allocator;
+  uint64_t numbers[]; /* by slot */
+} rondo_clock;
+
+/* Zero, but for the queue: a stream that never freed and knows nothing. */
+typedef struct rondo_stream_order {
+  rondo_queue *queue;
+  uint32_t slot;      /* 0: none yet */
+  uint64_t freed;     /* the number of its last free */
+  uint64_t waited;    /* the host has waited for its frees up to this one */
+  rondo_clock *known; /* of other streams; NULL: nothing */
+} rondo_stream_order;
+
+/* What a stream had freed and knew when the event was recorded there. Zero: nothing. */
+typedef struct rondo_event_order {
+  uint32_t slot;
+  uint64_t freed;
+  rondo_clock *known;
+} rondo_event_order;
+
+typedef struct rondo_order_slot {
+  uint64_t freed;  /* the number of the last free */
+  uint64_t waited; /* the highest number that the host has waited for */
+  bool taken;
+} rondo_order_slot;
+
+/* Slots; the first stands for none. */
+typedef struct rondo_order_table {
+  RONDO_ARRAY(rondo_order_slot) slots;
+} rondo_order_table;
+
+void rondo_order_table_deinit(const rondo_allocator *allocator, rondo_order_table *table);
+
+/* Gives the stream a slot, if it has none. */
+RONDO_MUST_USE rondo_status rondo_order_join(const rondo_allocator *allocator, rondo_order_table *table,
+                                             rondo_stream_order *stream);
+/* The stream's work is done, and it frees no more. */
+void rondo_order_leave(rondo_order_table *table, rondo_stream_order *stream);
+
+/* Numbers a free of the stream's, or what else others are to know of; the stream has a slot. */
+uint64_t rondo_order_number(rondo_order_table *table, rondo_stream_order *stream);
+
+/* The last number of every slot; NULL when none ever freed, or without memory for it. */
+rondo_clock *rondo_order_snapshot(const rondo_allocator *allocator, const rondo_order_table *table);
+
+/* The last of the slot's frees that what the stream queues next comes after; 0 for none. */
+static inline uint64_t rondo_order_known(const rondo_stream_order *stream, uint32_t slot) {
+  if (slot == stream->slot) return stream->freed;
+  return stream->known != NULL && slot < stream->known->count ? stream->known->numbers[slot] : 0;
+}
+static inline bool rondo_order_knows(const rondo_stream_order *stream, uint32_t slot, uint64_t number) {
+  return number <= rondo_order_known(stream, slot);
+}
+
+/* The stream's next work comes after the free, for another reason than an event. */
+void rondo_order_learn(const rondo_allocator *allocator, rondo_stream_order *stream, uint32_t slot, uint64_t number);
+
+void rondo_order_copy_slowly(rondo_event_order *event, const rondo_stream_order *stream);
+void rondo_order_merge(const rondo_allocator *allocator, rondo_stream_order *stream, const rondo_event_order *event);
+rondo_clock *rondo_clock_retain(rondo_clock *clock); /* the clock; NULL is fine, for both */
+void rondo_clock_release(rondo_clock *clock);
+
+/* The event was recorded on the stream. */
+static inline void rondo_order_record(rondo_event_order *event, const rondo_stream_order *stream) {
+  if (event->freed != stream->freed || event->slot != stream->slot || event->known != stream->known)
+    rondo_order_copy_slowly(event, stream);
+}
+
+/* The stream waits for the event. */
+static inline void rondo_order_wait(const rondo_allocator *allocator, rondo_stream_order *stream,
+                                    const rondo_event_order *event) {
+  if (event->slot != 0 || event->known != NULL) rondo_order_merge(allocator, stream, event);
+}
+
+static inline void rondo_order_forget(rondo_event_order *event) {
+  if (event->known != NULL) rondo_clock_release(event->known);
+  *event = (rondo_event_order){0};
+}
+
+#endif

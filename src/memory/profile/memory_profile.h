@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * A profile: what a recording or a run of some work allocated, in the order of making, with planned offsets. Address
+ * spaces of graphs made with it follow it (alloc_node_address.c). Immutable but for its counters; held by reference, so
+ * thread-safe.
+ */
+#ifndef RONDO_MEMORY_PROFILE_MEMORY_PROFILE_H
+#define RONDO_MEMORY_PROFILE_MEMORY_PROFILE_H
+
+#include <stdatomic.h>
+
+#include <rondo/profile.h>
+
+#include "graph/graph_internal.h"
+#include "memory/profile/lifetime_log.h"
+
+typedef struct rondo_planned_alloc {
+  size_t bytes; /* rounded */
+  size_t offset;
+} rondo_planned_alloc;
+
+struct rondo_profile {
+  rondo_allocator allocator;
+  atomic_uint references;
+  RONDO_ARRAY(rondo_planned_alloc) allocs; /* in the order of the alloc nodes' numbers */
+  RONDO_ARRAY(rondo_planned_alloc) slots;  /* of a recording in an arena, in the setting's order */
+  rondo_plan_info plan;
+  rondo_graph_attachment hold; /* of the device, by the user's handle */
+  _Atomic uint64_t placed, departures;
+};
+
+/* Plans what was noted; as rondo_lifetimes_plan. The profile holds no device yet. */
+RONDO_MUST_USE rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted,
+                                                   const rondo_plan_options *options, rondo_profile **out);
+
+/* An empty one; and what was noted gets these offsets in it, one a lifetime. */
+RONDO_MUST_USE rondo_status rondo_profile_new(const rondo_allocator *allocator, rondo_profile **out);
+RONDO_MUST_USE rondo_status rondo_profile_keep_offsets(rondo_profile *profile, const rondo_noted_lifetimes *noted,
+                                                       const size_t *offsets);
+
+void rondo_profile_retain(rondo_profile *profile);
+void rondo_profile_release(rondo_profile *profile);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * Which unplaced box, of those that live within a stretch of sections, comes first in an order of preference: a k-d
+ * tree over the beginnings and ends of the boxes' lives, and over their bytes where these are asked for. The shape is
+ * made once for a set of boxes; each order of preference fills it anew.
+ */
+#ifndef RONDO_PLAN_INTERVAL_BOX_TREE_H
+#define RONDO_PLAN_INTERVAL_BOX_TREE_H
+
+#include "base/allocation.h"
+
+#define RONDO_NO_BOX UINT32_MAX
+
+typedef struct rondo_box {
+  uint64_t bytes;        /* > 0 */
+  uint32_t lower, upper; /* sections, half-open */
+} rondo_box;
+
+typedef struct rondo_box_point {
+  uint32_t lower, upper;
+  uint32_t rank; /* RONDO_NO_BOX: placed */
+  uint32_t box;
+} rondo_box_point;
+
+/* Bounds of the unplaced points below it. */
+typedef struct rondo_box_node {
+  uint32_t first_rank;
+  uint32_t least_lower, most_lower, least_upper, most_upper;
+} rondo_box_node;
+
+typedef struct rondo_box_tree {
+  const rondo_box *boxes; /* NULL: nobody asks for bytes */
+  rondo_box_point *points;
+  uint32_t *places; /* of each box among the points */
+  rondo_box_node *nodes;
+  uint64_t *least_bytes; /* of each node; kept where bytes are asked for */
+  uint32_t count;
+  uint32_t leaves;      /* a power of two; leaf i holds points i * count / leaves up to (i + 1) * count / leaves */
+  uint32_t room;        /* points allocated */
+  uint32_t room_leaves; /* nodes allocated: twice as many */
+} rondo_box_tree;
+
+/* Room for `room` boxes at a time. Freed by rondo_box_tree_free, also after a failure. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_box_tree_make(const rondo_allocator *allocator, uint32_t room, rondo_box_tree *out);
+void rondo_box_tree_free(const rondo_allocator *allocator, rondo_box_tree *tree);
+
+/* Takes the boxes' lives; with_bytes: and keeps the boxes, to be asked for their bytes. */
+void rondo_box_tree_shape(rondo_box_tree *tree, const rondo_box *boxes, uint32_t count, bool with_bytes);
+
+/* All boxes are unplaced; order[0] is preferred to order[1], ... NULL: box 0 to box 1, ... */
+void rondo_box_tree_fill(rondo_box_tree *tree, const uint32_t *order);
+
+void rondo_box_tree_remove(rondo_box_tree *tree, uint32_t box);
+
+/* Whether the box is unplaced. */
+static inline bool rondo_box_tree_holds(const rondo_box_tree *tree, uint32_t box) {
+  return tree->points[tree->places[box]].rank != RONDO_NO_BOX;
+}
+
+typedef struct rondo_box_query {
+  uint32_t lower, upper;                           /* lives within these sections */
+  uint32_t before;                                 /* of a lower rank than this; RONDO_NO_BOX: any */
+  uint64_t most_bytes;                             /* UINT64_MAX: any; else the tree is shaped with bytes */
+  bool (*accepts)(const void *self, uint32_t box); /* what else is asked; NULL: nothing */
+  const void *self;
+  uint32_t most_refusals; /* of `accepts`: then what has been found is good enough */
+} rondo_box_query;
+
+/* The rank of the preferred unplaced box that is as asked; `before`: there is none. */
+uint32_t rondo_box_tree_first(const rondo_box_tree *tree, const rondo_box_query *query);
+
+#endif

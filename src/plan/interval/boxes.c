@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * From a problem to its boxes: sections instead of steps, order, alignment, bounds.
+ */
+#include "plan/interval/boxes.h"
+
+#include "base/error.h"
+#include "plan/interval/alignment_bound.h"
+#include "plan/interval/live_bytes.h"
+
+/* Rounding sizes up to the largest alignment is taken where it adds no more than one part in so many to the bound. */
+#define WORTH_ROUNDING 2000
+
+typedef struct maker {
+  const rondo_allocator *allocator;
+  const rondo_plan_problem *problem;
+  rondo_interval *lives;     /* of items, then of obstacles */
+  rondo_sort_entry *entries; /* 4 a life */
+  size_t room;               /* lives */
+  size_t alignment;          /* the largest of an item with bytes */
+  bool alike;                /* all items with bytes have that alignment */
+} maker;
+
+/* Items ------------------------------------------------------------------------------------------------------------ */
+
+static size_t alignment_of(const rondo_plan_item *item) { return item->alignment == 0 ? 1 : item->alignment; }
+
+static uint32_t count_boxes(maker *m) {
+  uint32_t count = 0;
+  m->alignment = 1;
+  m->alike = true;
+  for (size_t i = 0; i < m->problem->count; i++) {
+    const rondo_plan_item *item = &m->problem->items[i];
+    if (item->bytes == 0) continue;
+    if (count > 0 && alignment_of(item) != m->alignment) m->alike = false;
+    if (alignment_of(item) > m->alignment) m->alignment = alignment_of(item);
+    count++;
+  }
+  return count;
+}
+
+/* The lives of items with bytes, in the order of the items, then those of all obstacles. */
+static size_t list_lives(maker *m) {
+  size_t count = 0;
+  for (size_t i = 0; i < m->problem->count; i++) {
+    const rondo_plan_item *item = &m->problem->items[i];
+    if (item->bytes > 0) m->lives[count++] = (rondo_interval){item->lower, item->upper};
+  }
+  for (size_t i = 0; i < m->problem->obstacle_count; i++) {
+    m->lives[count++] = (rondo_interval){m->problem->obstacles[i].lower, m->problem->obstacles[i].upper};
+  }
+  return count;
+}
+
+static void sort_boxes(maker *m, uint32_t count) {
+  uint32_t at = 0;
+  for (size_t i = 0; i < m->problem->count; i++) {
+    if (m->problem->items[i].bytes == 0) continue;
+    const uint64_t key = (uint64_t)m->lives[at].lower << 32 | (UINT32_MAX - m->lives[at].upper);
+    m->entries[at++] = (rondo_sort_entry){key, (uint32_t)i};
+  }
+  rondo_sort_entries(m->entries, m->entries + count, count);
+}
+
+static void fill_boxes(const maker *m, rondo_boxes *boxes) {
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    const rondo_sort_entry *entry = &m->entries[i];
+    const rondo_plan_item *item = &m->problem->items[entry->value];
+    boxes->items[i] = entry->value;
+    boxes->steps[i] = item->upper - item->lower;
+    boxes->boxes[i] =
+        (rondo_box){item->bytes, (uint32_t)(entry->key >> 32), UINT32_MAX - (uint32_t)(entry->key & UINT32_MAX)};
+  }
+}
+
+/* Alignment -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status most_live(const rondo_allocator *allocator, const rondo_boxes *boxes, uint64_t *out) {
+  rondo_profile profile;
+  RONDO_TRY(rondo_profile_make(allocator, boxes, &profile));
+  *out = rondo_profile_peak(&profile);
+  rondo_profile_free(allocator, &profile);
+  return RONDO_OK;
+}
+
+static bool are_multiples(const rondo_boxes *boxes, size_t alignment) {
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    if (boxes->boxes[i].bytes % alignment != 0) return false;
+  }
+  return true;
+}
+
+/* False when the sizes no longer add up. */
+static bool round_sizes(rondo_boxes *boxes, size_t alignment) {
+  size_t sum = 0;
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    size_t rounded = 0;
+    if (!rondo_checked_align(boxes->boxes[i].bytes, alignment, &rounded)) return false;
+    if (!rondo_checked_add(sum, rounded, &sum)) return false;
+    boxes->boxes[i].bytes = rounded;
+  }
+  return true;
+}
+
+static void restore_sizes(const rondo_plan_problem *problem, rondo_boxes *boxes) {
+  for (uint32_t i = 0; i < boxes->count; i++) boxes->boxes[i].bytes = problem->items[boxes->items[i]].bytes;
+}
+
+static rondo_status list_alignments(const maker *m, rondo_box_set *set) {
+  rondo_boxes *boxes = &set->all;
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->alignments, &boxes->alignments));
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    boxes->alignments[i] = (uint8_t)__builtin_ctzll(alignment_of(&m->problem->items[boxes->items[i]]));
+  }
+  return RONDO_OK;
+}
+
+static void drop_alignments(const maker *m, rondo_box_set *set) {
+  rondo_release(m->allocator, set->all.alignments, set->room, sizeof *set->all.alignments);
+  set->all.alignments = NULL;
+}
+
+static rondo_status raise_bound(const maker *m, rondo_box_set *set) {
+  uint64_t bound = 0;
+  RONDO_TRY(rondo_alignment_bound(m->allocator, &set->all, set->all.alignments, m->entries, &bound));
+  if (bound > set->lower_bound) set->lower_bound = bound;
+  return RONDO_OK;
+}
+
+/* Whether the boxes, whose sizes are rounded, are planned without regard to alignment. */
+static rondo_status is_worth_rounding(const maker *m, const rondo_box_set *set, bool *out) {
+  uint64_t rounded = 0;
+  *out = true;
+  if (m->alike) return RONDO_OK;
+  RONDO_TRY(most_live(m->allocator, &set->all, &rounded));
+  *out = rounded <= set->lower_bound || rounded - set->lower_bound <= set->lower_bound / WORTH_ROUNDING;
+  return RONDO_OK;
+}
+
+/* Folds alignment into the sizes, or keeps both. lower_bound is that of the items' own sizes. */
+static rondo_status align(const maker *m, rondo_box_set *set) {
+  if (set->all.obstacles == NULL && are_multiples(&set->all, m->alignment)) return RONDO_OK;
+  RONDO_TRY(list_alignments(m, set));
+  RONDO_TRY(raise_bound(m, set));
+  if (set->all.obstacles == NULL && round_sizes(&set->all, m->alignment)) {
+    RONDO_TRY(is_worth_rounding(m, set, &set->rounded));
+  }
+  if (set->rounded) {
+    drop_alignments(m, set);
+  } else {
+    restore_sizes(m->problem, &set->all);
+  }
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status bound(const maker *m, rondo_box_set *set) {
+  if (set->all.obstacles == NULL) return most_live(m->allocator, &set->all, &set->lower_bound);
+  rondo_profile profile;
+  RONDO_TRY(rondo_profile_make(m->allocator, &set->all, &profile));
+  const rondo_status status = rondo_obstacles_bound(m->allocator, &set->obstacles, rondo_profile_lives(&profile),
+                                                    set->all.section_count, &set->lower_bound);
+  rondo_profile_free(m->allocator, &profile);
+  return status;
+}
+
+static rondo_status make_obstacles(const maker *m, rondo_box_set *set) {
+  const size_t given = m->problem->obstacle_count;
+  rondo_obstacle *ranges = NULL;
+  uint32_t count = 0;
+  RONDO_TRY(rondo_allocate_items(m->allocator, given, sizeof *ranges, &ranges));
+  for (size_t i = 0; i < given; i++) {
+    const rondo_plan_obstacle *of = &m->problem->obstacles[i];
+    const rondo_interval *life = &m->lives[set->all.count + i];
+    if (of->bytes > 0) {
+      ranges[count++] = (rondo_obstacle){of->offset, of->offset + of->bytes, life->lower, life->upper};
+    }
+  }
+  const rondo_status status = rondo_obstacles_make(m->allocator, ranges, count, &set->obstacles);
+  rondo_release(m->allocator, ranges, given, sizeof *ranges);
+  if (count > 0) set->all.obstacles = &set->obstacles;
+  return status;
+}
+
+static rondo_status make_set(maker *m, rondo_box_set *set) {
+  rondo_boxes *boxes = &set->all;
+  RONDO_TRY(rondo_allocate_items(m->allocator, m->room, sizeof *m->lives, &m->lives));
+  RONDO_TRY(rondo_allocate_items(m->allocator, m->room, 4 * sizeof *m->entries, &m->entries));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->boxes, &boxes->boxes));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->items, &boxes->items));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->steps, &boxes->steps));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->crowding, &boxes->crowding));
+  boxes->section_count = rondo_sections_number(m->lives, list_lives(m), m->entries);
+  sort_boxes(m, boxes->count);
+  fill_boxes(m, boxes);
+  RONDO_TRY(make_obstacles(m, set));
+  RONDO_TRY(bound(m, set));
+  return align(m, set);
+}
+
+rondo_status rondo_box_set_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                rondo_box_set *out) {
+  maker m = {.allocator = allocator, .problem = problem};
+  *out = (rondo_box_set){.all = {.count = count_boxes(&m)}};
+  out->room = out->all.count;
+  m.room = out->room + problem->obstacle_count;
+  if (out->room == 0) return RONDO_OK;
+  const rondo_status status = make_set(&m, out);
+  rondo_release(allocator, m.lives, m.room, sizeof *m.lives);
+  rondo_release(allocator, m.entries, m.room, 4 * sizeof *m.entries);
+  return status;
+}
+
+void rondo_box_set_free(const rondo_allocator *allocator, rondo_box_set *set) {
+  rondo_boxes *boxes = &set->all;
+  rondo_release(allocator, boxes->boxes, set->room, sizeof *boxes->boxes);
+  rondo_release(allocator, boxes->items, set->room, sizeof *boxes->items);
+  rondo_release(allocator, boxes->steps, set->room, sizeof *boxes->steps);
+  rondo_release(allocator, boxes->crowding, set->room, sizeof *boxes->crowding);
+  rondo_release(allocator, boxes->alignments, set->room, sizeof *boxes->alignments);
+  rondo_obstacles_free(allocator, &set->obstacles);
+  *set = (rondo_box_set){0};
+}

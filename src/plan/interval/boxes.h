@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * What is placed: boxes, which are the items that have bytes, over sections of time. Alignment is folded into the sizes
+ * where that loses nothing, or next to nothing: where every size is a multiple of the largest alignment, offsets that
+ * are sums of sizes are aligned by themselves.
+ */
+#ifndef RONDO_PLAN_INTERVAL_BOXES_H
+#define RONDO_PLAN_INTERVAL_BOXES_H
+
+#include "plan/interval/obstacles.h"
+#include "plan/plan_internal.h"
+
+/* Boxes that are placed together; the arrays are parallel, in the order of `lower`, then of `upper` from the last. */
+typedef struct rondo_boxes {
+  rondo_box *boxes;
+  uint32_t *items;     /* their numbers in the problem */
+  uint32_t *steps;     /* lengths of the lives */
+  uint64_t *crowding;  /* most bytes of these boxes live at once during each one's life */
+  uint8_t *alignments; /* logarithms; NULL: offsets that are sums of sizes are aligned */
+  uint32_t count;
+  uint32_t section_count;
+  const rondo_obstacles *obstacles; /* NULL: none */
+} rondo_boxes;
+
+/* All boxes of a problem, which own their arrays. crowding has room, but is filled by those who group the boxes. */
+typedef struct rondo_box_set {
+  rondo_boxes all;
+  rondo_obstacles obstacles;
+  size_t room;          /* entries allocated */
+  uint64_t lower_bound; /* of the items' peak, in their own sizes */
+  bool rounded;         /* sizes were changed: a plan at the boxes' bound may lie above the items' */
+} rondo_box_set;
+
+/* Freed by rondo_box_set_free, also after a failure. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_box_set_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                               rondo_box_set *out);
+void rondo_box_set_free(const rondo_allocator *allocator, rondo_box_set *set);
+
+/* The lowest offset from `height` on to which the box is aligned; UINT64_MAX: there is none. */
+static inline uint64_t rondo_box_offset(const rondo_boxes *boxes, uint32_t box, uint64_t height) {
+  if (boxes->alignments == NULL) return height;
+  const uint64_t rest = ((uint64_t)1 << boxes->alignments[box]) - 1;
+  return height > UINT64_MAX - rest ? UINT64_MAX : (height + rest) & ~rest;
+}
+
+#endif

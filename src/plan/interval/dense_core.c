@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * The core is a problem of its own, which the front way of planning takes, with a budget in steps. A plan that is
+ * repaired is a copy: it replaces the part's once it is whole.
+ */
+#include "plan/interval/dense_core.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "plan/interval/overlapping_boxes.h"
+#include "plan/radix_sort.h"
+#include "plan/search/ejection_chains.h"
+
+#define CORE_STEPS (UINT64_C(1) << 16)
+
+/* Looks of a repair, for each box of the part, and at least. */
+#define LOOKS_A_BOX 80
+#define LEAST_LOOKS (UINT64_C(1) << 20)
+
+typedef struct worker {
+  const rondo_allocator *allocator;
+  const rondo_core *of;
+  const rondo_part *part;
+  uint32_t *inside; /* boxes of the core */
+  uint32_t inside_count;
+  rondo_plan_item *items; /* the same, as a problem */
+  size_t *inside_offsets;
+  uint64_t *offsets; /* of all boxes, while they are repaired */
+  uint8_t *states;
+  uint64_t peak; /* of what is repaired */
+} worker;
+
+/* The core --------------------------------------------------------------------------------------------------------- */
+
+/* The least crowding of the core: about so many boxes have it or more. 0: too many have the same. */
+static rondo_status least_crowding(const worker *w, uint64_t *out) {
+  const rondo_boxes *boxes = &w->part->boxes;
+  const uint32_t want = w->of->boxes;
+  rondo_sort_entry *entries = NULL;
+  *out = 0;
+  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, 2 * sizeof *entries, &entries));
+  for (uint32_t i = 0; i < boxes->count; i++) entries[i] = (rondo_sort_entry){UINT64_MAX - boxes->crowding[i], i};
+  rondo_sort_entries(entries, entries + boxes->count, boxes->count);
+  uint32_t count = want < boxes->count ? want : boxes->count - 1;
+  while (count > 0 && entries[count - 1].key == entries[count].key) count--;
+  if (count == 0) {
+    while (count < boxes->count && entries[count].key == entries[0].key) count++;
+  }
+  if (count <= 2 * want) *out = UINT64_MAX - entries[count - 1].key;
+  rondo_release(w->allocator, entries, boxes->count, 2 * sizeof *entries);
+  return RONDO_OK;
+}
+
+static rondo_status list_core(worker *w, uint64_t least) {
+  const rondo_boxes *boxes = &w->part->boxes;
+  for (uint32_t i = 0; i < boxes->count; i++) w->inside_count += boxes->crowding[i] >= least;
+  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->inside, &w->inside));
+  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->items, &w->items));
+  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->inside_offsets, &w->inside_offsets));
+  for (uint32_t i = 0, at = 0; i < boxes->count; i++) {
+    const rondo_box *box = &boxes->boxes[i];
+    if (boxes->crowding[i] < least) continue;
+    w->inside[at] = i;
+    w->items[at++] = (rondo_plan_item){.bytes = box->bytes, .lower = box->lower, .upper = box->upper};
+  }
+  return RONDO_OK;
+}
+
+/* Of the deadline, rounded down, at least 1; 0: there is none. */
+static uint32_t milliseconds_left(const worker *w) {
+  if (w->of->deadline_ns == 0) return 0;
+  const uint64_t now = rondo_clock_ns();
+  const uint64_t left = w->of->deadline_ns > now ? (w->of->deadline_ns - now) / 1000000 : 0;
+  return left == 0 ? 1 : left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;
+}
+
+/* False: its plan is no better than what there is. */
+static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = w->items, .count = w->inside_count};
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT,    .budget_ms = milliseconds_left(w),
+                                      .budget_steps = CORE_STEPS, .gap = 1,
+                                      .capacity = w->of->limit,   .threads = 1};
+  rondo_plan_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_interval_plan(w->allocator, &problem, &options, w->inside_offsets, &info));
+  w->peak = info.peak > w->of->limit ? info.peak : w->of->limit;
+  *out_better = w->peak < peak;
+  return RONDO_OK;
+}
+
+/* The rest --------------------------------------------------------------------------------------------------------- */
+
+static void put_out_met(worker *w, rondo_neighbours *neighbours, uint32_t box) {
+  const rondo_box *boxes = w->part->boxes.boxes;
+  rondo_neighbours_find(neighbours, box);
+  for (uint32_t i = 0; i < neighbours->met_count; i++) {
+    const uint32_t other = neighbours->met[i];
+    if (w->states[other] != RONDO_REPAIR_IN) continue;
+    if (w->offsets[other] >= w->offsets[box] + boxes[box].bytes) continue;
+    if (w->offsets[box] < w->offsets[other] + boxes[other].bytes) w->states[other] = RONDO_REPAIR_OUT;
+  }
+}
+
+/* Lays the core where its plan has it; what is in its way, or too high, is out. */
+static rondo_status lay_core(worker *w, const uint64_t *offsets) {
+  const rondo_boxes *boxes = &w->part->boxes;
+  rondo_neighbours neighbours;
+  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, sizeof *w->offsets, &w->offsets));
+  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, sizeof *w->states, &w->states));
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    w->offsets[i] = offsets[i];
+    w->states[i] = offsets[i] + boxes->boxes[i].bytes > w->peak ? RONDO_REPAIR_OUT : RONDO_REPAIR_IN;
+  }
+  for (uint32_t i = 0; i < w->inside_count; i++) {
+    w->offsets[w->inside[i]] = w->inside_offsets[i];
+    w->states[w->inside[i]] = RONDO_REPAIR_DEAR;
+  }
+  const rondo_status status = rondo_neighbours_make(w->allocator, boxes, &neighbours);
+  for (uint32_t i = 0; i < w->inside_count && status == RONDO_OK; i++) put_out_met(w, &neighbours, w->inside[i]);
+  rondo_neighbours_free(w->allocator, &neighbours);
+  return status;
+}
+
+static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
+  const uint64_t looks = (uint64_t)w->part->boxes.count * LOOKS_A_BOX;
+  const rondo_repair rest = {.boxes = &w->part->boxes,
+                             .order = order,
+                             .states = w->states,
+                             .limit = w->peak,
+                             .most_looks = looks > LEAST_LOOKS ? looks : LEAST_LOOKS,
+                             .deadline_ns = w->of->deadline_ns};
+  bool done = false;
+  RONDO_TRY(rondo_repair_run(w->allocator, &rest, w->offsets, &done));
+  if (!done) return RONDO_OK;
+  *inout_peak = 0;
+  for (uint32_t i = 0; i < w->part->boxes.count; i++) {
+    const uint64_t top = w->offsets[i] + w->part->boxes.boxes[i].bytes;
+    if (top > *inout_peak) *inout_peak = top;
+    inout_offsets[i] = w->offsets[i];
+  }
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status improve(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
+  uint64_t least = 0;
+  bool better = false;
+  RONDO_TRY(least_crowding(w, &least));
+  if (least == 0) return RONDO_OK;
+  RONDO_TRY(list_core(w, least));
+  RONDO_TRY(plan_core(w, *inout_peak, &better));
+  if (!better) return RONDO_OK;
+  RONDO_TRY(lay_core(w, inout_offsets));
+  return repair(w, order, inout_offsets, inout_peak);
+}
+
+rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_core *core, const rondo_part *part,
+                                const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
+  worker w = {.allocator = allocator, .of = core, .part = part};
+  if (core->limit >= *inout_peak) return RONDO_OK;
+  const rondo_status status = improve(&w, order, inout_offsets, inout_peak);
+  rondo_release(allocator, w.inside, w.inside_count, sizeof *w.inside);
+  rondo_release(allocator, w.items, w.inside_count, sizeof *w.items);
+  rondo_release(allocator, w.inside_offsets, w.inside_count, sizeof *w.inside_offsets);
+  rondo_release(allocator, w.offsets, part->boxes.count, sizeof *w.offsets);
+  rondo_release(allocator, w.states, part->boxes.count, sizeof *w.states);
+  return status;
+}

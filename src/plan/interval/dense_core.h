@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Planning the core first. Where nearly as many bytes are live as the lower bound has, few boxes live, and only there a
+ * plan has no bytes to lose. So these boxes are planned for themselves, without those that would be in their way; the
+ * rest of a plan is kept as far as the core leaves it alone, and repaired around it, where there is room.
+ */
+#ifndef RONDO_PLAN_INTERVAL_DENSE_CORE_H
+#define RONDO_PLAN_INTERVAL_DENSE_CORE_H
+
+#include "plan/interval/plan_parts.h"
+
+typedef struct rondo_core {
+  uint32_t boxes;       /* about so many of the most crowded are the core */
+  uint64_t limit;       /* a plan ends there, or where the core does */
+  uint64_t deadline_ns; /* of rondo_clock_ns; 0: none */
+} rondo_core;
+
+/* Improves the plan of a part, which has no alignments and no obstacles. order: its boxes, the largest areas first.
+ * The peak never rises. Errors: OUT_OF_MEMORY; the plan is then as it was. */
+RONDO_MUST_USE rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_core *core,
+                                               const rondo_part *part, const uint32_t *order, uint64_t *inout_offsets,
+                                               uint64_t *inout_peak);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * The portfolio for one order of execution. The problem is cut into parts; each is planned by one rule after the other,
+ * and large ones around their core, until the whole is good enough; the best is kept, the earlier one among equals.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "plan/interval/dense_core_sizes.h"
+#include "plan/interval/parallel_rules.h"
+#include "plan/search/improve_parts.h"
+#include "plan/search/random_restarts.h"
+
+/* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
+#define FEW_BOXES 2048
+
+/* Among few boxes, the fast path leaves cores alone where it is as near the bound as that. */
+#define FAST_ROOM 512
+
+#define MANY_BOXES 16384
+
+/* Before the core is planned, so many rules have been tried. */
+#define RULES_BEFORE_CORE 2
+
+/* What a plan around its core may have above the target: room for the rest, as one part in so many of the bound. */
+#define CORE_ROOM 2048
+
+/* Restarts of the fast path: so many runs at most, that place so many boxes in all. */
+#define FAST_RUNS 32
+#define FAST_PLACINGS (UINT64_C(1) << 20)
+
+typedef struct planner {
+  const rondo_allocator *allocator;
+  const rondo_plan_problem *problem;
+  const rondo_plan_options *options;
+  rondo_box_set set;
+  rondo_parts parts;
+  rondo_placer placer;
+  uint64_t *offsets; /* of each box, above its part's base */
+  uint64_t floor;    /* no plan of the boxes has a lower peak */
+  uint64_t target;   /* a plan of this peak is good enough */
+  uint64_t deadline; /* in nanoseconds of the clock; 0: none */
+} planner;
+
+/* Goals ------------------------------------------------------------------------------------------------------------ */
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t scaled(uint64_t value, double factor) {
+  const double product = (double)value * factor;
+  return product >= (double)RONDO_NO_LIMIT ? RONDO_NO_LIMIT : larger(value, (uint64_t)product);
+}
+
+static void set_goals(planner *p, uint64_t start) {
+  p->floor = p->parts.bottom;
+  for (size_t i = 0; i < p->parts.count; i++) {
+    p->floor = larger(p->floor, p->parts.items[i].base + p->parts.items[i].lower_bound);
+  }
+  p->target = larger(scaled(p->floor, p->options->gap), p->options->capacity);
+  if (p->options->budget_ms > 0) p->deadline = start + p->options->budget_ms * UINT64_C(1000000);
+}
+
+static bool is_good(const planner *p, const rondo_part *part) {
+  return part->peak != UINT64_MAX && part->peak + part->base <= p->target;
+}
+
+/* A part has a plan before the time counts. */
+static bool is_done(const planner *p, const rondo_part *part) {
+  if (part->peak == UINT64_MAX) return false;
+  return is_good(p, part) || (p->deadline != 0 && rondo_clock_ns() >= p->deadline);
+}
+
+/* Fast rules ------------------------------------------------------------------------------------------------------- */
+
+/* The highest peak that betters the part's plan. */
+static uint64_t limit_of(const rondo_part *part) { return part->peak == UINT64_MAX ? RONDO_NO_LIMIT : part->peak - 1; }
+
+static void keep(planner *p, rondo_part *part, uint64_t peak, const char *method) {
+  part->peak = peak;
+  part->method = method;
+  memcpy(p->offsets + part->first, p->placer.trial, part->boxes.count * sizeof *p->offsets);
+}
+
+static void try_slots(planner *p, rondo_part *part) {
+  uint64_t peak = 0;
+  if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL) return;
+  if (rondo_placer_by_slots(&p->placer, &peak)) keep(p, part, peak, "slots");
+}
+
+static uint64_t above_base(const planner *p, const rondo_part *part) {
+  return p->target > part->base ? p->target - part->base : 0;
+}
+
+static rondo_status try_rules(planner *p, rondo_part *part, size_t first, size_t end) {
+  size_t count = 0;
+  const rondo_rule *rules = rondo_skyline_rules(&count);
+  if (is_done(p, part)) return RONDO_OK;
+  const rondo_race race = {.rules = rules + first,
+                           .count = (end < count ? end : count) - first,
+                           .limit = limit_of(part),
+                           .target = above_base(p, part),
+                           .deadline_ns = p->deadline,
+                           .threads = p->options->threads};
+  size_t winner = 0;
+  uint64_t peak = 0;
+  RONDO_TRY(rondo_race_run(p->allocator, &race, &p->placer, &winner, &peak));
+  if (winner < race.count) keep(p, part, peak, race.rules[winner].name);
+  return RONDO_OK;
+}
+
+static void try_fits(planner *p, rondo_part *part) {
+  uint64_t peak = 0;
+  if (part->boxes.obstacles != NULL || part->boxes.count > FEW_BOXES || is_done(p, part)) return;
+  if (rondo_placer_by_sweep(&p->placer, limit_of(part), &peak)) keep(p, part, peak, "sweep");
+  if (is_done(p, part)) return;
+  if (rondo_placer_by_first_fit(&p->placer, limit_of(part), &peak)) keep(p, part, peak, "first fit");
+}
+
+static uint64_t core_limit(const rondo_part *part) { return part->lower_bound + part->lower_bound / CORE_ROOM; }
+
+/* Whether the plan is as near the bound as one around a core. */
+static bool is_near(const rondo_part *part) { return part->peak <= core_limit(part); }
+
+static rondo_status try_cores(planner *p, rondo_part *part) {
+  const uint64_t before = part->peak;
+  if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL || is_done(p, part)) return RONDO_OK;
+  rondo_rule_order(rondo_area_rule(), &part->boxes, p->placer.entries, p->placer.order);
+  const rondo_cores cores = {.order = p->placer.order,
+                             .limit = larger(above_base(p, part), core_limit(part)),
+                             .deadline_ns = p->deadline,
+                             .threads = p->options->threads};
+  RONDO_TRY(rondo_cores_improve(p->allocator, &cores, part, p->offsets + part->first, &part->peak));
+  if (part->peak < before) part->method = "core";
+  return RONDO_OK;
+}
+
+/* A few runs, for more boxes than are placed one by one. */
+static rondo_status try_restarts(planner *p, rondo_part *part) {
+  const uint64_t before = part->peak;
+  uint64_t runs = FAST_PLACINGS / part->boxes.count;
+  if (part->boxes.count <= FEW_BOXES || is_near(part) || is_done(p, part)) return RONDO_OK;
+  const rondo_restarts restarts = {.boxes = &part->boxes,
+                                   .target = larger(above_base(p, part), core_limit(part)),
+                                   .deadline_ns = p->deadline,
+                                   .runs = runs < FAST_RUNS ? runs : FAST_RUNS,
+                                   .seed = p->options->seed,
+                                   .threads = 1};
+  RONDO_TRY(rondo_restarts_improve(p->allocator, &restarts, p->offsets + part->first, &part->peak, &runs));
+  if (part->peak < before) part->method = "restarts";
+  return RONDO_OK;
+}
+
+/* Of many boxes, each rule takes long, and a core seldom fails. */
+static rondo_status plan_many(planner *p, rondo_part *part) {
+  RONDO_TRY(try_rules(p, part, 0, RULES_BEFORE_CORE));
+  RONDO_TRY(try_cores(p, part));
+  RONDO_TRY(try_restarts(p, part));
+  return is_near(part) ? RONDO_OK : try_rules(p, part, RULES_BEFORE_CORE, SIZE_MAX);
+}
+
+static rondo_status plan_few(planner *p, rondo_part *part) {
+  RONDO_TRY(try_rules(p, part, 0, SIZE_MAX));
+  try_fits(p, part);
+  if (p->options->fast_only && part->peak <= part->lower_bound + part->lower_bound / FAST_ROOM) return RONDO_OK;
+  RONDO_TRY(try_cores(p, part));
+  return try_restarts(p, part);
+}
+
+static rondo_status plan_fast(planner *p) {
+  for (size_t i = 0; i < p->parts.count; i++) {
+    rondo_part *part = &p->parts.items[i];
+    rondo_placer_bind(&p->placer, &part->boxes);
+    try_slots(p, part);
+    RONDO_TRY(part->boxes.count >= MANY_BOXES ? plan_many(p, part) : plan_few(p, part));
+    if (part->peak != UINT64_MAX) continue;
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "%zu items with their alignments and %zu obstacles do not fit into %zu bits of offsets",
+                      p->problem->count, p->problem->obstacle_count, 8 * sizeof(size_t));
+  }
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status plan_slow(planner *p, rondo_plan_info *info) {
+  rondo_improvement improvement = {.options = p->options, .target = p->target, .deadline_ns = p->deadline};
+  if (p->options->fast_only) return RONDO_OK;
+  RONDO_TRY(rondo_parts_improve(p->allocator, &p->parts, &improvement, p->offsets));
+  info->steps = improvement.steps;
+  return RONDO_OK;
+}
+
+static rondo_status prepare(planner *p, uint64_t start) {
+  uint32_t boxes = 0;
+  uint32_t sections = 0;
+  RONDO_TRY(rondo_box_set_make(p->allocator, p->problem, &p->set));
+  RONDO_TRY(rondo_allocate_items(p->allocator, p->set.all.count, sizeof *p->offsets, &p->offsets));
+  RONDO_TRY(rondo_parts_make(p->allocator, &p->set, p->offsets, &p->parts));
+  set_goals(p, start);
+  for (size_t i = 0; i < p->parts.count; i++) {
+    const rondo_boxes *of = &p->parts.items[i].boxes;
+    if (of->count > boxes) boxes = of->count;
+    if (of->section_count > sections) sections = of->section_count;
+  }
+  return rondo_placer_make(p->allocator, boxes, sections, &p->placer);
+}
+
+static void hand_out(const planner *p, size_t *offsets, rondo_plan_info *info) {
+  const rondo_part *highest = rondo_parts_highest(&p->parts);
+  memset(offsets, 0, p->problem->count * sizeof *offsets);
+  for (uint32_t i = 0; i < p->set.all.count; i++) offsets[p->set.all.items[i]] = p->offsets[i];
+  for (size_t i = 0; i < p->parts.count; i++) {
+    const rondo_part *part = &p->parts.items[i];
+    for (uint32_t k = 0; k < part->boxes.count; k++) offsets[part->boxes.items[k]] += part->base;
+  }
+  info->peak = 0;
+  for (size_t i = 0; i < p->problem->count; i++) {
+    const size_t end = offsets[i] + p->problem->items[i].bytes;
+    if (end > info->peak) info->peak = end;
+  }
+  info->method = highest == NULL ? "stacking" : highest->method;
+  info->lower_bound = p->set.lower_bound;
+  info->optimal = info->peak == info->lower_bound || (highest != NULL && highest->optimal && !p->set.rounded);
+}
+
+rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                 const rondo_plan_options *options, size_t *offsets, rondo_plan_info *info) {
+  planner p = {.allocator = allocator, .problem = problem, .options = options};
+  rondo_status status = prepare(&p, rondo_clock_ns());
+  if (status == RONDO_OK) status = plan_fast(&p);
+  if (status == RONDO_OK) status = plan_slow(&p, info);
+  if (status == RONDO_OK) hand_out(&p, offsets, info);
+  rondo_placer_free(allocator, &p.placer);
+  rondo_parts_free(allocator, &p.parts);
+  rondo_release(allocator, p.offsets, p.set.all.count, sizeof *p.offsets);
+  rondo_box_set_free(allocator, &p.set);
+  return status;
+}

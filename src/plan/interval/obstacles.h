@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Where others are: ranges of offsets held over sections of time; and what of them is met first on the way up.
+ */
+#ifndef RONDO_PLAN_INTERVAL_OBSTACLES_H
+#define RONDO_PLAN_INTERVAL_OBSTACLES_H
+
+#include "plan/interval/box_tree.h"
+#include "plan/interval/sections.h"
+#include "plan/plan_internal.h"
+
+typedef struct rondo_obstacle {
+  uint64_t offset, end;
+  uint32_t lower, upper; /* sections, half-open */
+} rondo_obstacle;
+
+typedef struct rondo_obstacles {
+  uint32_t count;
+  rondo_obstacle *ranges; /* by offset */
+  rondo_box *lives;       /* what the tree takes for boxes */
+  rondo_box_tree tree;
+} rondo_obstacles;
+
+/* Takes `count` ranges, none of them empty, in any order. Freed by rondo_obstacles_free. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_obstacle *ranges,
+                                                 uint32_t count, rondo_obstacles *out);
+void rondo_obstacles_free(const rondo_allocator *allocator, rondo_obstacles *obstacles);
+
+/* The lowest obstacle that is met in sections lower up to upper and ends above `height`; NULL: none. */
+const rondo_obstacle *rondo_obstacles_above(const rondo_obstacles *obstacles, uint32_t lower, uint32_t upper,
+                                            uint64_t height);
+
+/* The lowest peak at which in each section `live[section]` bytes have room beside the obstacles, whatever the sizes.
+ * UINT64_MAX when there is none below that. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_obstacles_bound(const rondo_allocator *allocator, const rondo_obstacles *obstacles,
+                                                  const uint64_t *live, uint32_t section_count, uint64_t *out_bound);
+
+#endif

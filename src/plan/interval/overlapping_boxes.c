@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * Checkpoints are tried at ever larger distances, until what lives at all of them fits into the lists.
+ */
+#include "plan/interval/overlapping_boxes.h"
+
+#include "base/error.h"
+
+enum { FIRST_SPACING = 64, ENTRIES_A_BOX = 2 };
+
+static size_t checkpoint_room(uint32_t boxes) { return boxes / FIRST_SPACING + 2; }
+
+/* Appends what lives when `at` begins: of those at the last checkpoint, and of those between. False: no room. */
+static bool list_living(rondo_neighbours *n, uint32_t checkpoint, uint32_t at) {
+  const rondo_box *boxes = n->boxes->boxes;
+  const uint64_t room = (uint64_t)n->boxes->count * ENTRIES_A_BOX;
+  uint32_t end = n->starts[checkpoint];
+  for (uint32_t k = checkpoint == 0 ? end : n->starts[checkpoint - 1]; k < n->starts[checkpoint]; k++) {
+    if (boxes[n->lists[k]].upper <= boxes[at].lower) continue;
+    if (end == room) return false;
+    n->lists[end++] = n->lists[k];
+  }
+  for (uint32_t i = checkpoint == 0 ? at : at - n->spacing; i < at; i++) {
+    if (boxes[i].upper <= boxes[at].lower) continue;
+    if (end == room) return false;
+    n->lists[end++] = i;
+  }
+  n->starts[checkpoint + 1] = end;
+  return true;
+}
+
+static bool list_all(rondo_neighbours *n) {
+  for (uint32_t at = 0, checkpoint = 0; at < n->boxes->count; checkpoint++) {
+    if (!list_living(n, checkpoint, at)) return false;
+    if (n->boxes->count - at <= n->spacing) break;
+    at += n->spacing;
+  }
+  return true;
+}
+
+rondo_status rondo_neighbours_make(const rondo_allocator *allocator, const rondo_boxes *boxes, rondo_neighbours *out) {
+  const uint32_t count = boxes->count;
+  *out = (rondo_neighbours){.boxes = boxes, .spacing = FIRST_SPACING};
+  RONDO_TRY(rondo_allocate_items(allocator, checkpoint_room(count), sizeof *out->starts, &out->starts));
+  RONDO_TRY(rondo_allocate_items(allocator, count, ENTRIES_A_BOX * sizeof *out->lists, &out->lists));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->met, &out->met));
+  while (!list_all(out)) out->spacing *= 2;
+  return RONDO_OK;
+}
+
+void rondo_neighbours_free(const rondo_allocator *allocator, rondo_neighbours *n) {
+  const uint32_t count = n->boxes == NULL ? 0 : n->boxes->count;
+  rondo_release(allocator, n->starts, checkpoint_room(count), sizeof *n->starts);
+  rondo_release(allocator, n->lists, count, ENTRIES_A_BOX * sizeof *n->lists);
+  rondo_release(allocator, n->met, count, sizeof *n->met);
+  *n = (rondo_neighbours){0};
+}
+
+/* The first box that begins in `section` or behind it. */
+static uint32_t first_from(const rondo_boxes *boxes, uint32_t section) {
+  uint32_t low = 0;
+  uint32_t high = boxes->count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (boxes->boxes[middle].lower < section) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+void rondo_neighbours_find(rondo_neighbours *n, uint32_t box) {
+  const rondo_box *boxes = n->boxes->boxes;
+  const uint32_t lower = boxes[box].lower;
+  const uint32_t first = first_from(n->boxes, lower);
+  const uint32_t checkpoint = first / n->spacing;
+  n->met_count = 0;
+  for (uint32_t k = n->starts[checkpoint]; k < n->starts[checkpoint + 1]; k++) {
+    if (boxes[n->lists[k]].upper > lower) n->met[n->met_count++] = n->lists[k];
+  }
+  for (uint32_t i = checkpoint * n->spacing; i < first; i++) {
+    if (boxes[i].upper > lower) n->met[n->met_count++] = i;
+  }
+  for (uint32_t i = first; i < n->boxes->count && boxes[i].lower < boxes[box].upper; i++) {
+    if (i != box) n->met[n->met_count++] = i;
+  }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * Which boxes live together with a given one. Boxes stand in the order of their beginnings, so those that begin during
+ * its life are a stretch of them; who lives already when it begins is looked up at a checkpoint before. There are as
+ * few checkpoints as keep what they list linear in the boxes.
+ */
+#ifndef RONDO_PLAN_INTERVAL_OVERLAPPING_BOXES_H
+#define RONDO_PLAN_INTERVAL_OVERLAPPING_BOXES_H
+
+#include "plan/interval/boxes.h"
+
+typedef struct rondo_neighbours {
+  const rondo_boxes *boxes;
+  uint32_t spacing; /* boxes from one checkpoint to the next */
+  uint32_t *starts; /* starts[c] up to starts[c + 1] in `lists` are the boxes before checkpoint c that live there */
+  uint32_t *lists;  /* 2 a box */
+  uint32_t *met;    /* found by the last call */
+  uint32_t met_count;
+} rondo_neighbours;
+
+/* The boxes must stay. Freed by rondo_neighbours_free, also after a failure. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_neighbours_make(const rondo_allocator *allocator, const rondo_boxes *boxes,
+                                                  rondo_neighbours *out);
+void rondo_neighbours_free(const rondo_allocator *allocator, rondo_neighbours *neighbours);
+
+/* Finds the boxes that live together with `box`, without itself, in the order in which they stand. */
+void rondo_neighbours_find(rondo_neighbours *neighbours, uint32_t box);
+
+#endif

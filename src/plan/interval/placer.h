@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * Working memory for placing boxes again and again: whatever is placed, the offsets lie in `trial` until the next
+ * attempt. One thread at a time.
+ */
+#ifndef RONDO_PLAN_INTERVAL_PLACER_H
+#define RONDO_PLAN_INTERVAL_PLACER_H
+
+#include "plan/interval/placement_rules.h"
+#include "plan/interval/skyline.h"
+
+#define RONDO_NO_LIMIT (UINT64_MAX - 1)
+
+typedef struct rondo_placer {
+  const rondo_boxes *boxes;
+  rondo_skyline skyline;
+  uint64_t *trial;
+  uint32_t *order;
+  uint32_t *placed;
+  rondo_sort_entry *entries; /* 2 a box */
+  uint32_t room;             /* boxes */
+} rondo_placer;
+
+/* Freed by rondo_placer_free, also after a failure. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_placer_make(const rondo_allocator *allocator, uint32_t boxes, uint32_t sections,
+                                              rondo_placer *out);
+void rondo_placer_free(const rondo_allocator *allocator, rondo_placer *placer);
+
+/* What is placed from now on; it must stay until the next call. */
+void rondo_placer_bind(rondo_placer *placer, const rondo_boxes *boxes);
+
+/* Each tries to place the boxes with no end above `limit`, at most RONDO_NO_LIMIT; false when that fails. */
+bool rondo_placer_by_rule(rondo_placer *placer, const rondo_rule *rule, uint64_t limit, uint64_t *out_peak);
+bool rondo_placer_by_order(rondo_placer *placer, uint64_t limit, uint64_t *out_peak); /* placer->order */
+
+/* These look at all boxes that may be in the way of each, so they are for few, and there may be no obstacles. */
+bool rondo_placer_by_sweep(rondo_placer *placer, uint64_t limit, uint64_t *out_peak);
+bool rondo_placer_by_first_fit(rondo_placer *placer, uint64_t limit, uint64_t *out_peak);
+
+/* For boxes without alignments or obstacles: when all have one size, places them at their bound. */
+bool rondo_placer_by_slots(rondo_placer *placer, uint64_t *out_peak);
+
+#endif

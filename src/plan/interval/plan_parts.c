@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * Boxes stand in the order of their beginnings, longer lives first, so those that live between two cuts are neighbours,
+ * with those that span the whole stretch in front. Where n spanning boxes have been taken away, time can be cut where n
+ * lives cross; the places where lives cross are sorted by how many do, so the next cuts are found by a binary search.
+ */
+#include "plan/interval/plan_parts.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "plan/interval/live_bytes.h"
+
+/* Sections between two cuts, and the boxes that live in them and are not yet taken away. */
+typedef struct stretch {
+  uint32_t lower, upper; /* sections */
+  uint32_t first, count; /* boxes */
+  uint32_t taken;        /* boxes that span more than the stretch */
+  uint64_t base;
+} stretch;
+
+typedef struct cutter {
+  const rondo_allocator *allocator;
+  const rondo_box_set *set;
+  uint64_t *offsets;
+  rondo_parts *parts;
+  RONDO_ARRAY(stretch) open;
+  rondo_sort_entry *crossings; /* (lives that cross, section), one a section, ascending */
+  uint32_t crossing_count;
+  rondo_interval *lives;
+  rondo_sort_entry *entries; /* 4 a box */
+} cutter;
+
+/* Crossings -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t crossing_key(uint32_t lives, uint32_t section) { return (uint64_t)lives << 32 | section; }
+
+/* How many lives cross into each section but the first. */
+static void count_crossings(cutter *c) {
+  const rondo_boxes *all = &c->set->all;
+  rondo_sort_entry *crossings = c->crossings;
+  for (uint32_t i = 0; i < all->count; i++) {
+    const rondo_box *box = &all->boxes[i];
+    if (box->upper - box->lower < 2) continue;
+    crossings[box->lower + 1].key++;
+    if (box->upper < all->section_count) crossings[box->upper].key--;
+  }
+  for (uint32_t i = 1; i < all->section_count; i++) crossings[i].key += crossings[i - 1].key;
+  for (uint32_t i = 0; i < all->section_count; i++) crossings[i].key = crossing_key((uint32_t)crossings[i].key, i);
+  c->crossing_count = all->section_count;
+  rondo_sort_entries(crossings, c->entries, c->crossing_count);
+}
+
+static uint32_t first_crossing(const cutter *c, uint64_t key) {
+  uint32_t low = 0;
+  uint32_t high = c->crossing_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (c->crossings[middle].key < key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+/* Stretches -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t first_box_from(const cutter *c, const stretch *within, uint32_t section) {
+  uint32_t low = within->first;
+  uint32_t high = within->first + within->count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (c->set->all.boxes[middle].lower < section) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static rondo_status open_stretch(cutter *c, const stretch *within, uint32_t lower, uint32_t upper) {
+  stretch made = *within;
+  made.lower = lower;
+  made.upper = upper;
+  made.first = first_box_from(c, within, lower);
+  made.count = first_box_from(c, within, upper) - made.first;
+  return made.count == 0 ? RONDO_OK : rondo_array_push(c->allocator, &c->open, &made);
+}
+
+/* Opens what lies between the cuts; false in *out_cut: there is none. */
+static rondo_status cut(cutter *c, const stretch *whole, bool *out_cut) {
+  uint32_t lower = whole->lower;
+  uint32_t at = first_crossing(c, crossing_key(whole->taken, whole->lower + 1));
+  *out_cut = false;
+  for (; at < c->crossing_count && c->crossings[at].key < crossing_key(whole->taken, whole->upper); at++) {
+    const uint32_t section = (uint32_t)(c->crossings[at].key & UINT32_MAX);
+    RONDO_TRY(open_stretch(c, whole, lower, section));
+    lower = section;
+    *out_cut = true;
+  }
+  return *out_cut ? open_stretch(c, whole, lower, whole->upper) : RONDO_OK;
+}
+
+/* Lays those that span the stretch on its bottom. */
+static void take_spanning(cutter *c, stretch *of) {
+  const rondo_box *boxes = c->set->all.boxes;
+  while (of->count > 0 && boxes[of->first].lower == of->lower && boxes[of->first].upper == of->upper) {
+    c->offsets[of->first] = of->base;
+    of->base += boxes[of->first].bytes;
+    of->first++;
+    of->count--;
+    of->taken++;
+  }
+  if (of->base > c->parts->bottom) c->parts->bottom = of->base;
+}
+
+/* Parts ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_boxes boxes_of(const rondo_boxes *all, uint32_t first, uint32_t count) {
+  rondo_boxes some = *all;
+  some.boxes += first;
+  some.items += first;
+  some.steps += first;
+  some.crowding += first;
+  if (some.alignments != NULL) some.alignments += first;
+  some.count = count;
+  return some;
+}
+
+static void number_sections(cutter *c, rondo_boxes *boxes) {
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    c->lives[i] = (rondo_interval){boxes->boxes[i].lower, boxes->boxes[i].upper};
+  }
+  boxes->section_count = rondo_sections_number(c->lives, boxes->count, c->entries);
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    boxes->boxes[i].lower = c->lives[i].lower;
+    boxes->boxes[i].upper = c->lives[i].upper;
+  }
+}
+
+static rondo_status add_part(cutter *c, const stretch *of) {
+  rondo_part part = {.boxes = boxes_of(&c->set->all, of->first, of->count),
+                     .first = of->first,
+                     .base = of->base,
+                     .peak = UINT64_MAX,
+                     .method = "none"};
+  if (c->lives != NULL) number_sections(c, &part.boxes); /* else it is the whole, whose sections are numbered */
+  rondo_profile profile;
+  RONDO_TRY(rondo_profile_make(c->allocator, &part.boxes, &profile));
+  for (uint32_t i = 0; i < part.boxes.count; i++) {
+    const rondo_box *box = &part.boxes.boxes[i];
+    part.boxes.crowding[i] = rondo_profile_most(&profile, box->lower, box->upper);
+  }
+  part.lower_bound = c->lives != NULL ? rondo_profile_peak(&profile) : c->set->lower_bound;
+  rondo_profile_free(c->allocator, &profile);
+  return rondo_array_push(c->allocator, c->parts, &part);
+}
+
+static rondo_status cut_all(cutter *c) {
+  while (c->open.count > 0) {
+    stretch next = c->open.items[--c->open.count];
+    bool is_cut = false;
+    RONDO_TRY(cut(c, &next, &is_cut));
+    if (is_cut) continue;
+    const uint32_t before = next.count;
+    take_spanning(c, &next);
+    if (next.count == 0) continue;
+    if (next.count < before) {
+      RONDO_TRY(rondo_array_push(c->allocator, &c->open, &next));
+    } else {
+      RONDO_TRY(add_part(c, &next));
+    }
+  }
+  return RONDO_OK;
+}
+
+static rondo_status make_parts(cutter *c) {
+  const rondo_boxes *all = &c->set->all;
+  const stretch whole = {.upper = all->section_count, .count = all->count};
+  if (all->obstacles != NULL || all->alignments != NULL) return add_part(c, &whole);
+  RONDO_TRY(rondo_allocate_items(c->allocator, all->section_count, sizeof *c->crossings, &c->crossings));
+  RONDO_TRY(rondo_allocate_items(c->allocator, all->count, sizeof *c->lives, &c->lives));
+  RONDO_TRY(rondo_allocate_items(c->allocator, all->count, 4 * sizeof *c->entries, &c->entries));
+  count_crossings(c);
+  RONDO_TRY(rondo_array_push(c->allocator, &c->open, &whole));
+  return cut_all(c);
+}
+
+rondo_status rondo_parts_make(const rondo_allocator *allocator, const rondo_box_set *set, uint64_t *offsets,
+                              rondo_parts *out) {
+  *out = (rondo_parts){0};
+  if (set->all.count == 0) return RONDO_OK;
+  cutter c = {.allocator = allocator, .set = set, .offsets = offsets, .parts = out};
+  const rondo_status status = make_parts(&c);
+  rondo_array_free(allocator, &c.open);
+  rondo_release(allocator, c.crossings, set->all.section_count, sizeof *c.crossings);
+  rondo_release(allocator, c.lives, set->all.count, sizeof *c.lives);
+  rondo_release(allocator, c.entries, set->all.count, 4 * sizeof *c.entries);
+  return status;
+}
+
+void rondo_parts_free(const rondo_allocator *allocator, rondo_parts *parts) { rondo_array_free(allocator, parts); }
+
+rondo_part *rondo_parts_highest(const rondo_parts *parts) {
+  rondo_part *found = NULL;
+  for (size_t i = 0; i < parts->count; i++) {
+    rondo_part *part = &parts->items[i];
+    const bool is_higher = found == NULL || rondo_part_top(part) > rondo_part_top(found);
+    if (is_higher || (rondo_part_top(part) == rondo_part_top(found) && part->optimal && !found->optimal)) found = part;
+  }
+  return found;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * A walk over beginnings and ends in order, ends first where they meet: a beginning behind an end opens a section,
+ * because only there somebody may be gone who met those before.
+ */
+#include "plan/interval/sections.h"
+
+#include <stdbool.h>
+
+static uint64_t key_of_end(uint32_t step) { return (uint64_t)step << 1; }
+static uint64_t key_of_beginning(uint32_t step) { return (uint64_t)step << 1 | 1; }
+
+uint32_t rondo_sections_number(rondo_interval *lives, size_t count, rondo_sort_entry *scratch) {
+  rondo_sort_entry *events = scratch;
+  for (size_t i = 0; i < count; i++) {
+    events[2 * i] = (rondo_sort_entry){key_of_beginning(lives[i].lower), (uint32_t)i};
+    events[2 * i + 1] = (rondo_sort_entry){key_of_end(lives[i].upper), (uint32_t)i};
+  }
+  rondo_sort_entries(events, scratch + 2 * count, 2 * count);
+  uint32_t sections = 0;
+  bool ended = true;
+  for (size_t i = 0; i < 2 * count; i++) {
+    const bool begins = (events[i].key & 1) != 0;
+    if (begins && ended) sections++;
+    ended = !begins;
+    if (begins) {
+      lives[events[i].value].lower = sections - 1;
+    } else {
+      lives[events[i].value].upper = sections;
+    }
+  }
+  return sections;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Time without what does not matter: sections instead of steps. A section is a set of lives that share a step and that
+ * is part of no larger such set. Two lives overlap in sections exactly if they overlap in steps, and there are at most
+ * as many sections as lives.
+ */
+#ifndef RONDO_PLAN_INTERVAL_SECTIONS_H
+#define RONDO_PLAN_INTERVAL_SECTIONS_H
+
+#include "plan/radix_sort.h"
+
+typedef struct rondo_interval {
+  uint32_t lower, upper; /* steps or sections, half-open, not empty */
+} rondo_interval;
+
+/* Replaces steps by sections, in place; returns their number. `scratch` has room for 4 entries a life; count is at most
+ * 2^31. */
+uint32_t rondo_sections_number(rondo_interval *lives, size_t count, rondo_sort_entry *scratch);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * Choices are numbered by sorting the branches by parent and the user's number. Each branch knows one that is further
+ * around it than its parent, so that any is reached in a logarithm of the depth (Myers, "An applicative random-access
+ * stack", 1983).
+ */
+#include "plan/partial_order/order_branch.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+typedef struct way {
+  uint32_t parent, choice, number;
+} way;
+
+static int compare_ways(const void *a, const void *b) {
+  const way *x = a;
+  const way *y = b;
+  if (x->parent != y->parent) return x->parent < y->parent ? -1 : 1;
+  if (x->choice != y->choice) return x->choice < y->choice ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+static void number_choices(rondo_branches *branches, const way *ways, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (i == 0 || ways[i].parent != ways[i - 1].parent || ways[i].choice != ways[i - 1].choice) {
+      branches->choice_begin[branches->choice_count++] = i;
+    }
+    branches->sorted[i] = ways[i].number;
+    branches->choice[ways[i].number] = branches->choice_count - 1;
+  }
+  branches->choice_begin[branches->choice_count] = count;
+}
+
+/* Of a branch with that parent: as far as two jumps from the parent when these are equally far, else to the parent. */
+static uint32_t choose_jump(const rondo_branches *branches, uint32_t parent) {
+  const uint32_t *depth = branches->depth;
+  const uint32_t first = branches->jump[parent];
+  const uint32_t second = branches->jump[first];
+  return depth[parent] - depth[first] == depth[first] - depth[second] ? second : parent;
+}
+
+static rondo_status fill(const rondo_allocator *allocator, const rondo_plan_problem *problem, rondo_branches *out) {
+  const size_t count = out->count;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->parent));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->choice));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->depth));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->jump));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->sorted));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->choice_begin));
+  way *ways = NULL;
+  RONDO_TRY(rondo_allocate_items(allocator, problem->branch_count, sizeof *ways, &ways));
+  for (uint32_t i = 0; i < problem->branch_count; i++) {
+    const uint32_t parent = problem->branches[i].parent;
+    out->parent[i + 1] = parent == RONDO_PLAN_NO_BRANCH ? 0 : parent + 1;
+    out->depth[i + 1] = out->depth[out->parent[i + 1]] + 1;
+    out->jump[i + 1] = choose_jump(out, out->parent[i + 1]);
+    ways[i] = (way){out->parent[i + 1], problem->branches[i].choice, i + 1};
+  }
+  if (problem->branch_count > 1) qsort(ways, problem->branch_count, sizeof *ways, compare_ways);
+  number_choices(out, ways, problem->branch_count);
+  rondo_release(allocator, ways, problem->branch_count, sizeof *ways);
+  return RONDO_OK;
+}
+
+rondo_status rondo_branches_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                 rondo_branches *out) {
+  *out = (rondo_branches){.count = problem->branch_count + 1};
+  return fill(allocator, problem, out);
+}
+
+void rondo_branches_free(const rondo_allocator *allocator, rondo_branches *branches) {
+  rondo_release(allocator, branches->parent, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->choice, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->depth, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->jump, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->sorted, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->choice_begin, branches->count, sizeof(uint32_t));
+  *branches = (rondo_branches){0};
+}
+
+/* The branch itself or the one around it at that depth. */
+static uint32_t around(const rondo_branches *branches, uint32_t branch, uint32_t depth) {
+  while (branches->depth[branch] > depth) {
+    const uint32_t jump = branches->jump[branch];
+    branch = branches->depth[jump] >= depth ? jump : branches->parent[branch];
+  }
+  return branch;
+}
+
+/* Where they are in different branches of the same one. How far jumps go depends on the depth alone. */
+bool rondo_branches_exclude(const rondo_branches *branches, uint32_t a, uint32_t b) {
+  a = around(branches, a, branches->depth[b]);
+  b = around(branches, b, branches->depth[a]);
+  if (a == b) return false;
+  while (branches->parent[a] != branches->parent[b]) {
+    const uint32_t *up = branches->jump[a] != branches->jump[b] ? branches->jump : branches->parent;
+    a = up[a];
+    b = up[b];
+  }
+  return branches->choice[a] == branches->choice[b];
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT
+ * The greatest weight of a moment, by its dual: each byte that an item needs when it begins may come from an item that
+ * ended before. What flows is bytes, from the start of a node that allocates back along the edges to the end of one
+ * that frees; what cannot be had so is live together.
+ *
+ * A first flow goes forward once, each node taking over what its predecessors have left; then Dinic's algorithm mends
+ * it, with distances from the ends. An edge carries any number of bytes, so the moment that belongs to a flow, all that
+ * is still within reach of needs, is one at any time, and the greatest when no more flows.
+ */
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "plan/partial_order/order_bound.h"
+
+#define NONE UINT32_MAX
+#define WORK_A_LOOK_AT_THE_CLOCK 65536
+
+/* A node v is two places: its start, 2v, and its end, 2v + 1. */
+struct rondo_closure {
+  const rondo_allocator *allocator;
+  const rondo_plan_problem *problem;
+  const rondo_branches *branches;
+  const rondo_plan_order *order; /* the problem's */
+  uint32_t node_count, edge_count;
+  uint32_t *predecessor_start, *predecessors; /* as successors in the order */
+  uint32_t *edge;                             /* of each entry of predecessors: its number among successors */
+  size_t *needs, *frees;                      /* bytes not served, and not used, of each node */
+  size_t *across;                             /* what flows over an edge, from the later node to the earlier */
+  size_t *within;                             /* and from a node's end to its start */
+  uint32_t *distance;                         /* of each place, from unused bytes */
+  uint32_t *turn;                             /* of each place: which way out is tried next */
+  uint32_t *path;                             /* places; also the queue of searches */
+  size_t *left;                               /* of the first flow: what nobody took over */
+  uint64_t work, most_work, deadline_ns, next_look;
+  _Atomic bool is_stopped;
+};
+typedef struct rondo_closure flow;
+
+static bool is_over(flow *f) {
+  if (f->work > f->most_work || atomic_load_explicit(&f->is_stopped, memory_order_relaxed)) return true;
+  if (f->deadline_ns == UINT64_MAX || f->work < f->next_look) return false;
+  f->next_look = f->work + WORK_A_LOOK_AT_THE_CLOCK;
+  return rondo_clock_ns() > f->deadline_ns;
+}
+
+/* The first flow --------------------------------------------------------------------------------------------------- */
+
+/* Each node takes over all bytes left by predecessors of which it is the last successor, and of others what it lacks.
+ * `across` then says how many came over each edge, `left` how many nobody took over. */
+static void take_over(flow *f) {
+  const rondo_plan_order *order = f->order;
+  size_t *left = f->left;
+  for (uint32_t v = 0; v < f->node_count; v++) {
+    size_t had = 0;
+    for (int round = 0; round < 2; round++) {
+      for (uint32_t i = f->predecessor_start[v]; i < f->predecessor_start[v + 1]; i++) {
+        const uint32_t u = f->predecessors[i];
+        const bool all = order->successors[order->successor_start[u + 1] - 1] == v;
+        if (all != (round == 0)) continue;
+        const size_t lacks = had < f->needs[v] ? f->needs[v] - had : 0;
+        const size_t taken = all || left[u] < lacks ? left[u] : lacks;
+        f->across[f->edge[i]] += taken;
+        left[u] -= taken;
+        had += taken;
+      }
+    }
+    left[v] = f->frees[v] + (had > f->needs[v] ? had - f->needs[v] : 0);
+    f->within[v] = had < f->needs[v] ? had : f->needs[v]; /* served, for now */
+  }
+}
+
+/* Takes back from the edges what was taken over and not used. */
+static void keep_used(flow *f) {
+  for (uint32_t v = f->node_count; v-- > 0;) {
+    size_t came = 0;
+    for (uint32_t e = f->order->successor_start[v]; e < f->order->successor_start[v + 1]; e++) came += f->across[e];
+    const size_t own = came < f->frees[v] ? came : f->frees[v];
+    const size_t served = f->within[v];
+    f->frees[v] -= own;
+    f->needs[v] -= served;
+    f->within[v] = came - own;
+    size_t used = came - own + served;
+    for (uint32_t i = f->predecessor_start[v]; i < f->predecessor_start[v + 1]; i++) {
+      size_t *carried = &f->across[f->edge[i]];
+      if (*carried > used) *carried = used;
+      used -= *carried;
+    }
+    assert(used == 0);
+  }
+}
+
+/* Searches --------------------------------------------------------------------------------------------------------- */
+
+static void reach(flow *f, uint32_t place, uint32_t distance, size_t *count) {
+  if (f->distance[place] != NONE) return;
+  f->distance[place] = distance;
+  f->path[(*count)++] = place;
+}
+
+/* From where each place can send to unused bytes, and over how many others. */
+static void measure_distances(flow *f) {
+  size_t count = 0;
+  memset(f->distance, 0xFF, 2 * (size_t)f->node_count * sizeof *f->distance);
+  for (uint32_t v = 0; v < f->node_count; v++) {
+    if (f->frees[v] > 0) reach(f, 2 * v + 1, 0, &count);
+  }
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t v = f->path[i] / 2;
+    const uint32_t next = f->distance[f->path[i]] + 1;
+    if (f->path[i] % 2 == 1) {
+      if (f->within[v] > 0) reach(f, 2 * v, next, &count);
+      const uint32_t end = f->order->successor_start[v + 1];
+      for (uint32_t e = f->order->successor_start[v]; e < end; e++) reach(f, 2 * f->order->successors[e], next, &count);
+    } else {
+      reach(f, 2 * v + 1, next, &count);
+      for (uint32_t k = f->predecessor_start[v]; k < f->predecessor_start[v + 1]; k++) {
+        if (f->across[f->edge[k]] > 0) reach(f, 2 * f->predecessors[k] + 1, next, &count);
+      }
+    }
+  }
+  f->work += 2 * (uint64_t)f->node_count + f->edge_count;
+}
+
+/* One way out of a place: where to, and how many more bytes may go there. False when there is no such number. */
+static bool way_out(const flow *f, uint32_t place, uint32_t number, uint32_t *to, size_t *room) {
+  const uint32_t v = place / 2;
+  *room = SIZE_MAX;
+  if (place % 2 == 0) {
+    const uint32_t i = f->predecessor_start[v] + number;
+    const bool is_inner = i == f->predecessor_start[v + 1];
+    if (i > f->predecessor_start[v + 1]) return false;
+    *to = 2 * (is_inner ? v : f->predecessors[i]) + 1;
+    if (is_inner) *room = f->within[v];
+    return true;
+  }
+  const uint32_t e = f->order->successor_start[v] + number - 1;
+  if (number > 0 && e >= f->order->successor_start[v + 1]) return false;
+  *to = 2 * (number == 0 ? v : f->order->successors[e]);
+  if (number > 0) *room = f->across[e];
+  return true;
+}
+
+/* Sends bytes out of a place over the way it tries now. */
+static void send(flow *f, uint32_t place, size_t bytes) {
+  const uint32_t v = place / 2;
+  const uint32_t number = f->turn[place];
+  if (place % 2 == 0) {
+    const uint32_t i = f->predecessor_start[v] + number;
+    if (i == f->predecessor_start[v + 1]) {
+      f->within[v] -= bytes;
+    } else {
+      f->across[f->edge[i]] += bytes;
+    }
+  } else if (number == 0) {
+    f->within[v] += bytes;
+  } else {
+    f->across[f->order->successor_start[v] + number - 1] -= bytes;
+  }
+}
+
+/* Sends along the path all that it has room for. Returns how much of the path stays of use. */
+static size_t send_along(flow *f, size_t length) {
+  const uint32_t source = f->path[0] / 2;
+  const uint32_t sink = f->path[length - 1] / 2;
+  size_t bytes = f->needs[source] < f->frees[sink] ? f->needs[source] : f->frees[sink];
+  uint32_t to = 0;
+  size_t room = 0;
+  for (size_t i = 0; i + 1 < length; i++) {
+    if (way_out(f, f->path[i], f->turn[f->path[i]], &to, &room) && room < bytes) bytes = room;
+  }
+  size_t kept = length;
+  for (size_t i = length - 1; i-- > 0;) {
+    send(f, f->path[i], bytes);
+    if (way_out(f, f->path[i], f->turn[f->path[i]], &to, &room) && room == 0) kept = i + 1;
+  }
+  f->needs[source] -= bytes;
+  f->frees[sink] -= bytes;
+  f->work += length;
+  if (f->frees[sink] == 0 && kept == length) kept = length - 1;
+  return kept;
+}
+
+/* Sends from one start along shortest ways until none is left. */
+static void send_from(flow *f, uint32_t node) {
+  size_t length = 1;
+  f->path[0] = 2 * node;
+  while (length > 0 && f->needs[node] > 0 && !is_over(f)) {
+    const uint32_t place = f->path[length - 1];
+    if (place % 2 == 1 && f->distance[place] == 0 && f->frees[place / 2] > 0) {
+      length = send_along(f, length);
+      continue;
+    }
+    uint32_t to = 0;
+    size_t room = 0;
+    f->work++;
+    if (!way_out(f, place, f->turn[place], &to, &room)) {
+      length--;
+      if (length > 0) f->turn[f->path[length - 1]]++;
+    } else if (room > 0 && f->distance[place] > 0 && f->distance[to] == f->distance[place] - 1) {
+      f->path[length++] = to;
+    } else {
+      f->turn[place]++;
+    }
+  }
+}
+
+static bool send_all(flow *f) {
+  bool sent = false;
+  measure_distances(f);
+  memset(f->turn, 0, 2 * (size_t)f->node_count * sizeof *f->turn);
+  for (uint32_t v = 0; v < f->node_count; v++) {
+    if (f->needs[v] == 0 || f->distance[2 * v] == NONE) continue;
+    send_from(f, v);
+    sent = true;
+  }
+  return sent;
+}
+
+/* What a place's needs can still reach is a moment: marks it with distance 0. */
+static void mark_moment(flow *f) {
+  size_t count = 0;
+  memset(f->distance, 0xFF, 2 * (size_t)f->node_count * sizeof *f->distance);
+  for (uint32_t v = 0; v < f->node_count; v++) {
+    if (f->needs[v] > 0) reach(f, 2 * v, 0, &count);
+  }
+  for (size_t i = 0; i < count; i++) {
+    uint32_t to = 0;
+    size_t room = 0;
+    for (uint32_t k = 0; way_out(f, f->path[i], k, &to, &room); k++) {
+      if (room > 0) reach(f, to, 0, &count);
+    }
+  }
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status allocate(flow *f) {
+  const size_t nodes = f->node_count;
+  const size_t edges = f->edge_count;
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes + 1, sizeof(uint32_t), &f->predecessor_start));
+  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(uint32_t), &f->predecessors));
+  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(uint32_t), &f->edge));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->needs));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->frees));
+  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(size_t), &f->across));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->within));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->distance));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->turn));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->left));
+  return rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->path);
+}
+
+static void release(flow *f) {
+  const size_t nodes = f->node_count;
+  const size_t edges = f->edge_count;
+  rondo_release(f->allocator, f->predecessor_start, nodes + 1, sizeof(uint32_t));
+  rondo_release(f->allocator, f->predecessors, edges, sizeof(uint32_t));
+  rondo_release(f->allocator, f->edge, edges, sizeof(uint32_t));
+  rondo_release(f->allocator, f->needs, nodes, sizeof(size_t));
+  rondo_release(f->allocator, f->frees, nodes, sizeof(size_t));
+  rondo_release(f->allocator, f->across, edges, sizeof(size_t));
+  rondo_release(f->allocator, f->within, nodes, sizeof(size_t));
+  rondo_release(f->allocator, f->distance, nodes, 2 * sizeof(uint32_t));
+  rondo_release(f->allocator, f->turn, nodes, 2 * sizeof(uint32_t));
+  rondo_release(f->allocator, f->left, nodes, sizeof(size_t));
+  rondo_release(f->allocator, f->path, nodes, 2 * sizeof(uint32_t));
+}
+
+static void list_predecessors(flow *f) {
+  const rondo_plan_order *order = f->order;
+  for (uint32_t e = 0; e < f->edge_count; e++) f->predecessor_start[order->successors[e] + 1]++;
+  for (uint32_t v = 0; v < f->node_count; v++) f->predecessor_start[v + 1] += f->predecessor_start[v];
+  for (uint32_t v = 0; v < f->node_count; v++) {
+    for (uint32_t e = order->successor_start[v]; e < order->successor_start[v + 1]; e++) {
+      const uint32_t at = f->predecessor_start[order->successors[e]]++;
+      f->predecessors[at] = v;
+      f->edge[at] = e;
+    }
+  }
+  for (uint32_t v = f->node_count; v > 0; v--) f->predecessor_start[v] = f->predecessor_start[v - 1];
+  f->predecessor_start[0] = 0;
+}
+
+/* Whether all choices on the way to the branch take it. */
+static bool is_taken(const rondo_branches *branches, const uint32_t *taken, uint32_t branch) {
+  for (; branch != 0; branch = branches->parent[branch]) {
+    if (taken[branches->choice[branch]] != branch) return false;
+  }
+  return true;
+}
+
+static void add_items(flow *f, const uint32_t *taken) {
+  for (size_t i = 0; i < f->problem->count; i++) {
+    const rondo_plan_item *item = &f->problem->items[i];
+    if (!is_taken(f->branches, taken, item->branch)) continue;
+    f->needs[item->lower] += item->bytes;
+    if (item->upper != RONDO_PLAN_FOREVER) f->frees[item->upper] += item->bytes;
+  }
+}
+
+/* The bytes live at the moment marked. */
+static size_t weigh(const flow *f, const uint32_t *taken) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < f->problem->count; i++) {
+    const rondo_plan_item *item = &f->problem->items[i];
+    if (!is_taken(f->branches, taken, item->branch) || f->distance[2 * item->lower] == NONE) continue;
+    const bool ended = item->upper != RONDO_PLAN_FOREVER && f->distance[2 * item->upper + 1] != NONE;
+    if (!ended) bytes += item->bytes;
+  }
+  return bytes;
+}
+
+rondo_status rondo_closure_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                const rondo_branches *branches, rondo_closure **out) {
+  const rondo_plan_order *order = problem->order;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
+  (*out)->allocator = allocator;
+  (*out)->problem = problem;
+  (*out)->branches = branches;
+  (*out)->order = order;
+  (*out)->node_count = order->node_count;
+  (*out)->edge_count = order->node_count == 0 ? 0 : order->successor_start[order->node_count];
+  return allocate(*out);
+}
+
+void rondo_closure_free(rondo_closure *closure) {
+  if (closure == NULL) return;
+  const rondo_allocator *allocator = closure->allocator;
+  release(closure);
+  rondo_release(allocator, closure, 1, sizeof *closure);
+}
+
+void rondo_closure_stop(rondo_closure *closure) { atomic_store(&closure->is_stopped, true); }
+
+size_t rondo_closure_run(rondo_closure *closure, const uint32_t *taken, uint64_t most_work, uint64_t deadline_ns,
+                         bool *out_exact) {
+  closure->most_work = most_work;
+  closure->deadline_ns = deadline_ns;
+  list_predecessors(closure);
+  add_items(closure, taken);
+  take_over(closure);
+  keep_used(closure);
+  while (send_all(closure) && !is_over(closure)) continue;
+  *out_exact = !is_over(closure);
+  mark_moment(closure);
+  return weigh(closure, taken);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * Targets are the bound and two fifteenths of it, one, a half, and so on; as long as the bound may yet be raised, half
+ * way there. One that is not reached is given up after some steps for one half as far from the best plan. What the
+ * repair has learnt about hard items stays, until several targets in a row were not reached.
+ */
+#include "plan/partial_order/order_descent.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+#define STEPS_A_LOOK_AT_THE_CLOCK 8
+#define STEPS_AN_ITEM 2   /* until a target is given up; and as many again where much is out at first, */
+#define STEPS_OUT 32      /* items by this, or more */
+#define LOOKS_A_STEP 2048 /* on average; else the steps count as so many that they are */
+#define FAILS_TO_FORGET 6
+#define PARTS 15
+
+static void forget(rondo_order_descent *d, uint64_t seed) {
+  seed = rondo_hash_u64(rondo_hash_u64(seed, d->number), d->rounds++);
+  rondo_order_repair_forget(&d->repair, seed);
+}
+
+rondo_status rondo_order_descent_make(const rondo_allocator *allocator, const rondo_order_index *index, uint32_t number,
+                                      rondo_order_descent *out) {
+  *out = (rondo_order_descent){.number = number};
+  RONDO_TRY(rondo_order_repair_make(allocator, index, &out->repair));
+  if (number > 1) forget(out, number);
+  return rondo_allocate_items(allocator, index->lives->problem->count, sizeof *out->offsets, &out->offsets);
+}
+
+void rondo_order_descent_free(const rondo_allocator *allocator, rondo_order_descent *descent) {
+  const rondo_order_index *index = descent->repair.index;
+  if (index != NULL) {
+    rondo_release(allocator, descent->offsets, index->lives->problem->count, sizeof *descent->offsets);
+  }
+  rondo_order_repair_free(allocator, &descent->repair);
+  *descent = (rondo_order_descent){0};
+}
+
+static size_t choose_target(const rondo_order_descent *d, const rondo_order_standing *now) {
+  const size_t gap = now->peak > now->bound ? now->peak - now->bound : 0;
+  size_t above = now->bound / PARTS * (2 - d->number % 2);
+  while (above > gap - gap / 8) above /= 2;
+  if (now->peak == SIZE_MAX) return now->bound + above;
+  const size_t less = (gap - above) >> (d->fails + !now->bound_is_final);
+  return now->peak - (less > 0 ? less : 1);
+}
+
+uint64_t rondo_order_descent_steps(const rondo_order_descent *descent) {
+  const uint64_t by_looks = descent->repair.looks / LOOKS_A_STEP;
+  return by_looks > descent->repair.steps ? by_looks : descent->repair.steps;
+}
+
+static bool may_go_on(const rondo_order_descent *d) {
+  if (rondo_order_descent_steps(d) >= d->most_steps || rondo_order_best_is_over(d->best)) return false;
+  return d->deadline_ns == UINT64_MAX || rondo_clock_ns() < d->deadline_ns;
+}
+
+/* True when nothing is out. */
+static bool reach_target(rondo_order_descent *d) {
+  rondo_order_repair *repair = &d->repair;
+  const uint64_t count = repair->index->count;
+  const uint64_t out = repair->out_count;
+  const uint64_t most = STEPS_AN_ITEM * (count + (STEPS_OUT * out < count ? STEPS_OUT * out : count));
+  for (const uint64_t end = repair->steps + most; repair->steps < end && may_go_on(d);) {
+    const uint64_t left = d->most_steps - rondo_order_descent_steps(d);
+    if (rondo_order_repair_run(repair, left < STEPS_A_LOOK_AT_THE_CLOCK ? left : STEPS_A_LOOK_AT_THE_CLOCK)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void note_fail(rondo_order_descent *d) {
+  d->fails++;
+  if (d->fails < FAILS_TO_FORGET) return;
+  d->fails = 0;
+  forget(d, d->best->options->seed);
+}
+
+void rondo_order_descent_run(rondo_order_descent *descent) {
+  rondo_order_repair *repair = &descent->repair;
+  while (may_go_on(descent)) {
+    const rondo_order_standing now = rondo_order_best_read(descent->best, descent->offsets);
+    const size_t *from = now.peak == SIZE_MAX ? NULL : descent->offsets;
+    rondo_order_repair_begin(repair, from, choose_target(descent, &now));
+    if (reach_target(descent)) {
+      const size_t made = rondo_order_repair_read(repair, descent->offsets);
+      rondo_order_best_offer(descent->best, descent->offsets, made, "order: repair");
+      descent->fails -= descent->fails > 0;
+    } else if (may_go_on(descent)) {
+      note_fail(descent);
+    }
+  }
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * What a life conflicts with begins before its free is over: before a bound on each chain of the free's part, anywhere
+ * in the stage's other parts, and in earlier stages. The last alloc in each of these is known ahead.
+ */
+#include "plan/partial_order/order_hull.h"
+
+#include "base/error.h"
+
+/* Steps, from 1 on; 0: none. */
+typedef struct stage_lasts {
+  uint32_t before; /* the last alloc of earlier stages */
+  uint32_t most;   /* the last alloc of the stage, */
+  uint32_t part;   /* in which part that is, */
+  uint32_t other;  /* and the last of the other parts */
+} stage_lasts;
+
+typedef struct hull_maker {
+  const rondo_lives *lives;
+  uint32_t *last_alloc; /* of each slot: the step of the last alloc on its chain up to it */
+  stage_lasts *stages;
+  size_t stage_count;
+} hull_maker;
+
+/* Nodes are steps, one later; the beginning of all is step 1. */
+static uint32_t step_of(const hull_maker *m, uint32_t slot) {
+  return slot == 0 ? 1 : m->lives->relation->slot_node[slot] + 2;
+}
+
+static void note_alloc(hull_maker *m, const rondo_life *life) { m->last_alloc[life->alloc] = step_of(m, life->alloc); }
+
+static void note_stages(hull_maker *m) {
+  const rondo_relation *relation = m->lives->relation;
+  uint32_t latest = 0;
+  for (size_t s = 0; s < m->stage_count; s++) {
+    stage_lasts *stage = &m->stages[s];
+    stage->before = latest;
+    for (uint32_t slot = relation->stage_slot.items[s]; slot < relation->stage_slot.items[s + 1]; slot++) {
+      const uint32_t step = m->last_alloc[slot];
+      const uint32_t part = relation->slot_part[slot];
+      if (step > stage->most) {
+        if (part != stage->part) stage->other = stage->most;
+        stage->most = step;
+        stage->part = part;
+      } else if (part != stage->part && step > stage->other) {
+        stage->other = step;
+      }
+    }
+    if (stage->most > latest) latest = stage->most;
+  }
+}
+
+static void note_chains(hull_maker *m) {
+  const rondo_relation *relation = m->lives->relation;
+  for (uint32_t slot = 1; slot < relation->slot_count; slot++) {
+    const bool same = relation->slot_chain[slot] == relation->slot_chain[slot - 1];
+    if (same && m->last_alloc[slot] < m->last_alloc[slot - 1]) m->last_alloc[slot] = m->last_alloc[slot - 1];
+  }
+}
+
+/* The first step in which nothing begins any more that conflicts with the life, or later. */
+static uint32_t end_of(const hull_maker *m, const rondo_life *life) {
+  const rondo_relation *relation = m->lives->relation;
+  if (life->free == relation->slot_count - 1) return RONDO_PLAN_FOREVER;
+  const uint32_t number = relation->slot_part[life->free];
+  const rondo_relation_part *part = &relation->parts.items[number];
+  const stage_lasts *stage = &m->stages[part->stage];
+  uint32_t last = step_of(m, life->alloc);
+  if (stage->before > last) last = stage->before;
+  const uint32_t beside = stage->part == number ? stage->other : stage->most;
+  if (beside > last) last = beside;
+  const uint32_t *row = rondo_relation_future(relation, life->free);
+  for (uint32_t c = 0; c < part->chain_count; c++) {
+    if (row[c] == relation->chain_slot.items[part->first_chain + c]) continue;
+    if (m->last_alloc[row[c] - 1] > last) last = m->last_alloc[row[c] - 1];
+  }
+  return last + 1;
+}
+
+static rondo_status measure(const rondo_allocator *allocator, rondo_hull *hull, uint32_t steps) {
+  size_t *change = NULL;
+  RONDO_TRY(rondo_allocate_items(allocator, steps, sizeof *change, &change));
+  for (size_t i = 0; i < hull->problem.count; i++) {
+    const rondo_plan_item *item = &hull->items[i];
+    change[item->lower] += item->bytes; /* modulo the word, as is what is taken off */
+    if (item->upper < steps) change[item->upper] -= item->bytes;
+  }
+  for (size_t i = 0, live = 0; i < steps; i++) {
+    live += change[i];
+    if (live > hull->most_live) hull->most_live = live;
+  }
+  rondo_release(allocator, change, steps, sizeof *change);
+  return RONDO_OK;
+}
+
+static rondo_status fill(const rondo_allocator *allocator, hull_maker *m, rondo_hull *hull) {
+  const rondo_lives *lives = m->lives;
+  const rondo_plan_problem *given = lives->problem;
+  const uint32_t slots = lives->relation->slot_count;
+  RONDO_TRY(rondo_allocate_items(allocator, slots, sizeof *m->last_alloc, &m->last_alloc));
+  RONDO_TRY(rondo_allocate_items(allocator, m->stage_count, sizeof *m->stages, &m->stages));
+  RONDO_TRY(rondo_allocate_items(allocator, given->count, sizeof *hull->items, &hull->items));
+  RONDO_TRY(rondo_allocate_items(allocator, given->obstacle_count, sizeof *hull->obstacles, &hull->obstacles));
+  for (size_t i = 0; i < given->count; i++) note_alloc(m, &lives->lives[i]);
+  for (size_t i = 0; i < given->obstacle_count; i++) note_alloc(m, &lives->obstacles[i]);
+  note_stages(m);
+  note_chains(m);
+  for (size_t i = 0; i < given->count; i++) {
+    hull->items[i] = given->items[i];
+    hull->items[i].branch = 0;
+    hull->items[i].lower = step_of(m, lives->lives[i].alloc);
+    hull->items[i].upper = end_of(m, &lives->lives[i]);
+  }
+  for (size_t i = 0; i < given->obstacle_count; i++) {
+    hull->obstacles[i] = given->obstacles[i];
+    hull->obstacles[i].lower = step_of(m, lives->obstacles[i].alloc);
+    hull->obstacles[i].upper = end_of(m, &lives->obstacles[i]);
+  }
+  return measure(allocator, hull, slots + 2);
+}
+
+rondo_status rondo_hull_make(const rondo_allocator *allocator, const rondo_lives *lives, rondo_hull *out) {
+  const rondo_plan_problem *given = lives->problem;
+  *out = (rondo_hull){.problem = {.struct_size = sizeof out->problem, .count = given->count}};
+  out->problem.obstacle_count = given->obstacle_count;
+  hull_maker m = {.lives = lives, .stage_count = lives->relation->stage_slot.count - 1};
+  const rondo_status status = fill(allocator, &m, out);
+  out->problem.items = out->items;
+  out->problem.obstacles = out->obstacles;
+  rondo_release(allocator, m.last_alloc, lives->relation->slot_count, sizeof *m.last_alloc);
+  rondo_release(allocator, m.stages, m.stage_count, sizeof *m.stages);
+  return status;
+}
+
+void rondo_hull_free(const rondo_allocator *allocator, rondo_hull *hull) {
+  rondo_release(allocator, hull->items, hull->problem.count, sizeof *hull->items);
+  rondo_release(allocator, hull->obstacles, hull->problem.obstacle_count, sizeof *hull->obstacles);
+  *hull = (rondo_hull){0};
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ * Entries are in blocks. A block knows the lowest offset of its unplaced entries and the preferred one there; a tree of
+ * winners over the blocks has what goes next. Placing an item lifts the lowest offsets of all that conflict with it:
+ * blocks that do so as a whole take note of one number, and blocks of which a part does look at themselves only when
+ * it is their turn. What a block knew stays a bound from below meanwhile, so nothing is placed too early.
+ */
+#include "plan/partial_order/order_place.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+#define PLACED UINT32_MAX
+#define BLOCK 32
+
+struct rondo_order_placer_block {
+  size_t floor;  /* the lowest offset of its entries, or less when it is stale; SIZE_MAX: all are placed */
+  size_t lift;   /* all entries are at least there */
+  uint32_t best; /* the preferred entry at the floor */
+  bool is_stale;
+};
+typedef struct rondo_order_placer_block block;
+
+/* Blocks ----------------------------------------------------------------------------------------------------------- */
+
+/* Looks at all entries. */
+static void refresh(rondo_order_placer *p, uint32_t number) {
+  block *own = &p->blocks[number];
+  const uint32_t begin = number * BLOCK;
+  const uint32_t end = p->index->count - begin > BLOCK ? begin + BLOCK : p->index->count;
+  own->floor = SIZE_MAX;
+  own->best = begin;
+  own->is_stale = false;
+  for (uint32_t i = begin; i < end; i++) {
+    if (p->lowest[i] < own->lift) p->lowest[i] = own->lift;
+    if (p->ranks[i] == PLACED || p->lowest[i] > own->floor) continue;
+    if (p->lowest[i] < own->floor || p->ranks[i] < p->ranks[own->best]) own->best = i;
+    own->floor = p->lowest[i];
+  }
+}
+
+static bool goes_before(const rondo_order_placer *p, uint32_t a, uint32_t b) {
+  const block *x = &p->blocks[a];
+  const block *y = &p->blocks[b];
+  return x->floor != y->floor ? x->floor < y->floor : p->ranks[x->best] < p->ranks[y->best];
+}
+
+static void play(rondo_order_placer *p, uint32_t node) {
+  const uint32_t left = p->winners[2 * node];
+  const uint32_t right = p->winners[2 * node + 1];
+  p->winners[node] = right < p->block_count && goes_before(p, right, left) ? right : left;
+}
+
+static void play_all(rondo_order_placer *p) {
+  for (uint32_t i = 0; i < p->leaves; i++) p->winners[p->leaves + i] = i;
+  for (uint32_t node = p->leaves; node-- > 1;) play(p, node);
+}
+
+static void refresh_and_play(rondo_order_placer *p, uint32_t number) {
+  refresh(p, number);
+  for (uint32_t node = (p->leaves + number) / 2; node > 0; node /= 2) play(p, node);
+}
+
+static void lift_entry(rondo_order_placer *p, uint32_t entry, size_t top) {
+  block *own = &p->blocks[entry / BLOCK];
+  if (p->lowest[entry] < top) p->lowest[entry] = top;
+  if (own->floor < top) own->is_stale = true;
+}
+
+static void lift_range(rondo_order_placer *p, rondo_index_range range, size_t top) {
+  for (uint32_t at = range.begin; at < range.end;) {
+    block *own = &p->blocks[at / BLOCK];
+    const uint32_t end = range.end - at > BLOCK - at % BLOCK ? at + BLOCK - at % BLOCK : range.end;
+    if (own->floor < top) own->is_stale = true;
+    if (end - at == BLOCK) {
+      if (own->lift < top) own->lift = top;
+    } else {
+      for (uint32_t i = at; i < end; i++) p->lowest[i] = p->lowest[i] < top ? top : p->lowest[i];
+    }
+    at = end;
+  }
+}
+
+static void lift_met(rondo_order_placer *p, uint32_t entry, size_t top) {
+  rondo_order_index_ask(p->index, entry, &p->met);
+  for (uint32_t i = 0; i < p->met.range_count; i++) lift_range(p, p->met.ranges[i], top);
+  for (uint32_t i = 0; i < p->met.other_count; i++) lift_entry(p, p->met.others[i], top);
+}
+
+/* Placing ---------------------------------------------------------------------------------------------------------- */
+
+/* The lowest offset from `from` on at which the entry is aligned and meets no obstacle; false when there is none. */
+static bool find_fit(const rondo_order_placer *p, uint32_t entry, size_t from, size_t *out) {
+  const rondo_lives *lives = p->index->lives;
+  const rondo_plan_item *item = &lives->problem->items[p->index->items[entry]];
+  const size_t alignment = item->alignment == 0 ? 1 : item->alignment;
+  const rondo_conflict conflict = rondo_conflict_of(lives, &p->index->by_entry[entry]);
+  size_t top = 0;
+  if (!rondo_checked_align(from, alignment, out) || !rondo_checked_add(*out, item->bytes, &top)) return false;
+  for (size_t i = 0; i < p->obstacle_count; i++) {
+    const rondo_plan_obstacle *obstacle = &lives->problem->obstacles[p->obstacles[i]];
+    const size_t end = obstacle->offset + obstacle->bytes;
+    if (obstacle->offset >= top) break;
+    if (end <= *out || !rondo_conflict_one(lives, &conflict, &lives->obstacles[p->obstacles[i]])) continue;
+    if (!rondo_checked_align(end, alignment, out) || !rondo_checked_add(*out, item->bytes, &top)) return false;
+  }
+  return true;
+}
+
+static rondo_status fail_high(const rondo_lives *lives, uint32_t item, size_t offset) {
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "item %u of a plan, of %zu bytes, does not fit above offset %zu in %zu bits", item,
+                    lives->problem->items[item].bytes, offset, 8 * sizeof(size_t));
+}
+
+/* Places the best entry of a block, or learns that it cannot lie as low as was thought. *out_top is then 0. */
+static rondo_status place_best(rondo_order_placer *p, uint32_t number, size_t *offsets, size_t *out_top) {
+  const rondo_lives *lives = p->index->lives;
+  const uint32_t entry = p->blocks[number].best;
+  const uint32_t item = p->index->items[entry];
+  const size_t lowest = p->lowest[entry];
+  size_t offset = 0;
+  size_t top = 0;
+  *out_top = 0;
+  if (!find_fit(p, entry, lowest, &offset)) return fail_high(lives, item, lowest);
+  p->blocks[number].is_stale = true;
+  p->lowest[entry] = offset;
+  if (offset > lowest) return RONDO_OK;
+  offsets[item] = offset;
+  *out_top = top = offset + lives->problem->items[item].bytes;
+  if (!rondo_checked_align(*out_top, p->grain, &top) && *out_top == SIZE_MAX) return fail_high(lives, item, offset);
+  p->ranks[entry] = PLACED;
+  lift_met(p, entry, top);
+  return RONDO_OK;
+}
+
+static void begin(rondo_order_placer *p, const uint32_t *ranks, size_t *offsets) {
+  for (size_t i = 0; i < p->index->lives->problem->count; i++) offsets[i] = 0;
+  for (uint32_t i = 0; i < p->index->count; i++) {
+    p->lowest[i] = 0;
+    p->ranks[i] = ranks[p->index->items[i]];
+  }
+  for (uint32_t i = 0; i < p->block_count; i++) {
+    p->blocks[i].lift = 0;
+    refresh(p, i);
+  }
+  play_all(p);
+}
+
+rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *ranks, size_t *offsets,
+                                    size_t *out_peak) {
+  *out_peak = 0;
+  if (placer->index->count == 0) return RONDO_OK;
+  begin(placer, ranks, offsets);
+  while (placer->blocks[placer->winners[1]].floor != SIZE_MAX) {
+    const uint32_t number = placer->winners[1];
+    size_t top = 0;
+    if (!placer->blocks[number].is_stale) RONDO_TRY(place_best(placer, number, offsets, &top));
+    if (top > *out_peak) *out_peak = top;
+    if (placer->blocks[number].is_stale) refresh_and_play(placer, number);
+  }
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static int compare_offsets(const void *a, const void *b) {
+  const rondo_plan_obstacle *const *x = a;
+  const rondo_plan_obstacle *const *y = b;
+  if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
+  return (*x > *y) - (*x < *y);
+}
+
+static rondo_status sort_obstacles(const rondo_allocator *allocator, rondo_order_placer *p) {
+  const rondo_plan_problem *problem = p->index->lives->problem;
+  const rondo_plan_obstacle **sorted = NULL;
+  RONDO_TRY(rondo_allocate_items(allocator, problem->obstacle_count, sizeof *sorted, &sorted));
+  for (size_t i = 0; i < problem->obstacle_count; i++) {
+    if (problem->obstacles[i].bytes > 0) sorted[p->obstacle_count++] = &problem->obstacles[i];
+  }
+  if (p->obstacle_count > 1) qsort(sorted, p->obstacle_count, sizeof *sorted, compare_offsets);
+  for (size_t i = 0; i < p->obstacle_count; i++) p->obstacles[i] = (uint32_t)(sorted[i] - problem->obstacles);
+  rondo_release(allocator, sorted, problem->obstacle_count, sizeof *sorted);
+  return RONDO_OK;
+}
+
+rondo_status rondo_order_placer_make(const rondo_allocator *allocator, const rondo_order_index *index,
+                                     rondo_order_placer *out) {
+  const rondo_plan_problem *problem = index->lives->problem;
+  *out = (rondo_order_placer){.index = index, .grain = SIZE_MAX / 2 + 1, .leaves = 1};
+  for (uint32_t i = 0; i < index->count; i++) {
+    const size_t alignment = problem->items[index->items[i]].alignment;
+    if (alignment < out->grain) out->grain = alignment;
+  }
+  if (out->grain == 0) out->grain = 1;
+  out->block_count = index->count / BLOCK + (index->count % BLOCK > 0);
+  while (out->leaves < out->block_count) out->leaves *= 2;
+  RONDO_TRY(rondo_allocate_items(allocator, out->block_count, sizeof *out->blocks, &out->blocks));
+  RONDO_TRY(rondo_allocate_items(allocator, 2 * (size_t)out->leaves, sizeof *out->winners, &out->winners));
+  RONDO_TRY(rondo_allocate_items(allocator, index->count, sizeof *out->lowest, &out->lowest));
+  RONDO_TRY(rondo_allocate_items(allocator, index->count, sizeof *out->ranks, &out->ranks));
+  RONDO_TRY(rondo_allocate_items(allocator, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
+  RONDO_TRY(sort_obstacles(allocator, out));
+  return rondo_index_answer_make(allocator, index, &out->met);
+}
+
+void rondo_order_placer_free(const rondo_allocator *allocator, rondo_order_placer *placer) {
+  const rondo_order_index *index = placer->index;
+  if (index == NULL) return;
+  rondo_release(allocator, placer->blocks, placer->block_count, sizeof *placer->blocks);
+  rondo_release(allocator, placer->winners, 2 * (size_t)placer->leaves, sizeof *placer->winners);
+  rondo_release(allocator, placer->lowest, index->count, sizeof *placer->lowest);
+  rondo_release(allocator, placer->ranks, index->count, sizeof *placer->ranks);
+  rondo_release(allocator, placer->obstacles, index->lives->problem->obstacle_count, sizeof *placer->obstacles);
+  rondo_index_answer_free(allocator, index, &placer->met);
+  *placer = (rondo_order_placer){0};
+}

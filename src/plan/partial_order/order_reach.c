@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Nodes are in topological order, so one pass over a stretch of them hands on all bits there are: bit k of a node is
+ * set when the batch's k-th source comes before it.
+ */
+#include "plan/partial_order/order_reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define WORDS 4
+#define SOURCES (64 * WORDS)
+
+typedef struct bits {
+  uint64_t words[WORDS];
+} bits;
+
+static int compare_questions(const void *a, const void *b) {
+  const rondo_reach_question *x = a;
+  const rondo_reach_question *y = b;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  if (x->to != y->to) return x->to < y->to ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+static void hand_on(const rondo_plan_order *order, uint32_t node, uint32_t last, bits *reached) {
+  const bits own = reached[node];
+  uint64_t any = 0;
+  for (size_t w = 0; w < WORDS; w++) any |= own.words[w];
+  if (any == 0) return;
+  for (uint32_t i = order->successor_start[node]; i < order->successor_start[node + 1]; i++) {
+    const uint32_t successor = order->successors[i];
+    if (successor > last) continue;
+    for (size_t w = 0; w < WORDS; w++) reached[successor].words[w] |= own.words[w];
+  }
+}
+
+/* Questions [0, count) have at most SOURCES different `from`. A source has its own bit, which says nothing of it. */
+static void answer_batch(const rondo_plan_order *order, rondo_reach_question *questions, size_t count, bits *reached) {
+  const uint32_t first = questions[0].from;
+  uint32_t last = first;
+  for (size_t i = 0; i < count; i++) last = questions[i].to > last ? questions[i].to : last;
+  memset(reached + first, 0, (size_t)(last - first + 1) * sizeof *reached);
+  size_t next = 0; /* question whose source comes next */
+  uint32_t source = 0;
+  for (uint32_t node = first; node <= last; node++) {
+    if (next < count && questions[next].from == node) {
+      reached[node].words[source / 64] |= (uint64_t)1 << source % 64;
+      source++;
+      while (next < count && questions[next].from == node) next++;
+    }
+    hand_on(order, node, last, reached);
+  }
+  source = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (i > 0 && questions[i].from != questions[i - 1].from) source++;
+    const bool bit = (reached[questions[i].to].words[source / 64] >> source % 64 & 1) != 0;
+    questions[i].answer = bit && questions[i].to > questions[i].from;
+  }
+}
+
+rondo_status rondo_reach_answer(const rondo_allocator *allocator, const rondo_plan_order *order,
+                                rondo_reach_question *questions, size_t count) {
+  if (count == 0) return RONDO_OK;
+  bits *reached = NULL;
+  qsort(questions, count, sizeof *questions, compare_questions);
+  RONDO_TRY(rondo_allocate_items(allocator, order->node_count, sizeof *reached, &reached));
+  for (size_t begin = 0; begin < count;) {
+    size_t end = begin + 1;
+    for (size_t sources = 1; end < count; end++) {
+      if (questions[end].from != questions[end - 1].from && sources++ == SOURCES) break;
+    }
+    answer_batch(order, questions + begin, end - begin, reached);
+    begin = end;
+  }
+  rondo_release(allocator, reached, order->node_count, sizeof *reached);
+  return RONDO_OK;
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT
+ * Making a relation. A node is a stage of its own when no edge passes over it: every earlier node has a successor no
+ * later than it, and every later one a predecessor no earlier. Parts are found by union of what edges join.
+ *
+ * Chains are made greedily, in topological order: a node goes behind the last node of a chain that comes before it as a
+ * whole. Of several it takes the one whose last node has its next successor latest, or none, for that one would miss
+ * the chain least, and of these the latest, because earlier ones suit more of the nodes to come. The rows are what it
+ * needs to know for that, so both are made in one pass: when a node is reached, all its predecessors have handed on
+ * their rows.
+ */
+#include "plan/partial_order/order_relation.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define MOST_NODES ((uint32_t)1 << 31)
+#define FEWEST_CHAINS 64u /* any part may have as many as this */
+#define MOST_ENTRIES ((size_t)1 << 22)
+#define MOST_LOOKED_AT 16 /* successors */
+
+typedef struct builder {
+  const rondo_allocator *allocator;
+  rondo_relation *relation;
+  uint32_t node_count;
+  uint32_t most_chains; /* in a part */
+  uint32_t *node_stage; /* then the parent in the forest of parts, then the part */
+  uint32_t *node_part;
+  uint32_t *node_chain;     /* within the part */
+  uint32_t *node_place;     /* on the chain */
+  uint32_t *sorted;         /* nodes, by part */
+  uint32_t *part_begin;     /* where each part starts in sorted */
+  uint32_t *chain_length;   /* of the part in hand */
+  uint32_t *chain_last;     /* last node of each chain of the part in hand */
+  uint32_t *last_successor; /* of each node, 0: none */
+} builder;
+
+/* Stages ----------------------------------------------------------------------------------------------------------- */
+
+static const uint32_t *successors_of(const builder *b, uint32_t node, uint32_t *out_count) {
+  const rondo_plan_order *order = b->relation->order;
+  *out_count = order->successor_start[node + 1] - order->successor_start[node];
+  return *out_count == 0 ? NULL : order->successors + order->successor_start[node];
+}
+
+/* Fills scratch arrays with the earliest successor and the latest predecessor of each node, and last_successor. */
+static void find_spans(const builder *b, uint32_t *earliest, uint32_t *latest) {
+  for (uint32_t i = 0; i < b->node_count; i++) {
+    uint32_t count = 0;
+    const uint32_t *successors = successors_of(b, i, &count);
+    earliest[i] = UINT32_MAX;
+    for (uint32_t k = 0; k < count; k++) {
+      if (successors[k] < earliest[i]) earliest[i] = successors[k];
+      if (successors[k] > b->last_successor[i]) b->last_successor[i] = successors[k];
+      latest[successors[k]] = i + 1; /* the last to write is the latest; 0: none */
+    }
+  }
+}
+
+/* Numbers the stages from 1 on; the beginning is stage 0. Returns how many, without beginning and end. */
+static uint32_t number_stages(builder *b) {
+  uint32_t *earliest = b->node_chain;
+  uint32_t *latest = b->node_place;
+  uint32_t *latest_behind = b->sorted;
+  find_spans(b, earliest, latest);
+  uint32_t least = UINT32_MAX; /* over the nodes behind: their latest predecessors' least */
+  for (uint32_t i = b->node_count; i-- > 0;) {
+    latest_behind[i] = least;
+    if (latest[i] < least) least = latest[i];
+  }
+  uint32_t reach = 0; /* over the nodes before: their earliest successors' greatest */
+  uint32_t stage = 0;
+  bool alone = true;
+  for (uint32_t i = 0; i < b->node_count; i++) {
+    const bool cut = reach <= i && latest_behind[i] >= i + 1;
+    if (cut || alone) stage++;
+    alone = cut;
+    b->node_stage[i] = stage;
+    if (earliest[i] > reach) reach = earliest[i];
+  }
+  return stage;
+}
+
+/* Parts ------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t find_root(uint32_t *parents, uint32_t node) {
+  while (parents[node] != node) {
+    parents[node] = parents[parents[node]];
+    node = parents[node];
+  }
+  return node;
+}
+
+static void unite_by_edges(builder *b, uint32_t *parents) {
+  for (uint32_t i = 0; i < b->node_count; i++) parents[i] = i;
+  for (uint32_t i = 0; i < b->node_count; i++) {
+    uint32_t count = 0;
+    const uint32_t *successors = successors_of(b, i, &count);
+    for (uint32_t k = 0; k < count; k++) {
+      if (b->node_stage[successors[k]] != b->node_stage[i]) continue;
+      const uint32_t x = find_root(parents, i);
+      const uint32_t y = find_root(parents, successors[k]);
+      parents[x > y ? x : y] = x > y ? y : x; /* the root is the first node of its part */
+    }
+  }
+}
+
+static rondo_status add_part(builder *b, uint32_t stage) {
+  const rondo_relation_part part = {.stage = stage};
+  return rondo_array_push(b->allocator, &b->relation->parts, &part);
+}
+
+/* Numbers the parts by their first nodes, and so by stage. Part 0 is the beginning, the last one the end. */
+static rondo_status number_parts(builder *b, uint32_t stages) {
+  uint32_t *parents = b->node_chain;
+  unite_by_edges(b, parents);
+  RONDO_TRY(add_part(b, 0));
+  for (uint32_t i = 0; i < b->node_count; i++) {
+    const uint32_t root = find_root(parents, i);
+    if (root == i) {
+      b->node_part[i] = (uint32_t)b->relation->parts.count;
+      RONDO_TRY(add_part(b, b->node_stage[i]));
+    } else {
+      b->node_part[i] = b->node_part[root];
+    }
+  }
+  return add_part(b, stages + 1);
+}
+
+static rondo_status sort_by_part(builder *b) {
+  const size_t parts = b->relation->parts.count;
+  RONDO_TRY(rondo_allocate_items(b->allocator, parts + 1, sizeof *b->part_begin, &b->part_begin));
+  for (uint32_t i = 0; i < b->node_count; i++) b->part_begin[b->node_part[i] + 1]++;
+  for (size_t i = 0; i < parts; i++) b->part_begin[i + 1] += b->part_begin[i];
+  for (uint32_t i = 0; i < b->node_count; i++) {
+    const uint32_t at = b->part_begin[b->node_part[i]]++;
+    b->sorted[at] = i;
+  }
+  for (size_t i = parts; i > 0; i--) b->part_begin[i] = b->part_begin[i - 1];
+  b->part_begin[0] = 0;
+  for (size_t p = 0; p < parts; p++) {
+    for (uint32_t i = b->part_begin[p]; i < b->part_begin[p + 1]; i++) {
+      b->relation->node_row[b->sorted[i]] = i - b->part_begin[p];
+    }
+  }
+  return RONDO_OK;
+}
+
+/* Chains ----------------------------------------------------------------------------------------------------------- */
+
+/* A part while its chains are made: rows have room for `stride` entries, of which `width` are in use. */
+typedef struct weaver {
+  uint32_t part;
+  const uint32_t *nodes; /* of the part */
+  uint32_t node_count;
+  uint32_t width, stride;
+  size_t rows;
+} weaver;
+
+static rondo_status add_rows(const builder *b, weaver *w, uint32_t stride) {
+  const size_t end = w->rows + (size_t)w->node_count * stride;
+  RONDO_TRY(rondo_array_reserve(b->allocator, &b->relation->past, end));
+  uint32_t *rows = b->relation->past.items + w->rows;
+  const size_t had = b->relation->past.count - w->rows;
+  memset(rows + had, 0, ((size_t)w->node_count * stride - had) * sizeof *rows);
+  for (size_t i = w->node_count; w->stride > 0 && i-- > 0;) {
+    uint32_t *to = rows + i * stride;
+    memmove(to, rows + i * w->stride, w->stride * sizeof *rows);
+    memset(to + w->stride, 0, (stride - w->stride) * sizeof *rows);
+  }
+  b->relation->past.count = end;
+  w->stride = stride;
+  return RONDO_OK;
+}
+
+/* Takes away the room that no chain came to use. */
+static void trim_rows(const builder *b, const weaver *w) {
+  uint32_t *rows = b->relation->past.items + w->rows;
+  for (size_t i = 0; i < w->node_count && w->width < w->stride; i++) {
+    memmove(rows + i * w->width, rows + i * w->stride, w->width * sizeof *rows);
+  }
+  b->relation->past.count = w->rows + (size_t)w->node_count * w->width;
+}
+
+/* The first successor of u behind a node; UINT32_MAX: none. Of very many successors the last stands for all. */
+static uint32_t next_successor(const builder *b, uint32_t u, uint32_t node) {
+  uint32_t count = 0;
+  uint32_t next = UINT32_MAX;
+  const uint32_t *successors = successors_of(b, u, &count);
+  if (b->last_successor[u] <= node) return UINT32_MAX;
+  if (count > MOST_LOOKED_AT) return b->last_successor[u];
+  for (uint32_t k = 0; k < count; k++) {
+    if (successors[k] > node && successors[k] < next) next = successors[k];
+  }
+  return next;
+}
+
+/* Whether node u is better than node v as the one that `node` goes behind. */
+static bool suits_better(const builder *b, uint32_t node, uint32_t u, uint32_t v) {
+  const uint32_t u_next = next_successor(b, u, node);
+  const uint32_t v_next = next_successor(b, v, node);
+  return u_next != v_next ? u_next > v_next : u > v;
+}
+
+/* The chain that the node goes behind; LOOSE when it comes behind none. */
+static uint32_t choose_chain(const builder *b, const weaver *w, uint32_t node, const uint32_t *row) {
+  uint32_t best = RONDO_RELATION_LOOSE;
+  for (uint32_t c = 0; c < w->width; c++) {
+    if (row[c] != b->chain_length[c]) continue;
+    if (best == RONDO_RELATION_LOOSE || suits_better(b, node, b->chain_last[c], b->chain_last[best])) best = c;
+  }
+  return best;
+}
+
+static rondo_status put_on_chain(const builder *b, weaver *w, uint32_t node) {
+  const uint32_t *row = b->relation->past.items + w->rows + (size_t)b->relation->node_row[node] * w->stride;
+  uint32_t chain = choose_chain(b, w, node, row);
+  if (chain == RONDO_RELATION_LOOSE && w->width < b->most_chains) {
+    if (w->width == w->stride) RONDO_TRY(add_rows(b, w, 2 * w->stride));
+    chain = w->width++;
+    b->chain_length[chain] = 0;
+  }
+  b->node_chain[node] = chain;
+  if (chain == RONDO_RELATION_LOOSE) return RONDO_OK;
+  b->node_place[node] = b->chain_length[chain]++;
+  b->chain_last[chain] = node;
+  return RONDO_OK;
+}
+
+static void hand_on(const builder *b, const weaver *w, uint32_t node) {
+  uint32_t *rows = b->relation->past.items + w->rows;
+  const uint32_t *from = rows + (size_t)b->relation->node_row[node] * w->stride;
+  uint32_t count = 0;
+  const uint32_t *successors = successors_of(b, node, &count);
+  for (uint32_t k = 0; k < count; k++) {
+    if (b->node_part[successors[k]] != w->part) continue;
+    uint32_t *to = rows + (size_t)b->relation->node_row[successors[k]] * w->stride;
+    for (uint32_t c = 0; c < w->width; c++) to[c] = from[c] > to[c] ? from[c] : to[c];
+    const uint32_t chain = b->node_chain[node];
+    if (chain == RONDO_RELATION_LOOSE) continue;
+    if (to[chain] <= b->node_place[node]) to[chain] = b->node_place[node] + 1;
+  }
+}
+
+/* Gives the part its slots, chain by chain, the loose nodes last. */
+static rondo_status give_slots(const builder *b, const weaver *w) {
+  rondo_relation *relation = b->relation;
+  rondo_relation_part *part = &relation->parts.items[w->part];
+  uint32_t slot = part->first_slot;
+  for (uint32_t c = 0; c < w->width; c++) {
+    RONDO_TRY(rondo_array_push(b->allocator, &relation->chain_slot, &slot));
+    slot += b->chain_length[c];
+  }
+  part->loose_slot = slot;
+  for (uint32_t i = 0; i < w->node_count; i++) {
+    const uint32_t node = w->nodes[i];
+    const uint32_t chain = b->node_chain[node];
+    const bool loose = chain == RONDO_RELATION_LOOSE;
+    const uint32_t at = loose ? slot++ : relation->chain_slot.items[part->first_chain + chain] + b->node_place[node];
+    relation->node_slot[node] = at;
+    relation->slot_node[at] = node;
+    relation->slot_part[at] = w->part;
+    relation->slot_chain[at] = loose ? RONDO_RELATION_LOOSE : part->first_chain + chain;
+  }
+  part->end_slot = slot;
+  return RONDO_OK;
+}
+
+/* From numbers of nodes to slots. */
+static void finish_past(const builder *b, const weaver *w) {
+  const rondo_relation_part *part = &b->relation->parts.items[w->part];
+  uint32_t *row = b->relation->past.items + w->rows;
+  for (uint32_t i = 0; i < w->node_count; i++, row += w->width) {
+    for (uint32_t c = 0; c < w->width; c++) row[c] += b->relation->chain_slot.items[part->first_chain + c];
+  }
+}
+
+static rondo_status make_future(const builder *b, const weaver *w) {
+  rondo_relation *relation = b->relation;
+  const rondo_relation_part *part = &relation->parts.items[w->part];
+  RONDO_TRY(rondo_array_reserve(b->allocator, &relation->future, relation->past.count));
+  relation->future.count = relation->past.count;
+  uint32_t *rows = relation->future.items + w->rows;
+  for (uint32_t i = w->node_count; i-- > 0;) {
+    uint32_t *row = rows + (size_t)i * w->width;
+    for (uint32_t c = 0; c < w->width; c++) {
+      row[c] = relation->chain_slot.items[part->first_chain + c] + b->chain_length[c];
+    }
+    uint32_t count = 0;
+    const uint32_t *successors = successors_of(b, w->nodes[i], &count);
+    for (uint32_t k = 0; k < count; k++) {
+      if (b->node_part[successors[k]] != w->part) continue;
+      const uint32_t *from = rows + (size_t)relation->node_row[successors[k]] * w->width;
+      for (uint32_t c = 0; c < w->width; c++) row[c] = from[c] < row[c] ? from[c] : row[c];
+      const uint32_t chain = b->node_chain[successors[k]];
+      const uint32_t slot = relation->node_slot[successors[k]];
+      if (chain != RONDO_RELATION_LOOSE && slot < row[chain]) row[chain] = slot;
+    }
+  }
+  return RONDO_OK;
+}
+
+static rondo_status weave_part(const builder *b, uint32_t number, uint32_t first_slot) {
+  rondo_relation_part *part = &b->relation->parts.items[number];
+  weaver w = {.part = number, .nodes = b->sorted + b->part_begin[number], .rows = b->relation->past.count};
+  w.node_count = b->part_begin[number + 1] - b->part_begin[number];
+  part->first_slot = first_slot;
+  part->first_chain = (uint32_t)b->relation->chain_slot.count;
+  part->rows = w.rows;
+  RONDO_TRY(add_rows(b, &w, w.node_count == 1 ? 1 : 4));
+  for (uint32_t i = 0; i < w.node_count; i++) {
+    RONDO_TRY(put_on_chain(b, &w, w.nodes[i]));
+    hand_on(b, &w, w.nodes[i]);
+  }
+  part->chain_count = w.width;
+  trim_rows(b, &w);
+  RONDO_TRY(give_slots(b, &w));
+  finish_past(b, &w);
+  return make_future(b, &w);
+}
+
+/* The part of the beginning or the end: one slot, one chain, no rows. */
+static rondo_status weave_end(const builder *b, uint32_t number, uint32_t slot) {
+  rondo_relation *relation = b->relation;
+  rondo_relation_part *part = &relation->parts.items[number];
+  part->first_slot = slot;
+  part->loose_slot = part->end_slot = slot + 1;
+  part->first_chain = (uint32_t)relation->chain_slot.count;
+  part->chain_count = 1;
+  part->rows = relation->past.count;
+  relation->slot_part[slot] = number;
+  relation->slot_chain[slot] = part->first_chain;
+  return rondo_array_push(b->allocator, &relation->chain_slot, &slot);
+}
+
+static rondo_status weave_all(const builder *b) {
+  rondo_relation *relation = b->relation;
+  const uint32_t last = (uint32_t)relation->parts.count - 1;
+  uint32_t slot = 0;
+  for (uint32_t i = 0; i <= last; i++) {
+    if (i == 0 || relation->parts.items[i].stage != relation->parts.items[i - 1].stage) {
+      RONDO_TRY(rondo_array_push(b->allocator, &relation->stage_slot, &slot));
+    }
+    const bool is_end = i == 0 || i == last;
+    RONDO_TRY(is_end ? weave_end(b, i, slot) : weave_part(b, i, slot));
+    slot = relation->parts.items[i].end_slot;
+  }
+  assert(slot == relation->slot_count);
+  RONDO_TRY(rondo_array_push(b->allocator, &relation->chain_slot, &slot));
+  return rondo_array_push(b->allocator, &relation->stage_slot, &slot);
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status allocate_nodes(builder *b) {
+  rondo_relation *relation = b->relation;
+  const size_t nodes = b->node_count;
+  const size_t slots = relation->slot_count;
+  const size_t chains = b->most_chains;
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &relation->node_slot));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &relation->node_row));
+  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_node));
+  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_part));
+  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_chain));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_stage));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_part));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_chain));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_place));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->sorted));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->last_successor));
+  RONDO_TRY(rondo_allocate_items(b->allocator, chains, sizeof(uint32_t), &b->chain_length));
+  return rondo_allocate_items(b->allocator, chains, sizeof(uint32_t), &b->chain_last);
+}
+
+static void free_builder(builder *b) {
+  const size_t nodes = b->node_count;
+  rondo_release(b->allocator, b->node_stage, nodes, sizeof(uint32_t));
+  rondo_release(b->allocator, b->node_part, nodes, sizeof(uint32_t));
+  rondo_release(b->allocator, b->node_chain, nodes, sizeof(uint32_t));
+  rondo_release(b->allocator, b->node_place, nodes, sizeof(uint32_t));
+  rondo_release(b->allocator, b->sorted, nodes, sizeof(uint32_t));
+  rondo_release(b->allocator, b->last_successor, nodes, sizeof(uint32_t));
+  rondo_release(b->allocator, b->part_begin, b->relation->parts.count + 1, sizeof(uint32_t));
+  rondo_release(b->allocator, b->chain_length, b->most_chains, sizeof(uint32_t));
+  rondo_release(b->allocator, b->chain_last, b->most_chains, sizeof(uint32_t));
+}
+
+static uint32_t limit_chains(uint32_t nodes, uint32_t wanted) {
+  const size_t wide = nodes == 0 ? 0 : MOST_ENTRIES / nodes;
+  const size_t most = wanted > 0 ? wanted : wide > FEWEST_CHAINS ? wide : FEWEST_CHAINS;
+  return most < nodes ? (uint32_t)most : nodes;
+}
+
+rondo_status rondo_relation_make(const rondo_allocator *allocator, const rondo_plan_order *order, uint32_t most_chains,
+                                 rondo_relation *out) {
+  *out = (rondo_relation){0};
+  if (order->node_count > MOST_NODES) {
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan's order of %u nodes; the most is %u",
+                      order->node_count, MOST_NODES);
+  }
+  *out = (rondo_relation){.order = order, .slot_count = order->node_count + 2};
+  builder b = {.allocator = allocator, .relation = out, .node_count = order->node_count};
+  b.most_chains = limit_chains(order->node_count, most_chains);
+  rondo_status status = allocate_nodes(&b);
+  if (status == RONDO_OK) status = number_parts(&b, number_stages(&b));
+  if (status == RONDO_OK) status = sort_by_part(&b);
+  if (status == RONDO_OK) status = weave_all(&b);
+  free_builder(&b);
+  return status;
+}
+
+void rondo_relation_free(const rondo_allocator *allocator, rondo_relation *relation) {
+  const size_t nodes = relation->order == NULL ? 0 : relation->order->node_count;
+  rondo_release(allocator, relation->node_slot, nodes, sizeof(uint32_t));
+  rondo_release(allocator, relation->node_row, nodes, sizeof(uint32_t));
+  rondo_release(allocator, relation->slot_node, relation->slot_count, sizeof(uint32_t));
+  rondo_release(allocator, relation->slot_part, relation->slot_count, sizeof(uint32_t));
+  rondo_release(allocator, relation->slot_chain, relation->slot_count, sizeof(uint32_t));
+  rondo_array_free(allocator, &relation->parts);
+  rondo_array_free(allocator, &relation->stage_slot);
+  rondo_array_free(allocator, &relation->chain_slot);
+  rondo_array_free(allocator, &relation->past);
+  rondo_array_free(allocator, &relation->future);
+  *relation = (rondo_relation){0};
+}
+
+/* Questions -------------------------------------------------------------------------------------------------------- */
+
+uint32_t rondo_relation_begin_slot(const rondo_relation *relation, uint32_t node) {
+  const uint32_t slot = relation->node_slot[node];
+  if (relation->slot_chain[slot] != RONDO_RELATION_LOOSE) return slot;
+  const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
+  const uint32_t *row = rondo_relation_past(relation, slot);
+  uint32_t best = RONDO_RELATION_LOOSE;
+  for (uint32_t c = 0; c < part->chain_count; c++) {
+    if (row[c] == relation->chain_slot.items[part->first_chain + c]) continue;
+    const uint32_t last = row[c] - 1;
+    if (best == RONDO_RELATION_LOOSE || relation->slot_node[last] > relation->slot_node[best]) best = last;
+  }
+  return best != RONDO_RELATION_LOOSE ? best : relation->stage_slot.items[part->stage - 1];
+}
+
+uint32_t rondo_relation_end_slot(const rondo_relation *relation, uint32_t node) {
+  const uint32_t slot = relation->node_slot[node];
+  if (relation->slot_chain[slot] != RONDO_RELATION_LOOSE) return slot;
+  const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
+  const uint32_t *row = rondo_relation_future(relation, slot);
+  uint32_t best = RONDO_RELATION_LOOSE;
+  for (uint32_t c = 0; c < part->chain_count; c++) {
+    const uint32_t first = row[c];
+    if (relation->slot_chain[first] != part->first_chain + c) continue;
+    if (best == RONDO_RELATION_LOOSE || relation->slot_node[first] < relation->slot_node[best]) best = first;
+  }
+  return best != RONDO_RELATION_LOOSE ? best : relation->stage_slot.items[part->stage + 1];
+}
+
+bool rondo_relation_precedes(const rondo_relation *relation, uint32_t u, uint32_t v) {
+  const uint32_t part = relation->slot_part[u];
+  if (part != relation->slot_part[v]) {
+    return relation->parts.items[part].stage < relation->parts.items[relation->slot_part[v]].stage;
+  }
+  if (part == 0 || v == relation->slot_count - 1) return false;
+  const uint32_t chain = relation->slot_chain[u] - relation->parts.items[part].first_chain;
+  return u < rondo_relation_past(relation, v)[chain];
+}
+
+uint32_t rondo_relation_count_before(const rondo_relation *relation, uint32_t slot) {
+  const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
+  uint32_t count = relation->stage_slot.items[part->stage];
+  if (slot == 0 || slot == relation->slot_count - 1) return count;
+  const uint32_t *row = rondo_relation_past(relation, slot);
+  for (uint32_t c = 0; c < part->chain_count; c++) count += row[c] - relation->chain_slot.items[part->first_chain + c];
+  return count;
+}
+
+uint32_t rondo_relation_count_behind(const rondo_relation *relation, uint32_t slot) {
+  const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
+  uint32_t count = relation->slot_count - relation->stage_slot.items[part->stage + 1];
+  if (slot == 0 || slot == relation->slot_count - 1) return count;
+  const uint32_t *row = rondo_relation_future(relation, slot);
+  for (uint32_t c = 0; c < part->chain_count; c++) {
+    const bool is_last = c + 1 == part->chain_count;
+    count += (is_last ? part->loose_slot : relation->chain_slot.items[part->first_chain + c + 1]) - row[c];
+  }
+  return count;
+}

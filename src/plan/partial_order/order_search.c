@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ * The first plan prefers what is large and long-lived. Meanwhile another thread, if there is one, finds the bound.
+ * Where the budget is time, that thread then goes down from nothing to a target that is near the bound, and the first
+ * from the first plan. A budget in steps, and the fast path, go down on one thread once the whole bound is known, so
+ * that what they find depends on nothing else.
+ */
+#include "plan/partial_order/order_search.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "plan/interval/placement_rules.h"
+#include "plan/partial_order/order_descent.h"
+#include "plan/partial_order/order_place.h"
+
+#define BOUND_WORK_FAST 256 /* looks at each node and edge */
+#define BOUND_WORK 8192
+#define MOST_BOUND_WORK (UINT64_C(1) << 26) /* where the budget is in steps */
+#define FAST_STEPS 4                        /* a repair's steps on the fast path: items by this */
+#define MOST_DESCENTS 8
+
+typedef struct searcher {
+  rondo_order_search *search;
+  rondo_order_best best;
+  rondo_order_index index;
+  rondo_closure *closure;
+  size_t bytes_found; /* by the closure */
+  rondo_order_descent descents[MOST_DESCENTS];
+  uint32_t count;                      /* of descents that are made */
+  rondo_thread threads[MOST_DESCENTS]; /* the second finds the bound first */
+  bool runs[MOST_DESCENTS];
+} searcher;
+
+/* The first plan --------------------------------------------------------------------------------------------------- */
+
+/* By bytes times how many nodes a life may meet, then by bytes; the greatest first. */
+static rondo_status rank(const rondo_order_search *search, uint32_t *ranks) {
+  const rondo_lives *lives = search->lives;
+  rondo_sort_entry *entries = NULL;
+  RONDO_TRY(rondo_allocate_items(search->allocator, lives->count, 2 * sizeof *entries, &entries));
+  for (uint32_t i = 0; i < lives->count; i++) {
+    const uint32_t item = lives->items[i];
+    const uint64_t bytes = rondo_logarithm(lives->problem->items[item].bytes);
+    const uint64_t area = bytes + rondo_logarithm(rondo_lives_span(lives, &lives->lives[item]));
+    entries[i] = (rondo_sort_entry){~(area << 32 | bytes), item};
+  }
+  if (lives->count > 1) rondo_sort_entries(entries, entries + lives->count, lives->count);
+  for (uint32_t i = 0; i < lives->count; i++) ranks[entries[i].value] = i;
+  rondo_release(search->allocator, entries, lives->count, 2 * sizeof *entries);
+  return RONDO_OK;
+}
+
+typedef struct first_plan {
+  rondo_order_placer placer;
+  uint32_t *ranks;
+  size_t *offsets;
+} first_plan;
+
+static rondo_status place_with(const rondo_order_search *search, const rondo_order_index *index, first_plan *first,
+                               rondo_order_best *best) {
+  const size_t count = search->lives->problem->count;
+  size_t peak = 0;
+  RONDO_TRY(rondo_allocate_items(search->allocator, count, sizeof *first->ranks, &first->ranks));
+  RONDO_TRY(rondo_allocate_items(search->allocator, count, sizeof *first->offsets, &first->offsets));
+  RONDO_TRY(rondo_order_placer_make(search->allocator, index, &first->placer));
+  RONDO_TRY(rank(search, first->ranks));
+  RONDO_TRY(rondo_order_placer_run(&first->placer, first->ranks, first->offsets, &peak));
+  rondo_order_best_offer(best, first->offsets, peak, "order: area");
+  return RONDO_OK;
+}
+
+static rondo_status place_first(const rondo_order_search *search, const rondo_order_index *index,
+                                rondo_order_best *best) {
+  const size_t count = search->lives->problem->count;
+  first_plan first = {0};
+  const rondo_status status = place_with(search, index, &first, best);
+  rondo_release(search->allocator, first.ranks, count, sizeof *first.ranks);
+  rondo_release(search->allocator, first.offsets, count, sizeof *first.offsets);
+  rondo_order_placer_free(search->allocator, &first.placer);
+  return status;
+}
+
+/* The bound -------------------------------------------------------------------------------------------------------- */
+
+static bool is_timed(const rondo_order_search *search) { return search->deadline_ns != UINT64_MAX; }
+
+static void find_bound(searcher *s, uint64_t deadline_ns) {
+  const rondo_order_search *search = s->search;
+  const rondo_plan_order *order = search->lives->problem->order;
+  const uint64_t size = (uint64_t)order->node_count + order->successor_start[order->node_count];
+  uint64_t work = size * (search->options->fast_only ? BOUND_WORK_FAST : BOUND_WORK);
+  bool exact = false;
+  if (!is_timed(search) && work > MOST_BOUND_WORK) work = MOST_BOUND_WORK;
+  s->bytes_found = rondo_closure_run(s->closure, search->bound->taken, work, deadline_ns, &exact);
+}
+
+/* With one thread, half of the time left is for the bound. */
+static void find_bound_here(searcher *s) {
+  const uint64_t now = rondo_clock_ns();
+  const uint64_t deadline = s->search->deadline_ns;
+  if (is_timed(s->search) && now >= deadline) return;
+  find_bound(s, is_timed(s->search) ? now + (deadline - now) / 2 : deadline);
+  rondo_order_best_raise_bound(&s->best, s->bytes_found);
+}
+
+/* Threads ---------------------------------------------------------------------------------------------------------- */
+
+static void *work_second(void *argument) {
+  searcher *s = argument;
+  find_bound(s, s->search->deadline_ns);
+  if (!is_timed(s->search)) return NULL;
+  rondo_order_best_raise_bound(&s->best, s->bytes_found);
+  rondo_order_descent_run(&s->descents[1]);
+  return NULL;
+}
+
+static void *work(void *argument) {
+  rondo_order_descent_run(argument);
+  return NULL;
+}
+
+/* A thread that cannot be started is one fewer. */
+static void start_threads(searcher *s) {
+  if (s->search->options->threads < 2) return;
+  s->runs[1] = rondo_thread_start(&s->threads[1], "rondo-plan", work_second, s) == RONDO_OK;
+  for (uint32_t i = 2; i < s->count; i++) {
+    s->runs[i] = rondo_thread_start(&s->threads[i], "rondo-plan", work, &s->descents[i]) == RONDO_OK;
+  }
+}
+
+static void join_threads(searcher *s) {
+  for (uint32_t i = 1; i < MOST_DESCENTS; i++) {
+    if (s->runs[i]) rondo_thread_join(s->threads[i]);
+    s->runs[i] = false;
+  }
+}
+
+static uint64_t most_steps(const rondo_order_search *search) {
+  const rondo_plan_options *options = search->options;
+  if (options->fast_only) return search->lives->count / FAST_STEPS;
+  return options->budget_steps > 0 ? options->budget_steps : UINT64_MAX;
+}
+
+static rondo_status make_descents(searcher *s) {
+  const rondo_order_search *search = s->search;
+  const uint32_t threads = search->options->threads < MOST_DESCENTS ? search->options->threads : MOST_DESCENTS;
+  const uint32_t count = is_timed(search) ? threads : 1;
+  for (; s->count < count; s->count++) {
+    rondo_order_descent *descent = &s->descents[s->count];
+    const rondo_status status = rondo_order_descent_make(search->allocator, &s->index, s->count, descent);
+    if (status != RONDO_OK) {
+      rondo_order_descent_free(search->allocator, descent);
+      return status;
+    }
+    descent->best = &s->best;
+    descent->deadline_ns = search->deadline_ns;
+    descent->most_steps = most_steps(search);
+  }
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static bool is_over(searcher *s) {
+  return rondo_order_best_is_over(&s->best) || (is_timed(s->search) && rondo_clock_ns() >= s->search->deadline_ns);
+}
+
+static rondo_status search_all(searcher *s) {
+  RONDO_TRY(rondo_order_index_make(s->search->allocator, s->search->lives, &s->index));
+  RONDO_TRY(make_descents(s));
+  start_threads(s);
+  RONDO_TRY(place_first(s->search, &s->index, &s->best));
+  if (is_over(s)) return RONDO_OK;
+  if (!s->runs[1]) {
+    find_bound_here(s);
+  } else if (!is_timed(s->search)) {
+    join_threads(s);
+    rondo_order_best_raise_bound(&s->best, s->bytes_found);
+  }
+  rondo_order_descent_run(&s->descents[0]);
+  return RONDO_OK;
+}
+
+static void finish(searcher *s) {
+  rondo_order_search *search = s->search;
+  rondo_order_best_end(&s->best);
+  if (s->closure != NULL) rondo_closure_stop(s->closure);
+  join_threads(s);
+  search->peak = s->best.peak;
+  search->method = s->best.method;
+  search->bound->bytes = s->best.bound;
+  for (uint32_t i = 0; i < s->count; i++) {
+    search->steps += rondo_order_descent_steps(&s->descents[i]);
+    rondo_order_descent_free(search->allocator, &s->descents[i]);
+  }
+  rondo_order_index_free(search->allocator, &s->index);
+  rondo_closure_free(s->closure);
+  rondo_order_best_destroy(&s->best);
+}
+
+rondo_status rondo_order_search_run(rondo_order_search *search) {
+  const rondo_lives *lives = search->lives;
+  searcher s = {.search = search};
+  rondo_order_best_init(&s.best, search->options, search->offsets, lives->problem->count, search->bound->bytes);
+  rondo_status status = rondo_closure_make(search->allocator, lives->problem, lives->branches, &s.closure);
+  if (status == RONDO_OK) status = search_all(&s);
+  finish(&s);
+  return status;
+}

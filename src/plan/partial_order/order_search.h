@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * A plan on a partial order as it is: placed once by lowest offset, and then repaired, within the budget.
+ */
+#ifndef RONDO_PLAN_PARTIAL_ORDER_ORDER_SEARCH_H
+#define RONDO_PLAN_PARTIAL_ORDER_ORDER_SEARCH_H
+
+#include "plan/partial_order/order_bound.h"
+#include "plan/partial_order/order_lives.h"
+
+typedef struct rondo_order_search {
+  const rondo_allocator *allocator;
+  const rondo_lives *lives;
+  const rondo_plan_options *options; /* read */
+  uint64_t deadline_ns;              /* UINT64_MAX: none */
+  size_t *offsets;                   /* the caller's, one an item */
+  rondo_order_bound *bound;
+  size_t peak;
+  uint64_t steps; /* taken; one places one item */
+  const char *method;
+} rondo_order_search;
+
+/* Fills the offsets, peak, steps and method of a search of which the other fields are set, and raises the bound.
+ * Errors: LIMIT_EXCEEDED, OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_order_search_run(rondo_order_search *search);
+
+#endif

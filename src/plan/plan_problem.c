@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * The check of what a user hands in: each fault is named by the number of the item, obstacle, branch or edge.
+ */
+#include <math.h>
+
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "plan/plan_internal.h"
+
+/* Lifetimes -------------------------------------------------------------------------------------------------------- */
+
+/* Steps of an interval, or nodes of an order. */
+static rondo_status check_lifetime(const rondo_plan_problem *problem, const char *what, size_t index, uint32_t lower,
+                                   uint32_t upper) {
+  if (lower >= upper) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s %zu of a plan lives from %u up to %u: a lifetime ends behind its beginning", what, index,
+                      lower, upper);
+  }
+  if (problem->order == NULL) return RONDO_OK;
+  const uint32_t nodes = problem->order->node_count;
+  if (lower >= nodes || (upper >= nodes && upper != RONDO_PLAN_FOREVER)) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s %zu of a plan lives from node %u to node %u of an order of %u nodes", what, index, lower,
+                      upper, nodes);
+  }
+  return RONDO_OK;
+}
+
+/* Items ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_status check_item(const rondo_plan_problem *problem, size_t index) {
+  const rondo_plan_item *item = &problem->items[index];
+  if ((item->alignment & (item->alignment - 1)) != 0) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "item %zu of a plan is to be aligned to %zu, which is not a power of two", index,
+                      item->alignment);
+  }
+  if (item->branch > problem->branch_count) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "item %zu of a plan is in branch %u (1 + its place) of %u branches", index, item->branch,
+                      problem->branch_count);
+  }
+  return check_lifetime(problem, "item", index, item->lower, item->upper);
+}
+
+static rondo_status check_items(const rondo_plan_problem *problem) {
+  size_t sum = 0;
+  for (size_t i = 0; i < problem->count; i++) {
+    RONDO_TRY(check_item(problem, i));
+    if (rondo_checked_add(sum, problem->items[i].bytes, &sum)) continue;
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "the bytes of items 0 to %zu of a plan do not add up in %zu bits (item %zu has %zu)", i,
+                      8 * sizeof(size_t), i, problem->items[i].bytes);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_obstacles(const rondo_plan_problem *problem) {
+  for (size_t i = 0; i < problem->obstacle_count; i++) {
+    const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
+    const bool always = obstacle->lower == 0 && obstacle->upper == RONDO_PLAN_FOREVER; /* needs no nodes */
+    if (!always) RONDO_TRY(check_lifetime(problem, "obstacle", i, obstacle->lower, obstacle->upper));
+    size_t end = 0;
+    if (rondo_checked_add(obstacle->offset, obstacle->bytes, &end)) continue;
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "obstacle %zu of a plan has %zu bytes at %zu, which end past %zu bits", i, obstacle->bytes,
+                      obstacle->offset, 8 * sizeof(size_t));
+  }
+  return RONDO_OK;
+}
+
+/* Order and branches ----------------------------------------------------------------------------------------------- */
+
+static rondo_status check_successors(const rondo_plan_order *order, uint32_t node) {
+  if (order->successor_start[node + 1] < order->successor_start[node]) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "the successors of node %u of a plan's order start at %u and end at %u", node,
+                      order->successor_start[node], order->successor_start[node + 1]);
+  }
+  for (uint32_t i = order->successor_start[node]; i < order->successor_start[node + 1]; i++) {
+    const uint32_t successor = order->successors[i];
+    if (successor > node && successor < order->node_count) continue;
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "edge %u of a plan's order goes from node %u to node %u: of %u nodes in topological order, an "
+                      "edge goes to a later one",
+                      i, node, successor, order->node_count);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_order(const rondo_plan_order *order) {
+  if (order == NULL || order->node_count == 0) return RONDO_OK;
+  if (order->node_count >= RONDO_PLAN_FOREVER) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "a plan's order of %u nodes; the most is %u",
+                      order->node_count, RONDO_PLAN_FOREVER - 1);
+  }
+  if (order->successor_start == NULL || (order->successors == NULL && order->successor_start[order->node_count] > 0)) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                      "a plan's order of %u nodes without its list of successors", order->node_count);
+  }
+  if (order->successor_start[0] != 0) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "the successors of node 0 of a plan's order start at %u instead of 0", order->successor_start[0]);
+  }
+  for (uint32_t i = 0; i < order->node_count; i++) RONDO_TRY(check_successors(order, i));
+  return RONDO_OK;
+}
+
+static rondo_status check_branches(const rondo_plan_problem *problem) {
+  for (uint32_t i = 0; i < problem->branch_count; i++) {
+    const uint32_t parent = problem->branches[i].parent;
+    if (parent == RONDO_PLAN_NO_BRANCH || parent < i) continue;
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "branch %u of a plan stands in branch %u: a parent comes before its branches", i, parent);
+  }
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_list(const char *what, const void *list, size_t count) {
+  if (count > 0 && list == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan of %zu %s without their list", count,
+                      what);
+  }
+  if (count <= RONDO_PLAN_MOST_ITEMS) return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan of %zu %s; the most is %zu", count, what,
+                    RONDO_PLAN_MOST_ITEMS);
+}
+
+rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan_problem *out) {
+  if (given == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan without a problem (NULL)");
+  }
+  RONDO_TRY(rondo_versioned_read("rondo_plan_problem", given, out, sizeof *out));
+  RONDO_TRY(check_list("items", out->items, out->count));
+  RONDO_TRY(check_list("obstacles", out->obstacles, out->obstacle_count));
+  RONDO_TRY(check_list("branches", out->branches, out->branch_count));
+  RONDO_TRY(check_order(out->order));
+  RONDO_TRY(check_branches(out));
+  RONDO_TRY(check_items(out));
+  return check_obstacles(out);
+}
+
+/* Options ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_plan_options_read(const rondo_plan_options *given, rondo_plan_options *out) {
+  RONDO_TRY(rondo_versioned_read("rondo_plan_options", given, out, sizeof *out));
+  if (out->gap != 0 && !(out->gap >= 1 && isfinite(out->gap))) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "rondo_plan_options: gap is %g: it is a factor of at least 1, or 0", out->gap);
+  }
+  if (out->threads > RONDO_PLAN_MOST_THREADS) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "rondo_plan_options: %u threads to search; the most is %u", out->threads,
+                      RONDO_PLAN_MOST_THREADS);
+  }
+  const bool by_default = out->budget_ms == 0 && out->budget_steps == 0 && !out->fast_only;
+  if (out->gap == 0) out->gap = by_default ? 1.005 : 1;
+  if (out->threads == 0) out->threads = 1;
+  if (by_default) out->budget_ms = 5;
+  if (out->fast_only) out->budget_ms = 0;
+  if (out->fast_only) out->budget_steps = 0;
+  return RONDO_OK;
+}

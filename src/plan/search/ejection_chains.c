@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * What is out waits in a ring: first come, first placed. The cost of every offset of the box in hand is a sum that
+ * changes where a box in the way begins or ends to be met, so one walk over these changes, sorted by offset, finds the
+ * cheapest, and the lowest of them. Offsets are counted in the largest power of two that divides all sizes: they are
+ * sums of sizes, and small numbers are sorted fast.
+ */
+#include "plan/search/ejection_chains.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "plan/interval/overlapping_boxes.h"
+#include "plan/interval/placement_rules.h"
+
+/* A cost is at most 2^20 times 2^10, and with one more bit it fits in 32. */
+#define LARGEST_COST 20
+#define MOST_TIMES 1023U
+#define DEAR_TIMES 255U
+
+#define DIGIT_BITS 11
+#define DIGIT_VALUES (1U << DIGIT_BITS)
+#define MOVES_A_LOOK_AT_THE_CLOCK 16
+#define MOVES_BEFORE_JUDGEMENT 64
+
+/* The boxes that come first meet more than the average of those behind them. */
+#define PESSIMISM 3
+
+/* A box in the plan; all in units. */
+typedef struct seat {
+  uint64_t lower, bytes;
+  uint32_t cost;  /* of putting it out; 0: it is out */
+  uint32_t times; /* that it was put out, and one */
+} seat;
+
+typedef struct change {
+  uint64_t offset;
+  uint32_t cost; /* twice, and one more where it falls */
+} change;
+
+typedef struct worker {
+  const rondo_repair *of;
+  rondo_neighbours neighbours;
+  uint64_t limit;
+  uint32_t unit; /* logarithm */
+  seat *seats;
+  uint32_t *ring; /* boxes that are out */
+  uint32_t first, out_count;
+  uint32_t scale; /* logarithm, as rondo_logarithm */
+  uint64_t looks;
+  change *changes, *scratch; /* 2 a box */
+  size_t change_count;
+} worker;
+
+/* Costs ------------------------------------------------------------------------------------------------------------ */
+
+/* The logarithm of the square root of a box's area. */
+static uint32_t hardness(const rondo_boxes *boxes, uint32_t box) {
+  return (rondo_logarithm(boxes->boxes[box].bytes) + rondo_logarithm(boxes->steps[box])) / 2;
+}
+
+/* The power of a logarithm as rondo_logarithm's, with 32 added to it; at least 1. */
+static uint32_t power_of(uint32_t logarithm) {
+  const uint64_t mantissa = (UINT64_C(1) << 32) + ((uint64_t)(logarithm & 0xffff) << 16);
+  const uint32_t power = (uint32_t)(mantissa >> (64 - (logarithm >> 16)));
+  return power == 0 ? 1 : power;
+}
+
+static uint32_t cost_of(const worker *w, uint32_t box) {
+  return power_of(hardness(w->of->boxes, box) + w->scale) * w->seats[box].times;
+}
+
+/* The hardest box costs 2^LARGEST_COST. */
+static void choose_scale(worker *w) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < w->of->boxes->count; i++) {
+    const uint32_t own = hardness(w->of->boxes, i);
+    if (own > most) most = own;
+  }
+  w->scale = ((32U + LARGEST_COST) << 16) - most;
+}
+
+/* Sorting ---------------------------------------------------------------------------------------------------------- */
+
+static void sort_by_digit(const change *from, change *to, size_t count, uint32_t shift) {
+  uint32_t starts[DIGIT_VALUES] = {0};
+  uint32_t sum = 0;
+  for (size_t i = 0; i < count; i++) starts[(from[i].offset >> shift) % DIGIT_VALUES]++;
+  for (uint32_t i = 0; i < DIGIT_VALUES; i++) {
+    const uint32_t own = starts[i];
+    starts[i] = sum;
+    sum += own;
+  }
+  for (size_t i = 0; i < count; i++) to[starts[(from[i].offset >> shift) % DIGIT_VALUES]++] = from[i];
+}
+
+static void sort_changes(worker *w) {
+  for (uint32_t shift = 0; shift < 64 && w->limit >> shift > 0; shift += DIGIT_BITS) {
+    change *const sorted = w->scratch;
+    sort_by_digit(w->changes, sorted, w->change_count, shift);
+    w->scratch = w->changes;
+    w->changes = sorted;
+  }
+}
+
+/* Moves ------------------------------------------------------------------------------------------------------------ */
+
+static void put_out(worker *w, uint32_t box) {
+  w->seats[box].cost = 0;
+  w->ring[(w->first + w->out_count++) % w->of->boxes->count] = box;
+}
+
+static uint32_t take_first(worker *w) {
+  const uint32_t box = w->ring[w->first];
+  w->first = (w->first + 1) % w->of->boxes->count;
+  w->out_count--;
+  return box;
+}
+
+/* Lists where the cost of an offset changes, up to the highest of `bytes`. Returns the cost of offset 0. */
+static uint64_t list_changes(worker *w, uint64_t bytes) {
+  const uint64_t highest = w->limit - bytes;
+  change *changes = w->changes;
+  size_t count = 0;
+  uint64_t cost = 0;
+  for (uint32_t i = 0; i < w->neighbours.met_count; i++) {
+    const seat *met = &w->seats[w->neighbours.met[i]];
+    if (met->cost == 0) continue;
+    if (met->lower < bytes) {
+      cost += met->cost;
+    } else if (met->lower - bytes < highest) {
+      changes[count++] = (change){met->lower - bytes + 1, 2 * met->cost};
+    }
+    if (met->lower + met->bytes <= highest) changes[count++] = (change){met->lower + met->bytes, 2 * met->cost + 1};
+  }
+  w->change_count = count;
+  return cost;
+}
+
+/* The lowest of the cheapest offsets, given the cost of offset 0. */
+static uint64_t cheapest(worker *w, uint64_t cost) {
+  uint64_t best = 0;
+  uint64_t least = cost;
+  if (cost > 0) sort_changes(w);
+  for (size_t i = 0; i < w->change_count && least > 0;) {
+    const uint64_t at = w->changes[i].offset;
+    for (; i < w->change_count && w->changes[i].offset == at; i++) {
+      const uint64_t own = w->changes[i].cost / 2;
+      cost = w->changes[i].cost % 2 != 0 ? cost - own : cost + own;
+    }
+    if (cost >= least) continue;
+    least = cost;
+    best = at;
+  }
+  return best;
+}
+
+static void put_in(worker *w, uint32_t box, uint64_t lower) {
+  seat *own = &w->seats[box];
+  own->lower = lower;
+  own->cost = cost_of(w, box);
+  for (uint32_t i = 0; i < w->neighbours.met_count; i++) {
+    const uint32_t other = w->neighbours.met[i];
+    seat *met = &w->seats[other];
+    if (met->cost == 0 || met->lower >= lower + own->bytes || lower >= met->lower + met->bytes) continue;
+    if (met->times < MOST_TIMES) met->times++;
+    put_out(w, other);
+  }
+}
+
+static void move(worker *w) {
+  const uint32_t box = take_first(w);
+  rondo_neighbours_find(&w->neighbours, box);
+  w->looks += w->neighbours.met_count;
+  const uint64_t cost = list_changes(w, w->seats[box].bytes);
+  put_in(w, box, cheapest(w, cost));
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static void choose_unit(worker *w) {
+  uint64_t bits = 0;
+  for (uint32_t i = 0; i < w->of->boxes->count; i++) bits |= w->of->boxes->boxes[i].bytes;
+  w->unit = (uint32_t)__builtin_ctzll(bits);
+  w->limit = w->of->limit >> w->unit;
+}
+
+static void seat_all(worker *w, const uint64_t *offsets) {
+  const rondo_boxes *boxes = w->of->boxes;
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    seat *own = &w->seats[i];
+    own->lower = offsets[i] >> w->unit;
+    own->bytes = boxes->boxes[i].bytes >> w->unit;
+    own->times = w->of->states[i] == RONDO_REPAIR_DEAR ? DEAR_TIMES : 1;
+    own->cost = cost_of(w, i);
+  }
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    if (w->of->states[w->of->order[i]] == RONDO_REPAIR_OUT) put_out(w, w->of->order[i]);
+  }
+}
+
+static rondo_status make(const rondo_allocator *allocator, worker *w) {
+  const uint32_t count = w->of->boxes->count;
+  RONDO_TRY(rondo_neighbours_make(allocator, w->of->boxes, &w->neighbours));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *w->seats, &w->seats));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *w->ring, &w->ring));
+  RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *w->changes, &w->changes));
+  return rondo_allocate_items(allocator, count, 2 * sizeof *w->scratch, &w->scratch);
+}
+
+/* Whether the looks do not even suffice for what is out now. */
+static bool is_hopeless(const worker *w, uint64_t moves) {
+  return moves >= MOVES_BEFORE_JUDGEMENT && w->looks / moves * w->out_count / PESSIMISM > w->of->most_looks - w->looks;
+}
+
+static bool is_over(const worker *w, uint64_t moves) {
+  if (w->looks > w->of->most_looks || is_hopeless(w, moves)) return true;
+  return w->of->deadline_ns != 0 && moves % MOVES_A_LOOK_AT_THE_CLOCK == 0 && rondo_clock_ns() >= w->of->deadline_ns;
+}
+
+static void run(worker *w, uint64_t *inout_offsets) {
+  choose_unit(w);
+  choose_scale(w);
+  seat_all(w, inout_offsets);
+  for (uint64_t moves = 0; w->out_count > 0 && !is_over(w, moves); moves++) move(w);
+  for (uint32_t i = 0; i < w->of->boxes->count; i++) inout_offsets[i] = w->seats[i].lower << w->unit;
+}
+
+rondo_status rondo_repair_run(const rondo_allocator *allocator, const rondo_repair *repair, uint64_t *inout_offsets,
+                              bool *out_done) {
+  const uint32_t count = repair->boxes->count;
+  worker w = {.of = repair};
+  const rondo_status status = make(allocator, &w);
+  if (status == RONDO_OK) run(&w, inout_offsets);
+  *out_done = status == RONDO_OK && w.out_count == 0;
+  rondo_release(allocator, w.seats, count, sizeof *w.seats);
+  rondo_release(allocator, w.ring, count, sizeof *w.ring);
+  rondo_release(allocator, w.changes, count, 2 * sizeof *w.changes);
+  rondo_release(allocator, w.scratch, count, 2 * sizeof *w.scratch);
+  rondo_neighbours_free(allocator, &w.neighbours);
+  return status;
+}

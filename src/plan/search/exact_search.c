@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT
+ * The search as a machine that can pause: a stack of frames (decisions) and a list of goals (ranges of sections that no
+ * item to place crosses). Goals are made on a stack too and never change, so going back to a frame restores its list by
+ * cutting the stack. A frame's goal fails when both its ways have; then the decision that left the goal is at fault.
+ *
+ * All numbers are integers, so that every machine takes the same decisions.
+ */
+#include "plan/search/exact_search.h"
+
+#include <assert.h>
+
+#include "base/error.h"
+#include "plan/search/exact_branching.h"
+
+#define MEMORY_MOST (UINT32_C(1) << 16) /* entries, of 16 bytes */
+#define MEMORY_PER_ITEM 128U
+#define WEIGHT_ONE 16U
+#define ORDERS 4U
+
+static rondo_status allocate_tables(rondo_exact *exact) {
+  const rondo_allocator *allocator = &exact->state.allocator;
+  const rondo_search_sections *sections = exact->state.sections;
+  void *block = NULL;
+  RONDO_TRY(rondo_allocate(allocator, sections->item_count, sizeof *exact->keys, &block));
+  exact->keys = block;
+  RONDO_TRY(rondo_allocate(allocator, sections->item_count, sizeof *exact->loads, &block));
+  exact->loads = block;
+  RONDO_TRY(rondo_allocate(allocator, sections->section_count, sizeof *exact->weights, &block));
+  exact->weights = block;
+  exact->memory_count = 1;
+  while (exact->memory_count < MEMORY_MOST && exact->memory_count < MEMORY_PER_ITEM * sections->item_count) {
+    exact->memory_count *= 2;
+  }
+  RONDO_TRY(rondo_allocate(allocator, exact->memory_count, 2 * sizeof *exact->memory, &block));
+  exact->memory = block;
+  return RONDO_OK;
+}
+
+rondo_status rondo_exact_init(const rondo_allocator *allocator, const rondo_search_sections *sections, uint64_t seed,
+                              rondo_exact *out) {
+  *out = (rondo_exact){.seed = seed};
+  RONDO_TRY(rondo_search_state_init(allocator, sections, &out->state));
+  RONDO_TRY(allocate_tables(out));
+  for (uint32_t s = 0; s < sections->section_count; s++) {
+    out->weights[s] = WEIGHT_ONE;
+    for (uint32_t k = sections->cover_start[s]; k < sections->cover_start[s + 1]; k++) {
+      uint64_t *load = &out->loads[sections->cover[k]];
+      if (sections->load[s] > *load) *load = sections->load[s];
+    }
+  }
+  return RONDO_OK;
+}
+
+void rondo_exact_free(rondo_exact *exact) {
+  if (exact->state.sections == NULL) return;
+  const rondo_allocator *allocator = &exact->state.allocator;
+  const rondo_search_sections *sections = exact->state.sections;
+  rondo_release(allocator, exact->keys, sections->item_count, sizeof *exact->keys);
+  rondo_release(allocator, exact->loads, sections->item_count, sizeof *exact->loads);
+  rondo_release(allocator, exact->weights, sections->section_count, sizeof *exact->weights);
+  rondo_release(allocator, exact->memory, exact->memory_count, 2 * sizeof *exact->memory);
+  rondo_array_free(allocator, &exact->goals);
+  rondo_array_free(allocator, &exact->frames);
+  rondo_search_state_free(&exact->state);
+}
+
+/* Goals ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_status push_goal(rondo_exact *exact, rondo_exact_goal goal) {
+  return rondo_array_push(&exact->state.allocator, &exact->goals, &goal);
+}
+
+/* Sorts those from `first` on, longest first, and links them so that the shortest is solved first. */
+static void link_goals(rondo_exact *exact, size_t first, uint32_t next) {
+  rondo_exact_goal *goals = exact->goals.items;
+  for (size_t i = first + 1; i < exact->goals.count; i++) {
+    const rondo_exact_goal goal = goals[i];
+    size_t at = i;
+    for (; at > first && goals[at - 1].upper - goals[at - 1].lower < goal.upper - goal.lower; at--) {
+      goals[at] = goals[at - 1];
+    }
+    goals[at] = goal;
+  }
+  for (size_t i = first; i < exact->goals.count; i++) {
+    goals[i].next = next;
+    next = (uint32_t)i;
+  }
+  exact->todo = next;
+}
+
+/* The parts of the range that have items to place, before what is on the list from `next` on. */
+static rondo_status part(rondo_exact *exact, uint32_t lower, uint32_t upper, uint32_t parent, uint32_t next) {
+  const rondo_search_state *state = &exact->state;
+  const size_t first = exact->goals.count;
+  for (uint32_t s = lower; s < upper;) {
+    uint32_t end = s + 1;
+    if (state->open[s] > 0) {
+      while (end < upper && state->crossing[end] > 0) end++;
+      RONDO_TRY(push_goal(exact, (rondo_exact_goal){s, end, parent, RONDO_SEARCH_NONE}));
+    }
+    s = end;
+  }
+  link_goals(exact, first, next);
+  return RONDO_OK;
+}
+
+/* The memory of goals without a packing ---------------------------------------------------------------------------- */
+
+static void hash_goal(const rondo_exact *exact, const rondo_exact_goal *goal, uint64_t hashes[2]) {
+  const rondo_search_sections *sections = exact->state.sections;
+  uint64_t floors = rondo_search_mix(((uint64_t)goal->lower << 32 | goal->upper) ^ exact->memory_salt);
+  uint64_t items = 0;
+  for (uint32_t s = goal->lower; s < goal->upper; s++) {
+    floors = (floors ^ exact->state.floors[s]) * UINT64_C(0x9e3779b97f4a7c15);
+    floors ^= floors >> 29;
+  }
+  const uint32_t end = sections->begin_start[goal->upper];
+  for (uint32_t k = sections->begin_start[goal->lower]; k < end; k++) {
+    if (exact->state.placed[sections->begins[k]]) items += rondo_search_mix(sections->begins[k]);
+  }
+  hashes[0] = rondo_search_mix(floors + items);
+  hashes[1] = rondo_search_mix(floors ^ rondo_search_mix(items));
+}
+
+static uint64_t *memory_of(const rondo_exact *exact, const uint64_t hashes[2]) {
+  return exact->memory + 2 * (hashes[0] & (exact->memory_count - 1));
+}
+
+static bool is_known(const rondo_exact *exact, const uint64_t hashes[2]) {
+  const uint64_t *entry = memory_of(exact, hashes);
+  return entry[0] == hashes[0] && entry[1] == hashes[1];
+}
+
+static void remember(rondo_exact *exact, const uint64_t hashes[2]) {
+  uint64_t *entry = memory_of(exact, hashes);
+  entry[0] = hashes[0];
+  entry[1] = hashes[1];
+}
+
+/* Deciding --------------------------------------------------------------------------------------------------------- */
+
+/* Where the item lies at least when it does not lie on the valley's floor. */
+static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *goal, const rondo_exact_choice *chosen) {
+  const rondo_search_state *state = &exact->state;
+  const uint32_t lower = chosen->valley_lower;
+  const uint32_t upper = chosen->valley_upper;
+  const uint64_t above_another = state->minima[chosen->item] + state->sections->least[chosen->item];
+  if (state->sections->lower[chosen->item] != lower || state->sections->upper[chosen->item] != upper) {
+    return above_another;
+  }
+  uint64_t wall = RONDO_SEARCH_MAX_BYTES;
+  if (lower > goal->lower) wall = state->floors[lower - 1];
+  if (upper < goal->upper && state->floors[upper] < wall) wall = state->floors[upper];
+  return wall > above_another ? wall : above_another;
+}
+
+/* The machine ------------------------------------------------------------------------------------------------------ */
+
+static bool settle(rondo_exact *exact) {
+  if (rondo_search_state_settle(&exact->state)) return true;
+  exact->weights[exact->state.failed_section] += WEIGHT_ONE;
+  return false;
+}
+
+/* Takes the other way of the first decision that still has one, from `frame` up. False: there is none. */
+static rondo_status go_back(rondo_exact *exact, uint32_t frame, bool *out_found) {
+  rondo_search_state *state = &exact->state;
+  *out_found = true;
+  while (frame != RONDO_SEARCH_NONE) {
+    rondo_exact_frame *f = &exact->frames.items[frame];
+    exact->frames.count = frame + 1;
+    exact->goals.count = f->goal_count;
+    rondo_search_state_undo(state, f->mark);
+    if (!f->refuted && f->minimum <= state->capacity - state->sections->bytes[f->item]) {
+      f->refuted = true;
+      rondo_search_state_raise_twins(state, f->item, f->minimum);
+      if (settle(exact)) {
+        exact->todo = (uint32_t)exact->goals.count;
+        return push_goal(exact, (rondo_exact_goal){f->lower, f->upper, frame, f->next});
+      }
+      rondo_search_state_undo(state, f->mark);
+    }
+    remember(exact, f->hashes);
+    frame = f->parent;
+  }
+  *out_found = false;
+  return RONDO_OK;
+}
+
+/* Decides about the goal; *out_failed is the frame to go back to, if any. */
+static rondo_status decide(rondo_exact *exact, rondo_exact_goal goal, const uint64_t hashes[2], bool *out_fits) {
+  const rondo_exact_choice chosen = rondo_exact_choose(exact, &goal);
+  if (exact->state.status != RONDO_OK) return exact->state.status;
+  const rondo_exact_frame frame = {
+      .lower = goal.lower,
+      .upper = goal.upper,
+      .parent = goal.parent,
+      .next = goal.next,
+      .item = chosen.item,
+      .minimum = next_minimum(exact, &goal, &chosen),
+      .goal_count = exact->goals.count,
+      .mark = exact->state.trail.count,
+      .hashes = {hashes[0], hashes[1]},
+  };
+  const uint32_t number = (uint32_t)exact->frames.count;
+  RONDO_TRY(rondo_array_push(&exact->state.allocator, &exact->frames, &frame));
+  const bool parted = rondo_search_state_place(&exact->state, chosen.item);
+  *out_fits = settle(exact);
+  if (!*out_fits) return RONDO_OK;
+  if (parted) return part(exact, goal.lower, goal.upper, number, goal.next);
+  exact->todo = (uint32_t)exact->goals.count;
+  return push_goal(exact, (rondo_exact_goal){goal.lower, goal.upper, number, goal.next});
+}
+
+/* One step; *out_open is false when the search has closed. */
+static rondo_status step(rondo_exact *exact, bool *out_open) {
+  const rondo_exact_goal goal = exact->goals.items[exact->todo];
+  uint64_t hashes[2];
+  hash_goal(exact, &goal, hashes);
+  uint32_t failed = goal.parent;
+  if (!is_known(exact, hashes)) {
+    bool fits = false;
+    RONDO_TRY(decide(exact, goal, hashes, &fits));
+    *out_open = true;
+    if (fits) return exact->state.status;
+    failed = (uint32_t)exact->frames.count - 1;
+  }
+  RONDO_TRY(go_back(exact, failed, out_open));
+  return exact->state.status;
+}
+
+/* Restarts --------------------------------------------------------------------------------------------------------- */
+
+/* 1 1 2 1 1 2 4 1 1 2 ... */
+static uint64_t luby(uint64_t n) {
+  for (;;) {
+    uint64_t power = 1;
+    while (2 * power - 1 < n) power *= 2;
+    if (2 * power - 1 == n) return power;
+    n -= power - 1;
+  }
+}
+
+static uint64_t key_of(const rondo_exact *exact, uint32_t item, uint32_t order) {
+  const rondo_search_sections *sections = exact->state.sections;
+  const uint64_t span = sections->upper[item] - sections->lower[item];
+  const uint64_t scale = (sections->max_load >> 20) + 1;
+  const uint64_t bytes = sections->bytes[item] / scale + 1;
+  const uint64_t load = exact->loads[item] / scale + 1;
+  if (order == 0) return bytes * span;
+  if (order == 1) return bytes;
+  if (order == 2) return (span << 21) + bytes;
+  return bytes * span * (load >> 5);
+}
+
+/* Preferences for the next restart. The first ones are free of noise, if the seed is 0. */
+static void prepare_keys(rondo_exact *exact) {
+  const uint32_t order = exact->restarts % ORDERS;
+  const bool noisy = exact->seed != 0 || exact->restarts >= ORDERS;
+  const uint64_t stir = rondo_search_mix(exact->seed ^ rondo_search_mix(exact->restarts));
+  exact->tie = exact->restarts / ORDERS % RONDO_EXACT_TIES;
+  for (uint32_t i = 0; i < exact->state.sections->item_count; i++) {
+    const uint64_t noise = noisy ? rondo_search_mix(stir + i) & 255 : 0;
+    exact->keys[i] = key_of(exact, i, order) * (256 + noise);
+  }
+}
+
+static rondo_status restart(rondo_exact *exact) {
+  const rondo_search_sections *sections = exact->state.sections;
+  prepare_keys(exact);
+  for (uint32_t s = 0; s < sections->section_count; s++) {
+    exact->weights[s] = WEIGHT_ONE + (exact->weights[s] - WEIGHT_ONE) / 10 * 9;
+  }
+  rondo_search_state_reset(&exact->state, exact->state.capacity);
+  exact->goals.count = exact->frames.count = 0;
+  exact->steps_left = (500 + 2 * (uint64_t)sections->item_count) * luby(exact->restarts / ORDERS + 1);
+  exact->restarts++;
+  exact->aimed = true;
+  return part(exact, 0, sections->section_count, RONDO_SEARCH_NONE, RONDO_SEARCH_NONE);
+}
+
+void rondo_exact_aim(rondo_exact *exact, uint64_t capacity) {
+  if (capacity > exact->memory_capacity) exact->memory_salt++;
+  exact->memory_capacity = capacity;
+  exact->state.capacity = capacity;
+  exact->aimed = false;
+}
+
+rondo_status rondo_exact_run(rondo_exact *exact, uint64_t steps, const rondo_search_watch *watch, uint64_t *out_used,
+                             rondo_search_outcome *out_outcome) {
+  *out_used = 0;
+  *out_outcome = RONDO_SEARCH_PAUSED;
+  while (*out_used < steps) {
+    if (*out_used % RONDO_SEARCH_WATCH_STEPS == 0 && rondo_search_gives_up(watch)) return RONDO_OK;
+    if (!exact->aimed || exact->steps_left == 0) RONDO_TRY(restart(exact));
+    bool open = false;
+    RONDO_TRY(step(exact, &open));
+    ++*out_used;
+    exact->steps_left--;
+    if (!open || exact->todo == RONDO_SEARCH_NONE) {
+      *out_outcome = open ? RONDO_SEARCH_FOUND : RONDO_SEARCH_CLOSED;
+      exact->aimed = false;
+      return RONDO_OK;
+    }
+  }
+  return RONDO_OK;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * A part's slices double from visit to visit, so that parts that stand out in turn share the budget, and what a visit
+ * begins anew costs little.
+ */
+#include "plan/search/improve_parts.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "plan/search/part_search.h"
+#include "plan/search/window_search.h"
+
+/* Parts of fewer boxes are placed and searched as a whole. */
+#define FEWEST_BOXES 1024
+
+/* A window of so many boxes is tried so often; one that does not help is followed by one of twice the size. */
+#define FIRST_WINDOW 256
+#define LARGEST_WINDOW 8192
+#define WINDOW_RUNS 32
+
+/* Steps of a part's first slice, a few milliseconds. A visit makes at least one episode or round. */
+#define FIRST_SLICE (UINT64_C(1) << 14)
+
+typedef struct improver {
+  const rondo_allocator *allocator;
+  rondo_parts *parts;
+  rondo_improvement *improvement;
+  uint64_t *offsets;
+  rondo_part_search search;
+} improver;
+
+static uint64_t above_base(const rondo_part *part, uint64_t top) { return top > part->base ? top - part->base : 0; }
+
+/* Nothing is won by going lower: what is proved to need more, or the target. */
+static uint64_t last_goal_of(const improver *m, const rondo_part *part) {
+  uint64_t goal = m->improvement->target;
+  for (size_t i = 0; i < m->parts->count; i++) {
+    const rondo_part *other = &m->parts->items[i];
+    if (other->optimal && rondo_part_top(other) > goal) goal = rondo_part_top(other);
+  }
+  return above_base(part, goal);
+}
+
+/* Where the part stands out no longer, or less than before. */
+static uint64_t next_goal_of(const improver *m, const rondo_part *part) {
+  uint64_t goal = m->improvement->target;
+  for (size_t i = 0; i < m->parts->count; i++) {
+    const rondo_part *other = &m->parts->items[i];
+    if (other != part && rondo_part_top(other) > goal) goal = rondo_part_top(other);
+  }
+  return above_base(part, goal < rondo_part_top(part) ? goal : rondo_part_top(part) - 1);
+}
+
+static uint64_t steps_left(const improver *m) {
+  const uint64_t budget = m->improvement->options->budget_steps;
+  return budget == 0 ? UINT64_MAX : budget - m->improvement->steps;
+}
+
+static bool is_late(const improver *m) {
+  return m->improvement->deadline_ns != 0 && rondo_clock_ns() >= m->improvement->deadline_ns;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static rondo_restarts restarts_of(const improver *m, const rondo_part *part, uint64_t goal) {
+  return (rondo_restarts){
+      .boxes = &part->boxes,
+      .target = goal,
+      .deadline_ns = m->improvement->deadline_ns,
+      .first_episode = part->episodes,
+      .seed = m->improvement->options->seed,
+      .threads = m->improvement->options->threads,
+  };
+}
+
+/* Whole episodes, as many as fit into the steps, at least one; cut short by the budget. */
+static rondo_status run_restarts(improver *m, rondo_part *part, uint64_t steps) {
+  const uint64_t before = part->peak;
+  const uint64_t episode_steps = (uint64_t)part->boxes.count * RONDO_RUNS_AN_EPISODE;
+  const uint64_t episodes = steps < episode_steps ? 1 : steps / episode_steps;
+  rondo_restarts restarts = restarts_of(m, part, next_goal_of(m, part));
+  restarts.runs = least(episodes * RONDO_RUNS_AN_EPISODE, steps_left(m) / part->boxes.count);
+  uint64_t runs = 0;
+  RONDO_TRY(rondo_restarts_improve(m->allocator, &restarts, m->offsets + part->first, &part->peak, &runs));
+  if (part->peak < before) part->method = "restarts";
+  part->episodes += episodes;
+  m->improvement->steps += runs * part->boxes.count;
+  return RONDO_OK;
+}
+
+/* Windows until the goal is met, `steps` are done, or none of any size helps. */
+static rondo_status run_windows(improver *m, rondo_part *part, uint64_t steps) {
+  const uint64_t goal = next_goal_of(m, part);
+  const uint64_t end = m->improvement->steps + steps;
+  rondo_window window = {.boxes = FIRST_WINDOW};
+  while (part->peak > goal && m->improvement->steps < end && steps_left(m) > 0 && !is_late(m)) {
+    uint64_t done = 0;
+    rondo_restarts restarts = restarts_of(m, part, goal);
+    restarts.runs = WINDOW_RUNS;
+    restarts.first_episode = part->windows++;
+    window.most_steps = steps_left(m);
+    RONDO_TRY(rondo_window_improve(m->allocator, &restarts, &window, m->offsets + part->first, &part->peak, &done));
+    m->improvement->steps += done;
+    if (window.lowered) {
+      part->method = "windows";
+      window.boxes = FIRST_WINDOW;
+    } else if (window.boxes >= LARGEST_WINDOW || window.boxes / 2 >= part->boxes.count) {
+      part->exhausted = true;
+      return RONDO_OK;
+    } else {
+      window.boxes *= 2;
+    }
+  }
+  return RONDO_OK;
+}
+
+/* Restarts come first. Then small parts are searched; large ones take turns of mending in windows, as long as that
+ * helps, or searching, and of restarts. */
+static rondo_status visit(improver *m, rondo_part *part) {
+  const uint64_t slice = FIRST_SLICE << least(part->visits, 40);
+  const bool large = part->boxes.count >= FEWEST_BOXES;
+  const bool searches = large ? part->visits % 2 == 1 : part->visits > 0;
+  part->visits++;
+  if (!searches) return run_restarts(m, part, slice);
+  if (large && part->boxes.obstacles == NULL && !part->exhausted) return run_windows(m, part, slice);
+  if (!part->unsearchable) {
+    RONDO_TRY(rondo_part_search_run(m->allocator, &m->search, part, m->improvement, last_goal_of(m, part), slice,
+                                    m->offsets));
+    if (!part->unsearchable) return RONDO_OK;
+  }
+  return run_restarts(m, part, slice);
+}
+
+static rondo_status improve(improver *m) {
+  for (;;) {
+    rondo_part *part = rondo_parts_highest(m->parts);
+    const uint64_t before = m->improvement->steps;
+    if (part->optimal || rondo_part_top(part) <= m->improvement->target || is_late(m)) return RONDO_OK;
+    RONDO_TRY(visit(m, part));
+    if (m->improvement->steps == before) return RONDO_OK;
+  }
+}
+
+rondo_status rondo_parts_improve(const rondo_allocator *allocator, rondo_parts *parts, rondo_improvement *improvement,
+                                 uint64_t *offsets) {
+  improver m = {.allocator = allocator, .parts = parts, .improvement = improvement, .offsets = offsets};
+  const rondo_status status = parts->count == 0 ? RONDO_OK : improve(&m);
+  rondo_part_search_free(&m.search);
+  return status;
+}

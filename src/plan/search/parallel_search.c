@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ * Several searches (slots) beside each other. They work in rounds: in a round each slot makes a fixed number of steps,
+ * knowing only what was known when the round began; threads take slots as they come. At the end of the round the
+ * results are taken in the order of the slots, up to the first that reached the target. So the outcome does not depend
+ * on who ran what when, and a longer budget only goes on where a shorter one ended.
+ */
+#include "plan/search/parallel_search.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "plan/search/exact_search.h"
+
+#define SLOTS 4U
+#define FIRST_QUOTA UINT64_C(2000)
+#define LAST_QUOTA UINT64_C(64000)
+#define SHARE_ONE 256U
+
+typedef struct slot {
+  rondo_exact exact;
+  bool descends;     /* else it stays at the goal */
+  uint64_t capacity; /* aimed at; 0: nothing yet */
+  uint32_t share;    /* of the way from the bound to the best peak, in 256ths */
+  uint64_t patience; /* steps at one capacity */
+  uint64_t waited;
+  /* Of the round: */
+  uint64_t quota, used;
+  uint64_t peak;     /* the best known to the slot */
+  uint64_t *offsets; /* of that peak, when the slot found it */
+  bool found;
+  uint64_t bound; /* no packing has a peak below it, as far as the slot knows */
+  rondo_status status;
+  rondo_saved_error error;
+} slot;
+
+struct rondo_search {
+  rondo_allocator allocator;
+  rondo_search_sections sections;
+  uint64_t quota;              /* steps of a slot in the next round */
+  rondo_search_budget *budget; /* of the run */
+  uint64_t goal;               /* of the run: a peak that is good enough */
+  uint64_t peak, bound;
+  uint64_t *offsets; /* of the peak, one an item of the sections, when anything was found */
+  bool found;
+  slot slots[SLOTS];
+  _Atomic uint32_t next_slot;
+  _Atomic uint32_t winner;
+};
+
+/* A slot in a round ------------------------------------------------------------------------------------------------ */
+
+static bool is_done(const rondo_search *s, const slot *own) { return own->peak <= s->goal || own->peak <= own->bound; }
+
+static void record(const rondo_search *s, slot *own) {
+  const uint64_t *offsets = own->exact.state.minima;
+  uint64_t peak = 0;
+  for (uint32_t i = 0; i < s->sections.item_count; i++) {
+    const uint64_t end = offsets[i] + s->sections.bytes[i];
+    if (end > peak) peak = end;
+  }
+  assert(peak < own->peak);
+  own->peak = peak;
+  own->found = true;
+  memcpy(own->offsets, offsets, s->sections.item_count * sizeof *offsets);
+}
+
+/* Where the slot looks next. At the goal until that is proved to be out of reach, then just below the best peak; one
+ * that descends looks part of the way down, further down after a success and less far when its patience is over. */
+static uint64_t choose_capacity(const rondo_search *s, const slot *own) {
+  const uint64_t below = own->peak - 1;
+  const uint64_t goal = s->goal > own->bound ? s->goal : own->bound;
+  if (!own->descends) return s->goal >= own->bound ? goal : below;
+  return goal + (below - goal) / SHARE_ONE * own->share + (below - goal) % SHARE_ONE * own->share / SHARE_ONE;
+}
+
+static void aim(const rondo_search *s, slot *own) {
+  const uint64_t capacity = choose_capacity(s, own);
+  own->waited = 0;
+  if (capacity == own->capacity) return;
+  own->capacity = capacity;
+  rondo_exact_aim(&own->exact, capacity);
+}
+
+static void lose_patience(slot *own) {
+  if (own->share + 8 < SHARE_ONE) {
+    own->share += (SHARE_ONE - own->share) / 2;
+  } else {
+    own->share = SHARE_ONE / 2;
+    own->patience *= 2;
+  }
+}
+
+static rondo_status run_slot(rondo_search *s, slot *own, uint32_t place) {
+  const rondo_search_watch watch = {s->budget, &s->winner, place};
+  if (own->capacity == 0 || own->capacity >= own->peak || own->capacity < own->bound) aim(s, own);
+  while (own->used < own->quota && !is_done(s, own)) {
+    uint64_t steps = own->quota - own->used;
+    if (own->descends && own->patience - own->waited < steps) steps = own->patience - own->waited;
+    uint64_t used = 0;
+    rondo_search_outcome outcome = RONDO_SEARCH_PAUSED;
+    RONDO_TRY(rondo_exact_run(&own->exact, steps, &watch, &used, &outcome));
+    own->used += used;
+    own->waited += used;
+    if (outcome == RONDO_SEARCH_FOUND) {
+      record(s, own);
+      if (own->share > SHARE_ONE / 8) own->share /= 2;
+    } else if (outcome == RONDO_SEARCH_CLOSED) {
+      if (own->capacity >= own->bound) own->bound = own->capacity + 1;
+    } else if (used < steps) {
+      return RONDO_OK; /* told to give up */
+    } else if (own->descends && own->waited == own->patience) {
+      lose_patience(own);
+    } else {
+      continue;
+    }
+    if (!is_done(s, own)) aim(s, own);
+  }
+  return RONDO_OK;
+}
+
+/* Rounds ----------------------------------------------------------------------------------------------------------- */
+
+static void win(rondo_search *s, uint32_t place) {
+  uint32_t winner = atomic_load(&s->winner);
+  while (place < winner && !atomic_compare_exchange_weak(&s->winner, &winner, place)) {
+  }
+}
+
+static void *run_slots(void *argument) {
+  rondo_search *s = argument;
+  for (;;) {
+    const uint32_t place = atomic_fetch_add(&s->next_slot, 1);
+    if (place >= SLOTS) return NULL;
+    slot *own = &s->slots[place];
+    own->status = run_slot(s, own, place);
+    if (own->status != RONDO_OK) rondo_error_save(&own->error);
+    if (is_done(s, own)) win(s, place);
+  }
+}
+
+/* Deals the steps of a round out; false when none are left. */
+static bool begin_round(rondo_search *s) {
+  const uint64_t limit = s->budget->steps;
+  const uint64_t used = atomic_load(&s->budget->used);
+  uint64_t left = limit == 0 ? UINT64_MAX : limit > used ? limit - used : 0;
+  const bool any = left > 0;
+  for (uint32_t k = 0; k < SLOTS; k++) {
+    slot *own = &s->slots[k];
+    own->quota = left < s->quota ? left : s->quota;
+    left -= own->quota;
+    own->used = 0;
+    own->peak = s->peak;
+    own->bound = s->bound;
+    own->found = false;
+  }
+  atomic_store(&s->next_slot, 0);
+  atomic_store(&s->winner, UINT32_MAX);
+  return any;
+}
+
+#define MOST_THREADS SLOTS
+
+static void run_round(rondo_search *s, uint32_t threads) {
+  rondo_thread helpers[MOST_THREADS];
+  uint32_t started = 0;
+  while (started + 1 < threads && rondo_thread_start(&helpers[started], "rondo-plan", run_slots, s) == RONDO_OK) {
+    started++;
+  }
+  (void)run_slots(s);
+  while (started > 0) rondo_thread_join(helpers[--started]);
+}
+
+/* Takes the results in order; what comes behind a slot that reached the target was cut short and does not count. */
+static rondo_status end_round(rondo_search *s) {
+  const uint32_t winner = atomic_load(&s->winner);
+  for (uint32_t k = 0; k < SLOTS && k <= winner; k++) {
+    const slot *own = &s->slots[k];
+    if (own->status != RONDO_OK) return rondo_error_raise(&own->error);
+    atomic_fetch_add(&s->budget->used, own->used);
+    if (own->bound > s->bound) s->bound = own->bound;
+    if (!own->found || own->peak >= s->peak) continue;
+    s->peak = own->peak;
+    s->found = true;
+    memcpy(s->offsets, own->offsets, s->sections.item_count * sizeof *s->offsets);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status run_rounds(rondo_search *s, uint32_t threads, uint64_t steps) {
+  const uint64_t before = atomic_load(&s->budget->used);
+  while (s->peak > s->goal && s->peak > s->bound && !rondo_search_is_over(s->budget)) {
+    if (steps != 0 && atomic_load(&s->budget->used) - before >= steps) break;
+    if (!begin_round(s)) break;
+    run_round(s, threads);
+    RONDO_TRY(end_round(s));
+    if (s->quota < LAST_QUOTA) s->quota *= 2;
+  }
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status allocate_offsets(rondo_search *s, uint64_t **out) {
+  void *block = NULL;
+  RONDO_TRY(rondo_allocate(&s->allocator, s->sections.item_count, sizeof **out, &block));
+  *out = block;
+  return RONDO_OK;
+}
+
+static rondo_status make_slots(rondo_search *s, uint64_t seed) {
+  RONDO_TRY(allocate_offsets(s, &s->offsets));
+  for (uint32_t k = 0; k < SLOTS; k++) {
+    slot *own = &s->slots[k];
+    RONDO_TRY(allocate_offsets(s, &own->offsets));
+    RONDO_TRY(rondo_exact_init(&s->allocator, &s->sections, seed + k, &own->exact));
+    own->descends = k % 2 != 0;
+    own->share = SHARE_ONE / 2;
+    own->patience = 4000 + 16 * (uint64_t)s->sections.item_count;
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_search_item *items, size_t count,
+                                uint64_t lower_bound, uint64_t seed, rondo_search **out) {
+  *out = NULL;
+  rondo_search_sections sections;
+  bool made = false;
+  RONDO_TRY(rondo_search_sections_make(allocator, items, count, &sections, &made));
+  if (!made) return RONDO_OK;
+  void *block = NULL;
+  rondo_status status = rondo_allocate(allocator, 1, sizeof(rondo_search), &block);
+  if (status != RONDO_OK) {
+    rondo_search_sections_free(allocator, &sections);
+    return status;
+  }
+  rondo_search *s = block;
+  s->allocator = *allocator;
+  s->sections = sections;
+  s->quota = FIRST_QUOTA;
+  s->bound = lower_bound > sections.max_load ? lower_bound : sections.max_load;
+  status = make_slots(s, seed);
+  if (status == RONDO_OK) {
+    *out = s;
+  } else {
+    rondo_search_end(s);
+  }
+  return status;
+}
+
+void rondo_search_end(rondo_search *s) {
+  if (s == NULL) return;
+  const rondo_allocator allocator = s->allocator;
+  const uint32_t n = s->sections.item_count;
+  for (uint32_t k = 0; k < SLOTS; k++) {
+    rondo_release(&allocator, s->slots[k].offsets, n, sizeof *s->offsets);
+    rondo_exact_free(&s->slots[k].exact);
+  }
+  rondo_release(&allocator, s->offsets, n, sizeof *s->offsets);
+  rondo_search_sections_free(&allocator, &s->sections);
+  rondo_release(&allocator, s, 1, sizeof *s);
+}
+
+rondo_status rondo_search_run(rondo_search *s, uint32_t threads, rondo_search_budget *budget, uint64_t steps,
+                              uint64_t *inout_offsets, uint64_t *inout_peak, bool *out_optimal) {
+  s->budget = budget;
+  s->peak = *inout_peak;
+  s->goal = budget->target > s->bound ? budget->target : s->bound;
+  s->found = false;
+  const rondo_status status = run_rounds(s, threads < MOST_THREADS ? threads : MOST_THREADS, steps);
+  for (uint32_t i = 0; i < s->sections.item_count && s->found; i++) {
+    inout_offsets[s->sections.given[i]] = s->offsets[i];
+  }
+  *inout_peak = s->peak;
+  *out_optimal = s->peak <= s->bound;
+  return status;
+}

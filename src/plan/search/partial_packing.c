@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * Placing, raising and taking back. The items to place of a section are the front of its list: placing swaps an item
+ * behind the front, taking back the last placement grows the front again.
+ *
+ * Settling does not cascade: a floor that rises to the lowest minimum of the section's items raises no minimum.
+ */
+#include "plan/search/partial_packing.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { CHANGE_PLACED, CHANGE_MINIMUM, CHANGE_FLOOR };
+
+static rondo_status allocate(const rondo_allocator *allocator, size_t count, size_t bytes, void *out) {
+  void *block = NULL;
+  RONDO_TRY(rondo_allocate(allocator, count, bytes, &block));
+  memcpy(out, &block, sizeof block);
+  return RONDO_OK;
+}
+
+rondo_status rondo_search_state_init(const rondo_allocator *allocator, const rondo_search_sections *sections,
+                                     rondo_search_state *out) {
+  *out = (rondo_search_state){.sections = sections, .allocator = *allocator};
+  const size_t items = sections->item_count;
+  const size_t count = (size_t)sections->section_count + 1;
+  RONDO_TRY(allocate(allocator, count, sizeof *out->floors, &out->floors));
+  RONDO_TRY(allocate(allocator, count, sizeof *out->slack, &out->slack));
+  RONDO_TRY(allocate(allocator, items, sizeof *out->minima, &out->minima));
+  RONDO_TRY(allocate(allocator, items, sizeof *out->placed, &out->placed));
+  RONDO_TRY(allocate(allocator, sections->cover_count, sizeof *out->cover, &out->cover));
+  RONDO_TRY(allocate(allocator, sections->cover_count, sizeof *out->positions, &out->positions));
+  RONDO_TRY(allocate(allocator, count, sizeof *out->open, &out->open));
+  RONDO_TRY(allocate(allocator, count, sizeof *out->crossing, &out->crossing));
+  RONDO_TRY(allocate(allocator, count, sizeof *out->dirty, &out->dirty));
+  return allocate(allocator, count, sizeof *out->is_dirty, &out->is_dirty);
+}
+
+void rondo_search_state_free(rondo_search_state *state) {
+  if (state->sections == NULL) return;
+  const rondo_allocator *allocator = &state->allocator;
+  const size_t items = state->sections->item_count;
+  const size_t count = (size_t)state->sections->section_count + 1;
+  rondo_release(allocator, state->floors, count, sizeof *state->floors);
+  rondo_release(allocator, state->slack, count, sizeof *state->slack);
+  rondo_release(allocator, state->minima, items, sizeof *state->minima);
+  rondo_release(allocator, state->placed, items, sizeof *state->placed);
+  rondo_release(allocator, state->cover, state->sections->cover_count, sizeof *state->cover);
+  rondo_release(allocator, state->positions, state->sections->cover_count, sizeof *state->positions);
+  rondo_release(allocator, state->open, count, sizeof *state->open);
+  rondo_release(allocator, state->crossing, count, sizeof *state->crossing);
+  rondo_release(allocator, state->dirty, count, sizeof *state->dirty);
+  rondo_release(allocator, state->is_dirty, count, sizeof *state->is_dirty);
+  rondo_array_free(allocator, &state->trail);
+  *state = (rondo_search_state){0};
+}
+
+void rondo_search_state_reset(rondo_search_state *state, uint64_t capacity) {
+  const rondo_search_sections *sections = state->sections;
+  assert(capacity >= sections->max_load);
+  state->capacity = capacity;
+  memcpy(state->cover, sections->cover, sections->cover_count * sizeof *state->cover);
+  for (uint32_t s = 0; s < sections->section_count; s++) {
+    const uint32_t start = sections->cover_start[s];
+    state->floors[s] = 0;
+    state->slack[s] = capacity - sections->load[s];
+    state->open[s] = sections->cover_start[s + 1] - start;
+    state->crossing[s] = 0;
+    state->is_dirty[s] = false;
+    for (uint32_t k = 0; k < state->open[s]; k++) {
+      const uint32_t i = state->cover[start + k];
+      state->positions[sections->cover_index[i] + (s - sections->lower[i])] = k;
+      if (s > sections->lower[i]) state->crossing[s]++;
+    }
+  }
+  memset(state->minima, 0, sections->item_count * sizeof *state->minima);
+  memset(state->placed, 0, sections->item_count * sizeof *state->placed);
+  state->dirty_count = 0;
+  state->trail.count = 0;
+}
+
+static void note(rondo_search_state *state, uint32_t what, uint32_t number, uint64_t old) {
+  if (state->trail.count == state->trail.capacity) {
+    const rondo_status status =
+        rondo_array_reserve(&state->allocator, &state->trail, state->trail.capacity * 2 + state->sections->item_count);
+    if (status != RONDO_OK) {
+      state->status = status;
+      return;
+    }
+  }
+  state->trail.items[state->trail.count++] = (rondo_search_change){old, what, number};
+}
+
+static void make_dirty(rondo_search_state *state, uint32_t section) {
+  if (state->is_dirty[section]) return;
+  state->is_dirty[section] = true;
+  state->dirty[state->dirty_count++] = section;
+}
+
+static void raise_minimum(rondo_search_state *state, uint32_t item, uint64_t minimum) {
+  const uint64_t old = state->minima[item];
+  if (minimum <= old) return;
+  note(state, CHANGE_MINIMUM, item, old);
+  state->minima[item] = minimum;
+  for (uint32_t s = state->sections->lower[item]; s < state->sections->upper[item]; s++) {
+    if (state->floors[s] == old) make_dirty(state, s); /* the item may have been the one that held the floor down */
+  }
+}
+
+void rondo_search_state_raise_twins(rondo_search_state *state, uint32_t item, uint64_t minimum) {
+  const rondo_search_sections *sections = state->sections;
+  const uint32_t lower = sections->lower[item];
+  for (uint32_t k = sections->begin_start[lower]; k < sections->begin_start[lower + 1]; k++) {
+    const uint32_t other = sections->begins[k];
+    if (state->placed[other] || sections->upper[other] != sections->upper[item]) continue;
+    if (sections->bytes[other] == sections->bytes[item]) raise_minimum(state, other, minimum);
+  }
+}
+
+/* Moves the item behind those of the section that are to place. */
+static void close_in(rondo_search_state *state, uint32_t item, uint32_t section) {
+  const rondo_search_sections *sections = state->sections;
+  uint32_t *list = state->cover + sections->cover_start[section];
+  uint32_t *position = &state->positions[sections->cover_index[item] + (section - sections->lower[item])];
+  const uint32_t last = --state->open[section];
+  const uint32_t other = list[last];
+  state->positions[sections->cover_index[other] + (section - sections->lower[other])] = *position;
+  list[*position] = other;
+  list[last] = item;
+  *position = last;
+}
+
+static void raise_above(rondo_search_state *state, uint32_t lower, uint32_t upper, uint64_t floor) {
+  const rondo_search_sections *sections = state->sections;
+  const uint32_t *list = state->cover + sections->cover_start[lower];
+  for (uint32_t k = 0; k < state->open[lower]; k++) raise_minimum(state, list[k], floor);
+  for (uint32_t k = sections->begin_start[lower + 1]; k < sections->begin_start[upper]; k++) {
+    const uint32_t i = sections->begins[k];
+    if (!state->placed[i]) raise_minimum(state, i, floor);
+  }
+}
+
+bool rondo_search_state_place(rondo_search_state *state, uint32_t item) {
+  const uint32_t lower = state->sections->lower[item];
+  const uint32_t upper = state->sections->upper[item];
+  const uint64_t offset = state->minima[item];
+  const uint64_t floor = offset + state->sections->bytes[item];
+  bool parted = false;
+  note(state, CHANGE_PLACED, item, offset);
+  state->placed[item] = true;
+  for (uint32_t s = lower; s < upper; s++) {
+    assert(state->floors[s] == offset);
+    state->floors[s] = floor;
+    close_in(state, item, s);
+    if (s > lower && --state->crossing[s] == 0) parted = true;
+    if (state->open[s] == 0) {
+      parted = true;
+    } else {
+      make_dirty(state, s);
+    }
+  }
+  raise_above(state, lower, upper, floor);
+  return parted;
+}
+
+/* The lowest minimum of the section's items, or anything not above the floor. */
+static uint64_t lowest_minimum(const rondo_search_state *state, uint32_t section) {
+  const uint32_t *list = state->cover + state->sections->cover_start[section];
+  const uint64_t floor = state->floors[section];
+  uint64_t lowest = UINT64_MAX;
+  for (uint32_t k = 0; k < state->open[section] && lowest > floor; k++) {
+    if (state->minima[list[k]] < lowest) lowest = state->minima[list[k]];
+  }
+  return lowest;
+}
+
+static bool settle_section(rondo_search_state *state, uint32_t section) {
+  if (state->open[section] == 0) return true;
+  const uint64_t floor = state->floors[section];
+  const uint64_t lowest = lowest_minimum(state, section);
+  if (lowest <= floor) return true;
+  if (lowest - floor > state->slack[section]) {
+    state->failed_section = section;
+    return false;
+  }
+  note(state, CHANGE_FLOOR, section, floor);
+  state->slack[section] -= lowest - floor;
+  state->floors[section] = lowest;
+  return true;
+}
+
+bool rondo_search_state_settle(rondo_search_state *state) {
+  bool settled = true;
+  while (state->dirty_count > 0) {
+    const uint32_t section = state->dirty[--state->dirty_count];
+    state->is_dirty[section] = false;
+    if (settled) settled = settle_section(state, section);
+  }
+  return settled;
+}
+
+static void take_back_item(rondo_search_state *state, uint32_t item, uint64_t offset) {
+  const uint32_t lower = state->sections->lower[item];
+  state->placed[item] = false;
+  for (uint32_t s = lower; s < state->sections->upper[item]; s++) {
+    state->floors[s] = offset;
+    state->open[s]++;
+    if (s > lower) state->crossing[s]++;
+  }
+}
+
+void rondo_search_state_undo(rondo_search_state *state, size_t mark) {
+  assert(state->dirty_count == 0);
+  while (state->trail.count > mark) {
+    const rondo_search_change *change = &state->trail.items[--state->trail.count];
+    if (change->what == CHANGE_MINIMUM) {
+      state->minima[change->number] = change->old;
+    } else if (change->what == CHANGE_FLOOR) {
+      state->slack[change->number] += state->floors[change->number] - change->old;
+      state->floors[change->number] = change->old;
+    } else {
+      take_back_item(state, change->number, change->old);
+    }
+  }
+}
+
+uint64_t rondo_search_state_loss(const rondo_search_state *state, size_t mark) {
+  const uint64_t least_slack = state->capacity / 64 + 1;
+  uint64_t sum = 0;
+  for (size_t i = mark; i < state->trail.count; i++) {
+    const rondo_search_change *change = &state->trail.items[i];
+    if (change->what != CHANGE_FLOOR) continue;
+    const uint64_t scale = (state->slack[change->number] + least_slack) / 65536 + 1;
+    sum += (state->floors[change->number] - change->old) / scale;
+  }
+  return sum;
+}
+
+bool rondo_search_state_can_lift(const rondo_search_state *state, uint32_t section) {
+  const uint64_t slack = state->slack[section];
+  if (slack == 0) return false;
+  const uint64_t floor = state->floors[section];
+  const uint32_t *list = state->cover + state->sections->cover_start[section];
+  for (uint32_t k = 0; k < state->open[section]; k++) {
+    const uint32_t i = list[k];
+    const uint64_t least = state->minima[i] > floor ? state->minima[i] : floor + state->sections->least[i];
+    if (least - floor <= slack) return true;
+  }
+  return false;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * A packing problem as the searches want it: time cut into sections, of which only those are kept that are not covered
+ * by a neighbour (the maximal sets of items live together), and for each section who begins, ends and lives there.
+ * Two items meet in a kept section exactly when their lifetimes overlap. Items without bytes are left out.
+ *
+ * Never changes once made, so all searching threads share one. Memory: one entry for each pair of an item and a section
+ * that it lives in, at most RONDO_SEARCH_MAX_COVER.
+ */
+#ifndef RONDO_PLAN_SEARCH_SEARCH_SECTIONS_H
+#define RONDO_PLAN_SEARCH_SEARCH_SECTIONS_H
+
+#include "base/allocation.h"
+#include "plan/search/parallel_search.h"
+
+#define RONDO_SEARCH_NONE UINT32_MAX
+#define RONDO_SEARCH_MAX_ITEMS (UINT32_C(1) << 14)
+#define RONDO_SEARCH_MAX_COVER (UINT32_C(1) << 21)
+#define RONDO_SEARCH_MAX_BYTES (UINT64_C(1) << 62) /* of all items, so that no offset overflows */
+
+typedef struct rondo_search_sections {
+  uint32_t item_count, section_count;
+  uint32_t *given;         /* an item's number among those given */
+  uint32_t *lower, *upper; /* an item's sections, half open */
+  uint64_t *bytes;
+  uint64_t *least;       /* bytes of the smallest item that it meets; 1 when it meets none */
+  uint32_t *twin;        /* the item before it with the same bytes and sections, or RONDO_SEARCH_NONE */
+  uint32_t *cover_index; /* entries of all items before it: where its own begin, one a section */
+  uint64_t *load;        /* bytes live in a section */
+  uint32_t *begin_start; /* the items that begin in section s are begins[begin_start[s] .. begin_start[s + 1]) */
+  uint32_t *begins;
+  uint32_t *end_start; /* those with upper == s, for s up to section_count, likewise */
+  uint32_t *ends;
+  uint32_t *cover_start; /* those that live in section s, likewise */
+  uint32_t *cover;
+  uint32_t cover_count;
+  uint64_t max_load; /* the lower bound */
+} rondo_search_sections;
+
+/* *out_made is false, and nothing is kept, when the problem is too large for the limits above or has no items with
+ * bytes. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_search_sections_make(const rondo_allocator *allocator, const rondo_search_item *items,
+                                                       size_t count, rondo_search_sections *out, bool *out_made);
+void rondo_search_sections_free(const rondo_allocator *allocator, rondo_search_sections *sections);
+
+#endif

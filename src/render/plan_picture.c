@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT
+ * Drawing a plan: address against time, one shape an item, and below it the bytes that are live. Coordinates are whole
+ * tenths of a pixel, so that no locale and no rounding of the C library shows in the text. Colours say how large an
+ * item is; items too small for a gap around them are drawn without, those too small to see keep a tenth of a pixel.
+ */
+#include "render/plan_picture.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "plan/plan_internal.h"
+
+/* In tenths of a pixel. */
+enum {
+  UNIT = 10,
+  LEFT = 92 * UNIT,
+  RIGHT = 20 * UNIT,
+  TOP = 58 * UNIT,
+  BOTTOM = 46 * UNIT,
+  STRIP = 72 * UNIT, /* the bytes that are live */
+  STRIP_GAP = 22 * UNIT,
+  GAP = 3,             /* on each side of an item */
+  GAP_FROM = 2 * UNIT, /* items of at least that much */
+  CHARACTER = 63,      /* width of one, about */
+  LINE = 14 * UNIT
+};
+enum { SIZE_CLASSES = 6, MOST_TICKS = 8, NAME_BYTES = 120, LEAST_CUT = 10 };
+enum { LEAST_PIXELS = 320, MOST_PIXELS = 20000, DEFAULT_WIDTH = 1200, DEFAULT_HEIGHT = 640 };
+
+/* When the live bytes change. */
+typedef struct live_event {
+  uint64_t time;
+  size_t bytes;
+  bool begins;
+} live_event;
+
+typedef struct painter {
+  rondo_text *text;
+  const rondo_picture *picture;
+  uint64_t steps;     /* on the time axis */
+  double top;         /* bytes on the address axis */
+  size_t peak, bound; /* where the items end; most bytes live at once */
+  size_t least, most; /* bytes of an item, those without bytes left out */
+  int width, height;  /* of the plot, in tenths */
+  size_t *columns;    /* most bytes live, one a pixel */
+  size_t column_count;
+} painter;
+
+/* Numbers ---------------------------------------------------------------------------------------------------------- */
+
+static void add_size(rondo_text *text, uint64_t bytes) {
+  char printed[RONDO_SIZE_TEXT];
+  rondo_text_add(text, "%s", rondo_size_text(printed, bytes));
+}
+
+static int x_of(const painter *p, uint64_t step) {
+  const double share = step >= p->steps ? 1 : (double)step / (double)p->steps;
+  return LEFT + (int)(share * p->width + 0.5);
+}
+
+static int y_of(const painter *p, double bytes) {
+  const double share = bytes >= p->top ? 1 : bytes / p->top;
+  return TOP + p->height - (int)(share * p->height + 0.5);
+}
+
+static uint64_t end_of(const painter *p, uint32_t upper) { return upper == RONDO_PLAN_FOREVER ? p->steps : upper; }
+
+static uint64_t time_name(const painter *p, uint64_t step) {
+  return p->picture->times == NULL ? step : p->picture->times[step];
+}
+
+/* Measuring -------------------------------------------------------------------------------------------------------- */
+
+static void measure_items(painter *p) {
+  const rondo_plan_problem *problem = p->picture->problem;
+  p->steps = 1;
+  p->least = SIZE_MAX;
+  for (size_t i = 0; i < problem->count; i++) {
+    const rondo_plan_item *item = &problem->items[i];
+    const uint64_t end = item->upper == RONDO_PLAN_FOREVER ? (uint64_t)item->lower + 1 : item->upper;
+    if (end > p->steps) p->steps = end;
+    if (item->bytes == 0) continue;
+    size_t last = 0;
+    if (!rondo_checked_add(p->picture->offsets[i], item->bytes, &last)) last = SIZE_MAX;
+    if (last > p->peak) p->peak = last;
+    if (item->bytes > p->most) p->most = item->bytes;
+    if (item->bytes < p->least) p->least = item->bytes;
+  }
+  if (problem->order != NULL && problem->order->node_count > p->steps) p->steps = problem->order->node_count;
+  p->top = p->peak == 0 ? 1 : (double)p->peak;
+  if (p->picture->capacity > p->peak && p->picture->capacity / 2 <= p->peak) p->top = (double)p->picture->capacity;
+  p->top *= 1.02;
+}
+
+static int compare_events(const void *left, const void *right) {
+  const live_event *a = left, *b = right;
+  if (a->time != b->time) return a->time < b->time ? -1 : 1;
+  return (int)a->begins - (int)b->begins; /* what ends at a time makes room for what begins there */
+}
+
+static void raise_columns(painter *p, uint64_t from, uint64_t to, size_t live) {
+  size_t column = (size_t)(x_of(p, from) - LEFT) / UNIT;
+  const size_t end = ((size_t)(x_of(p, to) - LEFT) + UNIT - 1) / UNIT;
+  for (; column < p->column_count && (column < end || column == 0); column++) {
+    if (p->columns[column] < live) p->columns[column] = live;
+    if (end == 0) break;
+  }
+}
+
+static void sum_events(painter *p, live_event *events, size_t count) {
+  size_t live = 0;
+  if (count > 0) qsort(events, count, sizeof *events, compare_events);
+  for (size_t i = 0; i < count; i++) {
+    live = events[i].begins ? live + events[i].bytes : live - events[i].bytes;
+    if (live > p->bound) p->bound = live;
+    const uint64_t until = i + 1 < count ? events[i + 1].time : p->steps;
+    if (until > events[i].time) raise_columns(p, events[i].time, until, live);
+  }
+}
+
+static rondo_status measure_live(painter *p) {
+  const rondo_plan_problem *problem = p->picture->problem;
+  const rondo_allocator *allocator = &p->text->allocator;
+  void *memory;
+  size_t count = 0;
+  RONDO_TRY(rondo_allocate(allocator, problem->count, 2 * sizeof(live_event), &memory));
+  live_event *events = memory;
+  for (size_t i = 0; i < problem->count; i++) {
+    const rondo_plan_item *item = &problem->items[i];
+    events[count++] = (live_event){item->lower, item->bytes, true};
+    events[count++] = (live_event){end_of(p, item->upper), item->bytes, false};
+  }
+  p->column_count = (size_t)p->width / UNIT + 1;
+  const rondo_status status = rondo_allocate_items(allocator, p->column_count, sizeof *p->columns, &p->columns);
+  if (status == RONDO_OK) sum_events(p, events, count);
+  rondo_release(allocator, memory, problem->count, 2 * sizeof(live_event));
+  return status;
+}
+
+/* Axes ------------------------------------------------------------------------------------------------------------- */
+
+/* A power of two of bytes between ticks. */
+static double byte_tick(double top) {
+  double tick = 1;
+  while (top / tick > MOST_TICKS) tick *= 2;
+  return tick;
+}
+
+static void add_byte_ticks(painter *p) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  const double tick = byte_tick(p->top);
+  double unit = 1;
+  size_t name = 0;
+  while (tick >= unit * 1024 && name + 1 < sizeof units / sizeof units[0]) {
+    unit *= 1024;
+    name++;
+  }
+  for (double at = 0; at <= p->top; at += tick) {
+    const int y = y_of(p, at);
+    rondo_text_add(p->text, "<path class=\"grid\" d=\"M%d %dh%d\"/>", LEFT, y, p->width);
+    rondo_text_add(p->text, "<text class=\"tick end\" x=\"%d\" y=\"%d\">%" PRIu64 "%s%s</text>\n", LEFT - 8 * UNIT,
+                   y + 4 * UNIT, (uint64_t)(at / unit), at > 0 ? " " : "", at > 0 ? units[name] : "");
+  }
+}
+
+/* 1, 2 or 5 times a power of ten of steps between ticks. */
+static uint64_t step_tick(uint64_t steps) {
+  for (uint64_t power = 1;; power *= 10)
+    for (uint64_t factor = 1; factor < 10; factor = factor == 1 ? 2 : factor + 3)
+      if (steps / (power * factor) <= MOST_TICKS) return power * factor;
+}
+
+static void add_time_ticks(painter *p) {
+  const uint64_t tick = step_tick(p->steps);
+  const int bottom = TOP + p->height + STRIP_GAP + STRIP;
+  for (uint64_t at = 0; at <= p->steps; at += tick) {
+    const int x = x_of(p, at);
+    rondo_text_add(p->text, "<path class=\"axis\" d=\"M%d %dv%d\"/>", x, bottom, 5 * UNIT);
+    rondo_text_add(p->text, "<text class=\"tick middle\" x=\"%d\" y=\"%d\">%" PRIu64 "</text>\n", x, bottom + 18 * UNIT,
+                   time_name(p, at));
+  }
+  rondo_text_add(p->text, "<path class=\"axis\" d=\"M%d %dh%d\"/>\n", LEFT, bottom, p->width);
+  rondo_text_add(p->text, "<text class=\"tick middle\" x=\"%d\" y=\"%d\">", LEFT + p->width / 2, bottom + 36 * UNIT);
+  rondo_text_add_markup(p->text, p->picture->time_name, NAME_BYTES);
+  rondo_text_add(p->text, "</text>\n");
+}
+
+static void add_strip(painter *p) {
+  const int bottom = TOP + p->height + STRIP_GAP + STRIP;
+  const double scale = p->bound == 0 ? 0 : (double)STRIP / (double)p->bound;
+  int before = 0;
+  rondo_text_add(p->text, "<text class=\"tick end\" x=\"%d\" y=\"%d\">live bytes</text>\n", LEFT - 8 * UNIT,
+                 bottom - STRIP / 2 + 4 * UNIT);
+  rondo_text_add(p->text, "<path class=\"live\" d=\"M%d %d", LEFT, bottom);
+  for (size_t i = 0; i < p->column_count; i++) {
+    const int height = (int)((double)p->columns[i] * scale + 0.5);
+    if (height != before) rondo_text_add(p->text, "H%dV%d", LEFT + (int)(i * UNIT), bottom - height);
+    before = height;
+  }
+  rondo_text_add(p->text, "H%dV%dz\"><title>bytes live at each time; at most ", LEFT + p->width, bottom);
+  rondo_text_add_grouped(p->text, p->bound);
+  rondo_text_add(p->text, "</title></path>\n");
+}
+
+static void add_line(painter *p, const char *class, size_t bytes) {
+  const int y = y_of(p, (double)bytes);
+  rondo_text_add(p->text, "<path class=\"%s\" d=\"M%d %dh%d\"/>\n", class, LEFT, y, p->width);
+}
+
+/* One entry of the head's second line: a sample of its line, what it is, how much. Returns where the next begins. */
+static int add_key(painter *p, int x, const char *class, const char *name, size_t bytes) {
+  const int y = 40 * UNIT;
+  char printed[RONDO_SIZE_TEXT];
+  rondo_size_text(printed, bytes);
+  rondo_text_add(p->text, "<path class=\"%s\" d=\"M%d %dh%d\"/>", class, x, y - 4 * UNIT, 22 * UNIT);
+  rondo_text_add(p->text, "<text class=\"key\" x=\"%d\" y=\"%d\">%s %s<title>", x + 28 * UNIT, y, name, printed);
+  rondo_text_add_grouped(p->text, bytes);
+  rondo_text_add(p->text, " bytes</title></text>\n");
+  return x + 28 * UNIT + (int)(strlen(name) + strlen(printed) + 3) * CHARACTER + 10 * UNIT;
+}
+
+static void add_head(painter *p) {
+  rondo_text_add(p->text, "<text class=\"head\" x=\"%d\" y=\"%d\">", LEFT, 20 * UNIT);
+  rondo_text_add_markup(p->text, p->picture->title, NAME_BYTES);
+  rondo_text_add(p->text, "</text>\n");
+  int x = add_key(p, LEFT, "peak", "peak", p->peak);
+  x = add_key(p, x, "bound", "most live at once", p->bound);
+  if (p->picture->capacity > 0) x = add_key(p, x, "capacity", "capacity", p->picture->capacity);
+  if (p->bound == 0) return;
+  rondo_text_add(p->text, "<text class=\"key\" x=\"%d\" y=\"%d\">ratio ", x, 40 * UNIT);
+  rondo_text_add_ratio(p->text, p->peak, p->bound);
+  rondo_text_add(p->text, "</text>\n");
+}
+
+/* Items ------------------------------------------------------------------------------------------------------------ */
+
+/* By the logarithm of the size, between the smallest and the largest. */
+static int size_class(const painter *p, size_t bytes) {
+  const int least = 63 - __builtin_clzll(p->least), most = 63 - __builtin_clzll(p->most);
+  const int level = 63 - __builtin_clzll(bytes);
+  return most == least ? SIZE_CLASSES / 2 : (level - least) * (SIZE_CLASSES - 1) / (most - least);
+}
+
+static void add_name(painter *p, size_t item, size_t most) {
+  const char *const *names = p->picture->names;
+  if (names != NULL && names[item] != NULL) {
+    rondo_text_add_markup(p->text, names[item], most);
+  } else {
+    rondo_text_add(p->text, "%zu", item);
+  }
+}
+
+static void add_description(painter *p, size_t item) {
+  const rondo_plan_item *of = &p->picture->problem->items[item];
+  if (p->picture->describe != NULL) {
+    p->picture->describe(p->text, p->picture->user, item);
+    return;
+  }
+  add_name(p, item, NAME_BYTES);
+  rondo_text_add(p->text, ": ");
+  rondo_text_add_grouped(p->text, of->bytes);
+  rondo_text_add(p->text, " bytes at ");
+  rondo_text_add_grouped(p->text, p->picture->offsets[item]);
+  rondo_text_add(p->text, ", from %" PRIu64, time_name(p, of->lower));
+  if (of->upper == RONDO_PLAN_FOREVER)
+    rondo_text_add(p->text, " on");
+  else
+    rondo_text_add(p->text, " to %" PRIu64, time_name(p, of->upper));
+}
+
+typedef struct box {
+  int x, y, width, height;
+} box;
+
+static box box_of(const painter *p, uint32_t lower, uint32_t upper, size_t offset, size_t bytes) {
+  box b = {.x = x_of(p, lower), .y = y_of(p, (double)offset + (double)bytes)};
+  b.width = x_of(p, end_of(p, upper)) - b.x;
+  b.height = y_of(p, (double)offset) - b.y;
+  const int gap = b.width >= GAP_FROM && b.height >= GAP_FROM ? GAP : 0;
+  b = (box){b.x + gap, b.y + gap, b.width - 2 * gap, b.height - 2 * gap};
+  if (b.width < 1) b.width = 1;
+  if (b.height < 1) b.height = 1;
+  return b;
+}
+
+static void add_box(painter *p, box b) {
+  rondo_text_add(p->text, "<path d=\"M%d %dh%dv%dh-%dz\">", b.x, b.y, b.width, b.height, b.width);
+}
+
+static box item_box(const painter *p, size_t item) {
+  const rondo_plan_item *of = &p->picture->problem->items[item];
+  return box_of(p, of->lower, of->upper, p->picture->offsets[item], of->bytes);
+}
+
+/* Name, and size below it, as far as they fit. */
+static size_t name_length(const painter *p, size_t item) {
+  const char *const *names = p->picture->names;
+  return names != NULL && names[item] != NULL ? strlen(names[item]) : (size_t)snprintf(NULL, 0, "%zu", item);
+}
+
+/* A name that fits, or enough of it to tell something. */
+static void add_label(painter *p, size_t item) {
+  const box b = item_box(p, item);
+  const int room = (b.width - 8 * UNIT) / CHARACTER;
+  const bool fits = room > 0 && name_length(p, item) <= (size_t)room;
+  if (b.height < LINE || (!fits && room < LEAST_CUT)) return;
+  const int y = b.y + b.height / 2 + 4 * UNIT - (b.height >= 2 * LINE && room >= 8 ? LINE / 2 : 0);
+  rondo_text_add(p->text, "<text x=\"%d\" y=\"%d\">", b.x + b.width / 2, y);
+  add_name(p, item, fits ? (size_t)room : (size_t)room - 3);
+  rondo_text_add(p->text, "</text>");
+  if (b.height >= 2 * LINE && room >= 8) {
+    rondo_text_add(p->text, "<text x=\"%d\" y=\"%d\">", b.x + b.width / 2, y + LINE);
+    add_size(p->text, p->picture->problem->items[item].bytes);
+    rondo_text_add(p->text, "</text>");
+  }
+  rondo_text_add(p->text, "\n");
+}
+
+static void add_class(painter *p, int class) {
+  const rondo_plan_problem *problem = p->picture->problem;
+  for (int labels = 0; labels < 2; labels++) {
+    rondo_text_add(p->text, labels ? "<g class=\"label on%d\">\n" : "<g class=\"size%d\">\n", class);
+    for (size_t i = 0; i < problem->count; i++) {
+      if (problem->items[i].bytes == 0 || size_class(p, problem->items[i].bytes) != class) continue;
+      if (labels) {
+        add_label(p, i);
+        continue;
+      }
+      add_box(p, item_box(p, i));
+      rondo_text_add(p->text, "<title>");
+      add_description(p, i);
+      rondo_text_add(p->text, "</title></path>\n");
+    }
+    rondo_text_add(p->text, "</g>\n");
+  }
+}
+
+static void add_obstacles(painter *p) {
+  const rondo_plan_problem *problem = p->picture->problem;
+  rondo_text_add(p->text, "<g class=\"held\">\n");
+  for (size_t i = 0; i < problem->obstacle_count; i++) {
+    const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
+    if ((double)obstacle->offset >= p->top) continue;
+    add_box(p, box_of(p, obstacle->lower, obstacle->upper, obstacle->offset, obstacle->bytes));
+    rondo_text_add(p->text, "<title>held by others: ");
+    rondo_text_add_grouped(p->text, obstacle->bytes);
+    rondo_text_add(p->text, " bytes at ");
+    rondo_text_add_grouped(p->text, obstacle->offset);
+    rondo_text_add(p->text, "</title></path>\n");
+  }
+  rondo_text_add(p->text, "</g>\n");
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+void rondo_picture_add_style(rondo_text *text) {
+  static const char *const rules[] = {
+      ".rondo-map{font:110px system-ui,\"Segoe UI\",Roboto,\"DejaVu "
+      "Sans\",sans-serif;font-variant-numeric:tabular-nums;"
+      "fill:#1b2733}\n",
+      ".rondo-map .head{font-size:140px;font-weight:600}\n",
+      ".rondo-map .tick,.rondo-map .key{fill:#56636f}\n",
+      ".rondo-map .end{text-anchor:end}.rondo-map .middle,.rondo-map .label{text-anchor:middle}\n",
+      ".rondo-map .label{pointer-events:none}\n",
+      ".rondo-map .grid,.rondo-map .axis,.rondo-map .peak,.rondo-map .bound,.rondo-map .capacity"
+      "{fill:none;stroke-width:10}\n",
+      ".rondo-map .grid{stroke:#e6eaee}.rondo-map .axis{stroke:#9aa5b1}\n",
+      ".rondo-map .peak{stroke:#1b2733;stroke-width:12}\n",
+      ".rondo-map .bound{stroke:#1b2733;stroke-dasharray:50 40}\n",
+      ".rondo-map .capacity{stroke:#b3261e;stroke-width:14}\n",
+      ".rondo-map .live{fill:#c3ccd5}.rondo-map .held{fill:#e1e1dc}\n",
+      ".rondo-map .size0{fill:#dbe7f3}.rondo-map .size1{fill:#b9d1e8}.rondo-map .size2{fill:#90b8db}\n",
+      ".rondo-map .size3{fill:#6a9fce}.rondo-map .size4{fill:#3f79b0}.rondo-map .size5{fill:#275d92}\n",
+      ".rondo-map .on4,.rondo-map .on5{fill:#fff}\n",
+      ".rondo-map g path:hover{filter:brightness(.88)}\n",
+      "@media (prefers-color-scheme:dark){.rondo-map{fill:#e4e9ee}",
+      ".rondo-map .tick,.rondo-map .key{fill:#9aa7b4}\n",
+      ".rondo-map .grid{stroke:#2a323a}.rondo-map .axis{stroke:#5c6873}\n",
+      ".rondo-map .peak,.rondo-map .bound{stroke:#e4e9ee}.rondo-map .capacity{stroke:#ff8a80}\n",
+      ".rondo-map .live{fill:#46525e}.rondo-map .held{fill:#3a3a36}\n",
+      ".rondo-map .size0{fill:#22384d}.rondo-map .size1{fill:#2b4d6c}.rondo-map .size2{fill:#35648f}\n",
+      ".rondo-map .size3{fill:#4a82b5}.rondo-map .size4{fill:#77a8d3}.rondo-map .size5{fill:#b0d0ec}\n",
+      ".rondo-map .on3,.rondo-map .on4,.rondo-map .on5{fill:#10161c}.rondo-map g "
+      "path:hover{filter:brightness(1.18)}}\n",
+  };
+  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) rondo_text_add_bytes(text, rules[i], strlen(rules[i]));
+}
+
+static void open_element(painter *p, bool with_style) {
+  const rondo_picture *picture = p->picture;
+  rondo_text_add(p->text,
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rondo-map\" role=\"img\" width=\"%" PRIu32
+                 "\" height=\"%" PRIu32 "\" viewBox=\"0 0 %" PRIu32 " %" PRIu32 "\" aria-label=\"",
+                 picture->width, picture->height, picture->width * UNIT, picture->height * UNIT);
+  rondo_text_add_markup(p->text, picture->title, NAME_BYTES);
+  rondo_text_add(p->text, ": ");
+  rondo_text_add_grouped(p->text, picture->problem->count);
+  rondo_text_add(p->text, picture->problem->count == 1 ? " allocation, peak " : " allocations, peak ");
+  rondo_text_add_grouped(p->text, p->peak);
+  rondo_text_add(p->text, " bytes, most live at once ");
+  rondo_text_add_grouped(p->text, p->bound);
+  rondo_text_add(p->text, " bytes\">\n");
+  if (!with_style) return;
+  rondo_text_add(p->text, "<style>svg{background:#fff}@media (prefers-color-scheme:dark){svg{background:#14191e}}\n");
+  rondo_picture_add_style(p->text);
+  rondo_text_add(p->text, "</style>\n");
+}
+
+void rondo_picture_add(rondo_text *text, const rondo_picture *picture, bool with_style) {
+  if (text->failed != RONDO_OK) return;
+  painter p = {.text = text, .picture = picture, .width = (int)picture->width * UNIT - LEFT - RIGHT};
+  p.height = (int)picture->height * UNIT - TOP - STRIP_GAP - STRIP - BOTTOM;
+  measure_items(&p);
+  const rondo_status status = measure_live(&p);
+  if (status != RONDO_OK) {
+    text->failed = status;
+    return;
+  }
+  open_element(&p, with_style);
+  add_head(&p);
+  add_byte_ticks(&p);
+  add_obstacles(&p);
+  for (int class = 0; class < SIZE_CLASSES; class ++) add_class(&p, class);
+  add_line(&p, "bound", p.bound);
+  add_line(&p, "peak", p.peak);
+  if (picture->capacity > 0 && (double)picture->capacity < p.top) add_line(&p, "capacity", picture->capacity);
+  add_strip(&p);
+  add_time_ticks(&p);
+  rondo_text_add(text, "</svg>\n");
+  rondo_release(&text->allocator, p.columns, p.column_count, sizeof *p.columns);
+}
+
+static rondo_status check_pixels(const char *what, uint32_t pixels) {
+  if (pixels == 0 || (pixels >= LEAST_PIXELS && pixels <= MOST_PIXELS)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "rondo_plan_to_svg: a %s of %u pixels: ask for %d to %d, or 0", what, pixels, LEAST_PIXELS,
+                    MOST_PIXELS);
+}
+
+static const char *name_of_time(const rondo_plan_problem *problem, const rondo_plan_picture_options *options) {
+  if (options->times != NULL) return "time (events evenly spaced)";
+  return problem->order == NULL ? "step" : "node";
+}
+
+rondo_status rondo_plan_to_svg(const rondo_plan_problem *problem, const size_t *offsets,
+                               const rondo_plan_picture_options *options, char **out_text) {
+  rondo_plan_problem read;
+  rondo_plan_picture_options known;
+  if (out_text == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_plan_to_svg: out_text is NULL");
+  *out_text = NULL;
+  RONDO_TRY(rondo_plan_problem_read(problem, &read));
+  RONDO_TRY(rondo_versioned_read("rondo_plan_picture_options", options, &known, sizeof known));
+  RONDO_TRY(check_pixels("width", known.width));
+  RONDO_TRY(check_pixels("height", known.height));
+  if (offsets == NULL && read.count > 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_plan_to_svg: offsets is NULL");
+  rondo_allocator allocator;
+  RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));
+  rondo_text text;
+  rondo_text_init(&text, &allocator);
+  const rondo_picture picture = {.problem = &read,
+                                 .offsets = offsets,
+                                 .width = known.width == 0 ? DEFAULT_WIDTH : known.width,
+                                 .height = known.height == 0 ? DEFAULT_HEIGHT : known.height,
+                                 .title = known.title == NULL ? "Memory map" : known.title,
+                                 .time_name = name_of_time(&read, &known),
+                                 .names = known.names,
+                                 .times = known.times,
+                                 .capacity = known.capacity};
+  rondo_picture_add(&text, &picture, true);
+  return rondo_text_hand_out(&text, out_text);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * The picture of a plan, for the layers above: an SVG element that stands in a page or, with its style, in a file of
+ * its own. Numbers and texts in, text out; the same input always gives the same text.
+ */
+#ifndef RONDO_RENDER_PLAN_PICTURE_H
+#define RONDO_RENDER_PLAN_PICTURE_H
+
+#include <rondo/plan.h>
+
+#include "base/text.h"
+
+/* What the pointer shows of an item, written into the text. */
+typedef void (*rondo_picture_describe)(rondo_text *text, const void *user, size_t item);
+
+typedef struct rondo_picture {
+  const rondo_plan_problem *problem; /* checked */
+  const size_t *offsets;
+  uint32_t width, height; /* pixels */
+  const char *title;
+  const char *time_name;    /* what the steps are: "step", "node in order" */
+  const char *const *names; /* as in rondo_plan_picture_options */
+  const uint64_t *times;
+  size_t capacity;
+  rondo_picture_describe describe; /* NULL: name, bytes, offset, lifetime */
+  const void *user;
+} rondo_picture;
+
+/* Adds the <svg> element, of the class "rondo-map"; `with_style` adds what it needs of CSS inside. Errors are the
+ * text's. */
+void rondo_picture_add(rondo_text *text, const rondo_picture *picture, bool with_style);
+
+/* The CSS rules for "rondo-map", once a page; both colour schemes. */
+void rondo_picture_add_style(rondo_text *text);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT
+ * Making the model of a report: one walk through the graph and its children gives the list and its edges, then times
+ * are looked up, depths and the critical path follow by dynamic programming along the list.
+ */
+#include "render/report_model.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Walking ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status walk_graph(rondo_report_model *m, uint32_t index);
+
+static rondo_status add_node(rondo_report_model *m, uint32_t graph, uint32_t slot, bool runs, uint32_t *out_place) {
+  const rondo_report_node node = {.graph = graph, .slot = slot, .runs = runs};
+  if (m->nodes.count >= RONDO_NO_NODE - 1)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "rondo_graph_report: the graph and its children have more than %zu nodes", m->nodes.count);
+  *out_place = (uint32_t)m->nodes.count;
+  return rondo_array_push(&m->allocator, &m->nodes, &node);
+}
+
+static rondo_status add_edge(rondo_report_model *m, uint32_t from, uint32_t to) {
+  const rondo_report_edge edge = {from, to};
+  return rondo_array_push(&m->allocator, &m->edges, &edge);
+}
+
+static rondo_status add_graph(rondo_report_model *m, const rondo_graph *graph, uint32_t parent, uint32_t parent_slot,
+                              uint32_t *out_index) {
+  rondo_report_graph made = {.graph = graph, .parent = parent, .parent_slot = parent_slot};
+  const size_t slots = graph->nodes.count;
+  if (parent == RONDO_NO_NODE)
+    snprintf(made.prefix, sizeof made.prefix, "n");
+  else
+    snprintf(made.prefix, sizeof made.prefix, "%.*s%" PRIu32 "_", RONDO_REPORT_PREFIX_BYTES - 12,
+             m->graphs.items[parent].prefix, parent_slot);
+  *out_index = (uint32_t)m->graphs.count;
+  RONDO_TRY(rondo_array_push(&m->allocator, &m->graphs, &made));
+  rondo_report_graph *kept = &m->graphs.items[*out_index];
+  RONDO_TRY(rondo_graph_order(graph, &kept->order));
+  RONDO_TRY(rondo_allocate_items(&m->allocator, slots, sizeof *kept->begin, &kept->begin));
+  RONDO_TRY(rondo_allocate_items(&m->allocator, slots, sizeof *kept->end, &kept->end));
+  return rondo_allocate_items(&m->allocator, slots, sizeof *kept->marks, &kept->marks);
+}
+
+/* The edges from the node around into the child's roots, and from its sinks out. */
+static rondo_status tie_child(rondo_report_model *m, uint32_t index, uint32_t around_begin, uint32_t around_end) {
+  const rondo_graph *graph = m->graphs.items[index].graph;
+  bool is_empty = true;
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (!node->live) continue;
+    is_empty = false;
+    if (node->dependencies.count == 0) RONDO_TRY(add_edge(m, around_begin, m->graphs.items[index].begin[i]));
+    if (node->dependents.count == 0) RONDO_TRY(add_edge(m, m->graphs.items[index].end[i], around_end));
+  }
+  return is_empty ? add_edge(m, around_begin, around_end) : RONDO_OK;
+}
+
+static rondo_status walk_child(rondo_report_model *m, uint32_t index, uint32_t slot, const rondo_graph *child) {
+  uint32_t inside, begin = m->graphs.items[index].begin[slot], end = RONDO_NO_NODE;
+  RONDO_TRY(add_graph(m, child, index, slot, &inside));
+  RONDO_TRY(walk_graph(m, inside));
+  RONDO_TRY(add_node(m, index, slot, false, &end));
+  m->graphs.items[index].end[slot] = end;
+  return tie_child(m, inside, begin, end);
+}
+
+static rondo_status walk_node(rondo_report_model *m, uint32_t index, uint32_t slot) {
+  const rondo_graph_node *node = rondo_graph_at(m->graphs.items[index].graph, slot);
+  const bool is_child = node->params.kind == RONDO_NODE_CHILD;
+  uint32_t place = RONDO_NO_NODE;
+  RONDO_TRY(add_node(m, index, slot, !is_child, &place));
+  rondo_report_graph *graph = &m->graphs.items[index];
+  graph->begin[slot] = graph->end[slot] = place;
+  m->of_kind[node->params.kind]++;
+  m->node_count++;
+  m->edge_count += node->dependencies.count;
+  for (size_t i = 0; i < node->dependencies.count; i++)
+    RONDO_TRY(add_edge(m, graph->end[node->dependencies.items[i]], place));
+  return is_child ? walk_child(m, index, slot, node->params.as.child) : RONDO_OK;
+}
+
+static rondo_status walk_graph(rondo_report_model *m, uint32_t index) {
+  const uint32_t count = m->graphs.items[index].graph->live_count;
+  for (uint32_t i = 0; i < count; i++) RONDO_TRY(walk_node(m, index, m->graphs.items[index].order[i]));
+  return RONDO_OK;
+}
+
+static int compare_edges(const void *left, const void *right) {
+  const rondo_report_edge *a = left, *b = right;
+  if (a->from != b->from) return a->from < b->from ? -1 : 1;
+  return (a->to > b->to) - (a->to < b->to);
+}
+
+/* Times ------------------------------------------------------------------------------------------------------------ */
+
+rondo_status rondo_report_find(const rondo_report_model *m, const char *what, rondo_node node, uint32_t *out_place) {
+  const uint32_t serial = (uint32_t)(node.id >> 32), slot = (uint32_t)node.id;
+  for (size_t i = 0; i < m->graphs.count; i++) {
+    const rondo_report_graph *graph = &m->graphs.items[i];
+    if (graph->graph->serial != serial) continue;
+    if (slot >= graph->graph->nodes.count || !graph->graph->nodes.items[slot].live) break;
+    *out_place = graph->begin[slot];
+    return RONDO_OK;
+  }
+  return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, node.id == 0 ? RONDO_NO_NODE : slot,
+                         "rondo_graph_report: %s names node %" PRIu32
+                         ", which is in neither the graph nor a child graph of it",
+                         what, slot);
+}
+
+static rondo_status note_times(rondo_report_model *m) {
+  for (size_t i = 0; i < m->options->time_count; i++) {
+    const rondo_node_time *time = &m->options->times[i];
+    uint32_t place = RONDO_NO_NODE;
+    RONDO_TRY(rondo_report_find(m, "a time", time->node, &place));
+    rondo_report_node *node = &m->nodes.items[place];
+    if (!node->runs || !(time->microseconds >= 0)) continue;
+    node->timed = true;
+    node->us = time->microseconds;
+    m->total_us += node->us;
+    if (node->us > m->longest_us) m->longest_us = node->us;
+    m->timed = true;
+  }
+  return RONDO_OK;
+}
+
+/* Paths ------------------------------------------------------------------------------------------------------------ */
+
+/* The longest path to each entry's end, by depth and by time. */
+typedef struct longest {
+  double *us;
+  uint32_t *before; /* the entry before on the critical path; RONDO_NO_NODE: none */
+} longest;
+
+/* What a path through the entry is longer by. */
+static double cost_of(const rondo_report_model *m, const rondo_report_node *node) {
+  if (!node->runs) return 0;
+  return m->timed ? node->us : 1;
+}
+
+/* `paths` holds for each entry what comes before it, until it is its turn. */
+static void find_paths(rondo_report_model *m, const longest *paths) {
+  size_t edge = 0;
+  for (uint32_t i = 0; i < m->nodes.count; i++) {
+    rondo_report_node *node = &m->nodes.items[i];
+    node->depth += node->runs;
+    paths->us[i] += cost_of(m, node);
+    for (; edge < m->edges.count && m->edges.items[edge].from == i; edge++) {
+      const uint32_t to = m->edges.items[edge].to;
+      if (m->nodes.items[to].depth < node->depth) m->nodes.items[to].depth = node->depth;
+      if (paths->before[to] != RONDO_NO_NODE && paths->us[to] >= paths->us[i]) continue;
+      paths->us[to] = paths->us[i];
+      paths->before[to] = i;
+    }
+    if (node->depth > m->depth) m->depth = node->depth;
+  }
+}
+
+/* Where the longest path ends; RONDO_NO_NODE: nowhere. Adds up what is on it. */
+static uint32_t find_critical(rondo_report_model *m, const longest *paths) {
+  uint32_t last = m->nodes.count == 0 ? RONDO_NO_NODE : 0;
+  for (uint32_t i = 0; i < m->nodes.count; i++)
+    if (paths->us[i] > paths->us[last]) last = i;
+  if (last != RONDO_NO_NODE) m->critical_us = paths->us[last];
+  for (uint32_t at = last; at != RONDO_NO_NODE; at = paths->before[at]) m->critical_count += m->nodes.items[at].runs;
+  return last;
+}
+
+static void mark_critical(rondo_report_model *m, const longest *paths, uint32_t last) {
+  uint32_t after = RONDO_NO_NODE;
+  for (uint32_t at = last; at != RONDO_NO_NODE; at = paths->before[at]) {
+    const rondo_report_node *node = &m->nodes.items[at];
+    rondo_drawing_mark *mark = &m->graphs.items[node->graph].marks[node->slot];
+    const bool same = after != RONDO_NO_NODE && m->nodes.items[after].graph == node->graph;
+    if (!mark->critical) mark->next_critical = same ? m->nodes.items[after].slot : RONDO_NO_NODE;
+    mark->critical = true;
+    after = at;
+  }
+}
+
+static rondo_status find_width(rondo_report_model *m) {
+  uint32_t *nodes_at;
+  const size_t depths = (size_t)m->depth + 1;
+  RONDO_TRY(rondo_allocate_items(&m->allocator, depths, sizeof *nodes_at, &nodes_at));
+  for (size_t i = 0; i < m->nodes.count; i++) {
+    const rondo_report_node *node = &m->nodes.items[i];
+    if (node->runs && ++nodes_at[node->depth] > m->width) m->width = nodes_at[node->depth];
+  }
+  rondo_release(&m->allocator, nodes_at, depths, sizeof *nodes_at);
+  return RONDO_OK;
+}
+
+static rondo_status measure_paths(rondo_report_model *m) {
+  const size_t count = m->nodes.count;
+  longest paths = {0};
+  rondo_status status = rondo_allocate_items(&m->allocator, count, sizeof *paths.us, &paths.us);
+  if (status == RONDO_OK) status = rondo_allocate_items(&m->allocator, count, sizeof *paths.before, &paths.before);
+  if (status == RONDO_OK) {
+    for (size_t i = 0; i < count; i++) paths.before[i] = RONDO_NO_NODE;
+    find_paths(m, &paths);
+    const uint32_t last = find_critical(m, &paths);
+    if (m->critical_count < m->node_count - m->of_kind[RONDO_NODE_CHILD]) mark_critical(m, &paths, last);
+    status = find_width(m);
+  }
+  rondo_release(&m->allocator, paths.before, count, sizeof *paths.before);
+  rondo_release(&m->allocator, paths.us, count, sizeof *paths.us);
+  return status;
+}
+
+/* As the drawing shows it: few digits, whatever the locale. */
+static void print_time(char *buffer, size_t room, double us) {
+  const bool in_ms = us >= 1000;
+  const uint32_t tenths = (uint32_t)(fmin(in_ms ? us / 1000 : us, 1e8) * 10 + 0.5);
+  snprintf(buffer, room, "%" PRIu32 ".%" PRIu32 " %s", tenths / 10, tenths % 10, in_ms ? "ms" : "\xC2\xB5s");
+}
+
+static void mark_times(rondo_report_model *m) {
+  for (size_t i = 0; i < m->nodes.count; i++) {
+    const rondo_report_node *node = &m->nodes.items[i];
+    rondo_drawing_mark *mark = &m->graphs.items[node->graph].marks[node->slot];
+    if (!node->timed) continue;
+    if (m->longest_us > 0) mark->share = node->us / m->longest_us;
+    print_time(mark->time, sizeof mark->time, node->us);
+  }
+}
+
+/* Memory ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_allocation(rondo_report_model *m, uint32_t place) {
+  const rondo_node_params *params = rondo_report_params(m, place);
+  const rondo_report_allocation made = {.name = params->as.alloc.name,
+                                        .address = params->as.alloc.address,
+                                        .bytes = params->as.alloc.bytes,
+                                        .alloc = place,
+                                        .free = RONDO_NO_NODE};
+  return rondo_array_push(&m->allocator, &m->allocations, &made);
+}
+
+static int compare_allocations(const void *left, const void *right) {
+  const rondo_report_allocation *a = left, *b = right;
+  if (a->address != b->address) return (uintptr_t)a->address < (uintptr_t)b->address ? -1 : 1;
+  return (a->alloc > b->alloc) - (a->alloc < b->alloc);
+}
+
+/* The last allocation at the address that stands before the place; allocations are sorted. NULL when there is none. */
+static rondo_report_allocation *find_allocation(const rondo_report_model *m, const void *address, uint32_t place) {
+  size_t low = 0, high = m->allocations.count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    const rondo_report_allocation *at = &m->allocations.items[middle];
+    const bool before = (uintptr_t)at->address < (uintptr_t)address || (at->address == address && at->alloc < place);
+    if (before)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == 0 || m->allocations.items[low - 1].address != address) return NULL;
+  return &m->allocations.items[low - 1];
+}
+
+static rondo_status pair_allocations(rondo_report_model *m) {
+  for (uint32_t i = 0; i < m->nodes.count; i++)
+    if (m->nodes.items[i].runs && rondo_report_params(m, i)->kind == RONDO_NODE_ALLOC) RONDO_TRY(add_allocation(m, i));
+  if (m->allocations.count > 1)
+    qsort(m->allocations.items, m->allocations.count, sizeof *m->allocations.items, compare_allocations);
+  for (uint32_t i = 0; i < m->nodes.count; i++) {
+    const rondo_node_params *params = rondo_report_params(m, i);
+    if (!m->nodes.items[i].runs || params->kind != RONDO_NODE_FREE || params->as.free_address == NULL) continue;
+    rondo_report_allocation *of = find_allocation(m, params->as.free_address, i);
+    if (of != NULL && of->free == RONDO_NO_NODE) of->free = i;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_ranges(rondo_report_model *m) {
+  for (size_t i = 0; i < m->options->range_count; i++) {
+    const rondo_report_range *range = &m->options->ranges[i];
+    rondo_report_allocation made = {.name = range->name == NULL ? "" : range->name,
+                                    .address = range->address,
+                                    .bytes = range->bytes,
+                                    .is_range = true};
+    uint32_t last;
+    RONDO_TRY(rondo_report_find(m, "a range", range->first, &made.alloc));
+    RONDO_TRY(rondo_report_find(m, "a range", range->last, &last));
+    made.free = m->graphs.items[m->nodes.items[last].graph].end[m->nodes.items[last].slot];
+    if (made.free < made.alloc)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "rondo_graph_report: range %zu, '%s', lives from node %" PRIu32 " up to node %" PRIu32
+                        ", which runs earlier",
+                        i, made.name, rondo_node_number(range->first), rondo_node_number(range->last));
+    RONDO_TRY(rondo_array_push(&m->allocator, &m->allocations, &made));
+  }
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status make(const rondo_graph *graph, rondo_report_model *m) {
+  uint32_t index;
+  RONDO_TRY(add_graph(m, graph, RONDO_NO_NODE, RONDO_NO_NODE, &index));
+  RONDO_TRY(walk_graph(m, index));
+  if (m->edges.count > 1) qsort(m->edges.items, m->edges.count, sizeof *m->edges.items, compare_edges);
+  RONDO_TRY(note_times(m));
+  RONDO_TRY(measure_paths(m));
+  mark_times(m);
+  RONDO_TRY(pair_allocations(m));
+  return add_ranges(m);
+}
+
+rondo_status rondo_report_model_make(const rondo_graph *graph, const rondo_report_options *options,
+                                     rondo_report_model *out) {
+  *out = (rondo_report_model){.allocator = graph->allocator, .options = options};
+  return make(graph, out);
+}
+
+void rondo_report_model_free(rondo_report_model *m) {
+  for (size_t i = 0; i < m->graphs.count; i++) {
+    const rondo_report_graph *graph = &m->graphs.items[i];
+    const size_t slots = graph->graph->nodes.count;
+    rondo_release(&graph->graph->allocator, graph->order, graph->graph->live_count, sizeof *graph->order);
+    rondo_release(&m->allocator, graph->begin, slots, sizeof *graph->begin);
+    rondo_release(&m->allocator, graph->end, slots, sizeof *graph->end);
+    rondo_release(&m->allocator, graph->marks, slots, sizeof *graph->marks);
+  }
+  rondo_array_free(&m->allocator, &m->graphs);
+  rondo_array_free(&m->allocator, &m->nodes);
+  rondo_array_free(&m->allocator, &m->edges);
+  rondo_array_free(&m->allocator, &m->allocations);
+}

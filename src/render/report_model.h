@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * What a report says, before it is written: the graph and its children as one list of nodes in an order in which they
+ * can run, with times, depths, the critical path, and the memory that is live from node to node. Reads the graph, owns
+ * what it makes of it. One thread.
+ */
+#ifndef RONDO_RENDER_REPORT_MODEL_H
+#define RONDO_RENDER_REPORT_MODEL_H
+
+#include <rondo/report.h>
+
+#include "base/array.h"
+#include "render/graph_drawing.h"
+
+#define RONDO_REPORT_KINDS (RONDO_NODE_FOREIGN + 1)
+#define RONDO_REPORT_PREFIX_BYTES 200
+
+/* The graph, or one that is a child somewhere in it. */
+typedef struct rondo_report_graph {
+  const rondo_graph *graph;
+  uint32_t parent, parent_slot;           /* the child node; RONDO_NO_NODE: none */
+  char prefix[RONDO_REPORT_PREFIX_BYTES]; /* "n", "n3_": node 1 is n1, n3_1 */
+  uint32_t *order;                        /* slots, topological */
+  uint32_t *begin, *end;                  /* by slot: places in the list; two for a child node, around what is inside */
+  rondo_drawing_mark *marks;              /* by slot */
+} rondo_report_graph;
+
+/* An entry of the list. */
+typedef struct rondo_report_node {
+  uint32_t graph, slot;
+  bool runs; /* not a child node's begin or end */
+  bool timed;
+  double us; /* 0 when not timed */
+  uint32_t depth;
+} rondo_report_node;
+
+typedef struct rondo_report_edge {
+  uint32_t from, to;
+} rondo_report_edge;
+
+/* Bytes that are live from the begin of one node to that of another. */
+typedef struct rondo_report_allocation {
+  const char *name;
+  const void *address;
+  size_t bytes;
+  uint32_t alloc, free; /* places in the list; free is RONDO_NO_NODE when nothing frees it */
+  bool is_range;        /* the user's: until `free` has ended */
+} rondo_report_allocation;
+
+typedef struct rondo_report_model {
+  rondo_allocator allocator;
+  const rondo_report_options *options;
+  RONDO_ARRAY(rondo_report_graph) graphs; /* a graph before its children; [0] is the whole */
+  RONDO_ARRAY(rondo_report_node) nodes;
+  RONDO_ARRAY(rondo_report_edge) edges; /* between entries of the list, by `from` */
+  RONDO_ARRAY(rondo_report_allocation) allocations;
+  size_t of_kind[RONDO_REPORT_KINDS], node_count, edge_count; /* of all graphs */
+  uint32_t depth, width;                                      /* nodes on the longest path; most nodes at one depth */
+  bool timed;
+  double total_us, critical_us, longest_us;
+  size_t critical_count; /* nodes on the critical path; where that is all of them, none is marked */
+} rondo_report_model;
+
+/* Freed by rondo_report_model_free, also after a failure. Errors: CYCLE; UNKNOWN_NODE (a time or range of a node that
+ * is not in the graph); OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_report_model_make(const rondo_graph *graph, const rondo_report_options *options,
+                                                    rondo_report_model *out);
+void rondo_report_model_free(rondo_report_model *model);
+
+/* Where a node of the user's stands in the list, its begin; UNKNOWN_NODE naming `what`. */
+RONDO_MUST_USE rondo_status rondo_report_find(const rondo_report_model *model, const char *what, rondo_node node,
+                                              uint32_t *out_place);
+
+static inline const rondo_node_params *rondo_report_params(const rondo_report_model *model, uint32_t place) {
+  const rondo_report_node *node = &model->nodes.items[place];
+  return &model->graphs.items[node->graph].graph->nodes.items[node->slot].params;
+}
+
+#endif

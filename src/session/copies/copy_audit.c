@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * The copy audit: what each copy and fill reads and writes on the host, held against what the caller vouches for. All
+ * is looked at before anything is taken out. Stateless; the graph's thread.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "exec/api_check.h"
+#include "memory/graph_memory/address_space.h"
+#include "memory/peer_access.h"
+#include "session/copies/copy_audit_internal.h"
+
+static const char call[] = "rondo_graph_audit_copies";
+
+typedef struct audit {
+  rondo_graph *graph;
+  rondo_audit_options options;
+  rondo_input_copy *copies;
+  size_t room;
+  rondo_audit_info info;
+  RONDO_ARRAY(uint32_t) inputs; /* slots of the graph's own copies of inputs, in topological order */
+} audit;
+
+/* One copy or fill, of the graph or of a child graph in it. */
+typedef struct visit {
+  audit *audit;
+  const rondo_graph *graph;
+  uint32_t slot;
+  const rondo_node_params *params;
+} visit;
+
+/* Where memory is ------------------------------------------------------------------------------------------------- */
+
+static bool has_foreign_memory(const rondo_graph *graph, const char *address) {
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (!node->live) continue;
+    if (node->params.kind == RONDO_NODE_CHILD && has_foreign_memory(node->params.as.child, address)) return true;
+    const rondo_foreign_node *work = &node->params.as.foreign;
+    if (node->params.kind != RONDO_NODE_FOREIGN || work->bytes == 0) continue;
+    if ((uintptr_t)address - (uintptr_t)work->address < work->bytes) return true;
+  }
+  return false;
+}
+
+static bool is_host(const visit *at, const void *address) {
+  if (rondo_peers_owner(address) != NULL || has_foreign_memory(at->audit->graph, address)) return false;
+  rondo_device *device = at->audit->graph->device;
+  bool is_device = false;
+  return device->ops->knows_address == NULL || !device->ops->knows_address(device, address, &is_device) || !is_device;
+}
+
+/* The range that holds the extent as a whole; `count` when none does. */
+static size_t find_range(const rondo_host_range *ranges, size_t count, const rondo_extent *extent) {
+  size_t i = 0;
+  for (; i < count; i++) {
+    const uintptr_t offset = (uintptr_t)extent->address - (uintptr_t)ranges[i].address;
+    if (offset < ranges[i].bytes && extent->bytes <= ranges[i].bytes - offset) break;
+  }
+  return i;
+}
+
+/* Refusals -------------------------------------------------------------------------------------------------------- */
+
+static const char *label_of(const visit *at, char buffer[RONDO_LABEL_BYTES]) {
+  return rondo_node_label_in(buffer, at->graph, at->audit->graph, at->slot);
+}
+
+static uint32_t number_of(const visit *at) { return rondo_graph_outer_number(at->graph, at->audit->graph, at->slot); }
+
+static rondo_status refuse_source(const visit *at, const rondo_extent *source) {
+  char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
+  const rondo_audit_options *known = &at->audit->options;
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
+                         "%s: %s of %s reads %zu bytes of host memory at %p, which are in none of the %zu inputs and "
+                         "%zu constants: the host may have made them while the graph was captured, and launches would "
+                         "not. Make them on the device, give them as an input, or hold them and name them among the "
+                         "constants",
+                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), source->bytes,
+                         source->address, known->input_count, known->constant_count);
+}
+
+static rondo_status refuse_destination(const visit *at, const rondo_extent *destination) {
+  char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
+                         "%s: %s of %s writes %zu bytes of host memory at %p, which are in none of the %zu outputs: "
+                         "what the host makes of them was not captured. Do that on the device, or name the memory "
+                         "among the outputs",
+                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), destination->bytes,
+                         destination->address, at->audit->options.output_count);
+}
+
+static rondo_status refuse_child(const visit *at) {
+  char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number_of(at),
+                         "%s: %s of %s copies an input, and is not taken out of the child graph: capture it beside the "
+                         "child graph, or keep the copies (rondo_audit_options.keep_inputs)",
+                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph));
+}
+
+/* Looking --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status note_input(const visit *at, size_t input, const rondo_extent *source) {
+  audit *a = at->audit;
+  const rondo_copy *copy = &at->params->as.copy;
+  if (at->graph != a->graph && !a->options.keep_inputs) return refuse_child(at);
+  if (at->graph == a->graph) RONDO_TRY(rondo_array_push(&a->graph->allocator, &a->inputs, &at->slot));
+  if (a->info.inputs < a->room) {
+    a->copies[a->info.inputs] =
+        (rondo_input_copy){.input = input,
+                           .offset = (size_t)((uintptr_t)source->address - (uintptr_t)a->options.inputs[input].address),
+                           .copy = *copy};
+  }
+  a->info.inputs++;
+  a->info.input_bytes += copy->width * copy->height * copy->depth;
+  return RONDO_OK;
+}
+
+static rondo_status look_at_source(const visit *at, const rondo_extent *source, bool to_host) {
+  audit *a = at->audit;
+  const rondo_audit_options *known = &a->options;
+  const size_t input = find_range(known->inputs, known->input_count, source);
+  if (input < known->input_count) return to_host ? RONDO_OK : note_input(at, input, source);
+  if (find_range(known->constants, known->constant_count, source) == known->constant_count)
+    return refuse_source(at, source);
+  const rondo_copy *copy = &at->params->as.copy;
+  a->info.constants++;
+  a->info.constant_bytes += copy->width * copy->height * copy->depth;
+  return RONDO_OK;
+}
+
+static rondo_status look_at_destination(const visit *at, const rondo_extent *destination) {
+  audit *a = at->audit;
+  const rondo_audit_options *known = &a->options;
+  if (find_range(known->outputs, known->output_count, destination) == known->output_count)
+    return refuse_destination(at, destination);
+  const rondo_node_params *params = at->params;
+  a->info.outputs++;
+  a->info.output_bytes += params->kind == RONDO_NODE_COPY
+                              ? params->as.copy.width * params->as.copy.height * params->as.copy.depth
+                              : params->as.fill.width * params->as.fill.height * params->as.fill.element_bytes;
+  return RONDO_OK;
+}
+
+static rondo_status look_at_work(const visit *at) {
+  rondo_extent extents[RONDO_MOST_EXTENTS];
+  const size_t count = rondo_node_extents(at->params, extents);
+  if (count == 0) return RONDO_OK;
+  const bool to_host = is_host(at, extents[0].address);
+  const bool from_host = count > 1 && is_host(at, extents[1].address);
+  if (to_host) RONDO_TRY(look_at_destination(at, &extents[0]));
+  if (from_host) return look_at_source(at, &extents[1], to_host);
+  if (!to_host && count > 1) at->audit->info.device_copies++;
+  return RONDO_OK;
+}
+
+static rondo_status look_at_graph(audit *a, const rondo_graph *graph);
+
+static rondo_status look_at_node(audit *a, const rondo_graph *graph, uint32_t slot) {
+  const visit at = {.audit = a, .graph = graph, .slot = slot, .params = &rondo_graph_at(graph, slot)->params};
+  return at.params->kind == RONDO_NODE_CHILD ? look_at_graph(a, at.params->as.child) : look_at_work(&at);
+}
+
+static rondo_status look_at_graph(audit *a, const rondo_graph *graph) {
+  size_t count = 0;
+  RONDO_TRY(rondo_graph_sort(graph, NULL, &count));
+  rondo_node *nodes;
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, count, sizeof *nodes, &nodes));
+  const size_t room = count;
+  rondo_status status = rondo_graph_sort(graph, nodes, &count);
+  for (size_t i = 0; status == RONDO_OK && i < count; i++) status = look_at_node(a, graph, rondo_node_number(nodes[i]));
+  rondo_release(&graph->allocator, nodes, room, sizeof *nodes);
+  return status;
+}
+
+/* The front door -------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_ranges(const char *what, const rondo_host_range *ranges, size_t count) {
+  if (count > 0) RONDO_TRY(rondo_require(call, what, ranges));
+  for (size_t i = 0; i < count; i++) {
+    RONDO_TRY(rondo_require(call, what, ranges[i].address));
+    if (ranges[i].bytes == 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: range %zu of the %s has no bytes", call, i,
+                        what);
+  }
+  return RONDO_OK;
+}
+
+static bool has_name(const rondo_host_range *range) { return range->name != NULL && range->name[0] != '\0'; }
+
+/* What the graph writes to the host is not what it reads there: a copy in front would read the last launch's. */
+static rondo_status check_apart(const rondo_audit_options *o, const rondo_host_range *read, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < o->output_count; k++) {
+      const uintptr_t a = (uintptr_t)read[i].address, b = (uintptr_t)o->outputs[k].address;
+      if (a + read[i].bytes <= b || b + o->outputs[k].bytes <= a) continue;
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OVERLAP,
+                        "%s: the host memory%s%s%s (%zu bytes at %p) is read and has bytes in common with output "
+                        "%zu%s%s%s (%zu at %p)",
+                        call, has_name(&read[i]) ? " '" : "", has_name(&read[i]) ? read[i].name : "",
+                        has_name(&read[i]) ? "'" : "", read[i].bytes, read[i].address, k,
+                        has_name(&o->outputs[k]) ? ", '" : "", has_name(&o->outputs[k]) ? o->outputs[k].name : "",
+                        has_name(&o->outputs[k]) ? "'," : "", o->outputs[k].bytes, o->outputs[k].address);
+    }
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_options(const rondo_audit_options *o) {
+  RONDO_TRY(check_ranges("inputs", o->inputs, o->input_count));
+  RONDO_TRY(check_ranges("constants", o->constants, o->constant_count));
+  RONDO_TRY(check_ranges("outputs", o->outputs, o->output_count));
+  RONDO_TRY(check_apart(o, o->inputs, o->input_count));
+  return check_apart(o, o->constants, o->constant_count);
+}
+
+/* The rows fit, or nothing is taken out. */
+static rondo_status take_out(audit *a) {
+  if (a->options.keep_inputs || a->inputs.count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_graph_check_erase(a->graph, a->inputs.items[0]));
+  for (size_t i = 0; i < a->inputs.count; i++) RONDO_TRY(rondo_audit_check_front(a->graph, a->inputs.items[i]));
+  if (a->info.inputs > a->room) return RONDO_OK;
+  return rondo_audit_take_out(a->graph, a->inputs.items, a->inputs.count, &a->info.edges);
+}
+
+rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_options *options, rondo_input_copy *copies,
+                                      size_t *inout_count, rondo_audit_info *out_info) {
+  RONDO_TRY(rondo_front(call, "the graph", graph));
+  RONDO_TRY(rondo_require(call, "inout_count", inout_count));
+  audit a = {.graph = graph, .copies = copies, .room = copies == NULL ? 0 : *inout_count};
+  RONDO_TRY(rondo_versioned_read("rondo_audit_options", options, &a.options, sizeof a.options));
+  RONDO_TRY(rondo_require(call, "the graph's device", graph->device));
+  RONDO_TRY(check_options(&a.options));
+  rondo_status status = look_at_graph(&a, graph);
+  if (status == RONDO_OK) status = take_out(&a);
+  rondo_array_free(&graph->allocator, &a.inputs);
+  RONDO_TRY(status);
+  *inout_count = a.info.inputs;
+  return out_info == NULL ? RONDO_OK : rondo_versioned_write("rondo_audit_info", &a.info, out_info, sizeof a.info);
+}

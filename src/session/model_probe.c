@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * What a model is, found out from its programs for two numbers of rows: its inputs and outputs, and what a row of each
+ * is; states must be the same ones. No device.
+ */
+#include <string.h>
+
+#include "session/session_internal.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { FEW_ROWS = 2, MORE_ROWS = 3 };
+
+static rondo_status refuse_shape(const rondo_session_model *model, const char *what, const char *name,
+                                 const rondo_shape *few, const rondo_shape *more) {
+  char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+      "rondo_session_add_model: %s '%s' of model '%s' is %s for %d rows and %s for %d: the first dimension "
+      "must be the rows times a constant, and all else the same",
+      what, name, model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS);
+}
+
+static bool grows_by_rows(const rondo_shape *few, const rondo_shape *more) {
+  if (few->type != more->type || few->rank != more->rank || few->rank == 0) return false;
+  if (few->dims[0] % FEW_ROWS != 0 || more->dims[0] % MORE_ROWS != 0) return false;
+  if (few->dims[0] / FEW_ROWS != more->dims[0] / MORE_ROWS) return false;
+  return few->rank == 1 || memcmp(few->dims + 1, more->dims + 1, (few->rank - 1) * sizeof *few->dims) == 0;
+}
+
+static rondo_status add_value(rondo_session_model *model, const char *what, const char *name, const rondo_shape *few,
+                              const rondo_shape *more, bool is_input) {
+  rondo_allocator *allocator = &model->session->allocator;
+  if (!grows_by_rows(few, more)) return refuse_shape(model, what, name, few, more);
+  rondo_session_value value = {.type = few->type, .row_bytes = rondo_shape_bytes(few) / FEW_ROWS};
+  RONDO_TRY(rondo_allocate_text(allocator, name, &value.name));
+  const rondo_status status = is_input ? rondo_array_push(allocator, &model->inputs, &value)
+                                       : rondo_array_push(allocator, &model->outputs, &value);
+  if (status != RONDO_OK) rondo_release_text(allocator, value.name);
+  return status;
+}
+
+static rondo_status refuse_other_values(const rondo_session_model *model, const char *what) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: model '%s' has other %s for %d rows than for %d", model->name, what,
+                    FEW_ROWS, MORE_ROWS);
+}
+
+static rondo_status refuse_other_name(const rondo_session_model *model, const char *few, const char *more) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: what is '%s' of model '%s' for %d rows is '%s' for %d: make the same "
+                    "values in the same order",
+                    few, model->name, FEW_ROWS, more == NULL ? "" : more, MORE_ROWS);
+}
+
+static rondo_status refuse_other_state(const rondo_session_model *model, const char *name, const rondo_shape *few,
+                                       const rondo_shape *more) {
+  char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: state '%s' of model '%s' is %s for %d rows and %s for %d: all numbers of "
+                    "rows have their states in common",
+                    name, model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS);
+}
+
+static rondo_status compare_values(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
+  if (few->values.count != more->values.count) return refuse_other_values(model, "values");
+  for (uint32_t i = 0; i < few->values.count; i++) {
+    const rondo_program_value *a = &few->values.items[i], *b = &more->values.items[i];
+    if (a->kind != b->kind) return refuse_other_values(model, "values");
+    if (a->name != NULL && (b->name == NULL || strcmp(a->name, b->name) != 0))
+      return refuse_other_name(model, a->name, b->name);
+    if (a->kind == RONDO_VALUE_INPUT) RONDO_TRY(add_value(model, "input", a->name, &a->shape, &b->shape, true));
+    if (a->kind == RONDO_VALUE_STATE && (a->shape.type != b->shape.type || !rondo_shape_same(&a->shape, &b->shape)))
+      return refuse_other_state(model, a->name, &a->shape, &b->shape);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status compare_outputs(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
+  if (few->outputs.count != more->outputs.count) return refuse_other_values(model, "outputs");
+  for (size_t i = 0; i < few->outputs.count; i++) {
+    const rondo_named_output *a = &few->outputs.items[i], *b = &more->outputs.items[i];
+    if (strcmp(a->name, b->name) != 0) return refuse_other_name(model, a->name, b->name);
+    RONDO_TRY(add_value(model, "output", a->name, rondo_program_shape(few, a->value),
+                        rondo_program_shape(more, b->value), false));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_counts(const rondo_session_model *model) {
+  if (model->inputs.count == 0 || model->outputs.count == 0)
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+        "rondo_session_add_model: model '%s' has %zu inputs and %zu outputs: it needs at least one of each",
+        model->name, model->inputs.count, model->outputs.count);
+  if (model->inputs.count <= RONDO_SESSION_MAX_VALUES && model->outputs.count <= RONDO_SESSION_MAX_VALUES)
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "rondo_session_add_model: model '%s' has %zu inputs and %zu outputs, more than %d", model->name,
+                    model->inputs.count, model->outputs.count, RONDO_SESSION_MAX_VALUES);
+}
+
+rondo_status rondo_model_probe(rondo_session_model *model) {
+  rondo_program *few = NULL, *more = NULL;
+  rondo_status status = rondo_model_make_program(model, FEW_ROWS, &few);
+  if (status == RONDO_OK) status = rondo_model_make_program(model, MORE_ROWS, &more);
+  if (status == RONDO_OK) status = compare_values(model, few, more);
+  if (status == RONDO_OK) status = compare_outputs(model, few, more);
+  rondo_program_destroy(few);
+  rondo_program_destroy(more);
+  return status == RONDO_OK ? check_counts(model) : status;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT
+ * Requests: taken into a bounded number of slots, queued, waited for, by tickets that say a slot's number. The
+ * caller of rondo_session_run that finds a lane free runs what waits by itself; otherwise the lanes' threads do.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/versioned_struct.h"
+#include "exec/api_check.h"
+#include "memory/device_memory.h"
+#include "session/serve/batch_delay.h"
+#include "session/session_internal.h"
+
+/* What a request's futex says. */
+enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
+
+/* The queue ------------------------------------------------------------------------------------------------------- */
+
+void rondo_queue_append(rondo_session *session, rondo_slot *slot) {
+  rondo_session_model *model = slot->model;
+  slot->next = NULL;
+  slot->before = model->waiting.tail;
+  *(slot->before == NULL ? &model->waiting.head : &slot->before->next) = slot;
+  model->waiting.tail = slot;
+  model->waiting_rows += slot->rows;
+  session->waiting++;
+  rondo_ripe_append(slot);
+  if (slot->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = slot->deadline_ns;
+}
+
+void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
+  rondo_session_model *model = slot->model;
+  *(slot->before == NULL ? &model->waiting.head : &slot->before->next) = slot->next;
+  *(slot->next == NULL ? &model->waiting.tail : &slot->next->before) = slot->before;
+  model->waiting_rows -= slot->rows;
+  session->waiting--;
+  rondo_ripe_remove(slot);
+}
+
+static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_status status) {
+  if (status != RONDO_OK) {
+    info->failed += slot->state == RONDO_SLOT_RUNNING;
+    return;
+  }
+  if (slot->answer.way == RONDO_WAY_CAPTURED) return;
+  info->requests++;
+  info->rows += slot->rows;
+  info->recorded += slot->answer.way == RONDO_WAY_RECORDED;
+  info->split += slot->answer.way == RONDO_WAY_SPLIT;
+  info->unrecorded += slot->answer.way == RONDO_WAY_UNRECORDED;
+}
+
+void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
+  rondo_session *session = slot->session;
+  slot->error.status = RONDO_OK;
+  if (status != RONDO_OK) rondo_error_save(&slot->error);
+  count_answer(&slot->model->info, slot, status);
+  slot->model->taken--;
+  session->running--;
+  if (session->running == 0) pthread_cond_broadcast(&session->change);
+  slot->state = RONDO_SLOT_DONE;
+  if (atomic_exchange_explicit(&slot->done, DONE, memory_order_release) == SLEPT_ON)
+    rondo_futex_wake(&slot->done, INT_MAX);
+}
+
+static void expire(rondo_session *session, rondo_slot *slot) {
+  rondo_queue_remove(session, slot);
+  slot->model->info.timed_out++;
+  rondo_slot_finish(slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                                     "a request of %zu rows for model '%s' had not begun to run by its deadline",
+                                     slot->rows, slot->model->name));
+}
+
+void rondo_queue_expire(rondo_session *session, uint64_t now) {
+  if (now < session->next_deadline_ns) return;
+  for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
+    for (rondo_slot *late; (late = rondo_ripe_find_late(m, now)) != NULL;) expire(session, late);
+  session->next_deadline_ns = rondo_ripe_next_deadline(session);
+}
+
+/* Taking ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_count(const char *call, const rondo_session_model *model, const char *what, size_t count,
+                                size_t said) {
+  if (said == 0 || said == count) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "%s: model '%s' has %zu %s%s, not %zu", call,
+                    model->name, count, what, count == 1 ? "" : "s", said);
+}
+
+static rondo_status check_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
+  RONDO_TRY(check_count(call, model, "input", model->inputs.count, r->input_count));
+  RONDO_TRY(check_count(call, model, "output", model->outputs.count, r->output_count));
+  for (size_t i = 0; i < model->inputs.count; i++) {
+    size_t bytes;
+    RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
+    if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, r->rows, &bytes))
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                        "%s: %zu rows of '%s' have more bytes than there are", call, r->rows,
+                        model->inputs.items[i].name);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_request(const char *call, const rondo_request *r) {
+  RONDO_TRY(rondo_require(call, "inputs", r->inputs));
+  if (r->rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of no rows", call);
+  if (r->way == RONDO_WAY_AUTO || r->way == RONDO_WAY_RECORDED || r->way == RONDO_WAY_UNRECORDED) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: way %d is not one to ask for: those are AUTO (%d), RECORDED (%d) and UNRECORDED (%d)", call,
+                    (int)r->way, RONDO_WAY_AUTO, RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED);
+}
+
+static rondo_status check_state(const char *call, rondo_session *session, rondo_session_model *model,
+                                const rondo_request *r) {
+  if (session->is_draining)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: the session takes no more requests", call);
+  if (model->is_changing && session->capturing != model)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+                      "%s: model '%s' is being captured or changed", call, model->name);
+  const bool wants_graph = r->way == RONDO_WAY_RECORDED || (session->options.strict && r->way == RONDO_WAY_AUTO);
+  if (wants_graph && model->idle.any == NULL && session->capturing != model)
+    return rondo_fail(
+        RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
+        "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the request "
+        "run un-recorded",
+        call, model->name, r->rows);
+  return RONDO_OK;
+}
+
+static rondo_status take_slot(const char *call, rondo_session_model *model, rondo_slot **out) {
+  rondo_session *session = model->session;
+  if (session->free_slots == NULL) {
+    model->info.refused++;
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
+                      "%s: %u requests wait or run already (rondo_session_options.max_queue): try again later", call,
+                      session->options.max_queue);
+  }
+  *out = session->free_slots;
+  session->free_slots = (*out)->next_free;
+  session->taken++;
+  session->running++;
+  model->taken++;
+  return RONDO_OK;
+}
+
+/* Which inputs need not be put together in staging memory first. */
+static uint64_t find_direct(const rondo_session_model *model, const rondo_request *r) {
+  rondo_device_memory *memory = rondo_device_memory_made(model->session->device);
+  uint64_t direct = 0;
+  if (!model->session->is_cuda) return UINT64_MAX;
+  for (size_t i = 0; memory != NULL && i < model->inputs.count; i++)
+    if (rondo_memory_host_has(memory, r->inputs[i], model->inputs.items[i].row_bytes * r->rows))
+      direct |= UINT64_C(1) << i;
+  return direct;
+}
+
+static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_request *r) {
+  slot->model = model;
+  slot->way = r->way;
+  slot->rows = r->rows;
+  slot->taken_ns = rondo_clock_ns();
+  slot->deadline_ns = UINT64_MAX;
+  if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - slot->taken_ns) / 1000)
+    slot->deadline_ns = slot->taken_ns + r->deadline_us * 1000;
+  memcpy(slot->inputs, r->inputs, model->inputs.count * sizeof *slot->inputs);
+  slot->direct = find_direct(model, r);
+  memset(slot->outputs, 0, model->outputs.count * sizeof *slot->outputs);
+  if (r->outputs != NULL) memcpy(slot->outputs, r->outputs, model->outputs.count * sizeof *slot->outputs);
+  slot->answer = (rondo_answer){.struct_size = sizeof slot->answer};
+  slot->state = RONDO_SLOT_QUEUED;
+  atomic_store_explicit(&slot->done, PENDING, memory_order_release); /* who sees it sees the slot's number too */
+}
+
+/* Under the lock. In capture mode it is not queued. */
+static rondo_status take(const char *call, rondo_session *session, const char *name, const rondo_request *r,
+                         rondo_slot **out) {
+  rondo_session_model *model;
+  RONDO_TRY(rondo_session_find(session, call, name, &model));
+  RONDO_TRY(check_values(call, model, r));
+  RONDO_TRY(check_state(call, session, model, r));
+  RONDO_TRY(take_slot(call, model, out));
+  fill_slot(*out, model, r);
+  if (session->capturing != model) rondo_queue_append(session, *out);
+  return RONDO_OK;
+}
+
+static rondo_status read_request(const char *call, rondo_session *session, const char *name,
+                                 const rondo_request *request, rondo_request *out) {
+  RONDO_TRY(rondo_session_front(call, session));
+  RONDO_TRY(rondo_require(call, "model", name));
+  RONDO_TRY(rondo_require(call, "request", request));
+  RONDO_TRY(rondo_versioned_read("rondo_request", request, out, sizeof *out));
+  return check_request(call, out);
+}
+
+/* Capture mode ---------------------------------------------------------------------------------------------------- */
+
+/* Under the lock, which is given up meanwhile. One records at a time. */
+static void record(rondo_session *session, rondo_slot *slot) {
+  rondo_session_model *model = slot->model;
+  while (model->is_recording) pthread_cond_wait(&session->change, &session->lock);
+  model->is_recording = true;
+  pthread_mutex_unlock(&session->lock);
+  const rondo_status status = rondo_session_record(model, slot->rows);
+  pthread_mutex_lock(&session->lock);
+  model->is_recording = false;
+  pthread_cond_broadcast(&session->change);
+  slot->state = RONDO_SLOT_RUNNING;
+  slot->answer.way = RONDO_WAY_CAPTURED;
+  slot->answer.reason = RONDO_WAY_CAPTURING;
+  slot->answer.graph = model->graphs.count == 0 ? 0 : (uint32_t)model->graphs.count - 1;
+  rondo_slot_finish(slot, status);
+}
+
+/* Waiting --------------------------------------------------------------------------------------------------------- */
+
+static void wait_past_deadline(rondo_slot *slot) {
+  rondo_session *session = slot->session;
+  pthread_mutex_lock(&session->lock);
+  if (slot->state == RONDO_SLOT_QUEUED) expire(session, slot);
+  pthread_mutex_unlock(&session->lock);
+}
+
+static void wait_until_done(rondo_slot *slot) {
+  uint64_t deadline = slot->deadline_ns;
+  for (;;) {
+    uint32_t seen = PENDING;
+    if (!atomic_compare_exchange_strong_explicit(&slot->done, &seen, SLEPT_ON, memory_order_acquire,
+                                                 memory_order_acquire) &&
+        seen == DONE)
+      return;
+    const uint64_t now = deadline == UINT64_MAX ? 0 : rondo_clock_ns();
+    if (deadline == UINT64_MAX) {
+      rondo_futex_wait(&slot->done, SLEPT_ON);
+    } else if (now < deadline) {
+      rondo_futex_wait_for(&slot->done, SLEPT_ON, deadline - now);
+    } else {
+      wait_past_deadline(slot);
+      deadline = UINT64_MAX; /* it runs, or is done */
+    }
+  }
+}
+
+/* The answer and the slot are given back. */
+static rondo_status settle(rondo_slot *slot, rondo_answer *out_answer) {
+  rondo_session *session = slot->session;
+  const rondo_status status = rondo_error_raise(&slot->error);
+  rondo_status written = RONDO_OK;
+  if (out_answer != NULL && status == RONDO_OK)
+    written = rondo_versioned_write("rondo_answer", &slot->answer, out_answer, sizeof slot->answer);
+  pthread_mutex_lock(&session->lock);
+  const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_CLAIMED;
+  atomic_store_explicit(&slot->number, number + RONDO_SLOT_REUSED, memory_order_release);
+  slot->state = RONDO_SLOT_FREE;
+  slot->next_free = session->free_slots;
+  session->free_slots = slot;
+  session->taken--;
+  pthread_mutex_unlock(&session->lock);
+  return status == RONDO_OK ? written : status;
+}
+
+/* Tickets --------------------------------------------------------------------------------------------------------- */
+
+void rondo_slots_number(rondo_slot *slots, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) atomic_init(&slots[i].number, RONDO_SLOT_REUSED | (uint64_t)i << 1);
+}
+
+/* Where the ticket's request is or was; NULL: nowhere. */
+static rondo_slot *find_slot(rondo_ticket ticket) {
+  const uint64_t index = ticket.number % RONDO_SLOT_REUSED >> 1;
+  const bool is_one = (ticket.number & RONDO_SLOT_CLAIMED) == 0 && index < ticket.session->options.max_queue;
+  return is_one ? &ticket.session->slots[index] : NULL;
+}
+
+static bool is_of(const rondo_slot *slot, rondo_ticket ticket) {
+  if (slot == NULL) return false;
+  return (atomic_load_explicit(&slot->number, memory_order_acquire) & ~RONDO_SLOT_CLAIMED) == ticket.number;
+}
+
+static rondo_status fail_stale(const char *call, const char *why) {
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET, "%s: %s: a ticket is waited for once", call, why);
+}
+
+/* Who may wait for it: the first one. */
+static rondo_status claim_ticket(const char *call, rondo_ticket ticket, rondo_slot *slot) {
+  uint64_t number = ticket.number;
+  if (slot != NULL && atomic_compare_exchange_strong_explicit(&slot->number, &number, number | RONDO_SLOT_CLAIMED,
+                                                              memory_order_acquire, memory_order_relaxed))
+    return RONDO_OK;
+  return fail_stale(call, number == (ticket.number | RONDO_SLOT_CLAIMED) ? "another thread waits for the ticket"
+                                                                         : "the ticket was waited for already");
+}
+
+rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
+  static const char call[] = "rondo_ticket_wait";
+  RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
+  RONDO_TRY(rondo_session_front(call, ticket.session));
+  rondo_slot *slot = find_slot(ticket);
+  RONDO_TRY(claim_ticket(call, ticket, slot));
+  wait_until_done(slot);
+  return settle(slot, out_answer);
+}
+
+/* What was read in between is the ticket's if its number stood before and behind. */
+rondo_status rondo_ticket_query(rondo_ticket ticket) {
+  static const char call[] = "rondo_ticket_query";
+  RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
+  RONDO_TRY(rondo_device_require_own(call, ticket.session->device));
+  const rondo_slot *slot = find_slot(ticket);
+  const bool was_there = is_of(slot, ticket);
+  const bool is_done = was_there && atomic_load_explicit(&slot->done, memory_order_acquire) == DONE;
+  if (!was_there || !is_of(slot, ticket)) return fail_stale(call, "the ticket was waited for already");
+  return is_done ? RONDO_OK : RONDO_NOT_READY;
+}
+
+/* Under the lock. */
+static void cancel(rondo_session *session, rondo_slot *slot) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_queue_remove(session, slot);
+  slot->model->info.cancelled++;
+  rondo_slot_finish(slot,
+                    rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
+                               "the request of %zu rows for model '%s' was cancelled", slot->rows, slot->model->name));
+  rondo_error_restore(&error);
+}
+
+void rondo_ticket_cancel(rondo_ticket ticket) {
+  rondo_session *session = ticket.session;
+  if (session == NULL || session->device->is_inherited) return;
+  rondo_slot *slot = find_slot(ticket);
+  pthread_mutex_lock(&session->lock);
+  if (is_of(slot, ticket) && slot->state == RONDO_SLOT_QUEUED) cancel(session, slot);
+  pthread_mutex_unlock(&session->lock);
+}
+
+/* The front doors ------------------------------------------------------------------------------------------------- */
+
+static rondo_lane *find_free_lane(rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    if (rondo_lane_is_free(&session->lanes[i])) return &session->lanes[i];
+  return NULL;
+}
+
+/* Under the lock: the caller runs what is ripe on a free lane, once; else the lanes' threads are told. What becomes of
+ * other requests is none of the caller's errors. */
+static void run_or_tell(rondo_session *session) {
+  rondo_lane *lane = find_free_lane(session);
+  uint64_t wait_ns;
+  rondo_saved_error before;
+  if (lane == NULL) return;
+  rondo_error_save(&before);
+  if (rondo_batch_form(session, lane, &wait_ns)) {
+    lane->is_claimed = true;
+    rondo_batch_lead(session, lane);
+    lane->is_claimed = false;
+    pthread_cond_broadcast(&session->change);
+  }
+  rondo_error_restore(&before);
+  rondo_lanes_call_for_rest(session);
+}
+
+rondo_status rondo_session_run(rondo_session *session, const char *model, const rondo_request *request,
+                               rondo_answer *out_answer) {
+  static const char call[] = "rondo_session_run";
+  rondo_request r;
+  rondo_slot *slot = NULL;
+  RONDO_TRY(read_request(call, session, model, request, &r));
+  pthread_mutex_lock(&session->lock);
+  const rondo_status status = take(call, session, model, &r, &slot);
+  if (status == RONDO_OK && session->capturing == slot->model)
+    record(session, slot);
+  else if (status == RONDO_OK)
+    run_or_tell(session);
+  pthread_mutex_unlock(&session->lock);
+  RONDO_TRY(status);
+  wait_until_done(slot);
+  return settle(slot, out_answer);
+}
+
+rondo_status rondo_session_submit(rondo_session *session, const char *model, const rondo_request *request,
+                                  rondo_ticket *out_ticket) {
+  static const char call[] = "rondo_session_submit";
+  rondo_request r;
+  RONDO_TRY(rondo_require(call, "out_ticket", out_ticket));
+  *out_ticket = (rondo_ticket){.session = NULL};
+  RONDO_TRY(read_request(call, session, model, request, &r));
+  pthread_mutex_lock(&session->lock);
+  rondo_slot *slot = NULL;
+  const rondo_status status = take(call, session, model, &r, &slot);
+  if (status == RONDO_OK && session->capturing == slot->model) record(session, slot);
+  rondo_lanes_call_for_rest(session);
+  if (status == RONDO_OK)
+    *out_ticket = (rondo_ticket){session, atomic_load_explicit(&slot->number, memory_order_relaxed)};
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}

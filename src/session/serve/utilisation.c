@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ * Utilisation: two events around the work of each part, and the union of the spans between them over all lanes. To ask
+ * a driver for their distances takes as long as a small graph. Who has claimed the lane does it while the device has
+ * its next work, so that no answer waits for it but of work that is shorter; of a lane that has nothing to do another
+ * one does, or who wants the sums: by the timer's lock, and sums are under the session's. What fails there is no
+ * request's error.
+ */
+#include "base/clock.h"
+#include "base/versioned_struct.h"
+#include "session/session_internal.h"
+
+#define FAR_US 1e6 /* a single-precision number of milliseconds is exact to 0.06 us up to there */
+
+static rondo_status make_event(rondo_session *session, rondo_event **out) {
+  const rondo_event_options options = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
+  return rondo_event_create(session->device, &options, out);
+}
+
+static rondo_status make_span(rondo_session *session, rondo_lane_span *span) {
+  RONDO_TRY(make_event(session, &span->begin));
+  return make_event(session, &span->end);
+}
+
+static void destroy_span(rondo_lane_span *span) {
+  rondo_event_destroy(span->begin);
+  rondo_event_destroy(span->end);
+}
+
+static rondo_status begin_epoch(rondo_session *session) {
+  rondo_stream *stream = NULL;
+  RONDO_TRY(rondo_stream_create(session->device, NULL, &stream));
+  rondo_status status = rondo_event_record(session->epoch, stream);
+  rondo_keep_first(&status, rondo_stream_synchronize(stream));
+  rondo_keep_first(&status, rondo_stream_destroy(stream));
+  return status;
+}
+
+rondo_status rondo_usage_open(rondo_session *session) {
+  if (!session->options.timed) return RONDO_OK;
+  RONDO_TRY(make_event(session, &session->epoch));
+  for (uint32_t i = 0; i < session->options.streams; i++) {
+    rondo_lane_timer *t = &session->lanes[i].timer;
+    RONDO_TRY(make_event(session, &t->origin));
+    RONDO_TRY(make_span(session, &t->current));
+    RONDO_TRY(make_span(session, &t->last));
+  }
+  return begin_epoch(session);
+}
+
+void rondo_usage_close(rondo_session *session) {
+  rondo_event_destroy(session->epoch);
+  for (uint32_t i = 0; i < session->options.streams; i++) {
+    rondo_lane_timer *t = &session->lanes[i].timer;
+    rondo_event_destroy(t->origin);
+    destroy_span(&t->current);
+    destroy_span(&t->last);
+  }
+}
+
+rondo_status rondo_usage_begin(rondo_lane *lane, rondo_stream *stream) {
+  rondo_event *begin = lane->timer.current.begin;
+  return begin == NULL ? RONDO_OK : rondo_event_record(begin, stream);
+}
+
+rondo_status rondo_usage_end(rondo_lane *lane, rondo_stream *stream) {
+  rondo_event *end = lane->timer.current.end;
+  return end == NULL ? RONDO_OK : rondo_event_record(end, stream);
+}
+
+/* What was kept before has been taken, or is by who has the lock: that comes behind all work that is queued. */
+void rondo_usage_keep(rondo_lane *lane) {
+  rondo_lane_timer *t = &lane->timer;
+  if (t->current.begin == NULL) return;
+  pthread_mutex_lock(&t->lock);
+  const rondo_lane_span ended = t->current;
+  t->current = t->last;
+  t->last = ended;
+  t->has_last = true;
+  pthread_mutex_unlock(&t->lock);
+}
+
+/* Where the last span's begin is on the session's clock. */
+static rondo_status find_begin(const rondo_session *session, const rondo_lane_timer *t, double *out_us) {
+  double us;
+  RONDO_TRY(rondo_event_elapsed(t->has_origin ? t->origin : session->epoch, t->last.begin, &us));
+  *out_us = t->origin_us + us;
+  return RONDO_OK;
+}
+
+static void move_origin(rondo_lane_timer *t, double begin_us) {
+  rondo_event *old = t->origin;
+  if (t->has_origin && begin_us - t->origin_us < FAR_US) return;
+  t->origin = t->last.begin;
+  t->last.begin = old;
+  t->origin_us = begin_us;
+  t->has_origin = true;
+}
+
+static rondo_status take_span(rondo_session *session, rondo_lane_timer *t) {
+  double begin, us;
+  RONDO_TRY(find_begin(session, t, &begin));
+  RONDO_TRY(rondo_event_elapsed(t->last.begin, t->last.end, &us));
+  move_origin(t, begin);
+  pthread_mutex_lock(&session->lock);
+  rondo_busy_add(&session->busy, begin, begin + us);
+  session->usage.parts++;
+  session->usage.sum_us += us;
+  pthread_mutex_unlock(&session->lock);
+  return RONDO_OK;
+}
+
+/* It is told to who asks for the sums. */
+static void keep_failure(rondo_session *session) {
+  pthread_mutex_lock(&session->lock);
+  if (session->usage_error.status == RONDO_OK) rondo_error_save(&session->usage_error);
+  pthread_mutex_unlock(&session->lock);
+}
+
+/* With the timer's lock, which is let go. Whether there was something. */
+static bool take_and_unlock(rondo_session *session, rondo_lane_timer *t) {
+  const bool has_last = t->has_last;
+  t->has_last = false;
+  if (has_last && take_span(session, t) != RONDO_OK) keep_failure(session);
+  pthread_mutex_unlock(&t->lock);
+  return has_last;
+}
+
+/* Where another thread has the lock of a timer, it takes what there is. */
+static bool try_to_take(rondo_session *session, rondo_lane_timer *t) {
+  return pthread_mutex_trylock(&t->lock) == 0 && take_and_unlock(session, t);
+}
+
+/* Its own, and that of one other lane: spans are to be added nearly in order, and those of lanes that have nothing to
+ * do would else come late. */
+void rondo_usage_take(rondo_lane *lane) {
+  rondo_session *session = lane->session;
+  const uint32_t count = session->options.streams;
+  rondo_saved_error before;
+  if (session->epoch == NULL) return;
+  rondo_error_save(&before);
+  (void)try_to_take(session, &lane->timer);
+  for (uint32_t i = 1; i < count; i++)
+    if (try_to_take(session, &session->lanes[(lane->number + i) % count].timer)) break;
+  rondo_error_restore(&before);
+}
+
+static void take_all(rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++) {
+    pthread_mutex_lock(&session->lanes[i].timer.lock);
+    (void)take_and_unlock(session, &session->lanes[i].timer);
+  }
+}
+
+uint64_t rondo_usage_read_clock(const rondo_session *session) { return session->epoch == NULL ? 0 : rondo_clock_ns(); }
+
+void rondo_usage_count_forming(rondo_session *session, size_t requests, uint64_t begin_ns) {
+  if (session->epoch == NULL) return;
+  session->usage.batches++;
+  session->usage.requests += requests;
+  session->usage.forming_us += (double)(rondo_clock_ns() - begin_ns) / 1e3;
+}
+
+void rondo_usage_count_queueing(rondo_lane *lane) {
+  if (lane->queueing_ns == 0) return;
+  lane->session->usage.graphs++;
+  lane->session->usage.queueing_us += (double)lane->queueing_ns / 1e3;
+  lane->queueing_ns = 0;
+}
+
+static rondo_status read_usage(rondo_session *session, rondo_session_usage *out) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  take_all(session);
+  rondo_error_restore(&before);
+  pthread_mutex_lock(&session->lock);
+  const rondo_saved_error error = session->usage_error;
+  session->usage_error.status = RONDO_OK;
+  *out = session->usage;
+  out->busy_us = rondo_busy_us(&session->busy);
+  pthread_mutex_unlock(&session->lock);
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_session_get_usage(rondo_session *session, rondo_session_usage *out_usage) {
+  static const char call[] = "rondo_session_get_usage";
+  RONDO_TRY(rondo_session_front(call, session));
+  RONDO_TRY(rondo_require(call, "out_usage", out_usage));
+  if (session->epoch == NULL)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING,
+                      "%s: the session is not timed (rondo_session_options.timed)", call);
+  rondo_session_usage usage;
+  RONDO_TRY(read_usage(session, &usage));
+  return rondo_versioned_write("rondo_session_usage", &usage, out_usage, sizeof usage);
+}

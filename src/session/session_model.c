@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * Models: their programs, their places on the lanes, their life.
+ */
+#include <string.h>
+
+#include "session/placement/parts_ahead.h"
+
+/* Programs -------------------------------------------------------------------------------------------------------- */
+
+/* One thread at a time; it has no lock meanwhile. */
+static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_program *program) {
+  rondo_session *session = model->session;
+  rondo_session_callback callback;
+  pthread_mutex_lock(&session->lock);
+  while (model->is_building) pthread_cond_wait(&session->change, &session->lock);
+  model->is_building = true;
+  pthread_mutex_unlock(&session->lock);
+  const uint64_t before = rondo_error_number();
+  rondo_session_callback_enter(&callback, session);
+  const rondo_status status = model->build(model->user, rows, program);
+  rondo_session_callback_leave(&callback);
+  pthread_mutex_lock(&session->lock);
+  model->is_building = false;
+  pthread_cond_broadcast(&session->change);
+  pthread_mutex_unlock(&session->lock);
+  return rondo_fail_callback(status, before, "build");
+}
+
+rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = model->name,
+                                         .allocator = &model->session->allocator};
+  RONDO_TRY(rondo_program_create(&options, out));
+  const rondo_status status = call_build(model, rows, *out);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_program_destroy(*out);
+  *out = NULL;
+  return rondo_fail_context(status, "model '%s' for %zu rows", model->name, rows);
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+void rondo_model_forget_graphs(rondo_session_model *model, size_t count) {
+  pthread_mutex_lock(&model->session->lock);
+  if (model->graphs.count > count) model->graphs.count = count;
+  pthread_mutex_unlock(&model->session->lock);
+}
+
+void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
+  rondo_model_forget_graphs(model, 0);
+  rondo_model_drop_tables(model);
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    while (model->places[i].graphs.count > 0) rondo_place_drop_last(&model->places[i], kept);
+}
+
+static rondo_status close_places(rondo_session_model *model) {
+  rondo_status status = RONDO_OK;
+  rondo_model_drop_graphs(model, &status);
+  for (uint32_t i = 0; i < model->session->options.streams; i++) rondo_place_close(&model->places[i], &status);
+  return status;
+}
+
+static void free_values(rondo_session_model *model) {
+  const rondo_allocator *allocator = &model->session->allocator;
+  for (size_t i = 0; i < model->inputs.count; i++) rondo_release_text(allocator, model->inputs.items[i].name);
+  for (size_t i = 0; i < model->outputs.count; i++) rondo_release_text(allocator, model->outputs.items[i].name);
+  rondo_array_free(allocator, &model->inputs);
+  rondo_array_free(allocator, &model->outputs);
+}
+
+rondo_status rondo_model_free(rondo_session_model *model) {
+  if (model == NULL) return RONDO_OK;
+  const rondo_allocator allocator = model->session->allocator;
+  const rondo_status status = close_places(model);
+  free_values(model);
+  rondo_array_free(&allocator, &model->history);
+  rondo_array_free(&allocator, &model->constants);
+  rondo_array_free(&allocator, &model->graphs);
+  rondo_model_devices_free(model);
+  rondo_release_text(&allocator, model->name);
+  rondo_release(&allocator, model, 1, sizeof *model);
+  return status;
+}
+
+static rondo_status open_places(rondo_session_model *model, const rondo_weights *weights) {
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    RONDO_TRY(rondo_place_open(&model->places[i], model, i, weights));
+  return RONDO_OK;
+}
+
+static rondo_status fill_model(rondo_session_model *model, const char *name, const rondo_model_options *o) {
+  rondo_allocator *allocator = &model->session->allocator;
+  model->build = o->build;
+  model->body = o->body;
+  model->user = o->user;
+  model->max_sizes = o->max_sizes == 0 ? 16 : o->max_sizes;
+  model->max_batch_rows = o->max_batch_rows;
+  model->budget_bytes = o->budget_bytes;
+  model->budget_startup_us = o->budget_startup_us;
+  RONDO_TRY(rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES)); /* they stay where they are */
+  RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
+  RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
+  if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);
+  model->history.count = o->history_count;
+  RONDO_TRY(rondo_model_devices_fill(model, o));
+  RONDO_TRY(o->body != NULL ? rondo_function_model_fill(model, o) : rondo_model_probe(model));
+  return open_places(model, o->weights);
+}
+
+rondo_status rondo_model_make(rondo_session *session, const char *name, const rondo_model_options *options,
+                              rondo_session_model **out) {
+  rondo_session_model *model = NULL;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *model, &model));
+  model->session = session;
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  if (status == RONDO_OK) {
+    status = fill_model(model, name, options);
+    rondo_saved_error error;
+    rondo_error_save(&error);
+    if (status != RONDO_OK) rondo_keep_first(&status, rondo_model_free(model));
+    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+    if (error.status == status) rondo_error_restore(&error);
+  }
+  if (status == RONDO_OK) *out = model;
+  return status;
+}

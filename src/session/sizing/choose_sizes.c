@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ * Sizes chosen for a history of requests, alone and together: some are recorded and measured, the costs of others lie
+ * on lines between them, the best are recorded on all lanes; and what is measured when all graphs stand. The model is
+ * changing all the while.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "exec/api_check.h"
+#include "session/session_internal.h"
+#include "session/sizing/demand.h"
+
+enum { EVEN_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
+#define AS_GOOD 1.002 /* of the least cost: times are not known as well as that */
+
+/* What all graphs cost --------------------------------------------------------------------------------------------- */
+
+static rondo_status measure_graphs(rondo_session_model *model) {
+  double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
+  RONDO_TRY(rondo_place_measure(&model->places[0], run_us, unrecorded_us));
+  rondo_model_put_times(model, run_us, unrecorded_us, false);
+  return RONDO_OK;
+}
+
+static rondo_status measure_lanes(rondo_session_model *model) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
+  rondo_status status = measure_graphs(model);
+  if (status == RONDO_OK) status = rondo_model_measure_overlaps(model);
+  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  return status;
+}
+
+/* Requests that come ----------------------------------------------------------------------------------------------- */
+
+static int by_requests(const void *a, const void *b) {
+  const uint64_t x = ((const rondo_size_demand *)a)->requests, y = ((const rondo_size_demand *)b)->requests;
+  return (x < y) - (x > y);
+}
+
+/* The share of requests for whose rows a stream has no program, if it keeps those that come most often; without a
+ * history, all. */
+static rondo_status find_misses(rondo_session_model *model, double *out_share) {
+  const rondo_allocator *allocator = &model->session->allocator;
+  const size_t room = model->history.count;
+  rondo_size_demand *demands = NULL;
+  *out_share = 1;
+  if (room == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *demands, &demands));
+  for (size_t i = 0; i < room; i++) demands[i] = (rondo_size_demand){.rows = model->history.items[i], .requests = 1};
+  const size_t count = rondo_demands_merge(demands, room);
+  uint64_t kept = 0;
+  qsort(demands, count, sizeof *demands, by_requests);
+  for (size_t i = 0; i < count && i < model->session->options.max_unrecorded; i++) kept += demands[i].requests;
+  *out_share = 1 - (double)kept / (double)room;
+  rondo_release(allocator, demands, room, sizeof *demands);
+  return RONDO_OK;
+}
+
+/* A number of rows that no program is kept for is compiled first, which takes about as long as recording it. */
+static rondo_status price_unrecorded(rondo_session_model *model) {
+  double misses, capture_us = 0;
+  RONDO_TRY(find_misses(model, &misses));
+  for (size_t i = 0; i < model->graphs.count; i++) capture_us += model->graphs.items[i].capture_us;
+  model->unrecorded_extra_us = misses * capture_us / (double)model->graphs.count;
+  return RONDO_OK;
+}
+
+rondo_status rondo_model_measure(rondo_session_model *model) {
+  if (model->graphs.count == 0) return RONDO_OK;
+  rondo_session_claim_all(model->session);
+  const rondo_status status = measure_lanes(model);
+  rondo_session_release_all(model->session);
+  RONDO_TRY(status);
+  RONDO_TRY(price_unrecorded(model));
+  return rondo_model_make_tables(model);
+}
+
+/* Choosing sizes --------------------------------------------------------------------------------------------------- */
+
+typedef struct choice {
+  rondo_session_model *model;
+  rondo_session_graph probes[EVEN_PROBES + RONDO_MOST_DOUBLINGS]; /* ascending */
+  size_t probe_count;
+  double row_us; /* of padding */
+  rondo_demands demands;
+  rondo_size_candidate *candidates;
+  size_t candidate_count;
+  size_t chosen[RONDO_SESSION_MAX_SIZES];
+  uint32_t chosen_count;
+} choice;
+
+/* From the smallest to the largest request, in even steps; the largest is recorded first. */
+static rondo_status record_probes(choice *c) {
+  const size_t *history = c->model->history.items;
+  const size_t least = history[0], span = history[c->model->history.count - 1] - least;
+  c->probe_count = span + 1 < EVEN_PROBES ? span + 1 : EVEN_PROBES;
+  for (size_t i = c->probe_count; i-- > 0;) {
+    const size_t rows = c->probe_count == 1 ? least : least + span * i / (c->probe_count - 1);
+    RONDO_TRY(rondo_session_record_on(c->model, 0, rows, &c->probes[i]));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_us) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  rondo_session_claim(model->session, 0);
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  if (status == RONDO_OK) {
+    status = rondo_place_measure(&model->places[0], out_us, NULL);
+    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  }
+  rondo_session_release(model->session, 0);
+  return status;
+}
+
+static rondo_status probe(choice *c) {
+  double run_us[RONDO_SESSION_MAX_SIZES];
+  RONDO_TRY(record_probes(c));
+  RONDO_TRY(rondo_model_measure_alone(c->model, run_us));
+  for (size_t i = 0; i < c->probe_count; i++) c->probes[i].run_us = run_us[c->probe_count - 1 - i];
+  return RONDO_OK;
+}
+
+/* Beyond the largest request, for several together. They were measured apart, and yet are no faster than that. */
+static rondo_status probe_beyond(choice *c) {
+  size_t count = 0;
+  RONDO_TRY(rondo_model_find_doublings(c->model, &c->probes[c->probe_count - 1], c->probes + c->probe_count, &count));
+  for (; count > 0; count--, c->probe_count++) {
+    const double least_us = c->probes[c->probe_count - 1].run_us;
+    if (c->probes[c->probe_count].run_us < least_us) c->probes[c->probe_count].run_us = least_us;
+  }
+  return RONDO_OK;
+}
+
+static int by_rows(const void *a, const void *b) {
+  const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  return (x > y) - (x < y);
+}
+
+static rondo_status probe_all(choice *c) {
+  rondo_session_model *model = c->model;
+  qsort(model->history.items, model->history.count, sizeof *model->history.items, by_rows);
+  const rondo_status probed = probe(c);
+  rondo_session_take_back(model, 0);
+  RONDO_TRY(probed);
+  c->row_us = c->probes[c->probe_count - 1].run_us / (double)c->probes[c->probe_count - 1].rows;
+  return probe_beyond(c);
+}
+
+static rondo_status find_demands(choice *c) {
+  const rondo_session_model *model = c->model;
+  const rondo_demands_input input = {.history = model->history.items,
+                                     .count = model->history.count,
+                                     .most_requests = model->session->options.max_batch,
+                                     .most_rows = c->probes[c->probe_count - 1].rows};
+  return rondo_demands_make(&model->session->allocator, &input, &c->demands);
+}
+
+static double between(double a, double b, double part) { return a + (b - a) * part; }
+
+/* On the line between the probes around. A row costs what it does in a graph for the largest request, whether it is one
+ * of a request or padding: a device that is idle may not feel it, but one that others wait for does, and where times
+ * hardly rise they say little else than how they were disturbed. */
+static rondo_size_candidate estimate(const choice *c, size_t rows) {
+  size_t i = 0;
+  while (i + 1 < c->probe_count && c->probes[i + 1].rows < rows) i++;
+  const rondo_session_graph *a = &c->probes[i], *b = i + 1 < c->probe_count ? &c->probes[i + 1] : a;
+  const double part = a == b ? 0 : (double)(rows - a->rows) / (double)(b->rows - a->rows);
+  return (rondo_size_candidate){.rows = rows,
+                                .run_us = between(a->run_us, b->run_us, part) + c->row_us * (double)rows,
+                                .bytes = (uint64_t)between((double)a->exec_bytes, (double)b->exec_bytes, part),
+                                .shared_bytes = (uint64_t)between((double)a->arena_bytes, (double)b->arena_bytes, part),
+                                .startup_us = between(a->capture_us, b->capture_us, part)};
+}
+
+/* The best sizes are rows that come; of many, some at even distances, the last among them. */
+static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
+  const size_t span = end - first, count = span < most ? span : most;
+  for (size_t i = 1; i <= count; i++)
+    c->candidates[c->candidate_count++] = estimate(c, c->demands.items[first + i * span / count - 1].rows);
+}
+
+/* Half of them for what has more rows than any request has. */
+static void list_all_candidates(choice *c) {
+  const bool has_budget = c->model->budget_bytes > 0 || c->model->budget_startup_us > 0;
+  const size_t most = has_budget ? MOST_WITH_BUDGET : MOST_CANDIDATES;
+  const bool is_alone = c->demands.alone == c->demands.count;
+  list_candidates(c, 0, c->demands.alone, is_alone ? most : most / 2);
+  list_candidates(c, c->demands.alone, c->demands.count, most / 2);
+}
+
+static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
+  const rondo_session_model *model = c->model;
+  const rondo_sizes_problem problem = {RONDO_SIZES_PROBLEM_INIT,
+                                       .max_sizes = sizes,
+                                       .candidates = c->candidates,
+                                       .candidate_count = c->candidate_count,
+                                       .demands = c->demands.items,
+                                       .demand_count = c->demands.count,
+                                       .budget_bytes = model->budget_bytes,
+                                       .budget_startup_us = (double)model->budget_startup_us};
+  rondo_sizes_choice result = {.struct_size = sizeof result};
+  RONDO_TRY(rondo_sizes_choose(&problem, c->chosen, &result));
+  c->chosen_count = result.count;
+  *out_us = result.mean_us;
+  return RONDO_OK;
+}
+
+/* The fewest that cost next to what the best ones do: each takes memory and time to record. More cost no more, so that
+ * they are found by halving. */
+static rondo_status choose(choice *c) {
+  double best_us = 0, us = 0;
+  RONDO_TRY(choose_up_to(c, c->model->max_sizes, &best_us));
+  uint32_t too_few = 0, enough = c->chosen_count;
+  while (enough - too_few > 1) {
+    const uint32_t sizes = too_few + (enough - too_few) / 2;
+    RONDO_TRY(choose_up_to(c, sizes, &us));
+    if (us <= best_us * AS_GOOD)
+      enough = c->chosen_count;
+    else
+      too_few = sizes;
+  }
+  return c->chosen_count == enough ? RONDO_OK : choose_up_to(c, enough, &us);
+}
+
+static rondo_status choose_and_record(choice *c) {
+  RONDO_TRY(probe_all(c));
+  RONDO_TRY(find_demands(c));
+  list_all_candidates(c);
+  RONDO_TRY(choose(c));
+  for (uint32_t i = c->chosen_count; i-- > 0;)
+    RONDO_TRY(rondo_session_record(c->model, c->candidates[c->chosen[i]].rows));
+  return rondo_model_measure(c->model);
+}
+
+static rondo_status capture(rondo_session_model *model) {
+  const rondo_allocator *allocator = &model->session->allocator;
+  choice c = {.model = model};
+  if (model->graphs.count > 0)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
+                      "rondo_session_capture: model '%s' has %zu graphs: destroy them first", model->name,
+                      model->graphs.count);
+  if (model->history.count == 0)
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
+        "rondo_session_capture: model '%s' has no history to choose sizes for: give one with the model, or "
+        "record sizes in capture mode",
+        model->name);
+  RONDO_TRY(rondo_allocate_items(allocator, MOST_CANDIDATES, sizeof *c.candidates, &c.candidates));
+  const rondo_status status = choose_and_record(&c);
+  rondo_demands_free(&c.demands);
+  rondo_release(allocator, c.candidates, MOST_CANDIDATES, sizeof *c.candidates);
+  return status;
+}
+
+static void drop_all(rondo_session_model *model, rondo_status *kept) {
+  rondo_session_claim_all(model->session);
+  rondo_model_drop_graphs(model, kept);
+  rondo_session_release_all(model->session);
+}
+
+rondo_status rondo_session_capture(rondo_session *session, const char *model) {
+  rondo_session_model *found;
+  RONDO_TRY(rondo_session_change_begin(session, "rondo_session_capture", model, &found));
+  const size_t before = found->graphs.count;
+  const rondo_status status = capture(found);
+  if (status != RONDO_OK && before == 0) {
+    rondo_saved_error error;
+    rondo_error_save(&error);
+    rondo_status ignored = RONDO_OK;
+    drop_all(found, &ignored);
+    rondo_error_restore(&error);
+  }
+  rondo_session_change_end(found);
+  return status;
+}
+
+rondo_status rondo_session_destroy_graphs(rondo_session *session, const char *model) {
+  rondo_session_model *found;
+  rondo_status status = RONDO_OK;
+  RONDO_TRY(rondo_session_change_begin(session, "rondo_session_destroy_graphs", model, &found));
+  drop_all(found, &status);
+  rondo_session_change_end(found);
+  return status;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * Companies are drawn: one request of the history after the other joins, and after each of them the company is a batch
+ * that may run. Such a batch of k requests counts 1 / k^2.5 times what a request alone does. As load rises, requests
+ * run in company more and more; but a batch needs the less of one size of its own the more ways there are to form one,
+ * and most of the sizes have to stay with single requests, which all that come while nothing runs are.
+ */
+#include "session/sizing/demand.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+enum { COMPANIES = 1024 };
+#define UNIT 1024 /* what counts least is still above 0 */
+
+static int by_rows(const void *a, const void *b) {
+  const size_t x = ((const rondo_size_demand *)a)->rows, y = ((const rondo_size_demand *)b)->rows;
+  return (x > y) - (x < y);
+}
+
+size_t rondo_demands_merge(rondo_size_demand *items, size_t count) {
+  size_t merged = 0;
+  if (count > 0) qsort(items, count, sizeof *items, by_rows);
+  for (size_t i = 0; i < count; i++) {
+    if (merged > 0 && items[merged - 1].rows == items[i].rows)
+      items[merged - 1].requests += items[i].requests;
+    else
+      items[merged++] = items[i];
+  }
+  return merged;
+}
+
+/* Of a company drawn; as many companies count as there are requests. */
+static uint64_t weight_of(const rondo_demands_input *in, size_t requests) {
+  return (uint64_t)ceil(UNIT * (double)in->count * pow((double)requests, -2.5));
+}
+
+/* Numbers that are good enough to draw by, and the same everywhere. */
+static size_t draw_rows(const rondo_demands_input *in, size_t company, size_t request) {
+  const uint64_t drawn = rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, company), request);
+  return in->history[drawn % in->count];
+}
+
+static void add_company(rondo_demands *demands, const rondo_demands_input *in, size_t company) {
+  size_t rows = 0;
+  for (size_t k = 1; k <= in->most_requests; k++) {
+    const size_t more = draw_rows(in, company, k);
+    if (more > in->most_rows || rows > in->most_rows - more) return;
+    rows += more;
+    if (k > 1) demands->items[demands->count++] = (rondo_size_demand){.rows = rows, .requests = weight_of(in, k)};
+  }
+}
+
+static size_t most_of_company(const rondo_demands_input *in) {
+  const size_t fit = in->most_rows / in->history[0];
+  return fit < in->most_requests ? fit : in->most_requests;
+}
+
+rondo_status rondo_demands_make(const rondo_allocator *allocator, const rondo_demands_input *in, rondo_demands *out) {
+  const size_t together = most_of_company(in);
+  *out = (rondo_demands){.allocator = *allocator, .room = in->count + (together > 1 ? together * COMPANIES : 0)};
+  RONDO_TRY(rondo_allocate_items(allocator, out->room, sizeof *out->items, &out->items));
+  for (size_t i = 0; i < in->count; i++)
+    out->items[out->count++] = (rondo_size_demand){.rows = in->history[i], .requests = UNIT * COMPANIES};
+  for (size_t i = 0; together > 1 && i < COMPANIES; i++) add_company(out, in, i);
+  out->count = rondo_demands_merge(out->items, out->count);
+  while (out->alone < out->count && out->items[out->alone].rows <= in->history[in->count - 1]) out->alone++;
+  return RONDO_OK;
+}
+
+void rondo_demands_free(rondo_demands *demands) {
+  rondo_release(&demands->allocator, demands->items, demands->room, sizeof *demands->items);
+  *demands = (rondo_demands){.items = NULL};
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Staging memory of a place: host memory for inputs and outputs, which the largest graph's serves for all, and for what
+ * parts that run ahead hand over, likewise. By who has claimed the lane; what it takes is counted under the lock.
+ */
+#include <string.h>
+
+#include "session/placement/parts_ahead.h"
+
+static size_t aligned(size_t bytes) {
+  return (bytes + RONDO_STAGING_ALIGNMENT - 1) / RONDO_STAGING_ALIGNMENT * RONDO_STAGING_ALIGNMENT;
+}
+
+/* Of the value at `index`, outputs behind inputs; behind the last: of all. Row bytes and rows were checked when a
+ * program of so many rows was made. */
+static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t index) {
+  const size_t inputs = model->inputs.count;
+  size_t bytes = 0;
+  for (size_t i = 0; i < index; i++)
+    bytes +=
+        aligned((i < inputs ? model->inputs.items[i].row_bytes : model->outputs.items[i - inputs].row_bytes) * rows);
+  return bytes;
+}
+
+unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index) {
+  return memory + stage_offset(model, rows, index);
+}
+
+unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index) {
+  return memory + stage_offset(model, rows, model->inputs.count + index);
+}
+
+size_t rondo_stage_bytes(const rondo_session_model *model, size_t rows) {
+  return stage_offset(model, rows, model->inputs.count + model->outputs.count);
+}
+
+static void count_staging(rondo_place *place, size_t more, size_t less) {
+  rondo_session *session = place->model->session;
+  pthread_mutex_lock(&session->lock);
+  place->model->info.staging_bytes += more;
+  place->model->info.staging_bytes -= less;
+  pthread_mutex_unlock(&session->lock);
+}
+
+/* Inputs and outputs ----------------------------------------------------------------------------------------------- */
+
+static size_t device_bytes(const rondo_session_model *model, size_t rows) {
+  return model->body == NULL ? 0 : stage_offset(model, rows, model->inputs.count);
+}
+
+static void drop_stage(rondo_place *place, rondo_stage *stage, rondo_status *kept) {
+  const rondo_session_model *model = place->model;
+  if (stage->memory == NULL) return;
+  count_staging(place, 0, rondo_stage_bytes(model, stage->rows) + device_bytes(model, stage->rows));
+  rondo_keep_first(kept, rondo_host_free(model->host_of, stage->memory));
+  if (stage->device_memory != NULL) rondo_keep_first(kept, rondo_free(model->session->device, stage->device_memory));
+  *stage = (rondo_stage){.memory = NULL};
+}
+
+static rondo_status make_stage(rondo_place *place, size_t rows, rondo_stage *out) {
+  const rondo_session_model *model = place->model;
+  void *memory = NULL, *device_memory = NULL;
+  const size_t bytes = rondo_stage_bytes(model, rows), more = device_bytes(model, rows);
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->host_of, bytes, &memory),
+                               "staging memory of model '%s' for %zu rows", model->name, rows));
+  memset(memory, 0, bytes);
+  *out = (rondo_stage){.memory = memory, .rows = rows};
+  count_staging(place, bytes + more, 0);
+  const rondo_status status =
+      more == 0 ? RONDO_OK : rondo_malloc(model->session->device, more, model->name, &device_memory);
+  out->device_memory = device_memory;
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status ignored = RONDO_OK;
+  drop_stage(place, out, &ignored);
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_place_find_stage(rondo_place *place, size_t rows, rondo_stage *out) {
+  rondo_allocator *allocator = &place->model->session->allocator;
+  for (size_t i = 0; i < place->stages.count; i++) {
+    *out = place->stages.items[i];
+    if (out->rows >= rows) return RONDO_OK;
+  }
+  RONDO_TRY(rondo_array_reserve(allocator, &place->stages, place->stages.count + 1));
+  RONDO_TRY(make_stage(place, rows, out));
+  place->stages.items[place->stages.count++] = *out;
+  return RONDO_OK;
+}
+
+/* What is handed over ---------------------------------------------------------------------------------------------- */
+
+static void drop_handover(rondo_place *place, rondo_handover_memory *handover, rondo_status *kept) {
+  if (handover->memory == NULL) return;
+  count_staging(place, 0, handover->bytes);
+  rondo_keep_first(kept, rondo_host_free(place->model->host_of, handover->memory));
+  *handover = (rondo_handover_memory){.memory = NULL};
+}
+
+static rondo_status make_handover(rondo_place *place, size_t bytes, rondo_handover_memory *out) {
+  void *memory = NULL;
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(place->model->host_of, bytes, &memory),
+                               "what parts of model '%s' on other devices hand over", place->model->name));
+  *out = (rondo_handover_memory){.memory = memory, .bytes = bytes};
+  count_staging(place, bytes, 0);
+  return RONDO_OK;
+}
+
+rondo_status rondo_place_find_handover(rondo_place *place, size_t bytes, unsigned char **out) {
+  rondo_handover_memory made;
+  *out = NULL;
+  for (size_t i = 0; i < place->handovers.count; i++)
+    if (place->handovers.items[i].bytes >= bytes) *out = place->handovers.items[i].memory;
+  if (bytes == 0 || *out != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_array_reserve(&place->model->session->allocator, &place->handovers, place->handovers.count + 1));
+  RONDO_TRY(make_handover(place, bytes, &made));
+  place->handovers.items[place->handovers.count++] = made;
+  *out = made.memory;
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status reserve_plain_stage(rondo_place *place, size_t rows) {
+  if (place->plain.rows >= rows) return RONDO_OK;
+  rondo_stage larger;
+  RONDO_TRY(make_stage(place, rows, &larger));
+  rondo_status status = RONDO_OK;
+  drop_stage(place, &place->plain, &status);
+  place->plain = larger;
+  return status;
+}
+
+rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows, const rondo_ahead *ahead) {
+  RONDO_TRY(reserve_plain_stage(place, rows));
+  if (ahead == NULL || place->plain_handover.bytes >= ahead->bytes) return RONDO_OK;
+  rondo_handover_memory larger;
+  RONDO_TRY(make_handover(place, ahead->bytes, &larger));
+  rondo_status status = RONDO_OK;
+  drop_handover(place, &place->plain_handover, &status);
+  place->plain_handover = larger;
+  return status;
+}
+
+void rondo_place_drop_stages(rondo_place *place, rondo_status *kept) {
+  for (size_t i = 0; i < place->stages.count; i++) drop_stage(place, &place->stages.items[i], kept);
+  for (size_t i = 0; i < place->handovers.count; i++) drop_handover(place, &place->handovers.items[i], kept);
+  place->stages.count = place->handovers.count = 0;
+}
+
+void rondo_place_close_stages(rondo_place *place, rondo_status *kept) {
+  rondo_place_drop_stages(place, kept);
+  drop_stage(place, &place->plain, kept);
+  drop_handover(place, &place->plain_handover, kept);
+  rondo_array_free(&place->model->session->allocator, &place->stages);
+  rondo_array_free(&place->model->session->allocator, &place->handovers);
+}

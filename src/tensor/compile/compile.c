@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT
+ * Compiling a program (FW-1): layout, memory, steps, warm-up, capture, instantiate, upload. What the warm-up changed is
+ * put back by filling the memory anew: a program that was never run has zeros in its states, and its cells' and
+ * constants' initial numbers. States that are shared are guarded (tensor/run/state_guard.h).
+ *
+ * Calls that act at once run in the thread mode RELAXED, so that no capture of another thread is disturbed; only the
+ * capture itself is taken in THREAD_LOCAL, in which the library refuses what must not happen while capturing (FW-2).
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "device/device.h"
+#include "tensor/compile/emitter.h"
+#include "tensor/compile/program_gain.h"
+#include "tensor/compile/program_record.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/shape.h"
+#include "tensor/run/state_guard.h"
+
+typedef struct compiler {
+  const char *call;
+  const rondo_program *program;
+  rondo_compiled *replaced; /* by this one; NULL: none */
+  rondo_recompile_result result;
+  rondo_staged_list staged;
+  rondo_layout layout;
+  rondo_compiled *compiled;
+  bool is_plan; /* nothing but the layout is wanted */
+} compiler;
+
+/* Memory ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status allocate_block(const compiler *c, size_t bytes, const char *what, unsigned char **out) {
+  void *address = NULL;
+  *out = NULL;
+  if (bytes == 0) return RONDO_OK;
+  const rondo_status status = rondo_malloc(c->compiled->device, bytes, what, &address);
+  RONDO_TRY(rondo_compiled_tell_memory(c->compiled, status, what, bytes));
+  *out = address;
+  return RONDO_OK;
+}
+
+static rondo_status take_arena(const compiler *c, size_t bytes) {
+  rondo_compiled *compiled = c->compiled;
+  if (bytes == 0) return RONDO_OK;
+  const rondo_status status = rondo_sharing_take_arena(compiled->sharing, bytes, &compiled->arena);
+  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "arena", bytes));
+  if (compiled->arena->users > 1) compiled->info.shared_bytes += bytes;
+  return RONDO_OK;
+}
+
+/* Of the inputs that are written to their slots. */
+static size_t input_bytes(const compiler *c) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < c->program->values.count; i++) {
+    const rondo_program_value *value = &c->program->values.items[i];
+    if (value->kind != RONDO_VALUE_INPUT) continue;
+    if (rondo_staged_how(&c->staged, value->name) == RONDO_STAGING_SLOT) bytes += rondo_shape_bytes(&value->shape);
+  }
+  return bytes;
+}
+
+/* Of the host's, that copies and kernels of the device reach: what is written goes through it, values are staged in it,
+ * and kernels write wrong indices there. */
+static rondo_status allocate_host_memory(const compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  rondo_bounce *bounce = &compiled->bounce;
+  rondo_index_checks *checks = &compiled->checks;
+  const size_t cells = c->layout.check_count;
+  rondo_status status = rondo_bounce_init(bounce, compiled->device, input_bytes(c));
+  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "memory for writes", rondo_bounce_bytes(bounce)));
+  RONDO_TRY(rondo_feeds_init(c->program, &c->layout, &c->staged, compiled));
+  status = rondo_index_checks_init(checks, &compiled->allocator, compiled->device, cells);
+  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "cells for wrong indices", cells * sizeof *checks->cells));
+  compiled->info.staging_host_bytes = compiled->feeds.host_bytes;
+  compiled->info.staging_device_bytes = compiled->feeds.memory_bytes;
+  compiled->info.host_bytes = compiled->feeds.host_bytes + rondo_bounce_bytes(bounce) +
+                              rondo_bounce_bytes(&compiled->feeds.bounce) + checks->room * sizeof *checks->cells;
+  return RONDO_OK;
+}
+
+static rondo_status allocate_memory(const compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  const rondo_layout *layout = &c->layout;
+  RONDO_TRY(allocate_block(c, layout->state_bytes, "states", &compiled->states));
+  RONDO_TRY(allocate_block(c, layout->own_bytes, "constants", &compiled->own));
+  if (layout->gate_bytes > 0) compiled->gate = (void *)(compiled->own + layout->gate_offset);
+  compiled->gate_bytes = layout->gate_bytes;
+  RONDO_TRY(take_arena(c, layout->arena_bytes));
+  return allocate_host_memory(c);
+}
+
+static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_t value) {
+  const rondo_fill zeros = {
+      .dst = address, .value = value, .element_bytes = sizeof value, .width = bytes / sizeof value};
+  return bytes == 0 ? RONDO_OK : rondo_fill_async(c->compiled->stream, &zeros);
+}
+
+/* All memory that is not shared as before the first run. */
+static rondo_status initialise(const compiler *c) {
+  RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
+  RONDO_TRY(fill(c, c->compiled->own, c->layout.own_bytes, 0));
+  RONDO_TRY(rondo_feeds_clear(c->compiled));
+  if (c->compiled->arena != NULL) RONDO_TRY(fill(c, c->compiled->arena->memory, c->layout.arena_bytes, 0));
+  for (uint32_t i = 0; i < c->program->values.count; i++) {
+    const rondo_program_value *value = &c->program->values.items[i];
+    const bool is_shared = c->layout.places[i].block == RONDO_BLOCK_SHARED;
+    if (rondo_value_is_transient(c->program, i) || is_shared || value->initial == 0) continue;
+    uint32_t bits = 0;
+    memcpy(&bits, &value->initial, sizeof bits);
+    RONDO_TRY(fill(c, rondo_layout_address(&c->layout, c->compiled, i), sizeof bits, bits));
+  }
+  RONDO_TRY(rondo_stream_synchronize(c->compiled->stream));
+  rondo_index_checks_clear(&c->compiled->checks);
+  return RONDO_OK;
+}
+
+/* States and cells that are not shared yet are from now on. */
+static rondo_status hand_over_states(const compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  const size_t room = c->program->values.count;
+  rondo_shared_value *values;
+  size_t count = 0;
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *values, &values));
+  for (uint32_t i = 0; i < room; i++) {
+    const rondo_program_value *value = &c->program->values.items[i];
+    if (c->layout.places[i].block != RONDO_BLOCK_STATES) continue;
+    values[count++] = (rondo_shared_value){.kind = rondo_value_letter(value->kind),
+                                           .name = value->name,
+                                           .shape = value->shape,
+                                           .address = rondo_layout_address(&c->layout, compiled, i)};
+  }
+  const rondo_status status =
+      count == 0 ? RONDO_OK : rondo_sharing_adopt(compiled->sharing, compiled->states, values, count);
+  rondo_release(&compiled->allocator, values, room, sizeof *values);
+  if (status == RONDO_OK) compiled->states = NULL;
+  return status;
+}
+
+/* Named values ---------------------------------------------------------------------------------------------------- */
+
+static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t output, rondo_named_value *named) {
+  if (named->kind == 'i') named->input = rondo_feeds_input(feeds, value);
+  if (named->kind == 'o') named->output = rondo_feeds_output(feeds, output);
+  if (named->input == NULL && named->output == NULL) return;
+  named->address = named->input != NULL ? named->input->buffer : named->output->buffer;
+  named->in_arena = false;
+}
+
+/* The optimizer that trains each value. The first input of an update is what it trains, the others are moments. */
+static void find_optimizers(const rondo_program *program, const char **trained_by) {
+  for (size_t i = 0; i < program->operations.count; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    const rondo_operator *row = operation->row;
+    const bool trains =
+        row == &rondo_operator_adam || row == &rondo_operator_sgd || row == &rondo_operator_sgd_momentum;
+    const uint32_t state = operation->inputs[0];
+    if (trains && program->values.items[state].trained && trained_by[state] == NULL) trained_by[state] = row->name;
+  }
+}
+
+/* `output`: its number, if it is one. trained_by: NULL for none. */
+static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output,
+                               const char *trained_by) {
+  rondo_compiled *compiled = c->compiled;
+  rondo_named_value named = {.kind = kind,
+                             .shape = *rondo_program_shape(c->program, value),
+                             .address = rondo_layout_address(&c->layout, compiled, value),
+                             .trained_by = trained_by,
+                             .in_arena = c->layout.places[value].block == RONDO_BLOCK_ARENA};
+  link_staged(&compiled->feeds, value, output, &named);
+  RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));
+  const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->values, &named);
+  if (status != RONDO_OK) rondo_release_text(&compiled->allocator, named.name);
+  return status;
+}
+
+static rondo_status list_named(const compiler *c, const char *const *trained_by) {
+  static const char kinds[] = {'s', 'c', 'i'};
+  const rondo_program *program = c->program;
+  for (size_t k = 0; k < sizeof kinds; k++) {
+    for (uint32_t i = 0; i < program->values.count; i++) {
+      const rondo_program_value *value = &program->values.items[i];
+      if (rondo_value_letter(value->kind) == kinds[k])
+        RONDO_TRY(name_value(c, kinds[k], value->name, i, 0, kinds[k] == 's' ? trained_by[i] : NULL));
+    }
+  }
+  for (uint32_t i = 0; i < program->outputs.count; i++) {
+    RONDO_TRY(name_value(c, 'o', program->outputs.items[i].name, program->outputs.items[i].value, i, NULL));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status name_values(const compiler *c) {
+  const rondo_allocator *allocator = &c->compiled->allocator;
+  const size_t count = c->program->values.count;
+  const char **trained_by = NULL;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *trained_by, &trained_by));
+  find_optimizers(c->program, trained_by);
+  const rondo_status status = list_named(c, trained_by);
+  rondo_release(allocator, trained_by, count, sizeof *trained_by);
+  return status;
+}
+
+static uint64_t count_parameters(const rondo_program *program) {
+  uint64_t trained = 0;
+  uint64_t all = 0;
+  for (size_t i = 0; i < program->values.count; i++) {
+    const rondo_program_value *value = &program->values.items[i];
+    if (value->kind != RONDO_VALUE_STATE) continue;
+    all += rondo_shape_elements(&value->shape);
+    if (value->trained) trained += rondo_shape_elements(&value->shape);
+  }
+  return program->has_optimizer ? trained : all;
+}
+
+/* The whole ------------------------------------------------------------------------------------------------------- */
+
+static void fill_info(const compiler *c) {
+  rondo_compiled_info *info = &c->compiled->info; /* kernels are counted as they are emitted */
+  info->parameters = count_parameters(c->program);
+  info->state_bytes = c->layout.state_bytes + c->layout.shared_bytes + c->layout.own_bytes;
+  info->shared_bytes = c->layout.shared_bytes;
+  info->arena_bytes = c->layout.arena_bytes;
+  info->lower_bound = c->layout.arena_bound;
+  info->sum_bytes = c->layout.arena_sum;
+  info->order_peak = c->layout.schedule.peak;
+  info->program_peak = c->layout.schedule.program_peak;
+  info->straight_bytes = c->layout.straight_bytes;
+  info->branch_bytes = c->layout.branch_bytes;
+  info->branches_ended_early = c->layout.ended_early;
+  info->operators = c->layout.schedule.count;
+  info->dependencies = c->layout.schedule.before.start[c->layout.schedule.count];
+  info->has_branches = c->layout.has_branches;
+  info->chains = (uint32_t)c->layout.schedule.chains.count;
+  for (uint32_t i = 0; i < info->chains; i++) info->joined += c->layout.schedule.chains.items[i].count;
+}
+
+static rondo_status look_at_device(rondo_compiled *compiled) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_device_get_info(compiled->device, &info));
+  compiled->is_cuda = info.cuda;
+  return RONDO_OK;
+}
+
+static rondo_status find_sharing(compiler *c, const rondo_compile_options *given) {
+  rondo_compiled *compiled = c->compiled;
+  if (given->share != NULL) RONDO_TRY(rondo_stream_synchronize(given->share->stream));
+  if (given->share != NULL && given->share_states_only) {
+    RONDO_TRY(rondo_sharing_borrow(given->share->sharing, compiled->name, &compiled->sharing));
+  } else if (given->share != NULL) {
+    compiled->sharing = given->share->sharing;
+    compiled->sharing->users++;
+  } else {
+    RONDO_TRY(rondo_sharing_create(&compiled->allocator, compiled->device, compiled->name, &compiled->sharing));
+  }
+  compiled->stream = compiled->sharing->stream;
+  compiled->resources.kernels = &compiled->sharing->kernels;
+  compiled->resources.own_kernels = given->own_kernels;
+  compiled->resources.maker = &compiled->sharing->maker;
+  compiled->resources.maker->allow_tf32 = given->allow_tf32;
+  compiled->resources.convolution_maker = &compiled->sharing->convolution_maker;
+  compiled->resources.convolution_maker->allow_tf32 = given->allow_tf32;
+  return RONDO_OK;
+}
+
+static rondo_status lay_out(compiler *c, const rondo_compile_options *given) {
+  const rondo_layout_options options = {.resources = &c->compiled->resources,
+                                        .branches = given->branches,
+                                        .fusion = given->fusion,
+                                        .sharing = c->compiled->sharing,
+                                        .staged = c->staged};
+  RONDO_TRY(rondo_layout_make(c->program, &options, &c->layout));
+  fill_info(c);
+  return RONDO_OK;
+}
+
+static rondo_status make_recording(const compiler *c) {
+  if (c->compiled->arena != NULL) c->compiled->arena->holder = c->compiled;
+  RONDO_TRY(initialise(c));
+  RONDO_TRY(rondo_warm_up(c->compiled));
+  RONDO_TRY(rondo_executed_make(c->program, &c->layout, c->compiled));
+  bool is_recorded;
+  RONDO_TRY(rondo_record_decide(c->compiled, &is_recorded));
+  return is_recorded ? rondo_record(c->program, &c->layout, c->compiled) : rondo_record_keep(&c->layout, c->compiled);
+}
+
+/* Counts go on from those of the one that is replaced. */
+static rondo_status replace_exec(compiler *c) {
+  rondo_update_result update = {.struct_size = sizeof update};
+  rondo_compiled_info *info = &c->compiled->info;
+  const rondo_compiled_info *before = &c->replaced->info;
+  info->captures += before->captures;
+  info->updates = before->updates;
+  info->instantiations = before->instantiations;
+  RONDO_TRY(rondo_record_replace(c->compiled, c->replaced, &update));
+  c->result.updated = info->updates > before->updates;
+  c->result.reason = update.reason;
+  return RONDO_OK;
+}
+
+/* States that are shared from now on are not if that is all that failed. */
+static rondo_status finish(compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  const size_t before = compiled->sharing->values.count;
+  RONDO_TRY(hand_over_states(c));
+  const rondo_status status = c->replaced == NULL ? rondo_record_instantiate(compiled) : replace_exec(c);
+  if (status != RONDO_OK && compiled->sharing->values.count > before)
+    compiled->states = rondo_sharing_give_back(compiled->sharing, before);
+  return status;
+}
+
+/* Whatever comes of it, shared states are as before. */
+static rondo_status make_guarded_recording(const compiler *c) {
+  rondo_state_guard guard;
+  RONDO_TRY(rondo_state_guard_begin(c->program, &c->layout, c->compiled, &guard));
+  const rondo_status status = make_recording(c);
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  const rondo_status back = rondo_state_guard_end(c->compiled, &guard);
+  return status == RONDO_OK ? back : rondo_error_raise(&error);
+}
+
+static rondo_status compile(compiler *c, const rondo_compile_options *given) {
+  rondo_compiled *compiled = c->compiled;
+  RONDO_TRY(rondo_record_options_keep(compiled, given));
+  RONDO_TRY(rondo_executed_keep(compiled, given));
+  RONDO_TRY(look_at_device(compiled));
+  RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
+  RONDO_TRY(rondo_program_make_label(&compiled->allocator, c->program->name, &compiled->label));
+  RONDO_TRY(find_sharing(c, given));
+  RONDO_TRY(lay_out(c, given));
+  if (c->is_plan) return RONDO_OK;
+  RONDO_TRY(allocate_memory(c));
+  RONDO_TRY(name_values(c));
+  RONDO_TRY(rondo_emit_all(c->program, &c->layout, compiled));
+  RONDO_TRY(rondo_held_list(c->program, &c->layout, compiled));
+  RONDO_TRY(make_guarded_recording(c));
+  RONDO_TRY(initialise(c));
+  return finish(c);
+}
+
+/* The compiled program is destroyed; the error is the one that made it fail. */
+static rondo_status give_up(rondo_compiled *compiled) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status_ignore(rondo_compiled_destroy(compiled), "the failure that led here is the one to tell");
+  return rondo_error_raise(&error);
+}
+
+static rondo_status check_shared(const compiler *c, const rondo_compiled *shared, const rondo_device *device) {
+  if (shared == NULL) return RONDO_OK;
+  if (shared->device == device) return rondo_compiled_refuse_capturing(shared, c->call);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                    "%s: %s, which is to be shared, was compiled for device '%s', and this is for '%s': what "
+                    "shares is compiled for one rondo_device",
+                    c->call, shared->label, shared->device->name, device->name);
+}
+
+/* Calls that act at once are relaxed. */
+static rondo_status compile_relaxed(compiler *c, const rondo_compile_options *given) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
+  const rondo_status status = compile(c, given);
+  const rondo_status back = rondo_capture_exchange_thread_mode(&mode);
+  return status == RONDO_OK ? back : status;
+}
+
+/* Into c->compiled, which is NULL after a failure. */
+static rondo_status make_compiled(compiler *c, rondo_device *device, const rondo_allocator *allocator,
+                                  const rondo_compile_options *given) {
+  RONDO_TRY(check_shared(c, given->share, device));
+  c->staged = (rondo_staged_list){given->staged, given->staged_count};
+  RONDO_TRY(rondo_feeds_check(c->program, &c->staged));
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *c->compiled, &c->compiled));
+  c->compiled->allocator = *allocator;
+  c->compiled->device = device;
+  atomic_fetch_add_explicit(&device->programs, 1, memory_order_relaxed);
+  rondo_resources_init(&c->compiled->resources, allocator, device);
+  const rondo_status status = compile_relaxed(c, given);
+  rondo_layout_free(c->program, &c->layout);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_compiled *const failed = c->compiled;
+  c->compiled = NULL;
+  return give_up(failed);
+}
+
+rondo_status rondo_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options,
+                           rondo_compiled **out_compiled) {
+  compiler c = {.call = "rondo_compile", .program = program};
+  RONDO_TRY(rondo_require(c.call, "out_compiled", out_compiled));
+  *out_compiled = NULL;
+  RONDO_TRY(rondo_require(c.call, "program", program));
+  RONDO_TRY(rondo_require(c.call, "device", device));
+  rondo_compile_options given;
+  RONDO_TRY(rondo_versioned_read("rondo_compile_options", options, &given, sizeof given));
+  const rondo_status status = make_compiled(&c, device, &program->allocator, &given);
+  *out_compiled = c.compiled;
+  return status;
+}
+
+rondo_status rondo_compile_plan(rondo_program *program, rondo_device *device, const rondo_compile_options *options,
+                                rondo_compiled_info *out_info) {
+  compiler c = {.call = "rondo_compile", .program = program, .is_plan = true};
+  RONDO_TRY(make_compiled(&c, device, &program->allocator, options));
+  *out_info = c.compiled->info;
+  return rondo_compiled_destroy(c.compiled);
+}
+
+/* Again ------------------------------------------------------------------------------------------------------------ */
+
+/* What it is staged by now; the names are its own. */
+static size_t list_staged(const rondo_compiled *compiled, rondo_staged_value *staged) {
+  size_t count = 0;
+  for (size_t i = 0; i < compiled->values.count; i++) {
+    const rondo_named_value *value = &compiled->values.items[i];
+    if (value->input != NULL)
+      staged[count++] = (rondo_staged_value){value->name, value->input->staging};
+    else if (value->output != NULL)
+      staged[count++] = (rondo_staged_value){value->name, RONDO_STAGING_HOST};
+  }
+  return count;
+}
+
+/* The handle becomes the new one; what it was goes. */
+static void take_place(rondo_compiled *compiled, rondo_compiled *made) {
+  const rondo_compiled before = *compiled;
+  *compiled = *made;
+  *made = before;
+  if (compiled->arena != NULL && compiled->arena->holder == made) compiled->arena->holder = compiled;
+  rondo_status_ignore(rondo_compiled_destroy(made), "its work was waited for and found right");
+}
+
+static rondo_status recompile(compiler *c, rondo_compiled *compiled, const rondo_staged_value *staged, size_t count) {
+  const rondo_compile_options given = {RONDO_COMPILE_OPTIONS_INIT,
+                                       .record = compiled->policy,
+                                       .branches = compiled->branches,
+                                       .fusion = compiled->fusion,
+                                       .share = compiled,
+                                       .least_gain = compiled->bar.least,
+                                       .expected_runs = compiled->bar.runs,
+                                       .allow_tf32 = compiled->allow_tf32,
+                                       .own_kernels = compiled->own_kernels,
+                                       .executor = compiled->executed.executor,
+                                       .executor_policy = compiled->executed.policy,
+                                       .staged = staged,
+                                       .staged_count = count};
+  RONDO_TRY(make_compiled(c, compiled->device, &compiled->allocator, &given));
+  take_place(compiled, c->compiled);
+  return RONDO_OK;
+}
+
+static rondo_status check_recompile(const char *call, rondo_compiled *compiled, const rondo_program *program) {
+  RONDO_TRY(rondo_require(call, "compiled", compiled));
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_compiled_refuse_capturing(compiled, call));
+  RONDO_TRY(rondo_feeds_refuse_mapped(compiled, call));
+  return rondo_compiled_synchronize(compiled);
+}
+
+rondo_status rondo_compiled_recompile(rondo_compiled *compiled, rondo_program *program,
+                                      rondo_recompile_result *out_result) {
+  compiler c = {.call = "rondo_compiled_recompile", .program = program, .replaced = compiled};
+  rondo_staged_value *staged;
+  if (out_result != NULL)
+    RONDO_TRY(rondo_versioned_write("rondo_recompile_result", &c.result, out_result, sizeof c.result));
+  RONDO_TRY(check_recompile(c.call, compiled, program));
+  const rondo_allocator allocator = compiled->allocator;
+  const size_t room = compiled->values.count;
+  RONDO_TRY(rondo_allocate_items(&allocator, room, sizeof *staged, &staged));
+  const rondo_status status = recompile(&c, compiled, staged, list_staged(compiled, staged));
+  rondo_release(&allocator, staged, room, sizeof *staged);
+  if (status != RONDO_OK || out_result == NULL) return status;
+  return rondo_versioned_write("rondo_recompile_result", &c.result, out_result, sizeof c.result);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * Emitting: operations become steps. A step's arguments are copied into one piece of memory: the list of addresses
+ * first, then the bytes behind each, then the values, each at its alignment. What a kernel accesses is an input or a
+ * result of its operation, from the start or from somewhere in it to its end, its workspace, or memory of index checks,
+ * so the bytes are known by the address.
+ */
+#include "tensor/compile/emitter.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "tensor/program/shape.h"
+
+#define MOST_BLOCKS 4096
+
+void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled) {
+  switch (place->block) {
+    case RONDO_BLOCK_NONE:
+      break;
+    case RONDO_BLOCK_STATES:
+      return compiled->states + place->offset;
+    case RONDO_BLOCK_OWN:
+      return compiled->own + place->offset;
+    case RONDO_BLOCK_SHARED:
+      return compiled->sharing->values.items[place->offset].address;
+    case RONDO_BLOCK_ARENA:
+      return compiled->arena->memory + place->offset;
+  }
+  return NULL;
+}
+
+void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value) {
+  return rondo_place_address(&layout->places[value], compiled);
+}
+
+void *rondo_emit_address(const rondo_emitter *emitter, uint32_t value) {
+  return value == RONDO_NO_VALUE ? NULL : rondo_layout_address(emitter->layout, emitter->compiled, value);
+}
+
+const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value) {
+  return value == RONDO_NO_VALUE ? NULL : rondo_program_shape(emitter->program, value);
+}
+
+void *rondo_emit_workspace(const rondo_emitter *emitter) {
+  return rondo_place_address(&emitter->layout->workspaces[emitter->operation], emitter->compiled);
+}
+
+rondo_product *rondo_emit_product(const rondo_emitter *emitter) {
+  return rondo_resources_product(&emitter->compiled->resources, emitter->operation);
+}
+
+rondo_convolution *rondo_emit_convolution(const rondo_emitter *emitter) {
+  return rondo_resources_convolution(&emitter->compiled->resources, emitter->operation);
+}
+
+void *rondo_emit_object(const rondo_emitter *emitter) {
+  return rondo_resources_object(&emitter->compiled->resources, emitter->operation);
+}
+
+bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled->is_cuda; }
+
+rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain) {
+  const size_t share = rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu;
+  const size_t blocks = count / share + (count % share != 0);
+  return (rondo_grid){.x = blocks > MOST_BLOCKS ? MOST_BLOCKS : (uint32_t)blocks};
+}
+
+static const rondo_operation *joined_operation(const rondo_emitter *emitter, uint32_t index) {
+  return rondo_schedule_operation(emitter->program, &emitter->layout->schedule, emitter->joined[index]);
+}
+
+static const rondo_operation *current(const rondo_emitter *emitter) { return joined_operation(emitter, 0); }
+
+const rondo_chain *rondo_emit_chain(const rondo_emitter *emitter) {
+  const rondo_schedule *schedule = &emitter->layout->schedule;
+  return &schedule->chains.items[schedule->chain_of[emitter->operation] - 1];
+}
+
+void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t room) {
+  rondo_chain_name(emitter->program, rondo_emit_chain(emitter), buffer, room);
+}
+
+const rondo_allocator *rondo_emit_allocator(const rondo_emitter *emitter) { return &emitter->compiled->allocator; }
+
+static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
+  rondo_compiled *compiled = emitter->compiled;
+  if (step->operator_name == NULL) step->operator_name = current(emitter)->row->name;
+  step->operation = emitter->operation;
+  const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->steps, step);
+  if (status != RONDO_OK) rondo_release(&compiled->allocator, step->memory, step->memory_bytes, 1);
+  return status;
+}
+
+/* Bytes from the start of the arguments to the end of the last; offsets[i] is where argument i lies. */
+static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count, size_t *offsets) {
+  size_t end = 0;
+  for (size_t i = 0; i < count; i++) {
+    offsets[i] = (end + parameters[i].alignment - 1) / parameters[i].alignment * parameters[i].alignment;
+    end = offsets[i] + parameters[i].bytes;
+  }
+  return end;
+}
+
+#define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
+
+/* From the address on, which may lie inside the value; 0 when it does not. */
+static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const void *address) {
+  const uintptr_t begin = (uintptr_t)rondo_emit_address(emitter, value), at = (uintptr_t)address;
+  const size_t bytes = begin == 0 ? 0 : rondo_shape_bytes(rondo_emit_shape(emitter, value));
+  return at >= begin && at - begin < bytes ? bytes - (at - begin) : 0;
+}
+
+static size_t operation_bytes_at(const rondo_emitter *emitter, const rondo_operation *operation, const void *address) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
+    bytes = value_bytes_at(emitter, operation->inputs[i], address);
+  for (size_t i = 0; i < operation->row->result_count && bytes == 0; i++)
+    bytes = value_bytes_at(emitter, operation->results[i], address);
+  return bytes;
+}
+
+/* 0 when the address is none of index checks'. An operation that checks has a mark, another one reads all of them. */
+static size_t check_bytes_at(const rondo_emitter *emitter, const void *address) {
+  const rondo_update_gate *gate = emitter->compiled->gate;
+  const rondo_check_memory *check = &emitter->check;
+  if (address == check->cell || address == check->mark || address == check->begun) return sizeof(uint64_t);
+  if (gate != NULL && address == &gate->run) return sizeof(uint64_t);
+  return gate != NULL && address == &gate->begun ? emitter->compiled->gate_bytes - sizeof gate->run : 0;
+}
+
+/* 0 when the address is none of the current operations'. */
+static size_t bytes_at(const rondo_emitter *emitter, const void *address) {
+  size_t bytes = check_bytes_at(emitter, address);
+  if (address == rondo_emit_workspace(emitter)) bytes = emitter->layout->workspaces[emitter->operation].bytes;
+  for (uint32_t i = 0; i < emitter->joined_count && bytes == 0; i++)
+    bytes = operation_bytes_at(emitter, joined_operation(emitter, i), address);
+  return bytes;
+}
+
+static void note_argument_bytes(const rondo_emitter *emitter, const rondo_parameter *parameters, rondo_step *step) {
+  for (size_t i = 0; i < step->arg_count; i++) {
+    if (parameters[i].access == RONDO_ACCESS_SCALAR) continue;
+    const void *address;
+    memcpy(&address, step->args[i], sizeof address);
+    step->arg_bytes[i] = address == NULL ? 0 : bytes_at(emitter, address);
+  }
+}
+
+static rondo_status copy_arguments(const rondo_allocator *allocator, const rondo_parameter *parameters,
+                                   const void *const *args, rondo_step *step) {
+  size_t offsets[RONDO_MAX_PARAMETERS];
+  size_t list_bytes = 0;
+  const size_t value_bytes = lay_out_arguments(parameters, step->arg_count, offsets);
+  const size_t entry_bytes = sizeof *step->args + sizeof *step->arg_bytes;
+  const bool fits = rondo_checked_align(step->arg_count * entry_bytes, ARGUMENT_ALIGNMENT, &list_bytes);
+  assert(fits);
+  (void)fits;
+  step->memory_bytes = list_bytes + value_bytes;
+  RONDO_TRY(rondo_allocate_aligned(allocator, step->memory_bytes, 1, ARGUMENT_ALIGNMENT, &step->memory));
+  step->args = step->memory;
+  step->arg_bytes = (size_t *)(void *)(step->args + step->arg_count);
+  for (size_t i = 0; i < step->arg_count; i++) {
+    unsigned char *value = (unsigned char *)step->memory + list_bytes + offsets[i];
+    memcpy(value, args[i], parameters[i].bytes);
+    step->args[i] = value;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status push_kernel(rondo_emitter *emitter, rondo_step *step, const void *const *args) {
+  size_t parameter_count = 0;
+  const rondo_parameter *parameters = rondo_kernel_parameters(step->kernel, &parameter_count);
+  assert(parameter_count == step->arg_count);
+  RONDO_TRY(copy_arguments(&emitter->compiled->allocator, parameters, args, step));
+  note_argument_bytes(emitter, parameters, step);
+  emitter->compiled->info.kernels++;
+  return push_step(emitter, step);
+}
+
+rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, rondo_grid grid,
+                               const void *const *args, size_t arg_count) {
+  rondo_step step = {.grid = grid, .arg_count = arg_count};
+  RONDO_TRY(rondo_resources_kernel(&emitter->compiled->resources, code, &step.kernel));
+  return push_kernel(emitter, &step, args);
+}
+
+rondo_status rondo_emit_made_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, const char *key,
+                                    const char *name, rondo_grid grid, const void *const *args, size_t arg_count) {
+  rondo_step step = {.grid = grid, .arg_count = arg_count};
+  RONDO_TRY(
+      rondo_resources_made_kernel(&emitter->compiled->resources, code, key, name, &step.kernel, &step.operator_name));
+  return push_kernel(emitter, &step, args);
+}
+
+rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const void *user, size_t user_bytes) {
+  rondo_step step = {.call = call, .memory_bytes = user_bytes};
+  RONDO_TRY(rondo_allocate(&emitter->compiled->allocator, user_bytes, 1, &step.memory));
+  if (user_bytes > 0) memcpy(step.memory, user, user_bytes);
+  return push_step(emitter, &step);
+}
+
+rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound, rondo_check_memory *out) {
+  const rondo_operation *operation = current(emitter);
+  const char *rule = operation->row->index_rule;
+  assert(operation->row->checks_indices);
+  const rondo_index_check check = {.operator_name = operation->row->name,
+                                   .operation = emitter->operation,
+                                   .input = operation->row->inputs[input],
+                                   .rule = rule == NULL ? "row 0 was used instead" : rule,
+                                   .bound = bound,
+                                   .is_wide = rondo_emit_shape(emitter, operation->inputs[input])->type == RONDO_I64};
+  rondo_update_gate *gate = emitter->compiled->gate;
+  const size_t number = emitter->compiled->checks.items.count;
+  *out = (rondo_check_memory){.cell = NULL};
+  RONDO_TRY(rondo_index_checks_add(&emitter->compiled->checks, &check, &out->cell));
+  if (gate != NULL)
+    *out = (rondo_check_memory){out->cell, &gate->run, &gate->failed[number], number == 0 ? &gate->begun : NULL};
+  emitter->check = *out;
+  return RONDO_OK;
+}
+
+/* The first that asks sets the number: all checks of the run are done by then. */
+rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
+  rondo_update_gate *gate = emitter->compiled->gate;
+  assert(current(emitter)->row->updates != 0);
+  if (gate == NULL) return (rondo_gate_memory){.count = 0};
+  const bool is_first = !emitter->has_next;
+  emitter->has_next = true;
+  return (rondo_gate_memory){(uint32_t)emitter->layout->check_count, &gate->begun, is_first ? &gate->run : NULL};
+}
+
+static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status) {
+  char name[RONDO_CHAIN_NAME];
+  rondo_schedule_name(emitter->program, &emitter->layout->schedule, emitter->operation, name, sizeof name);
+  return rondo_fail_context(status, "%s (operator %u of %s)", name, emitter->operation, emitter->program->label);
+}
+
+static rondo_status emit_current(rondo_emitter *emitter) {
+  const rondo_operation *operations[RONDO_MOST_JOINED];
+  const rondo_operator *row = current(emitter)->row;
+  if (emitter->joined_count == 1) return row->emit(emitter, current(emitter));
+  for (uint32_t i = 0; i < emitter->joined_count; i++) operations[i] = joined_operation(emitter, i);
+  return row->join->emit(emitter, operations, emitter->joined_count);
+}
+
+rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
+  rondo_emitter emitter = {.program = program, .layout = layout, .compiled = compiled};
+  const size_t made = compiled->resources.kernels->made.count;
+  for (uint32_t i = 0; i < layout->schedule.count; i += emitter.joined_count) {
+    emitter.joined = &layout->schedule.order[i];
+    emitter.joined_count = layout->schedule.joined[i];
+    emitter.operation = emitter.joined[0];
+    emitter.check = (rondo_check_memory){.cell = NULL};
+    const rondo_status status = emit_current(&emitter);
+    if (status != RONDO_OK) return fail_emit(&emitter, status);
+  }
+  assert(emitter.has_next == (compiled->gate != NULL));
+  compiled->info.chain_kernels = (uint32_t)(compiled->resources.kernels->made.count - made);
+  return RONDO_OK;
+}

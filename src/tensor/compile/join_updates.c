@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT
+ * Choosing what is joined. An update that runs early frees its gradient early; one that waits for others holds it. So
+ * the order is walked once for each row, and an operation is put off until the next of its row as long as
+ *   - nothing that needs it comes before, and
+ *   - what it would have freed can be held without raising the peak of the order: not in the valleys behind it.
+ * What is small is put off past the peak too: operations that together hold at most RONDO_JOIN_SHARE of it. In a
+ * network these are biases and norms, about half of the parameters and a hundredth of their bytes. Small and large ones
+ * form groups of their own, so that a large one that cannot wait does not make the small ones run.
+ *
+ * Rows are taken from the end of the table (tensor/program/operators.h), where those stand that use what others make:
+ * when they have been put off, those before them have further to go.
+ *
+ * Operations of a row that is early, and read nothing but what lasts, are brought forward by the same rules, with the
+ * order walked from its end: what they make is held. Nothing comes before them, for updates wait for the readers.
+ *
+ * Decided by the program and its sizes alone. The operations of a group stand side by side in the order; each depends
+ * on the one before it, the first on all that any of them does, and what depends on any depends on the last.
+ */
+#include "tensor/compile/join_updates.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/shape.h"
+
+#define NEVER UINT32_MAX
+
+typedef struct group {
+  uint32_t first, last; /* positions; it will run at the last, or brought forward at the first */
+  uint32_t count;
+  uint32_t first_after; /* the first position that needs one of them; NEVER: none */
+  size_t held;          /* bytes that the operations so far hold */
+  bool is_small, is_open;
+} group;
+
+typedef struct joiner {
+  const rondo_program *program;
+  const rondo_allocator *allocator;
+  const rondo_schedule_sizes *sizes;
+  rondo_schedule *schedule;
+  const rondo_operator *row; /* whose operations are being joined */
+  size_t most_live;          /* the order's peak, as it was given */
+  size_t spare;              /* bytes by which it may still rise */
+  size_t *bytes;             /* one a value: of results that own their bytes, rounded up; else 0 */
+  uint32_t *born, *died;     /* one a value: positions, NEVER for what is not there; the end of the run is the count */
+  size_t *live, *cost;   /* one a position: live bytes; those that its operation of the row holds when it is put off */
+  uint32_t *first_after; /* one a position: as in a group */
+  uint32_t *group_of;    /* one a position: its group plus one, 0 for none */
+  group *groups;
+  uint32_t group_count;
+  uint32_t *order, *joined, *place; /* the new order; of an old position, its place in it */
+} joiner;
+
+static const rondo_operation *operation_at(const joiner *j, uint32_t position) {
+  return rondo_schedule_operation(j->program, j->schedule, j->schedule->order[position]);
+}
+
+static bool is_of_row(const joiner *j, uint32_t position) { return operation_at(j, position)->row == j->row; }
+
+static bool reads_what_lasts(const joiner *j, const rondo_operation *operation) {
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    const uint32_t value = operation->inputs[k];
+    if (value != RONDO_NO_VALUE && rondo_value_is_transient(j->program, j->schedule->owners[value])) return false;
+  }
+  return true;
+}
+
+static bool may_move(const joiner *j, uint32_t position) {
+  const rondo_join *join = j->row->join;
+  if (!is_of_row(j, position)) return false;
+  const rondo_operation *operation = operation_at(j, position);
+  if (join->takes != NULL && !join->takes(j->program, operation)) return false;
+  return !join->is_early || reads_what_lasts(j, operation);
+}
+
+/* Live bytes ------------------------------------------------------------------------------------------------------- */
+
+static size_t round_up(const joiner *j, size_t bytes) {
+  return (bytes + j->sizes->alignment - 1) / j->sizes->alignment * j->sizes->alignment;
+}
+
+static void weigh(joiner *j) {
+  for (uint32_t i = 0; i < j->schedule->values; i++) {
+    const bool is_result = j->program->values.items[i].kind == RONDO_VALUE_RESULT;
+    if (is_result && j->schedule->owners[i] == i && rondo_value_is_made(j->program, i))
+      j->bytes[i] = round_up(j, rondo_shape_bytes(rondo_program_shape(j->program, i)));
+  }
+}
+
+/* A value is there while any operation of a kernel is. */
+static void use_value(joiner *j, uint32_t value, uint32_t first, uint32_t last) {
+  if (value == RONDO_NO_VALUE) return;
+  const uint32_t owner = j->schedule->owners[value];
+  if (j->born[owner] == NEVER) j->born[owner] = first;
+  j->died[owner] = last;
+}
+
+static void find_lives(joiner *j) {
+  const rondo_schedule *schedule = j->schedule;
+  memset(j->born, 0xff, schedule->values * sizeof *j->born);
+  for (uint32_t first = 0; first < schedule->count; first += schedule->joined[first]) {
+    const uint32_t last = first + schedule->joined[first] - 1;
+    for (uint32_t p = first; p <= last; p++) {
+      const rondo_operation *operation = operation_at(j, p);
+      for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) use_value(j, operation->inputs[k], first, last);
+      for (uint32_t r = 0; r < operation->row->result_count; r++) use_value(j, operation->results[r], first, last);
+    }
+  }
+  for (size_t i = 0; i < j->program->outputs.count; i++)
+    j->died[schedule->owners[j->program->outputs.items[i].value]] = schedule->count;
+}
+
+/* Sums of what comes and goes, which may wrap on the way. Returns the peak. */
+static size_t measure(joiner *j) {
+  const uint32_t count = j->schedule->count;
+  size_t live = 0, peak = 0;
+  find_lives(j);
+  memset(j->live, 0, count * sizeof *j->live);
+  for (uint32_t i = 0; i < j->schedule->values; i++) {
+    if (j->bytes[i] == 0 || j->born[i] == NEVER) continue;
+    j->live[j->born[i]] += j->bytes[i];
+    if (j->died[i] + 1 < count) j->live[j->died[i] + 1] -= j->bytes[i];
+  }
+  for (uint32_t p = 0; p < count; p++) {
+    live += j->live[p];
+    j->live[p] = live + round_up(j, j->sizes->workspaces[j->schedule->order[p]]);
+    if (j->live[p] > peak) peak = j->live[p];
+  }
+  return peak;
+}
+
+/* What it may hold: what it reads, unless that is there until the last of the row has run anyway, as what all of them
+ * share is; and what it makes on the way of a kernel in order. */
+static size_t cost_of(const joiner *j, const rondo_operation *operation, uint32_t last) {
+  const rondo_join *join = j->row->join;
+  size_t cost = 0;
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    if (operation->inputs[k] == RONDO_NO_VALUE || (join->shared >> k & 1u) != 0) continue;
+    const uint32_t owner = j->schedule->owners[operation->inputs[k]];
+    if (j->died[owner] < last) cost += j->bytes[owner];
+  }
+  for (uint32_t r = 0; r < j->row->result_count; r++) cost += j->bytes[j->schedule->owners[operation->results[r]]];
+  return cost;
+}
+
+static void find_costs(joiner *j) {
+  uint32_t last = 0;
+  for (uint32_t p = 0; p < j->schedule->count; p++) {
+    if (may_move(j, p)) last = p;
+  }
+  for (uint32_t p = 0; p < j->schedule->count; p++) {
+    if (may_move(j, p)) j->cost[p] = cost_of(j, operation_at(j, p), last);
+  }
+}
+
+/* Groups ----------------------------------------------------------------------------------------------------------- */
+
+static void find_successors(joiner *j) {
+  const rondo_edges *before = &j->schedule->before;
+  memset(j->first_after, 0xff, j->schedule->count * sizeof *j->first_after);
+  for (uint32_t p = 0; p < before->count; p++) {
+    for (uint32_t e = before->start[p]; e < before->start[p + 1]; e++) {
+      const uint32_t q = before->items[e];
+      const bool may_join = j->row->join->in_order && is_of_row(j, p) && is_of_row(j, q);
+      if (!may_join && p < j->first_after[q]) j->first_after[q] = p;
+    }
+  }
+}
+
+static size_t sum_up_to(const joiner *j, size_t most) {
+  size_t sum = 0;
+  for (uint32_t p = 0; p < j->schedule->count; p++) {
+    if (may_move(j, p) && j->cost[p] <= most) sum += j->cost[p];
+  }
+  return sum;
+}
+
+/* What holds at most so many bytes is small: the largest power of two with which all that is small fits what is spare,
+ * which becomes less by that. */
+static size_t take_small(joiner *j) {
+  size_t most = 0;
+  for (size_t next = 1; next <= j->spare && sum_up_to(j, next) <= j->spare; next *= 2) most = next;
+  j->spare -= sum_up_to(j, most);
+  return most;
+}
+
+static rondo_type type_of(const joiner *j, const rondo_operation *operation) {
+  return rondo_program_shape(j->program, operation->inputs[0])->type;
+}
+
+static bool may_share_kernel(const joiner *j, const rondo_operation *a, const rondo_operation *b) {
+  const uint32_t *owners = j->schedule->owners;
+  if (j->row->join->is_typed && type_of(j, a) != type_of(j, b)) return false;
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    const uint32_t x = a->inputs[k], y = b->inputs[k];
+    if ((j->row->join->shared >> k & 1u) == 0 || x == y) continue;
+    if (x == RONDO_NO_VALUE || y == RONDO_NO_VALUE || owners[x] != owners[y]) return false;
+  }
+  return j->row->join->of_any_attributes || rondo_attributes_same(&a->attributes, &b->attributes);
+}
+
+static group *find_open(const joiner *j, uint32_t position, bool is_small) {
+  for (uint32_t g = j->group_count; g > 0; g--) {
+    group *mine = &j->groups[g - 1];
+    if (mine->is_open && mine->is_small == is_small &&
+        may_share_kernel(j, operation_at(j, mine->first), operation_at(j, position)))
+      return mine;
+  }
+  return NULL;
+}
+
+static bool can_wait(const joiner *j, const group *g, uint32_t position) {
+  if (g->count == j->row->join->most || g->first_after <= position) return false;
+  for (uint32_t p = g->last + 1; p <= position && !g->is_small; p++) {
+    if (j->live[p] + g->held > j->most_live) return false;
+  }
+  return true;
+}
+
+/* The same for what is brought forward: what the group makes is there from then on. */
+static bool can_come(const joiner *j, const group *g, uint32_t position) {
+  if (g->count == j->row->join->most) return false;
+  for (uint32_t p = position; p < g->first && !g->is_small; p++) {
+    if (j->live[p] + g->held > j->most_live) return false;
+  }
+  return true;
+}
+
+/* In an order, what an operation of another group reads must have run by then. */
+static void note_readers(joiner *j, uint32_t position) {
+  const rondo_edges *before = &j->schedule->before;
+  for (uint32_t e = before->start[position]; e < before->start[position + 1]; e++) {
+    const uint32_t of = j->group_of[before->items[e]];
+    if (of != 0 && of != j->group_of[position] && position < j->groups[of - 1].first_after)
+      j->groups[of - 1].first_after = position;
+  }
+}
+
+static void put_off(joiner *j, group *g, uint32_t position) {
+  for (uint32_t p = g->last + 1; p <= position && !g->is_small; p++) j->live[p] += g->held;
+  if (j->first_after[position] < g->first_after) g->first_after = j->first_after[position];
+  g->last = position;
+  note_readers(j, position);
+}
+
+static void bring_forward(joiner *j, group *g, uint32_t position) {
+  for (uint32_t p = position; p < g->first && !g->is_small; p++) j->live[p] += g->held;
+  g->first = position;
+}
+
+/* To the open group that it can join, or to a new one. Returns whether it joined one. */
+static bool find_group(joiner *j, uint32_t position, bool is_small) {
+  const bool is_early = j->row->join->is_early;
+  group *g = find_open(j, position, is_small);
+  const bool joins = g != NULL && (is_early ? can_come(j, g, position) : can_wait(j, g, position));
+  if (g != NULL && !joins) g->is_open = false;
+  if (!joins) {
+    g = &j->groups[j->group_count++];
+    *g = (group){.first = position, .last = position, .first_after = NEVER, .is_small = is_small, .is_open = true};
+  }
+  j->group_of[position] = (uint32_t)(g - j->groups) + 1;
+  if (is_early)
+    bring_forward(j, g, position);
+  else
+    put_off(j, g, position);
+  g->held += j->cost[position];
+  g->count++;
+  return joins;
+}
+
+/* Returns whether any group has more than one operation. */
+static bool find_groups(joiner *j) {
+  const size_t small_bytes = take_small(j);
+  bool any = false;
+  memset(j->group_of, 0, j->schedule->count * sizeof *j->group_of);
+  j->group_count = 0;
+  for (uint32_t i = 0; i < j->schedule->count; i++) {
+    const uint32_t p = j->row->join->is_early ? j->schedule->count - 1 - i : i;
+    if (may_move(j, p) && find_group(j, p, j->cost[p] <= small_bytes)) any = true;
+  }
+  return any;
+}
+
+/* The new order ---------------------------------------------------------------------------------------------------- */
+
+static const group *group_at(const joiner *j, uint32_t position) {
+  return j->group_of[position] == 0 ? NULL : &j->groups[j->group_of[position] - 1];
+}
+
+static void place_position(joiner *j, uint32_t *at, uint32_t position, uint32_t joined) {
+  j->order[*at] = j->schedule->order[position];
+  j->joined[*at] = joined;
+  j->place[position] = (*at)++;
+}
+
+static void place_all(joiner *j) {
+  uint32_t at = 0;
+  for (uint32_t p = 0; p < j->schedule->count; p++) {
+    const group *g = group_at(j, p);
+    if (g == NULL) place_position(j, &at, p, j->schedule->joined[p]);
+    if (g == NULL || p != (j->row->join->is_early ? g->first : g->last)) continue;
+    for (uint32_t q = g->first; q <= g->last; q++) {
+      if (group_at(j, q) == g) place_position(j, &at, q, q == g->first ? g->count : 0);
+    }
+  }
+}
+
+/* Into the last position's list, which rises. */
+static void add_edge(rondo_edges *edges, uint32_t first, uint32_t *count, uint32_t from) {
+  uint32_t at = *count;
+  while (at > first && edges->items[at - 1] > from) at--;
+  if (at > first && edges->items[at - 1] == from) return;
+  memmove(edges->items + at + 1, edges->items + at, (*count - at) * sizeof *edges->items);
+  edges->items[at] = from;
+  (*count)++;
+}
+
+/* What comes before an old position, but for its own group. */
+static void add_edges_of(const joiner *j, uint32_t position, rondo_edges *edges, uint32_t first, uint32_t *count) {
+  const rondo_edges *before = &j->schedule->before;
+  for (uint32_t e = before->start[position]; e < before->start[position + 1]; e++) {
+    const uint32_t q = before->items[e];
+    const group *g = group_at(j, q);
+    if (g == NULL || g != group_at(j, position)) add_edge(edges, first, count, j->place[g == NULL ? q : g->last]);
+  }
+}
+
+static void fill_edges(const joiner *j, const uint32_t *old, rondo_edges *edges) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < j->schedule->count; i++) {
+    const uint32_t first = edges->start[i] = count;
+    const group *g = group_at(j, old[i]);
+    if (g != NULL && old[i] != g->first) {
+      add_edge(edges, first, &count, i - 1);
+      continue;
+    }
+    for (uint32_t q = old[i]; q <= (g == NULL ? old[i] : g->last); q++) {
+      if (q == old[i] || group_at(j, q) == g) add_edges_of(j, q, edges, first, &count);
+    }
+  }
+  edges->start[edges->count] = count;
+}
+
+/* Takes the new order over. */
+static rondo_status rewrite(joiner *j) {
+  rondo_schedule *schedule = j->schedule;
+  rondo_edges edges;
+  uint32_t *old = j->first_after; /* of a new position, the old one */
+  place_all(j);
+  for (uint32_t p = 0; p < schedule->count; p++) old[j->place[p]] = p;
+  const size_t room = (size_t)schedule->before.start[schedule->count] + schedule->count;
+  rondo_status status = rondo_edges_make(j->allocator, schedule->count, room, &edges);
+  if (status == RONDO_OK) {
+    fill_edges(j, old, &edges);
+    status = rondo_edges_reduce(j->allocator, &edges);
+  }
+  if (status != RONDO_OK) {
+    rondo_edges_free(j->allocator, &edges);
+    return status;
+  }
+  rondo_edges_free(j->allocator, &schedule->before);
+  schedule->before = edges;
+  memcpy(schedule->order, j->order, schedule->count * sizeof *j->order);
+  memcpy(schedule->joined, j->joined, schedule->count * sizeof *j->joined);
+  return RONDO_OK;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status join_row(joiner *j, const rondo_operator *row) {
+  j->row = row;
+  (void)measure(j);
+  find_costs(j);
+  find_successors(j);
+  return find_groups(j) ? rewrite(j) : RONDO_OK;
+}
+
+static rondo_status allocate(joiner *j) {
+  const rondo_allocator *allocator = j->allocator;
+  const size_t values = j->schedule->values, count = j->schedule->count;
+  RONDO_TRY(rondo_allocate_items(allocator, values, sizeof *j->bytes, &j->bytes));
+  RONDO_TRY(rondo_allocate_items(allocator, values, sizeof *j->born, &j->born));
+  RONDO_TRY(rondo_allocate_items(allocator, values, sizeof *j->died, &j->died));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->live, &j->live));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->cost, &j->cost));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->first_after, &j->first_after));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->group_of, &j->group_of));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->groups, &j->groups));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->order, &j->order));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->joined, &j->joined));
+  return rondo_allocate_items(allocator, count, sizeof *j->place, &j->place);
+}
+
+static void release(joiner *j) {
+  const rondo_allocator *allocator = j->allocator;
+  const size_t values = j->schedule->values, count = j->schedule->count;
+  rondo_release(allocator, j->bytes, values, sizeof *j->bytes);
+  rondo_release(allocator, j->born, values, sizeof *j->born);
+  rondo_release(allocator, j->died, values, sizeof *j->died);
+  rondo_release(allocator, j->live, count, sizeof *j->live);
+  rondo_release(allocator, j->cost, count, sizeof *j->cost);
+  rondo_release(allocator, j->first_after, count, sizeof *j->first_after);
+  rondo_release(allocator, j->group_of, count, sizeof *j->group_of);
+  rondo_release(allocator, j->groups, count, sizeof *j->groups);
+  rondo_release(allocator, j->order, count, sizeof *j->order);
+  rondo_release(allocator, j->joined, count, sizeof *j->joined);
+  rondo_release(allocator, j->place, count, sizeof *j->place);
+}
+
+static rondo_status join(joiner *j) {
+  size_t rows;
+  const rondo_operator *const *table = rondo_operator_table(&rows);
+  RONDO_TRY(allocate(j));
+  weigh(j);
+  j->most_live = measure(j);
+  j->spare = j->most_live / RONDO_JOIN_SHARE;
+  for (size_t i = rows; i > 0; i--) {
+    if (table[i - 1]->join != NULL) RONDO_TRY(join_row(j, table[i - 1]));
+  }
+  j->schedule->peak = measure(j);
+  return RONDO_OK;
+}
+
+rondo_status rondo_joins_make(const rondo_program *program, const rondo_schedule_sizes *sizes,
+                              rondo_fusion_policy fusion, rondo_schedule *schedule) {
+  RONDO_TRY(
+      rondo_allocate_items(&program->allocator, schedule->operations, sizeof *schedule->joined, &schedule->joined));
+  for (uint32_t p = 0; p < schedule->count; p++) schedule->joined[p] = 1;
+  if (fusion == RONDO_FUSION_NEVER || schedule->count == 0) return RONDO_OK;
+  joiner j = {.program = program, .allocator = &program->allocator, .sizes = sizes, .schedule = schedule};
+  const rondo_status status = join(&j);
+  release(&j);
+  return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Warm-up and capture of a compiled program.
+ */
+#ifndef RONDO_TENSOR_COMPILE_PROGRAM_RECORD_H
+#define RONDO_TENSOR_COMPILE_PROGRAM_RECORD_H
+
+#include "tensor/compile/layout.h"
+#include "tensor/run/compiled.h"
+
+/* Runs all steps once and waits, so that all that is made ready at a first use is ready. Changes the program's memory.
+ * Errors: UNSUPPORTED (an operator without code for the device, named), and what the steps return. */
+RONDO_MUST_USE rondo_status rondo_warm_up(rondo_compiled *compiled);
+
+/* Captures all steps. Errors: INVALID_STATE/UNPREPARED with the operator and what it did that the warm-up should have
+ * done: something made ready, memory allocated, a call that a capture refuses. */
+RONDO_MUST_USE rondo_status rondo_record(const rondo_program *program, const rondo_layout *layout,
+                                         rondo_compiled *compiled);
+
+/* Keeps what rondo_compiled_record_into needs, where the layout has branches. */
+RONDO_MUST_USE rondo_status rondo_record_keep(const rondo_layout *layout, rondo_compiled *compiled);
+
+/* Instantiates what was captured, if anything was, and uploads. */
+RONDO_MUST_USE rondo_status rondo_record_instantiate(rondo_compiled *compiled);
+
+/* The same, but takes the exec of the compiled program that this one replaces where that can be updated in place: it
+ * then has none. out_result: what an update was refused for. */
+RONDO_MUST_USE rondo_status rondo_record_replace(rondo_compiled *compiled, rondo_compiled *replaced,
+                                                 rondo_update_result *out_result);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ * Choosing what runs: what outputs and updates need, without repetitions. Equal operations are found by a table of
+ * hashes: of the same operator, attributes, inputs' bytes and inputs' shapes.
+ */
+#include "tensor/compile/schedule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "tensor/program/operator.h"
+#include "tensor/program/shape.h"
+
+bool rondo_value_is_transient(const rondo_program *program, uint32_t value) {
+  const rondo_value_kind kind = program->values.items[value].kind;
+  return kind == RONDO_VALUE_INPUT || kind == RONDO_VALUE_RESULT;
+}
+
+/* What is needed --------------------------------------------------------------------------------------------------- */
+
+static bool any_result_in(const rondo_operation *operation, const bool *values) {
+  for (uint32_t r = 0; r < operation->row->result_count; r++) {
+    if (values[operation->results[r]]) return true;
+  }
+  return false;
+}
+
+bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *runs) {
+  bool any = program->outputs.count > 0;
+  for (size_t i = 0; i < program->outputs.count; i++) needed[program->outputs.items[i].value] = true;
+  for (size_t i = program->operations.count; i > 0; i--) {
+    const rondo_operation *operation = &program->operations.items[i - 1];
+    const bool is_update = operation->row->updates != 0;
+    runs[i - 1] = is_update || operation->row->always_runs || any_result_in(operation, needed);
+    any = any || runs[i - 1];
+    for (uint32_t k = 0; runs[i - 1] && k < RONDO_MAX_OPERANDS; k++) {
+      if (operation->inputs[k] != RONDO_NO_VALUE) needed[operation->inputs[k]] = true;
+    }
+  }
+  return any;
+}
+
+/* Repetitions ------------------------------------------------------------------------------------------------------ */
+
+static bool same_input(const rondo_program *program, const uint32_t *owners, uint32_t a, uint32_t b) {
+  if (a == RONDO_NO_VALUE || b == RONDO_NO_VALUE) return a == b;
+  return owners[a] == owners[b] && rondo_shape_same(rondo_program_shape(program, a), rondo_program_shape(program, b));
+}
+
+static bool same_operation(const rondo_program *program, const uint32_t *owners, const rondo_operation *a,
+                           const rondo_operation *b) {
+  if (a->row != b->row || !rondo_attributes_same(&a->attributes, &b->attributes)) return false;
+  for (uint32_t r = 0; r < a->row->result_count; r++) {
+    if (rondo_value_is_made(program, a->results[r]) != rondo_value_is_made(program, b->results[r])) return false;
+  }
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    if (!same_input(program, owners, a->inputs[k], b->inputs[k])) return false;
+  }
+  return true;
+}
+
+static uint64_t hash_operation(const uint32_t *owners, const rondo_operation *operation) {
+  uint64_t hash = rondo_hash_text(RONDO_HASH_START, operation->row->name);
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    const uint32_t input = operation->inputs[k];
+    hash = rondo_hash_u64(hash, input == RONDO_NO_VALUE ? RONDO_NO_VALUE : owners[input]);
+  }
+  return rondo_hash_bytes(hash, operation->attributes.sizes, sizeof operation->attributes.sizes);
+}
+
+/* Of the operations so far, those that may stand for others: open addressing, 0 is free, else one more than a number.
+ */
+typedef struct known_operations {
+  uint32_t *slots;
+  size_t count; /* a power of two, more than twice the operations */
+} known_operations;
+
+/* An earlier operation that computes the same, or this one, which is then known. */
+static uint32_t look_up(const rondo_program *program, const uint32_t *owners, known_operations *known,
+                        uint32_t number) {
+  const rondo_operation *operation = &program->operations.items[number];
+  size_t slot = (size_t)hash_operation(owners, operation) & (known->count - 1);
+  for (; known->slots[slot] != 0; slot = (slot + 1) & (known->count - 1)) {
+    const uint32_t other = known->slots[slot] - 1;
+    if (same_operation(program, owners, &program->operations.items[other], operation)) return other;
+  }
+  known->slots[slot] = number + 1;
+  return number;
+}
+
+static bool may_be_shared(const rondo_operator *row) {
+  return !rondo_operator_is_update(row) && !row->is_view && !row->is_in_place && !row->is_random;
+}
+
+/* Constants of one number are one value. */
+static uint32_t constant_owner(const rondo_program *program, uint32_t value) {
+  const rondo_program_value *wanted = &program->values.items[value];
+  for (uint32_t i = 0; i < value; i++) {
+    const rondo_program_value *other = &program->values.items[i];
+    if (other->kind == RONDO_VALUE_CONSTANT && memcmp(&other->initial, &wanted->initial, sizeof wanted->initial) == 0)
+      return i;
+  }
+  return value;
+}
+
+static void own_named_values(const rondo_program *program, rondo_schedule *schedule) {
+  for (uint32_t i = 0; i < schedule->values; i++) {
+    const bool is_constant = program->values.items[i].kind == RONDO_VALUE_CONSTANT;
+    schedule->owners[i] = is_constant ? constant_owner(program, i) : i;
+  }
+}
+
+/* Whether an operation that works in place may have the bytes of the result that it reads: nothing else does. */
+static bool may_be_overwritten(const rondo_program *program, uint32_t value) {
+  const rondo_program_value *of = &program->values.items[value];
+  return of->kind == RONDO_VALUE_RESULT && of->readers == 1 && of->view_of == RONDO_NO_VALUE;
+}
+
+static bool is_in_place(const rondo_program *program, const rondo_operation *operation) {
+  return operation->row->is_in_place && may_be_overwritten(program, operation->inputs[0]);
+}
+
+/* Results that an operation overwrites, one flag a value: they stand for no others, and no others for them. */
+static void mark_overwritten(const rondo_program *program, const rondo_schedule *schedule, bool *overwritten) {
+  for (uint32_t i = 0; i < schedule->operations; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    if (schedule->runs[i] && is_in_place(program, operation)) overwritten[operation->inputs[0]] = true;
+  }
+}
+
+static void find_makers(const rondo_program *program, rondo_schedule *schedule) {
+  memset(schedule->makers, 0xff, schedule->values * sizeof *schedule->makers); /* RONDO_NO_VALUE */
+  for (uint32_t i = 0; i < schedule->operations; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    for (uint32_t r = 0; schedule->runs[i] && r < operation->row->result_count; r++)
+      schedule->makers[schedule->owners[operation->results[r]]] = i;
+  }
+}
+
+static void find_owners(const rondo_program *program, const bool *overwritten, known_operations *known,
+                        rondo_schedule *schedule) {
+  own_named_values(program, schedule);
+  for (uint32_t i = 0; i < schedule->operations; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    const rondo_operator *row = operation->row;
+    if (!schedule->runs[i]) continue;
+    if (row->is_view || is_in_place(program, operation))
+      schedule->owners[operation->results[0]] = schedule->owners[operation->inputs[0]];
+    const bool is_shared = may_be_shared(row) && !any_result_in(operation, overwritten);
+    const uint32_t first = is_shared ? look_up(program, schedule->owners, known, i) : i;
+    if (first == i && !row->is_view) continue;
+    schedule->runs[i] = false;
+    for (uint32_t r = 0; first != i && r < row->result_count; r++)
+      schedule->owners[operation->results[r]] = program->operations.items[first].results[r];
+  }
+}
+
+static rondo_status share_operations(const rondo_program *program, rondo_schedule *schedule) {
+  const rondo_allocator *allocator = &program->allocator;
+  known_operations known = {.count = 16};
+  bool *overwritten = NULL;
+  while (known.count <= 2 * schedule->operations) known.count *= 2;
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *overwritten, &overwritten));
+  const rondo_status status = rondo_allocate_items(allocator, known.count, sizeof *known.slots, &known.slots);
+  if (status == RONDO_OK) {
+    mark_overwritten(program, schedule, overwritten);
+    find_owners(program, overwritten, &known, schedule);
+    find_makers(program, schedule);
+  }
+  rondo_release(allocator, known.slots, known.count, sizeof *known.slots);
+  rondo_release(allocator, overwritten, schedule->values, sizeof *overwritten);
+  return status;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_schedule_fail_empty(const rondo_program *program) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
+                    "%s has no output and no optimizer, so nothing of it would run: add rondo_program_output",
+                    program->label);
+}
+
+static rondo_status choose(const rondo_program *program, rondo_schedule *schedule) {
+  const rondo_allocator *allocator = &program->allocator;
+  bool *needed = NULL;
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->runs, &schedule->runs));
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->chain_of, &schedule->chain_of));
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *schedule->owners, &schedule->owners));
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *schedule->makers, &schedule->makers));
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *needed, &needed));
+  const bool any = rondo_program_mark_runs(program, needed, schedule->runs);
+  rondo_release(allocator, needed, schedule->values, sizeof *needed);
+  return any ? share_operations(program, schedule) : rondo_schedule_fail_empty(program);
+}
+
+rondo_status rondo_schedule_choose(const rondo_program *program, rondo_schedule *out) {
+  *out = (rondo_schedule){.operations = program->operations.count, .values = program->values.count};
+  return choose(program, out);
+}
+
+void rondo_schedule_name(const rondo_program *program, const rondo_schedule *schedule, uint32_t number, char *buffer,
+                         size_t room) {
+  const uint32_t chain = schedule->chain_of[number];
+  if (chain != 0)
+    rondo_chain_name(program, &schedule->chains.items[chain - 1], buffer, room);
+  else
+    (void)snprintf(buffer, room, "%s", program->operations.items[number].row->name);
+}
+
+void rondo_schedule_free(const rondo_program *program, rondo_schedule *schedule) {
+  const rondo_allocator *allocator = &program->allocator;
+  rondo_release(allocator, schedule->owners, schedule->values, sizeof *schedule->owners);
+  rondo_release(allocator, schedule->makers, schedule->values, sizeof *schedule->makers);
+  rondo_release(allocator, schedule->runs, schedule->operations, sizeof *schedule->runs);
+  rondo_release(allocator, schedule->chain_of, schedule->operations, sizeof *schedule->chain_of);
+  rondo_array_free(allocator, &schedule->chains);
+  rondo_release(allocator, schedule->order, schedule->operations, sizeof *schedule->order);
+  rondo_release(allocator, schedule->joined, schedule->operations, sizeof *schedule->joined);
+  rondo_edges_free(allocator, &schedule->before);
+  *schedule = (rondo_schedule){0};
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ * Finding places. Operations that change states come last, so that states lie where they are read.
+ */
+#include "tensor/divide/operator_placement.h"
+
+#include <string.h>
+
+#include "tensor/compile/schedule.h"
+#include "tensor/program/shape.h"
+
+typedef struct finder {
+  const rondo_program *program;
+  const rondo_place_list *list;
+  rondo_places *places;
+} finder;
+
+static const rondo_operation *operation_at(const finder *f, uint32_t number) {
+  return &f->program->operations.items[number];
+}
+
+static bool changes(const rondo_operation *operation, uint32_t input) {
+  return (operation->row->updates >> input & 1u) != 0;
+}
+
+/* Placing ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_program_place(rondo_program *program, rondo_value value, uint32_t place) {
+  static const char call[] = "rondo_program_place";
+  uint32_t index = 0;
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_program_resolve(program, value, call, "value", &index));
+  rondo_program_value *of = &program->values.items[index];
+  if (place >= RONDO_MAX_PLACES)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: place %u is not below %d", call, place,
+                      RONDO_MAX_PLACES);
+  if (of->kind == RONDO_VALUE_RESULT) {
+    program->operations.items[of->operation].place = place + 1;
+    return RONDO_OK;
+  }
+  if (of->kind != RONDO_VALUE_STATE)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: '%s' of %s is wherever operators read it: place these, or a state", call,
+                      of->name == NULL ? "a constant" : of->name, program->label);
+  of->place = place + 1;
+  return RONDO_OK;
+}
+
+/* What places say -------------------------------------------------------------------------------------------------- */
+
+static uint32_t placed_state(const finder *f, const rondo_operation *operation) {
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    if (!rondo_value_is_state(f->program, operation->inputs[k])) continue;
+    const uint32_t place = f->program->values.items[operation->inputs[k]].place;
+    if (place != 0) return f->list->first[place - 1];
+  }
+  return RONDO_NO_VALUE;
+}
+
+/* Where the states that it changes lie already. */
+static uint32_t changed_state(const finder *f, const rondo_operation *operation) {
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    if (!changes(operation, k) || operation->inputs[k] == RONDO_NO_VALUE) continue;
+    const uint32_t place = f->places->of_value[operation->inputs[k]];
+    if (place != RONDO_NO_VALUE) return place;
+  }
+  return RONDO_NO_VALUE;
+}
+
+static uint64_t state_bytes(const finder *f, const rondo_operation *operation) {
+  uint64_t bytes = 0;
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++)
+    if (rondo_value_is_state(f->program, operation->inputs[k]))
+      bytes += rondo_shape_bytes(rondo_program_shape(f->program, operation->inputs[k]));
+  return bytes;
+}
+
+static uint32_t ruled(const finder *f, const rondo_operation *operation) {
+  const uint64_t bytes = state_bytes(f, operation);
+  for (size_t i = 0; i < f->list->rule_count; i++) {
+    const rondo_placement_rule *rule = &f->list->rules[i];
+    const bool is_named = rule->operator_name == NULL || strcmp(rule->operator_name, operation->row->name) == 0;
+    if (is_named && bytes >= rule->least_bytes) return f->list->first[rule->place];
+  }
+  return RONDO_NO_VALUE;
+}
+
+/* The one place where its inputs are computed. */
+static uint32_t followed(const finder *f, const rondo_operation *operation) {
+  uint32_t place = RONDO_NO_VALUE;
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    const uint32_t input = operation->inputs[k];
+    if (rondo_value_is_state(f->program, input) && operation->row->updates == 0) return RONDO_NO_VALUE;
+    if (input == RONDO_NO_VALUE || f->program->values.items[input].kind != RONDO_VALUE_RESULT) continue;
+    const uint32_t of = f->places->of_operation[f->program->values.items[input].operation];
+    if (place != RONDO_NO_VALUE && place != of) return RONDO_NO_VALUE;
+    place = of;
+  }
+  return place;
+}
+
+static uint32_t decide(const finder *f, const rondo_operation *operation) {
+  if (operation->place != 0) return f->list->first[operation->place - 1];
+  uint32_t place = changed_state(f, operation);
+  if (place == RONDO_NO_VALUE) place = placed_state(f, operation);
+  if (place == RONDO_NO_VALUE) place = ruled(f, operation);
+  if (place == RONDO_NO_VALUE && operation->gradient_of != 0)
+    place = f->places->of_operation[operation->gradient_of - 1];
+  if (place == RONDO_NO_VALUE) place = followed(f, operation);
+  return place == RONDO_NO_VALUE ? 0 : place;
+}
+
+/* States ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status refuse_change(const finder *f, uint32_t number, uint32_t state) {
+  const uint32_t place = f->places->of_operation[number], there = f->places->of_value[state];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s (operator %u of %s) runs on %s and changes the state '%s', which lies on %s: place "
+                    "both on one device (rondo_program_place)",
+                    operation_at(f, number)->row->name, number, f->program->label, f->list->names[place],
+                    f->program->values.items[state].name, f->list->names[there]);
+}
+
+static rondo_status take_states(const finder *f, uint32_t number) {
+  const rondo_operation *operation = operation_at(f, number);
+  const bool is_update = rondo_operator_is_update(operation->row);
+  for (uint32_t k = 0; f->places->runs[number] && k < RONDO_MAX_OPERANDS; k++) {
+    const uint32_t state = operation->inputs[k];
+    if (!rondo_value_is_state(f->program, state) || (is_update && !changes(operation, k))) continue;
+    uint32_t *place = &f->places->of_value[state];
+    if (*place == RONDO_NO_VALUE) *place = f->places->of_operation[number];
+    if (!changes(operation, k)) continue;
+    if (*place != f->places->of_operation[number]) return refuse_change(f, number, state);
+    if (f->places->first_change[state] == RONDO_NO_VALUE) f->places->first_change[state] = number;
+  }
+  return RONDO_OK;
+}
+
+/* Those that only updates read, and none changes. */
+static void take_rest(const finder *f, uint32_t number) {
+  const rondo_operation *operation = operation_at(f, number);
+  for (uint32_t k = 0; f->places->runs[number] && k < RONDO_MAX_OPERANDS; k++) {
+    const uint32_t state = operation->inputs[k];
+    if (rondo_value_is_state(f->program, state) && f->places->of_value[state] == RONDO_NO_VALUE)
+      f->places->of_value[state] = f->places->of_operation[number];
+  }
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_places(const finder *f) {
+  for (uint32_t i = 0; i < f->places->operations; i++) {
+    const rondo_operation *operation = operation_at(f, i);
+    if (operation->place > f->list->count)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "%s (operator %u of %s) was placed at %u, and there are %zu devices", operation->row->name, i,
+                        f->program->label, operation->place - 1, f->list->count);
+  }
+  for (uint32_t i = 0; i < f->places->values; i++) {
+    const rondo_program_value *value = &f->program->values.items[i];
+    f->places->of_value[i] = f->places->first_change[i] = RONDO_NO_VALUE;
+    if (value->place > f->list->count)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "the state '%s' of %s was placed at %u, and there are %zu devices", value->name,
+                        f->program->label, value->place - 1, f->list->count);
+    if (value->place != 0) f->places->of_value[i] = f->list->first[value->place - 1];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find(const finder *f) {
+  RONDO_TRY(check_places(f));
+  for (int updates = 0; updates < 2; updates++) {
+    for (uint32_t i = 0; i < f->places->operations; i++) {
+      if (rondo_operator_is_update(operation_at(f, i)->row) != (updates == 1)) continue;
+      f->places->of_operation[i] = decide(f, operation_at(f, i));
+      RONDO_TRY(take_states(f, i));
+    }
+  }
+  for (uint32_t i = 0; i < f->places->operations; i++) take_rest(f, i);
+  return RONDO_OK;
+}
+
+static rondo_status allocate(const rondo_program *program, rondo_places *out) {
+  const rondo_allocator *allocator = &program->allocator;
+  RONDO_TRY(rondo_allocate_items(allocator, out->operations, sizeof *out->runs, &out->runs));
+  RONDO_TRY(rondo_allocate_items(allocator, out->operations, sizeof *out->of_operation, &out->of_operation));
+  RONDO_TRY(rondo_allocate_items(allocator, out->values, sizeof *out->of_value, &out->of_value));
+  return rondo_allocate_items(allocator, out->values, sizeof *out->first_change, &out->first_change);
+}
+
+static rondo_status mark_runs(const rondo_program *program, bool *runs) {
+  bool *needed = NULL;
+  RONDO_TRY(rondo_allocate_items(&program->allocator, program->values.count, sizeof *needed, &needed));
+  const bool any = rondo_program_mark_runs(program, needed, runs);
+  rondo_release(&program->allocator, needed, program->values.count, sizeof *needed);
+  return any ? RONDO_OK : rondo_schedule_fail_empty(program);
+}
+
+rondo_status rondo_places_find(const rondo_program *program, const rondo_place_list *list, rondo_places *out) {
+  *out = (rondo_places){.operations = program->operations.count, .values = program->values.count};
+  const finder f = {.program = program, .list = list, .places = out};
+  RONDO_TRY(allocate(program, out));
+  RONDO_TRY(mark_runs(program, out->runs));
+  return find(&f);
+}
+
+void rondo_places_free(const rondo_program *program, rondo_places *places) {
+  const rondo_allocator *allocator = &program->allocator;
+  rondo_release(allocator, places->runs, places->operations, sizeof *places->runs);
+  rondo_release(allocator, places->of_operation, places->operations, sizeof *places->of_operation);
+  rondo_release(allocator, places->of_value, places->values, sizeof *places->of_value);
+  rondo_release(allocator, places->first_change, places->values, sizeof *places->first_change);
+  *places = (rondo_places){0};
+}
+
+bool rondo_places_reads_changed(const rondo_program *program, const rondo_places *places, uint32_t operation,
+                                uint32_t state) {
+  return rondo_operator_is_update(program->operations.items[operation].row) && places->first_change[state] < operation;
+}

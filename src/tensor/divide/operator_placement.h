@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * Where the operations of a program run and its states lie, by the rules of <rondo/placement.h>. Places are numbers; of
+ * devices only the names are known, for messages. Pure.
+ */
+#ifndef RONDO_TENSOR_DIVIDE_OPERATOR_PLACEMENT_H
+#define RONDO_TENSOR_DIVIDE_OPERATOR_PLACEMENT_H
+
+#include <rondo/placement.h>
+
+#include "tensor/program/program_internal.h"
+
+/* The devices of a list. */
+typedef struct rondo_place_list {
+  size_t count;
+  uint32_t first[RONDO_MAX_PLACES]; /* of each place, the first one of the same device */
+  char names[RONDO_MAX_PLACES][32];
+  const rondo_placement_rule *rules;
+  size_t rule_count;
+} rondo_place_list;
+
+/* placement_rules_list.c: of these devices, with these rules, which stay the caller's. Errors, `caller` first:
+ * INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE and BAD_OPTIONS as rondo_compile_divided. */
+RONDO_MUST_USE rondo_status rondo_place_list_make(const char *caller, rondo_device *const *devices, size_t device_count,
+                                                  const rondo_placement_rule *rules, size_t rule_count,
+                                                  rondo_place_list *out);
+
+/* All places are first ones of their device. */
+typedef struct rondo_places {
+  size_t operations, values; /* of the program */
+  bool *runs;                /* one an operation: whether it runs at all, views among them */
+  uint32_t *of_operation;
+  uint32_t *of_value;     /* of states; RONDO_NO_VALUE: nothing that runs reads it, and it was not placed */
+  uint32_t *first_change; /* of states: the first operation that changes it; RONDO_NO_VALUE: none */
+} rondo_places;
+
+/* Errors: INVALID_ARGUMENT with NONE (no output and no update), OUT_OF_RANGE, BAD_OPTIONS; OUT_OF_MEMORY. Freed by
+ * rondo_places_free, also after a failure. */
+RONDO_MUST_USE rondo_status rondo_places_find(const rondo_program *program, const rondo_place_list *list,
+                                              rondo_places *out);
+void rondo_places_free(const rondo_program *program, rondo_places *places);
+
+/* Whether the operation sees the state as an operation before it in the same run left it. */
+bool rondo_places_reads_changed(const rondo_program *program, const rondo_places *places, uint32_t operation,
+                                uint32_t state);
+
+static inline bool rondo_value_is_state(const rondo_program *program, uint32_t value) {
+  return value != RONDO_NO_VALUE && program->values.items[value].kind == RONDO_VALUE_STATE;
+}
+
+#endif

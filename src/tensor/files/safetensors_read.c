@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ * Reading safetensors. The header is checked whole before any tensor is read: names once each, shapes whose bytes fit,
+ * and ranges that cover the data from the first byte to the last without overlap or gap, as the format asks
+ * (huggingface/safetensors, README, "Format" and "Notes": header up to 100 MB, no duplicate keys, no holes). Then the
+ * checksums are compared, where the file has some: of the whole header, and of the tensors that are wanted.
+ *
+ * A file is mapped, and its entries point into the mapping; bytes of the caller are copied.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_parse.h"
+#include "base/versioned_struct.h"
+#include "tensor/files/checksum.h"
+
+#define LENGTH_BYTES 8
+#define MOST_HEADER_BYTES 100000000u
+
+/* A tensor of the header; the name is the document's. Offsets count from behind the header. `skips` is set when no
+ * value can hold the tensor. */
+typedef struct listed {
+  const char *name;
+  rondo_shape shape;
+  bool skips;
+  uint64_t begin, end;
+} listed;
+
+typedef struct reader {
+  const rondo_weights_options *options;
+  const unsigned char *bytes;
+  size_t count;
+  rondo_weights *weights;
+  size_t header_bytes;
+  rondo_json_document document;
+  listed *tensors;
+  size_t room, listed_count;
+} reader;
+
+static rondo_status fail_malformed(const char *tensor, const char *what) {
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "tensor '%s': %s", tensor, what);
+}
+
+/* Header ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_truncated(uint64_t have, uint64_t want, const char *what) {
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_TRUNCATED, "%llu bytes where %s needs %llu: it was cut off",
+                    (unsigned long long)have, what, (unsigned long long)want);
+}
+
+static rondo_status read_length(reader *r) {
+  if (r->count < LENGTH_BYTES) return fail_truncated(r->count, LENGTH_BYTES, "the header's length");
+  uint64_t length = 0;
+  for (size_t i = LENGTH_BYTES; i > 0; i--) length = length << 8 | r->bytes[i - 1];
+  if (length < 2 || length > MOST_HEADER_BYTES) {
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
+                      "a header of %llu bytes; it has 2 to %u: this is no safetensors file", (unsigned long long)length,
+                      MOST_HEADER_BYTES);
+  }
+  if (length > r->count - LENGTH_BYTES) return fail_truncated(r->count, LENGTH_BYTES + length, "the header");
+  r->header_bytes = (size_t)length;
+  return RONDO_OK;
+}
+
+static rondo_status parse_header(reader *r) {
+  RONDO_TRY(read_length(r));
+  const char *header = (const char *)r->bytes + LENGTH_BYTES;
+  if (header[0] != '{') {
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "the header does not begin with '{'");
+  }
+  const rondo_status status = rondo_json_parse(&r->weights->allocator, header, r->header_bytes, &r->document);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "header");
+}
+
+/* Tensors --------------------------------------------------------------------------------------------------------- */
+
+static bool is_size(const rondo_json_value *value) {
+  return rondo_json_is(value, RONDO_JSON_INTEGER) && value->as.integer >= 0;
+}
+
+static rondo_status skip(reader *r, listed *tensor, rondo_reason reason, const char *what) {
+  char why[RONDO_ERROR_MESSAGE_BYTES];
+  (void)snprintf(why, sizeof why, "tensor '%s' %s", tensor->name, what);
+  tensor->skips = true;
+  return rondo_weights_skip(r->weights, tensor->name, reason, why);
+}
+
+static rondo_status read_sizes(reader *r, const rondo_json_value *dims, rondo_type type, listed *out) {
+  size_t sizes[RONDO_MAX_DIMENSIONS] = {0};
+  const rondo_json_value *dim = rondo_json_first(dims);
+  bool is_empty = false;
+  for (size_t i = 0; i < dims->count; i++, dim = rondo_json_next(dim)) {
+    if (!is_size(dim)) return fail_malformed(out->name, "its shape has an entry that is no size");
+    is_empty |= dim->as.integer == 0;
+    if (i < RONDO_MAX_DIMENSIONS) sizes[i] = (size_t)dim->as.integer;
+  }
+  if (out->skips) return RONDO_OK;
+  if (is_empty) return skip(r, out, RONDO_REASON_SHAPE, "is empty: a dimension of it is 0");
+  if (dims->count > RONDO_MAX_DIMENSIONS) {
+    char what[80];
+    (void)snprintf(what, sizeof what, "has %u dimensions; Rondo reads up to %d", (unsigned)dims->count,
+                   RONDO_MAX_DIMENSIONS);
+    return skip(r, out, RONDO_REASON_SHAPE, what);
+  }
+  if (rondo_shape_make(out->name, type, sizes, dims->count, &out->shape) == RONDO_OK) return RONDO_OK;
+  return fail_malformed(out->name, "its shape has more bytes than any file");
+}
+
+static rondo_status read_shape(reader *r, const rondo_json_value *tensor, listed *out) {
+  const char *type_name = rondo_json_text_of(rondo_json_get(tensor, "dtype"));
+  const rondo_json_value *dims = rondo_json_get(tensor, "shape");
+  rondo_type type = RONDO_F32;
+  if (type_name == NULL) return fail_malformed(out->name, "it has no dtype");
+  if (!rondo_json_is(dims, RONDO_JSON_ARRAY)) return fail_malformed(out->name, "it has no shape");
+  if (!rondo_safetensors_find_type(type_name, &type)) {
+    char what[80];
+    (void)snprintf(what, sizeof what, "is %.16s; Rondo reads F32, F16, BF16, I32, I64", type_name);
+    RONDO_TRY(skip(r, out, RONDO_REASON_TYPE, what));
+  }
+  return read_sizes(r, dims, type, out);
+}
+
+static rondo_status read_offsets(const rondo_json_value *tensor, listed *out) {
+  const rondo_json_value *offsets = rondo_json_get(tensor, "data_offsets");
+  const bool is_pair = rondo_json_is(offsets, RONDO_JSON_ARRAY) && offsets->count == 2;
+  const rondo_json_value *begin = is_pair ? rondo_json_item(offsets, 0) : NULL;
+  const rondo_json_value *end = is_pair ? rondo_json_item(offsets, 1) : NULL;
+  if (!is_size(begin) || !is_size(end) || end->as.integer < begin->as.integer) {
+    return fail_malformed(out->name, "its data_offsets are not two numbers, the first not above the second");
+  }
+  out->begin = (uint64_t)begin->as.integer;
+  out->end = (uint64_t)end->as.integer;
+  if (out->skips || out->end - out->begin == rondo_shape_bytes(&out->shape)) return RONDO_OK;
+  char shape[RONDO_SHAPE_TEXT];
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
+                    "tensor '%s': %s has %zu bytes, its data_offsets say %llu", out->name,
+                    rondo_shape_text(shape, &out->shape), rondo_shape_bytes(&out->shape),
+                    (unsigned long long)(out->end - out->begin));
+}
+
+/* JSON is UTF-8 and has each key once. Sorted when all are there: a header has room for millions. */
+static rondo_status read_metadata(reader *r, const rondo_json_value *metadata) {
+  if (!rondo_json_is(metadata, RONDO_JSON_OBJECT)) {
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY " is no object");
+  }
+  const rondo_json_value *key = rondo_json_first(metadata);
+  for (size_t i = 0; i < metadata->count; i++, key = rondo_json_next(rondo_json_next(key))) {
+    const char *value = rondo_json_text_of(rondo_json_next(key));
+    if (value == NULL) {
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY ": '%s' is no text",
+                        key->as.string);
+    }
+    RONDO_TRY(rondo_weights_append_metadata(r->weights, key->as.string, value));
+  }
+  rondo_weights_sort_metadata(r->weights);
+  return RONDO_OK;
+}
+
+static rondo_status list_tensor(reader *r, const char *name, const rondo_json_value *tensor) {
+  listed *next = &r->tensors[r->listed_count++];
+  next->name = name;
+  if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is no object");
+  RONDO_TRY(read_shape(r, tensor, next));
+  return read_offsets(tensor, next);
+}
+
+static rondo_status list_tensors(reader *r) {
+  const rondo_json_value *root = rondo_json_root(&r->document);
+  const rondo_json_value *key = rondo_json_first(root);
+  r->room = root->count;
+  RONDO_TRY(rondo_allocate_items(&r->weights->allocator, r->room, sizeof *r->tensors, &r->tensors));
+  for (size_t i = 0; i < root->count; i++, key = rondo_json_next(rondo_json_next(key))) {
+    const rondo_json_value *value = rondo_json_next(key);
+    const bool is_metadata = strcmp(key->as.string, RONDO_METADATA_KEY) == 0;
+    RONDO_TRY(is_metadata ? read_metadata(r, value) : list_tensor(r, key->as.string, value));
+  }
+  rondo_weights_sort_skipped(r->weights);
+  return RONDO_OK;
+}
+
+/* Data ------------------------------------------------------------------------------------------------------------ */
+
+static int compare_listed(const void *a, const void *b) {
+  const listed *x = a;
+  const listed *y = b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  if (x->end != y->end) return x->end < y->end ? -1 : 1; /* an empty tensor before the one that begins there */
+  return strcmp(x->name, y->name);
+}
+
+/* The tensors cover the data from its first byte to its last, each byte once. */
+static rondo_status check_cover(reader *r) {
+  const uint64_t bytes = r->count - LENGTH_BYTES - r->header_bytes;
+  uint64_t covered = 0;
+  if (r->listed_count > 1) qsort(r->tensors, r->listed_count, sizeof *r->tensors, compare_listed);
+  for (size_t i = 0; i < r->listed_count; i++) {
+    const listed *tensor = &r->tensors[i];
+    if (tensor->begin != covered) {
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
+                        "tensor '%s' begins at %llu, %s, which ends at %llu", tensor->name,
+                        (unsigned long long)tensor->begin,
+                        tensor->begin < covered ? "inside the one before" : "with a gap behind what is before",
+                        (unsigned long long)covered);
+    }
+    covered = tensor->end;
+  }
+  if (covered > bytes) return fail_truncated(bytes, covered, "the tensors' data");
+  if (covered == bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "%llu bytes behind the last tensor",
+                    (unsigned long long)(bytes - covered));
+}
+
+static bool is_wanted(const rondo_weights_options *options, const char *name) {
+  return options->wanted == NULL || options->wanted(name, options->user);
+}
+
+/* Data of a mapped file stay where they are, unless their address is no multiple of their elements' size. */
+static rondo_status read_tensor(reader *r, const listed *tensor) {
+  rondo_weights *weights = r->weights;
+  const size_t offset = LENGTH_BYTES + r->header_bytes + (size_t)tensor->begin;
+  const size_t bytes = rondo_shape_bytes(&tensor->shape);
+  const bool is_aligned = offset % rondo_type_bytes(tensor->shape.type) == 0;
+  if (!is_wanted(r->options, tensor->name))
+    return rondo_weights_append_view(weights, tensor->name, &tensor->shape, NULL);
+  if (weights->mapping.bytes != NULL && is_aligned)
+    return rondo_weights_append_view(weights, tensor->name, &tensor->shape, weights->mapping.bytes + offset);
+  void *data = NULL;
+  RONDO_TRY(rondo_weights_append(weights, tensor->name, &tensor->shape, &data));
+  memcpy(data, r->bytes + offset, bytes);
+  rondo_file_mapping_drop(&weights->mapping, r->bytes + offset, bytes);
+  return RONDO_OK;
+}
+
+static rondo_status read_tensors(reader *r) {
+  for (size_t i = 0; i < r->listed_count; i++) {
+    if (!r->tensors[i].skips) RONDO_TRY(read_tensor(r, &r->tensors[i]));
+  }
+  rondo_weights_sort(r->weights);
+  RONDO_TRY(rondo_checksum_check(r->weights));
+  rondo_weights_remove_unwanted(r->weights);
+  return RONDO_OK;
+}
+
+static rondo_status read_all(reader *r) {
+  RONDO_TRY(parse_header(r));
+  RONDO_TRY(list_tensors(r));
+  RONDO_TRY(check_cover(r));
+  return read_tensors(r);
+}
+
+static rondo_status read_bytes(const rondo_weights_options *options, const void *bytes, size_t count,
+                               rondo_weights *weights) {
+  reader r = {.options = options, .bytes = bytes, .count = count, .weights = weights};
+  const rondo_status status = read_all(&r);
+  rondo_release(&weights->allocator, r.tensors, r.room, sizeof *r.tensors);
+  rondo_json_document_free(&r.document);
+  return status;
+}
+
+/* API ------------------------------------------------------------------------------------------------------------- */
+
+/* Destroys the set when reading failed. */
+static rondo_status finish(rondo_status status, const char *what, rondo_weights *weights, rondo_weights **out_weights) {
+  if (status == RONDO_OK) {
+    *out_weights = weights;
+    return RONDO_OK;
+  }
+  rondo_weights_destroy(weights);
+  return rondo_fail_context(status, "%s", what);
+}
+
+rondo_status rondo_weights_parse(const void *bytes, size_t count, const rondo_weights_options *options,
+                                 rondo_weights **out_weights) {
+  static const char call[] = "rondo_weights_parse";
+  rondo_weights_options resolved;
+  rondo_weights *weights = NULL;
+  RONDO_TRY(rondo_require(call, "out_weights", out_weights));
+  *out_weights = NULL;
+  if (count > 0) RONDO_TRY(rondo_require(call, "bytes", bytes));
+  RONDO_TRY(RONDO_VERSIONED_READ(call, options, &resolved));
+  RONDO_TRY(rondo_weights_create(resolved.allocator, &weights));
+  return finish(read_bytes(&resolved, bytes, count, weights), "safetensors", weights, out_weights);
+}
+
+rondo_status rondo_weights_load(const char *path, const rondo_weights_options *options, rondo_weights **out_weights) {
+  static const char call[] = "rondo_weights_load";
+  rondo_weights_options resolved;
+  rondo_weights *weights = NULL;
+  RONDO_TRY(rondo_require(call, "out_weights", out_weights));
+  *out_weights = NULL;
+  RONDO_TRY(rondo_require(call, "path", path));
+  RONDO_TRY(RONDO_VERSIONED_READ(call, options, &resolved));
+  RONDO_TRY(rondo_weights_create(resolved.allocator, &weights));
+  rondo_status status = rondo_file_map(path, &weights->mapping);
+  if (status != RONDO_OK) {
+    rondo_weights_destroy(weights);
+    return status;
+  }
+  status = read_bytes(&resolved, weights->mapping.bytes, weights->mapping.count, weights);
+  return finish(status, path, weights, out_weights);
+}

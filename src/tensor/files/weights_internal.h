@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * A set of named tensors: entries sorted by name, metadata sorted by key. An entry owns its data or points into the
+ * set's file mapping. Tensors of a file that no value can hold are in `skipped`, with the reason.
+ */
+#ifndef RONDO_TENSOR_FILES_WEIGHTS_INTERNAL_H
+#define RONDO_TENSOR_FILES_WEIGHTS_INTERNAL_H
+
+#include <rondo/weights.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/file_mapping.h"
+#include "tensor/program/shape.h"
+
+#define RONDO_METADATA_KEY "__metadata__"
+
+/* Entries, pairs and skipped tensors begin with the text that they are sorted by. */
+typedef struct rondo_weights_entry {
+  char *name;
+  rondo_shape shape;
+  void *data; /* NULL while a file is read: the tensor is not wanted */
+  bool owns_data;
+} rondo_weights_entry;
+
+typedef struct rondo_weights_pair {
+  char *key, *value;
+} rondo_weights_pair;
+
+typedef struct rondo_weights_skipped {
+  char *name;
+  char *why; /* a sentence that begins with the name */
+  rondo_reason reason;
+} rondo_weights_skipped;
+
+struct rondo_weights {
+  rondo_allocator allocator;
+  rondo_file_mapping mapping; /* of the file that the set was loaded from, else zeros */
+  RONDO_ARRAY(rondo_weights_entry) entries;
+  RONDO_ARRAY(rondo_weights_pair) metadata;
+  RONDO_ARRAY(rondo_weights_skipped) skipped;
+};
+
+/* Adds an entry at the end; the caller sorts once all are there. The set must not have the name. `shape` is one that
+ * rondo_shape_make took. _append gives the entry data of its own, zero, for the caller to fill; _append_view takes the
+ * caller's pointer, which may be NULL. Errors: INVALID_ARGUMENT with MALFORMED (a name that cannot be written into a
+ * file), OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_weights_append(rondo_weights *weights, const char *name, const rondo_shape *shape,
+                                                 void **out_data);
+RONDO_MUST_USE rondo_status rondo_weights_append_view(rondo_weights *weights, const char *name,
+                                                      const rondo_shape *shape, void *data);
+void rondo_weights_sort(rondo_weights *weights);
+
+/* The same for metadata: a key that the set does not have, in UTF-8 as the value. OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_weights_append_metadata(rondo_weights *weights, const char *key, const char *value);
+void rondo_weights_sort_metadata(rondo_weights *weights);
+
+/* Removes the entries without data. */
+void rondo_weights_remove_unwanted(rondo_weights *weights);
+
+/* Notes a tensor that no value can hold. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_weights_skip(rondo_weights *weights, const char *name, rondo_reason reason,
+                                               const char *why);
+void rondo_weights_sort_skipped(rondo_weights *weights);
+
+/* The entry of this name in a sorted set, or NULL. */
+const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name);
+
+/* If the set skipped a tensor of this name, UNSUPPORTED with the reason; else RONDO_OK. */
+RONDO_MUST_USE rondo_status rondo_weights_check_skipped(const rondo_weights *weights, const char *name);
+
+/* Moves all entries of `from` into `to`: all, or none and DUPLICATE_NAME or OUT_OF_MEMORY. Both have one allocator. */
+RONDO_MUST_USE rondo_status rondo_weights_move(rondo_weights *to, rondo_weights *from);
+
+/* What files call the types of values; and the type that is called so, false for another name. */
+const char *rondo_safetensors_type_name(rondo_type type);
+bool rondo_safetensors_find_type(const char *name, rondo_type *out_type);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * States and cells of compiled programs into sets of weights, and back.
+ */
+#include "tensor/files/weights_program.h"
+
+#include "tensor/run/named_values.h"
+
+#define PIECE_BYTES ((size_t)1 << 20)
+
+/* States come first among a compiled program's values, then cells. */
+static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t index, const rondo_kept_values *kept) {
+  if (index >= compiled->values.count) return NULL;
+  const rondo_named_value *value = &compiled->values.items[index];
+  return value->kind == 's' || (value->kind == 'c' && kept->cells) ? value : NULL;
+}
+
+static bool accepted(const rondo_named_value *value, const rondo_kept_values *kept) {
+  return kept->only == NULL || kept->only(value->name);
+}
+
+/* Gathering -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status read_values(rondo_weights *into, rondo_compiled *compiled, const rondo_kept_values *kept) {
+  const rondo_named_value *value = NULL;
+  for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
+    if (!accepted(value, kept)) continue;
+    void *data = NULL;
+    RONDO_TRY(rondo_weights_append(into, value->name, &value->shape, &data));
+    RONDO_TRY(rondo_compiled_read(compiled, value->name, data, rondo_shape_bytes(&value->shape)));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *compiled,
+                                       const rondo_kept_values *kept) {
+  rondo_weights *gathered = NULL;
+  RONDO_TRY(rondo_weights_create(&weights->allocator, &gathered));
+  rondo_status status = read_values(gathered, compiled, kept);
+  if (status == RONDO_OK) status = rondo_weights_move(weights, gathered);
+  rondo_weights_destroy(gathered);
+  return status;
+}
+
+rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled, bool (*only)(const char *name)) {
+  RONDO_TRY(rondo_require("rondo_weights_gather", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_gather", "compiled", compiled));
+  return rondo_weights_gather_kept(weights, compiled, &(rondo_kept_values){.only = only});
+}
+
+/* Applying --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_value(const rondo_weights *weights, const rondo_named_value *value) {
+  const char *kind = value->kind == 'c' ? "cell" : "state";
+  const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
+  if (entry == NULL) {
+    RONDO_TRY(rondo_weights_check_skipped(weights, value->name));
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor for the %s '%s'", kind,
+                      value->name);
+  }
+  if (rondo_shape_same(&entry->shape, &value->shape)) return RONDO_OK;
+  const bool same_type = entry->shape.type == value->shape.type;
+  char have[RONDO_SHAPE_TEXT];
+  char want[RONDO_SHAPE_TEXT];
+  return rondo_fail(RONDO_INVALID_DATA, same_type ? RONDO_REASON_SHAPE : RONDO_REASON_TYPE,
+                    "the weights have '%s' as %s, the program's %s is %s", value->name,
+                    rondo_shape_text(have, &entry->shape), kind, rondo_shape_text(want, &value->shape));
+}
+
+rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_compiled *compiled,
+                                      const rondo_kept_values *kept) {
+  const rondo_named_value *value = NULL;
+  for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
+    if (accepted(value, kept)) RONDO_TRY(check_value(weights, value));
+  }
+  return RONDO_OK;
+}
+
+/* In pieces, each of which gives its pages of the file back, so that the set and the program together never take much
+ * more memory than one of them. */
+static rondo_status write_value(const rondo_weights *weights, rondo_compiled *compiled, const char *name) {
+  const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
+  const unsigned char *data = entry->data;
+  const size_t bytes = rondo_shape_bytes(&entry->shape);
+  rondo_named_value *value;
+  RONDO_TRY(rondo_values_find(compiled, "rondo_weights_apply", name, "sc", &value));
+  for (size_t offset = 0; offset < bytes; offset += PIECE_BYTES) {
+    const size_t piece = bytes - offset < PIECE_BYTES ? bytes - offset : PIECE_BYTES;
+    RONDO_TRY(rondo_values_write_part(compiled, value, offset, data + offset, piece));
+    rondo_file_mapping_drop(&weights->mapping, data + offset, piece);
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compiled *compiled,
+                                      const rondo_kept_values *kept) {
+  const rondo_named_value *value = NULL;
+  for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
+    if (accepted(value, kept)) RONDO_TRY(write_value(weights, compiled, value->name));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,
+                                 bool (*only)(const char *name)) {
+  const rondo_kept_values kept = {.only = only};
+  RONDO_TRY(rondo_require("rondo_weights_apply", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_apply", "compiled", compiled));
+  RONDO_TRY(rondo_weights_check_kept(weights, compiled, &kept));
+  return rondo_weights_apply_kept(weights, compiled, &kept);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * attention: softmax(scale q kᵀ) v for each head (Vaswani et al., "Attention Is All You Need", 2017), made in tiles and
+ * differentiated by making the scores again (Dao, "FlashAttention-2", 2023), for which each row keeps the logarithm of
+ * its exponentials' sum. One kernel makes the gradients, dq by rows, dk and dv by columns, so that nothing is added by
+ * two at once.
+ */
+#include "tensor/operators/attention/attention.h"
+
+#include <math.h>
+
+#include "base/versioned_struct.h"
+#include "tensor/operators/matmul/gemm.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { Q, K, V, Y, DY, SUMS }; /* inputs */
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static void attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_attention_cpu(type, blocks, args);
+}
+static void attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_attention_gradient_cpu(type, blocks, args);
+}
+
+RONDO_TYPED_KERNEL(attention, attention, RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL(attention_gradient, attention, RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+
+/* On CUDA a block has so many rows, or columns, as its shared memory has room for (attention.cu). */
+static size_t tile_on_cuda(size_t size) { return size <= 32 ? 64 : size <= 64 ? 32 : 16; }
+
+#define MOST_BLOCKS ((size_t)1 << 30)
+
+static size_t tiles_of(size_t heads, size_t count, size_t tile) { return heads * ((count + tile - 1) / tile); }
+
+/* A block for each tile of rows, and of columns where gradients are made. */
+static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_attention_shape *shape, bool is_gradient) {
+  const size_t tile = rondo_emit_is_cuda(emitter) ? tile_on_cuda(shape->size) : RONDO_ATTENTION_TILE;
+  size_t blocks = tiles_of(shape->batches * shape->heads, shape->rows, tile);
+  if (is_gradient) blocks += tiles_of(shape->batches * shape->groups, shape->columns, tile);
+  return (rondo_grid){.x = (uint32_t)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS)};
+}
+
+rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation *operation,
+                                  const rondo_attention_shape *shape, const rondo_attention_parts *of) {
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  float *sums = rondo_emit_address(emitter, operation->results[1]);
+  rondo_gemm_prepare();
+  return rondo_emit_kernel(emitter, &attention_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
+                           grid_of(emitter, shape, false), RONDO_ARGS(shape, &of->q, &of->k, &of->v, &y, &sums));
+}
+
+rondo_status rondo_emit_attention_gradient(rondo_emitter *emitter, const rondo_operation *operation,
+                                           const rondo_attention_shape *shape, const rondo_attention_parts *of,
+                                           const rondo_attention_gradient_memory *at) {
+  rondo_gemm_prepare();
+  return rondo_emit_kernel(
+      emitter, &attention_gradient_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
+      grid_of(emitter, shape, true),
+      RONDO_ARGS(shape, &of->q, &of->k, &of->v, &at->y, &at->dy, &at->sums, &at->dq, &at->dk, &at->dv));
+}
+
+/* Shapes ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_shapes(const rondo_program *program, const rondo_operation *operation) {
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "q must be [b, h, t, d], k and v [b, g, s, d] with h a multiple of g");
+}
+
+rondo_status rondo_require_attention(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *q = rondo_operation_input(program, operation, Q);
+  const rondo_shape *k = rondo_operation_input(program, operation, K);
+  RONDO_TRY(rondo_require_float(program, operation, Q, 4));
+  RONDO_TRY(rondo_require_input(program, operation, K, q->type, 4));
+  RONDO_TRY(rondo_require_same_shape(program, operation, K, V));
+  if (q->dims[0] != k->dims[0] || q->dims[1] % k->dims[1] != 0 || q->dims[3] != k->dims[3])
+    return fail_shapes(program, operation);
+  if (q->dims[3] > RONDO_HEAD_MOST) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "heads of %zu elements; the most is %d",
+                                q->dims[3], RONDO_HEAD_MOST);
+  }
+  if (!operation->attributes.flags[RONDO_ATTENTION_CAUSAL] || q->dims[2] <= k->dims[2]) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "causal attention of %zu rows to %zu: the first rows would see nothing", q->dims[2],
+                              k->dims[2]);
+}
+
+rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation,
+                                               uint32_t keys) {
+  const rondo_shape *q = rondo_emit_shape(emitter, operation->inputs[Q]);
+  const rondo_shape *k = rondo_emit_shape(emitter, operation->inputs[keys]);
+  const rondo_attention_place of_q = rondo_attention_stacked(q->dims[1], q->dims[2], q->dims[3]);
+  return (rondo_attention_shape){.batches = q->dims[0],
+                                 .heads = q->dims[1],
+                                 .groups = k->dims[1],
+                                 .rows = q->dims[2],
+                                 .columns = k->dims[2],
+                                 .size = q->dims[3],
+                                 .q = of_q,
+                                 .k = rondo_attention_stacked(k->dims[1], k->dims[2], k->dims[3]),
+                                 .y = of_q,
+                                 .own = rondo_attention_stacked(k->dims[1], 1, k->dims[3]),
+                                 .scale = operation->attributes.numbers[RONDO_ATTENTION_SCALE],
+                                 .causal = operation->attributes.flags[RONDO_ATTENTION_CAUSAL]};
+}
+
+/* Sums of rows. */
+static rondo_shape rows_of(const rondo_shape *q) {
+  return (rondo_shape){.type = RONDO_F32, .rank = 3, .dims = {q->dims[0], q->dims[1], q->dims[2]}};
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status infer_attention(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_shape *results) {
+  RONDO_TRY(rondo_require_attention(program, operation));
+  results[0] = *rondo_operation_input(program, operation, Q);
+  results[1] = rows_of(&results[0]);
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_attention(rondo_program *program, const rondo_operation *operation,
+                                            const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t *of = operation->inputs, *made = operation->results;
+  const uint32_t inputs[] = {of[Q], of[K], of[V], made[0], result_gradients[0], made[1]};
+  if (result_gradients[0] == RONDO_NO_VALUE) return RONDO_OK;
+  return rondo_program_add(program, &rondo_operator_attention_gradient, inputs, 6, &operation->attributes,
+                           input_gradients);
+}
+
+static rondo_status emit_attention(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K);
+  const rondo_attention_parts of = {rondo_emit_address(emitter, operation->inputs[Q]),
+                                    rondo_emit_address(emitter, operation->inputs[K]),
+                                    rondo_emit_address(emitter, operation->inputs[V])};
+  return rondo_emit_attention(emitter, operation, &shape, &of);
+}
+
+const rondo_operator rondo_operator_attention = {.name = "attention",
+                                                 .types = RONDO_FLOATS,
+                                                 .inputs = {"q", "k", "v"},
+                                                 .required = 3,
+                                                 .result_count = 2,
+                                                 .spare_results = 1u << 1,
+                                                 .infer = infer_attention,
+                                                 .differentiate = differentiate_attention,
+                                                 .emit = emit_attention};
+
+static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  RONDO_TRY(rondo_require_attention(program, operation));
+  RONDO_TRY(rondo_require_same_shape(program, operation, Q, Y));
+  RONDO_TRY(rondo_require_same_shape(program, operation, Q, DY));
+  results[0] = *rondo_operation_input(program, operation, Q);
+  results[1] = results[2] = *rondo_operation_input(program, operation, K);
+  return RONDO_OK;
+}
+
+static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K);
+  const rondo_attention_parts of = {rondo_emit_address(emitter, operation->inputs[Q]),
+                                    rondo_emit_address(emitter, operation->inputs[K]),
+                                    rondo_emit_address(emitter, operation->inputs[V])};
+  const rondo_attention_gradient_memory at = {
+      rondo_emit_address(emitter, operation->inputs[Y]),    rondo_emit_address(emitter, operation->inputs[DY]),
+      rondo_emit_address(emitter, operation->inputs[SUMS]), rondo_emit_address(emitter, operation->results[0]),
+      rondo_emit_address(emitter, operation->results[1]),   rondo_emit_address(emitter, operation->results[2])};
+  return rondo_emit_attention_gradient(emitter, operation, &shape, &of, &at);
+}
+
+const rondo_operator rondo_operator_attention_gradient = {.name = "attention_gradient",
+                                                          .inputs = {"q", "k", "v", "y", "gradient", "sums"},
+                                                          .required = 6,
+                                                          .result_count = 3,
+                                                          .spare_results = 7,
+                                                          .infer = infer_gradient,
+                                                          .emit = emit_gradient};
+
+/* Calls ------------------------------------------------------------------------------------------------------------ */
+
+rondo_status rondo_attention_attributes(const char *call, size_t size, const rondo_attention_options *options,
+                                        rondo_attributes *out) {
+  rondo_attention_options given;
+  RONDO_TRY(rondo_versioned_read("rondo_attention_options", options, &given, sizeof given));
+  if (!(given.scale >= 0 && given.scale < INFINITY)) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: scale %g is not above 0", call,
+                      (double)given.scale);
+  }
+  const float scale = given.scale == 0 ? 1.0f / sqrtf((float)size) : given.scale;
+  *out = (rondo_attributes){.numbers = {scale}, .flags = {given.causal}};
+  return RONDO_OK;
+}
+
+rondo_status rondo_attention_begin(const rondo_program *program, const char *call, rondo_value value, const char *what,
+                                   rondo_value *out_value, size_t *out_size) {
+  uint32_t index = 0;
+  RONDO_TRY(rondo_require(call, "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_program_resolve(program, value, call, what, &index));
+  *out_size = rondo_shape_last(rondo_program_shape(program, index));
+  return RONDO_OK;
+}
+
+rondo_status rondo_op_attention(rondo_program *program, rondo_value q, rondo_value k, rondo_value v,
+                                const rondo_attention_options *options, rondo_value *out_value) {
+  static const char call[] = "attention";
+  const rondo_value inputs[] = {q, k, v};
+  rondo_attributes attributes;
+  size_t size = 0;
+  RONDO_TRY(rondo_attention_begin(program, call, q, "q", out_value, &size));
+  RONDO_TRY(rondo_attention_attributes(call, size, options, &attributes));
+  return rondo_program_apply(program, &rondo_operator_attention, inputs, 3, &attributes, out_value);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Tiles of attention: what its CUDA kernels share. A block has a tile of rows and one of columns in shared memory, as
+ * floats, their rows padded with zeros to a multiple of 4; a thread, at `down` and `across` in a square of 16, has the
+ * scores of every 16th row and every 16th column.
+ */
+#include "tensor/operators/attention/attention_shape.cuh"
+
+#define SIDE 16 /* of the square of threads */
+
+/* Heads of at most SIZE elements, tiles of TILE rows and as many columns: attention.c knows them, too. */
+template <unsigned size, unsigned tile>
+struct tiles {
+  static const unsigned SIZE = size, TILE = tile;
+  static const unsigned ROW = size + 4; /* floats of a row in shared memory: 16 bytes, other banks than the last's */
+  static const unsigned EACH = tile / SIDE;  /* rows, and columns, of a thread */
+  static const unsigned PARTS = size / SIDE; /* elements of a thread in a row of a head */
+  static const unsigned SCORES = tile + 1;   /* floats of a row of scores */
+};
+
+__device__ inline size_t sees(const attention_shape &shape, size_t row) {
+  return shape.causal != 0 ? shape.columns - shape.rows + row + 1 : shape.columns;
+}
+
+__device__ inline head_rows q_rows(const attention_shape &shape, size_t head) {
+  return rows_in(shape.q, shape.heads, head, shape.rows);
+}
+
+__device__ inline head_rows y_rows(const attention_shape &shape, size_t head) {
+  return rows_in(shape.y, shape.heads, head, shape.rows);
+}
+
+__device__ inline head_rows k_rows(const attention_shape &shape, size_t group) {
+  return rows_in(shape.k, shape.groups, group, shape.columns);
+}
+
+/* Rows first .. first + TILE - 1, zeros past the last and past the head's size. */
+template <class T>
+__device__ inline void load(const attention_shape &shape, const element *memory, const head_rows &rows, size_t first,
+                            float *to) {
+  for (unsigned i = threadIdx.x; i < T::TILE * T::SIZE; i += BLOCK_THREADS) {
+    const unsigned row = i / T::SIZE, column = i % T::SIZE;
+    const bool is_in = first + row < rows.count && column < shape.size;
+    to[row * T::ROW + column] = is_in ? to_float(memory[rows.begin + (first + row) * rows.stride + column]) : 0.0f;
+  }
+}
+
+/* out[i][j] = row `down + SIDE i` of a times row `across + SIDE j` of b. */
+template <class T>
+__device__ inline void multiply_rows(const float *a, const float *b, float (*out)[T::EACH]) {
+  const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
+#pragma unroll
+  for (unsigned i = 0; i < T::EACH; i++) {
+#pragma unroll
+    for (unsigned j = 0; j < T::EACH; j++) out[i][j] = 0;
+  }
+#pragma unroll 4
+  for (unsigned at = 0; at < T::SIZE; at += 4) {
+    float4 left[T::EACH], right[T::EACH];
+#pragma unroll
+    for (unsigned i = 0; i < T::EACH; i++) {
+      left[i] = *(const float4 *)&a[(down + SIDE * i) * T::ROW + at];
+      right[i] = *(const float4 *)&b[(across + SIDE * i) * T::ROW + at];
+    }
+#pragma unroll
+    for (unsigned i = 0; i < T::EACH; i++) {
+#pragma unroll
+      for (unsigned j = 0; j < T::EACH; j++)
+        out[i][j] += left[i].x * right[j].x + left[i].y * right[j].y + left[i].z * right[j].z + left[i].w * right[j].w;
+    }
+  }
+}
+
+/* sums[i][j] += the sum over `at` of factors[down + SIDE i][at] (transposed: [at][down + SIDE i]) times element
+ * across + SIDE j of row `at` of b. */
+template <class T>
+__device__ inline void add_product(const float *factors, bool transposed, const float *b, float (*sums)[T::PARTS]) {
+  const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
+  const unsigned row = transposed ? 1 : T::SCORES, step = transposed ? T::SCORES : 1;
+#pragma unroll 4
+  for (unsigned at = 0; at < T::TILE; at++) {
+    float right[T::PARTS];
+#pragma unroll
+    for (unsigned j = 0; j < T::PARTS; j++) right[j] = b[at * T::ROW + across + SIDE * j];
+#pragma unroll
+    for (unsigned i = 0; i < T::EACH; i++) {
+      const float left = factors[(down + SIDE * i) * row + at * step];
+#pragma unroll
+      for (unsigned j = 0; j < T::PARTS; j++) sums[i][j] += left * right[j];
+    }
+  }
+}
+
+template <class T>
+__device__ inline void clear(float (*sums)[T::PARTS]) {
+#pragma unroll
+  for (unsigned i = 0; i < T::EACH; i++) {
+#pragma unroll
+    for (unsigned j = 0; j < T::PARTS; j++) sums[i][j] = 0;
+  }
+}
+
+/* Writes a thread's elements, each row times its factor; factors of shared memory, or NULL. */
+template <class T>
+__device__ inline void store(const attention_shape &shape, element *memory, const head_rows &rows, size_t first,
+                             const float (*sums)[T::PARTS], const float *factors) {
+  const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
+#pragma unroll
+  for (unsigned i = 0; i < T::EACH; i++) {
+    const unsigned row = down + SIDE * i;
+    const float factor = factors != NULL ? factors[row] : 1.0f;
+#pragma unroll
+    for (unsigned j = 0; j < T::PARTS; j++) {
+      const unsigned column = across + SIDE * j;
+      if (first + row < rows.count && column < shape.size)
+        memory[rows.begin + (first + row) * rows.stride + column] = to_element(sums[i][j] * factor);
+    }
+  }
+}

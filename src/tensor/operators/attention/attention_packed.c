@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * attention_packed: attention where q, k and v lie side by side in each row, as one product makes them, and so do the
+ * heads of the result, as the next product reads them: no copies between. Its kernels are attention's.
+ */
+#include "base/error.h"
+#include "tensor/operators/attention/attention.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { QKV, Y, DY, SUMS }; /* inputs */
+
+rondo_status rondo_require_packed(const rondo_program *program, const rondo_operation *operation, size_t *out_size) {
+  const rondo_shape *qkv = rondo_operation_input(program, operation, QKV);
+  const size_t *sizes = operation->attributes.sizes;
+  const size_t heads = sizes[RONDO_ATTENTION_HEADS], groups = sizes[RONDO_ATTENTION_GROUPS];
+  RONDO_TRY(rondo_require_float(program, operation, QKV, 3));
+  const size_t row = qkv->dims[2];
+  /* groups, which divide heads, so that the sum does not wrap around */
+  if (heads == 0 || groups == 0 || heads > row || heads % groups != 0 || row % (heads + 2 * groups) != 0) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "%zu elements are no rows of q for %zu heads and of k and v for %zu, which divide them",
+                                row, heads, groups);
+  }
+  *out_size = row / (heads + 2 * groups);
+  if (*out_size <= RONDO_HEAD_MOST) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "heads of %zu elements; the most is %d",
+                              *out_size, RONDO_HEAD_MOST);
+}
+
+rondo_attention_shape rondo_attention_packed_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *qkv = rondo_emit_shape(emitter, operation->inputs[QKV]);
+  const rondo_attributes *attributes = &operation->attributes;
+  const size_t heads = attributes->sizes[RONDO_ATTENTION_HEADS], groups = attributes->sizes[RONDO_ATTENTION_GROUPS];
+  const size_t rows = qkv->dims[1], size = qkv->dims[2] / (heads + 2 * groups);
+  const rondo_attention_place place = rondo_attention_abreast(rows, qkv->dims[2], size);
+  return (rondo_attention_shape){.batches = qkv->dims[0],
+                                 .heads = heads,
+                                 .groups = groups,
+                                 .rows = rows,
+                                 .columns = rows,
+                                 .size = size,
+                                 .q = place,
+                                 .k = place,
+                                 .y = rondo_attention_abreast(rows, heads * size, size),
+                                 .own = place,
+                                 .scale = attributes->numbers[RONDO_ATTENTION_SCALE],
+                                 .causal = attributes->flags[RONDO_ATTENTION_CAUSAL]};
+}
+
+/* Elements from q to k, and to v. */
+static size_t k_offset(const rondo_attention_shape *shape) { return shape->heads * shape->size; }
+static size_t v_offset(const rondo_attention_shape *shape) { return (shape->heads + shape->groups) * shape->size; }
+
+rondo_attention_parts rondo_attention_parts_of(const rondo_emitter *emitter, const rondo_attention_shape *shape,
+                                               uint32_t value) {
+  const char *begin = rondo_emit_address(emitter, value);
+  const size_t bytes = rondo_type_bytes(rondo_emit_shape(emitter, value)->type);
+  return (rondo_attention_parts){begin, begin + k_offset(shape) * bytes, begin + v_offset(shape) * bytes};
+}
+
+static rondo_status infer_packed(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const size_t heads = operation->attributes.sizes[RONDO_ATTENTION_HEADS];
+  size_t size = 0;
+  RONDO_TRY(rondo_require_packed(program, operation, &size));
+  results[0] = *rondo_operation_input(program, operation, QKV);
+  results[0].dims[2] = heads * size;
+  results[1] = (rondo_shape){.type = RONDO_F32, .rank = 3, .dims = {results[0].dims[0], heads, results[0].dims[1]}};
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_packed(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t inputs[] = {operation->inputs[QKV], operation->results[0], result_gradients[0], operation->results[1]};
+  if (result_gradients[0] == RONDO_NO_VALUE) return RONDO_OK;
+  return rondo_program_add(program, &rondo_operator_attention_packed_gradient, inputs, 4, &operation->attributes,
+                           input_gradients);
+}
+
+static rondo_status emit_packed(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_attention_shape shape = rondo_attention_packed_shape(emitter, operation);
+  const rondo_attention_parts of = rondo_attention_parts_of(emitter, &shape, operation->inputs[QKV]);
+  return rondo_emit_attention(emitter, operation, &shape, &of);
+}
+
+const rondo_operator rondo_operator_attention_packed = {.name = "attention_packed",
+                                                        .types = RONDO_FLOATS,
+                                                        .inputs = {"qkv"},
+                                                        .required = 1,
+                                                        .result_count = 2,
+                                                        .spare_results = 1u << 1,
+                                                        .infer = infer_packed,
+                                                        .differentiate = differentiate_packed,
+                                                        .emit = emit_packed};
+
+static rondo_status infer_packed_gradient(const rondo_program *program, const rondo_operation *operation,
+                                          rondo_shape *results) {
+  size_t size = 0;
+  RONDO_TRY(rondo_require_packed(program, operation, &size));
+  RONDO_TRY(rondo_require_same_shape(program, operation, Y, DY));
+  results[0] = *rondo_operation_input(program, operation, QKV);
+  return RONDO_OK;
+}
+
+static rondo_status emit_packed_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_attention_shape shape = rondo_attention_packed_shape(emitter, operation);
+  const rondo_attention_parts of = rondo_attention_parts_of(emitter, &shape, operation->inputs[QKV]);
+  const size_t bytes = rondo_type_bytes(rondo_emit_shape(emitter, operation->inputs[QKV])->type);
+  char *to = rondo_emit_address(emitter, operation->results[0]);
+  const rondo_attention_gradient_memory at = {rondo_emit_address(emitter, operation->inputs[Y]),
+                                              rondo_emit_address(emitter, operation->inputs[DY]),
+                                              rondo_emit_address(emitter, operation->inputs[SUMS]),
+                                              to,
+                                              to + k_offset(&shape) * bytes,
+                                              to + v_offset(&shape) * bytes};
+  return rondo_emit_attention_gradient(emitter, operation, &shape, &of, &at);
+}
+
+const rondo_operator rondo_operator_attention_packed_gradient = {.name = "attention_packed_gradient",
+                                                                 .inputs = {"qkv", "y", "gradient", "sums"},
+                                                                 .required = 4,
+                                                                 .result_count = 1,
+                                                                 .infer = infer_packed_gradient,
+                                                                 .emit = emit_packed_gradient};
+
+rondo_status rondo_packed_attributes(const char *call, size_t row, const rondo_packed_heads *heads,
+                                     const rondo_attention_options *options, rondo_attributes *out) {
+  const size_t parts = heads->heads + 2 * heads->groups;
+  RONDO_TRY(rondo_attention_attributes(call, parts == 0 ? row : row / parts, options, out));
+  out->sizes[RONDO_ATTENTION_HEADS] = heads->heads;
+  out->sizes[RONDO_ATTENTION_GROUPS] = heads->groups;
+  out->size_count = 2;
+  return RONDO_OK;
+}
+
+rondo_status rondo_op_attention_packed(rondo_program *program, rondo_value qkv, size_t heads, size_t groups,
+                                       const rondo_attention_options *options, rondo_value *out_value) {
+  static const char call[] = "attention_packed";
+  const rondo_packed_heads of = {heads, groups};
+  rondo_attributes attributes;
+  size_t row = 0;
+  RONDO_TRY(rondo_attention_begin(program, call, qkv, "qkv", out_value, &row));
+  RONDO_TRY(rondo_packed_attributes(call, row, &of, options, &attributes));
+  return rondo_program_apply(program, &rondo_operator_attention_packed, &qkv, 1, &attributes, out_value);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Elements of a type, for kernels called <name>_TYPE, whose source is compiled once a type of float, or <name>_NUMBER,
+ * once for I32 and I64 too: memory holds `element`s, arithmetic is done with `number`s.
+ */
+#include "tensor/operators/common/numbers.cuh"
+
+#if defined(ELEMENT_IS_F32)
+typedef float element;
+#elif defined(ELEMENT_IS_F16)
+typedef f16 element;
+#elif defined(ELEMENT_IS_BF16)
+typedef bf16 element;
+#elif defined(ELEMENT_IS_I32)
+typedef int element;
+#else
+typedef i64 element;
+#endif
+
+#if defined(ELEMENT_IS_I32) || defined(ELEMENT_IS_I64)
+typedef i64 number;
+#else
+typedef float number;
+#endif
+
+__device__ inline element to_element(number x) { return rounded<element>::of(x); }

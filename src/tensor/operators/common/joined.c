@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * The table of joined operations and the arguments of their kernels.
+ */
+#include "tensor/operators/common/joined.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t block) {
+  uint32_t operation = 0;
+  while (block >= table->first_blocks[operation + 1]) operation++;
+  const size_t first = table->first_blocks[operation];
+  const rondo_blocks blocks = {.grid = {.x = table->first_blocks[operation + 1] - (uint32_t)first}};
+  return (rondo_joined_share){operation, (rondo_type)table->types[operation],
+                              rondo_block_span(block - first, blocks, table->elements[operation], RONDO_LANES)};
+}
+
+rondo_status rondo_require_gradient(const rondo_program *program, const rondo_operation *operation, uint32_t parameter,
+                                    uint32_t gradient) {
+  const rondo_shape *wanted = rondo_operation_input(program, operation, parameter);
+  const rondo_shape *given = rondo_operation_input(program, operation, gradient);
+  RONDO_TRY(rondo_require_float(program, operation, gradient, wanted->rank));
+  if (memcmp(given->dims, wanted->dims, wanted->rank * sizeof *wanted->dims) == 0) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s and %s must have the same sizes",
+                              operation->row->inputs[parameter], operation->row->inputs[gradient]);
+}
+
+static uint32_t value_of(const rondo_operation *operation, uint32_t index) {
+  return index < RONDO_MAX_OPERANDS ? operation->inputs[index] : operation->results[index - RONDO_MAX_OPERANDS];
+}
+
+static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *kernel,
+                       const rondo_operation *const *operations, uint32_t count, rondo_joined_table *table) {
+  for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
+    uint32_t blocks = 0;
+    if (i < count) {
+      table->elements[i] = rondo_shape_elements(rondo_emit_shape(emitter, value_of(operations[i], kernel->values[0])));
+      table->types[i] = (uint8_t)rondo_emit_shape(emitter, operations[i]->inputs[kernel->typed])->type;
+      blocks = rondo_emit_grid(emitter, table->elements[i], kernel->grain).x;
+    }
+    table->first_blocks[i + 1] = table->first_blocks[i] + blocks;
+  }
+}
+
+rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel *kernel,
+                               const rondo_operation *const *operations, uint32_t count, const void *const *shared,
+                               size_t shared_count) {
+  rondo_joined_table table = {.first_blocks = {0}};
+  void *pointers[RONDO_MAX_PARAMETERS];
+  const void *args[RONDO_MAX_PARAMETERS] = {&table};
+  size_t arg_count = 1;
+  fill_table(emitter, kernel, operations, count, &table);
+  for (size_t i = 0; i < shared_count; i++) args[arg_count++] = shared[i];
+  assert(arg_count + RONDO_MOST_JOINED * kernel->value_count <= RONDO_MAX_PARAMETERS);
+  for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
+    for (uint32_t k = 0; k < kernel->value_count; k++, arg_count++) {
+      pointers[arg_count] = i < count ? rondo_emit_address(emitter, value_of(operations[i], kernel->values[k])) : NULL;
+      args[arg_count] = &pointers[arg_count];
+    }
+  }
+  return rondo_emit_kernel(emitter, kernel->code, (rondo_grid){.x = table.first_blocks[RONDO_MOST_JOINED]}, args,
+                           arg_count);
+}

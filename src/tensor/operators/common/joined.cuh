@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * Operations on several values in one kernel, as joined.h says. The pointers of one are picked by its number, which is
+ * the same for a block:
+ *
+ *   #define PARAMETERS(i) , float *p##i, const void *g##i
+ *   #define PICK(i) case i: p = p##i, g = g##i; break;
+ *   extern "C" __global__ void scale_joined(joined_table table, float factor EACH_JOINED(PARAMETERS)) {
+ *     const joined_share share = share_of(table);
+ *     float *p = 0; const void *g = 0;
+ *     switch (share.operation) { EACH_JOINED(PICK) }
+ *     each_gradient(share.type, g, share.first, share.elements, share.stride,
+ *                   [&](size_t i, float gradient) { p[i] = factor * gradient; });
+ *   }
+ */
+#include "tensor/operators/optimizer/gradient_sums.cuh"
+
+#define MOST_JOINED 30 /* RONDO_MOST_JOINED */
+
+#define EACH_OF_TEN(ROW, t) \
+  ROW(t##0) ROW(t##1) ROW(t##2) ROW(t##3) ROW(t##4) ROW(t##5) ROW(t##6) ROW(t##7) ROW(t##8) ROW(t##9)
+#define EACH_JOINED(ROW) EACH_OF_TEN(ROW, ) EACH_OF_TEN(ROW, 1) EACH_OF_TEN(ROW, 2)
+
+struct joined_table {
+  size_t elements[MOST_JOINED];
+  unsigned first_blocks[MOST_JOINED + 2];
+  unsigned char types[MOST_JOINED + 2];
+};
+
+/* for (size_t i = share.first; i < share.elements; i += share.stride) */
+struct joined_share {
+  unsigned operation, type; /* as in joined.h */
+  size_t first, elements, stride;
+};
+
+/* Of the calling thread. */
+__device__ inline joined_share share_of(const joined_table &table) {
+  joined_share share;
+  share.operation = 0;
+#pragma unroll
+  for (unsigned i = 1; i < MOST_JOINED; i++) share.operation += blockIdx.x >= table.first_blocks[i];
+  share.type = table.types[share.operation];
+  const unsigned begin = table.first_blocks[share.operation];
+  share.first = (size_t)(blockIdx.x - begin) * BLOCK_THREADS + threadIdx.x;
+  share.elements = table.elements[share.operation];
+  share.stride = (size_t)(table.first_blocks[share.operation + 1] - begin) * BLOCK_THREADS;
+  return share;
+}

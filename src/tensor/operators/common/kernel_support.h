@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * What the operators' kernels share: how work is cut into blocks, and for those of a CPU, how a wrong index is told.
+ *
+ * The cut depends on the shape alone and a kernel treats each block by itself, so results do not depend on the number
+ * of workers. Inner loops run over a fixed number of lanes, so that compilers vectorise them at -O2.
+ */
+#ifndef RONDO_TENSOR_OPERATORS_COMMON_KERNEL_SUPPORT_H
+#define RONDO_TENSOR_OPERATORS_COMMON_KERNEL_SUPPORT_H
+
+#include <stdatomic.h>
+
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/operator_cuda_sources.h"
+#include "tensor/run/index_check.h"
+
+#define RONDO_LANES 16
+
+/* The statements for each `i` of 0 .. count - 1; `lane` is i % RONDO_LANES. Over lanes first: vectorised. */
+#define RONDO_EACH_LANE(i, lane, count, ...)                         \
+  do {                                                               \
+    size_t i##_at = 0;                                               \
+    for (; i##_at + RONDO_LANES <= (count); i##_at += RONDO_LANES) { \
+      for (size_t lane = 0; lane < RONDO_LANES; lane++) {            \
+        const size_t i = i##_at + lane;                              \
+        __VA_ARGS__;                                                 \
+      }                                                              \
+    }                                                                \
+    for (size_t lane = 0; i##_at + lane < (count); lane++) {         \
+      const size_t i = i##_at + lane;                                \
+      __VA_ARGS__;                                                   \
+    }                                                                \
+  } while (0)
+
+/* The value of parameter `index` of a kernel whose arguments are called args. */
+#define RONDO_ARG(type, index) (*(type const *)args[index])
+
+/* Elements of cheap elementwise work. */
+#define RONDO_ELEMENTWISE_GRAIN ((rondo_grain){8192, RONDO_CUDA_THREADS})
+/* The same, whose CUDA kernels take four elements at once. */
+#define RONDO_PACKED_GRAIN ((rondo_grain){8192, 4 * RONDO_CUDA_THREADS})
+
+typedef struct rondo_span {
+  size_t first, last; /* first <= i < last */
+} rondo_span;
+
+/* The share of `block` in `count` things. All shares but the last are equal, and multiples of `unit`. */
+static inline rondo_span rondo_block_span(size_t block, rondo_blocks blocks, size_t count, size_t unit) {
+  const size_t units = count / unit + (count % unit != 0);
+  const size_t share = (units / blocks.grid.x + (units % blocks.grid.x != 0)) * unit;
+  const size_t first = block * share < count ? block * share : count;
+  return (rondo_span){first, count - first > share ? first + share : count};
+}
+
+/* The shares of all of the blocks, which follow each other: for kernels that treat each thing by itself. */
+static inline rondo_span rondo_blocks_span(rondo_blocks blocks, size_t count, size_t unit) {
+  const size_t first = rondo_block_span(blocks.first, blocks, count, unit).first;
+  return (rondo_span){first, rondo_block_span(blocks.last - 1, blocks, count, unit).last};
+}
+
+/* Indices are I32, or I64 where `is_wide` is not 0. */
+static inline int64_t rondo_index_at(const void *indices, uint32_t is_wide, size_t i) {
+  return is_wide != 0 ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
+}
+
+/* Where a kernel says that an index is wrong (rondo_check_memory). */
+typedef struct rondo_index_cell {
+  _Atomic uint64_t *cell;
+  const uint64_t *run;
+  _Atomic uint64_t *mark; /* NULL: no update looks at it */
+} rondo_index_cell;
+
+/* From the arguments of rondo_check_memory on; each call of a kernel's function begins with it. */
+static inline rondo_index_cell rondo_begin_check(rondo_blocks blocks, void *const *args) {
+  const rondo_index_cell to = {RONDO_ARG(_Atomic uint64_t *, 0), RONDO_ARG(const uint64_t *, 1),
+                               RONDO_ARG(_Atomic uint64_t *, 2)};
+  uint64_t *begun = RONDO_ARG(uint64_t *, 3);
+  if (begun != NULL && blocks.first == 0) *begun = *to.run;
+  return to;
+}
+
+/* True when 0 <= index < bound. Otherwise the run has failed, and the cell keeps the wrong index of the lowest
+ * position, whatever the order in which blocks run: position plus one in the upper half, the index, or the nearest that
+ * an I32 holds, in the lower; 0 = none. */
+static inline bool rondo_check_index(rondo_index_cell to, size_t position, int64_t index, size_t bound) {
+  if (index >= 0 && (uint64_t)index < bound) return true;
+  _Atomic uint64_t *const cell = to.cell;
+  if (to.mark != NULL) atomic_store_explicit(to.mark, *to.run + 1, memory_order_relaxed);
+  const int32_t told = (int32_t)(index < INT32_MIN ? INT32_MIN : index > INT32_MAX ? INT32_MAX : index);
+  const uint64_t place = position < UINT32_MAX - 1 ? position + 1 : UINT32_MAX;
+  const uint64_t mine = place << 32 | (uint32_t)told;
+  uint64_t held = atomic_load_explicit(cell, memory_order_relaxed);
+  while ((held == 0 || mine < held) &&
+         !atomic_compare_exchange_weak_explicit(cell, &held, mine, memory_order_relaxed, memory_order_relaxed)) {
+  }
+  return false;
+}
+
+/* Whether a kernel may change states: not in a run that failed. From the arguments of rondo_gate_memory on; each call
+ * of an update's function begins with it. */
+static inline bool rondo_may_update(rondo_blocks blocks, void *const *args) {
+  const uint32_t count = RONDO_ARG(uint32_t, 0);
+  const uint64_t *marks = RONDO_ARG(const uint64_t *, 1); /* the run's number, and what each check says */
+  uint64_t *next = RONDO_ARG(uint64_t *, 2);
+  bool has_failed = false;
+  for (uint32_t i = 1; i <= count; i++) has_failed |= marks[i] == marks[0] + 1;
+  if (next != NULL && blocks.first == 0) *next = marks[0] + 1;
+  return !has_failed;
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Reductions over rows of a matrix. A row belongs to a team: a warp, or where rows are wide, the whole block. A lane of
+ * the team takes every so-many-th element, so that neighbours read neighbours; the lanes' parts are joined by shuffles,
+ * and those of warps through shared memory, each in a fixed order.
+ */
+#include "tensor/operators/common/floats.cuh"
+
+#define NARROW_ROW 1024 /* RONDO_NARROW_ROW in operator_rows.h cuts the grid */
+
+struct row_team {
+  unsigned lane, lanes;
+  size_t first, stride; /* for (size_t row = team.first; row < rows; row += team.stride) */
+};
+
+/* The same for all threads of a block but for lane and first. */
+__device__ inline row_team team_of(size_t columns) {
+  row_team team;
+  if (columns > NARROW_ROW) {
+    team.lane = threadIdx.x;
+    team.lanes = BLOCK_THREADS;
+    team.first = blockIdx.x;
+    team.stride = gridDim.x;
+  } else {
+    team.lane = threadIdx.x % WARP;
+    team.lanes = WARP;
+    team.first = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+    team.stride = (size_t)gridDim.x * WARPS;
+  }
+  return team;
+}
+
+struct join_sum {
+  static __device__ float of(float a, float b) { return a + b; }
+};
+
+/* NaN gets lost here, as in rondo_row_max; the sum of exponentials has it. */
+struct join_max {
+  static __device__ float of(float a, float b) { return fmaxf(a, b); }
+};
+
+/* What the team's lanes hold, joined; every lane gets it. Called by all lanes of the team. */
+template <class join>
+__device__ inline float team_join(const row_team &team, float value) {
+  __shared__ float parts[WARPS];
+  for (unsigned distance = WARP / 2; distance > 0; distance /= 2)
+    value = join::of(value, __shfl_xor_sync(ALL_LANES, value, distance));
+  if (team.lanes == WARP) return value;
+  __syncthreads(); /* what was joined before has been read */
+  if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = value;
+  __syncthreads();
+  value = parts[0];
+  for (unsigned warp = 1; warp < WARPS; warp++) value = join::of(value, parts[warp]);
+  return value;
+}
+
+template <class T>
+__device__ inline float row_max(const row_team &team, const T *x, size_t columns) {
+  float most = __int_as_float(0xff800000); /* less than any number */
+  for (size_t i = team.lane; i < columns; i += team.lanes) most = fmaxf(most, to_float(x[i]));
+  return team_join<join_max>(team, most);
+}
+
+/* The sum of exp(x[i] - most), where most is the row's maximum. */
+template <class T>
+__device__ inline float row_exp_sum(const row_team &team, const T *x, float most, size_t columns) {
+  float sum = 0;
+  for (size_t i = team.lane; i < columns; i += team.lanes) sum += expf(to_float(x[i]) - most);
+  return team_join<join_sum>(team, sum);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * Reductions over one row, in lanes of partial results that are joined in a fixed order: the same on every machine and
+ * for every number of workers. For the bodies of vectorised functions (vectors.h).
+ */
+#ifndef RONDO_TENSOR_OPERATORS_COMMON_OPERATOR_ROWS_H
+#define RONDO_TENSOR_OPERATORS_COMMON_OPERATOR_ROWS_H
+
+#include <math.h>
+
+#include "tensor/operators/common/element.h"
+#include "tensor/operators/common/kernel_support.h"
+
+/* Of a CUDA block's threads a warp takes a row of at most so many columns, and all a wider one (operator_rows.cuh). */
+#define RONDO_NARROW_ROW 1024
+
+/* Rows of a block: on a CPU so many that it has some thousand elements. */
+RONDO_INLINE rondo_grain rondo_row_grain(size_t columns) {
+  return (rondo_grain){4096 / columns + 1, columns > RONDO_NARROW_ROW ? 1 : RONDO_CUDA_THREADS / 32};
+}
+
+/* NaN anywhere makes the sum of exponentials NaN, so it may get lost here. */
+RONDO_INLINE float rondo_row_max(const float *x, size_t count) {
+  float most[RONDO_LANES];
+  for (size_t lane = 0; lane < RONDO_LANES; lane++) most[lane] = x[lane < count ? lane : 0];
+  RONDO_EACH_LANE(i, lane, count, most[lane] = x[i] > most[lane] ? x[i] : most[lane]);
+  for (size_t half = RONDO_LANES / 2; half > 0; half /= 2) {
+    for (size_t lane = 0; lane < half; lane++)
+      most[lane] = most[lane + half] > most[lane] ? most[lane + half] : most[lane];
+  }
+  return most[0];
+}
+
+/* Halves onto halves. */
+RONDO_INLINE float rondo_join_lanes(float *sums) {
+  for (size_t lane = 0; lane < 8; lane++) sums[lane] += sums[lane + 8];
+  for (size_t lane = 0; lane < 4; lane++) sums[lane] += sums[lane + 4];
+  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
+
+/* The sum of exp(x[i] - most), where most is the row's maximum. */
+RONDO_INLINE float rondo_row_exp_sum(const float *x, float most, size_t count) {
+  float sums[RONDO_LANES] = {0};
+  RONDO_EACH_LANE(i, lane, count, sums[lane] += rondo_exp_negative(x[i] - most));
+  return rondo_join_lanes(sums);
+}
+
+/* y[i] = scale * exp(x[i] - most). */
+RONDO_INLINE void rondo_row_scaled_exp(const float *restrict x, float most, float scale, float *restrict y,
+                                       size_t count) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = scale * rondo_exp_negative(x[i] - most));
+}
+
+RONDO_INLINE float rondo_row_dot(const float *x, const float *y, size_t count) {
+  float sums[RONDO_LANES] = {0};
+  RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i] * y[i]);
+  return rondo_join_lanes(sums);
+}
+
+/* Rows of a type of float that begin at element `first`: the same, chunk by chunk. */
+
+RONDO_INLINE float rondo_typed_row_max(rondo_type type, const void *x, size_t first, size_t columns) {
+  float most = -INFINITY, room[RONDO_CHUNK];
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
+    const float here = rondo_row_max(rondo_load_chunk(type, x, first + at, length, room), length);
+    if (here > most) most = here;
+  }
+  return most;
+}
+
+RONDO_INLINE float rondo_typed_row_exp_sum(rondo_type type, const void *x, size_t first, float most, size_t columns) {
+  float sum = 0, room[RONDO_CHUNK];
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
+    sum += rondo_row_exp_sum(rondo_load_chunk(type, x, first + at, length, room), most, length);
+  }
+  return sum;
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * Loops that are compiled for several widths of vectors; the widest that the processor has is chosen once, at run time.
+ *
+ * RONDO_VECTORISED makes such a function of one body: a form for any processor of the architecture (SSE2 on x86-64,
+ * NEON on arm64, where it is the only one), one for AVX2 and one for AVX-512. What the body calls is compiled into each
+ * form with it where it is RONDO_INLINE. All forms give the same bits: sums are kept in RONDO_LANES partial ones
+ * whatever the width, and compilers may not contract products and sums (-ffp-contract=off).
+ *
+ * Threads: any; rondo_vectors_choose again only while no kernel runs.
+ */
+#ifndef RONDO_TENSOR_OPERATORS_COMMON_VECTORS_H
+#define RONDO_TENSOR_OPERATORS_COMMON_VECTORS_H
+
+#include <stdatomic.h>
+
+#include <rondo/kernel.h>
+#include <rondo/type.h>
+
+typedef enum rondo_vectors {
+  RONDO_VECTORS_UNKNOWN,
+  RONDO_VECTORS_PLAIN,
+  RONDO_VECTORS_AVX2,
+  RONDO_VECTORS_AVX512
+} rondo_vectors;
+
+extern _Atomic(rondo_vectors) rondo_vectors_chosen;
+
+/* The widest that the processor, its system and RONDO_CPU_VECTORS allow; kept for all later calls. */
+rondo_vectors rondo_vectors_choose(void);
+
+static inline rondo_vectors rondo_vectors_used(void) {
+  const rondo_vectors chosen = atomic_load_explicit(&rondo_vectors_chosen, memory_order_relaxed);
+  return chosen != RONDO_VECTORS_UNKNOWN ? chosen : rondo_vectors_choose();
+}
+
+#ifdef __GNUC__
+#define RONDO_INLINE static inline __attribute__((always_inline))
+#else
+#define RONDO_INLINE static inline
+#endif
+
+/* RONDO_VECTORISED(sum_rows, (const float *x, float *y, size_t count), (x, y, count)) { .. } defines a function
+ * without a result. It pays where a call has some hundred elements: choosing the form costs a load and a branch. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define RONDO_FOR_AVX2 __attribute__((target("avx2")))
+#define RONDO_FOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define RONDO_VECTORISED(name, parameters, arguments)                                     \
+  RONDO_INLINE void name##_body parameters;                                               \
+  static inline void name##_plain parameters { name##_body arguments; }                   \
+  RONDO_FOR_AVX2 static inline void name##_avx2 parameters { name##_body arguments; }     \
+  RONDO_FOR_AVX512 static inline void name##_avx512 parameters { name##_body arguments; } \
+  static inline void name parameters {                                                    \
+    const rondo_vectors used = rondo_vectors_used();                                      \
+    if (used == RONDO_VECTORS_AVX512)                                                     \
+      name##_avx512 arguments;                                                            \
+    else if (used == RONDO_VECTORS_AVX2)                                                  \
+      name##_avx2 arguments;                                                              \
+    else                                                                                  \
+      name##_plain arguments;                                                             \
+  }                                                                                       \
+  RONDO_INLINE void name##_body parameters
+#else
+#define RONDO_VECTORISED(name, parameters, arguments) static inline void name parameters
+#endif
+
+/* The same of a kernel's function for all types (RONDO_TYPED_KERNEL). */
+#define RONDO_VECTORISED_KERNEL(name) \
+  RONDO_VECTORISED(name, (rondo_type type, rondo_blocks blocks, void *const *args), (type, blocks, args))
+
+#endif

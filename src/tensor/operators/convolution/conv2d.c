@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT
+ * conv2d: cross-correlation of images [n, c, h, w] with weights [o, c / groups, kh, kw], as matrix products whose one
+ * factor, the windows of an image, is gathered as it is wanted (Chellapilla et al., "High Performance Convolutional
+ * Neural Networks", 2006). The gradients are such products, too: nothing is scattered.
+ *
+ * Convolutions are a library's where it is quicker: on CUDA cuDNN's (cudnn.h), which adds to a result that a step
+ * before it fills with the bias, if all is F32; on a CPU, of F32, oneDNN's (conv2d_onednn.h).
+ */
+#include "tensor/operators/convolution/conv2d.h"
+
+#include <string.h>
+
+#include "base/versioned_struct.h"
+#include "tensor/operators/convolution/conv2d_onednn.h"
+#include "tensor/operators/matmul/gemm.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/shape.h"
+
+enum { X, WEIGHT, BIAS };                                   /* inputs */
+enum { GROUPS = RONDO_WINDOW_SIZES, HEIGHT, WIDTH, SIZES }; /* sizes, behind the window's; of x */
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static void conv2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_cpu : rondo_conv2d_cpu)(type, blocks, args);
+}
+static void conv2d_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_input_gradient_cpu : rondo_conv2d_input_gradient_cpu)(
+      type, blocks, args);
+}
+static void conv2d_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_weight_gradient_cpu : rondo_conv2d_weight_gradient_cpu)(
+      type, blocks, args);
+}
+
+RONDO_TYPED_KERNEL(conv2d, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_WRITES);
+RONDO_TYPED_KERNEL(conv2d_input_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS,
+                   RONDO_WRITES);
+RONDO_TYPED_KERNEL(conv2d_weight_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS,
+                   RONDO_WRITES);
+
+/* What a library adds to: elements, places of a plane, channels, bias, y. */
+static void conv2d_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const size_t count = RONDO_ARG(size_t, 0), places = RONDO_ARG(size_t, 1), channels = RONDO_ARG(size_t, 2);
+  const unsigned char *bias = RONDO_ARG(const unsigned char *, 3);
+  unsigned char *y = RONDO_ARG(unsigned char *, 4);
+  const size_t bytes = rondo_type_bytes(type);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
+    for (size_t i = span.first; i < span.last; i++) memcpy(y + i * bytes, bias + i / places % channels * bytes, bytes);
+  }
+}
+
+RONDO_TYPED_KERNEL(conv2d_bias, conv2d, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_READS,
+                   RONDO_WRITES);
+
+#define CUDA_EDGE 64 /* of a tile: conv2d.cu */
+#define ENOUGH_TILES 8
+#define MOST_BLOCKS ((size_t)1 << 30)
+
+/* A tile is as large as leaves enough of them for a usual number of workers; by the shape alone. */
+static size_t cut_product(rondo_conv2d_shape *shape, rondo_conv2d_product product, bool is_cuda) {
+  shape->edge = is_cuda ? CUDA_EDGE : RONDO_CONV2D_EDGE;
+  while (!is_cuda && shape->edge > 32 && rondo_conv2d_tiles(shape, product) < ENOUGH_TILES) shape->edge /= 2;
+  return rondo_conv2d_tiles(shape, product);
+}
+
+typedef size_t (*count_tiles)(const rondo_conv2d_shape *shape);
+
+static rondo_grid cut(const rondo_emitter *emitter, rondo_conv2d_shape *shape, rondo_conv2d_product product,
+                      count_tiles depthwise) {
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  const bool is_depthwise = !is_cuda && rondo_conv2d_is_depthwise(shape);
+  const size_t tiles = is_depthwise ? depthwise(shape) : cut_product(shape, product, is_cuda);
+  return (rondo_grid){.x = (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
+}
+
+/* Of an x, a weight and the attributes. */
+static rondo_conv2d_shape shape_of(const rondo_shape *x, const rondo_shape *weight,
+                                   const rondo_attributes *attributes) {
+  const size_t groups = attributes->sizes[GROUPS];
+  return (rondo_conv2d_shape){.window = rondo_window_of(x, attributes),
+                              .images = x->dims[0],
+                              .groups = groups,
+                              .in_channels = weight->dims[1],
+                              .out_channels = weight->dims[0] / groups};
+}
+
+/* Convolutions of a library ---------------------------------------------------------------------------------------- */
+
+static rondo_status prepare_on_cpu(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
+                                   const rondo_conv2d_shape *shape, bool has_bias, size_t *out_workspace_bytes) {
+  rondo_onednn_convolution *made;
+  *out_workspace_bytes = 0;
+  if (resources->own_kernels) return RONDO_OK;
+  RONDO_TRY(rondo_onednn_convolution_create(&resources->allocator, pass, shape, has_bias, &made));
+  if (made == NULL) return RONDO_OK;
+  *out_workspace_bytes = rondo_onednn_convolution_workspace(made);
+  return rondo_resources_add_object(resources, number, made, rondo_onednn_convolution_destroy);
+}
+
+/* adds: a bias. */
+static rondo_status prepare(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
+                            const rondo_shape *x, const rondo_conv2d_shape *shape, bool adds,
+                            size_t *out_workspace_bytes) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  if (!info.cuda && x->type == RONDO_F32)
+    return prepare_on_cpu(resources, number, pass, shape, adds, out_workspace_bytes);
+  const rondo_window *w = &shape->window;
+  rondo_convolution_shape made = {.pass = pass,
+                                  .type = x->type,
+                                  .adds = adds,
+                                  .images = shape->images,
+                                  .groups = shape->groups,
+                                  .in_channels = shape->in_channels,
+                                  .out_channels = shape->out_channels};
+  memcpy(made.in, w->in, sizeof made.in);
+  memcpy(made.out, w->out, sizeof made.out);
+  memcpy(made.kernel, w->kernel, sizeof made.kernel);
+  memcpy(made.stride, w->stride, sizeof made.stride);
+  memcpy(made.padding, w->padding, sizeof made.padding);
+  memcpy(made.dilation, w->dilation, sizeof made.dilation);
+  return rondo_resources_add_convolution(resources, number, &made, out_workspace_bytes);
+}
+
+/* rondo_step_call; user: a convolution. */
+static rondo_status run_convolution(rondo_resources *resources, rondo_stream *stream, const void *user) {
+  const rondo_convolution *convolution;
+  (void)resources;
+  memcpy(&convolution, user, sizeof convolution);
+  return rondo_convolution_run(convolution, stream);
+}
+
+static bool is_librarys(const rondo_emitter *emitter) {
+  return rondo_emit_convolution(emitter) != NULL || rondo_emit_object(emitter) != NULL;
+}
+
+/* bias: for oneDNN; cuDNN's was brought before. */
+static rondo_status emit_convolution(rondo_emitter *emitter, uint32_t x, uint32_t weight, uint32_t y,
+                                     const void *bias) {
+  rondo_convolution *convolution = rondo_emit_convolution(emitter);
+  const rondo_convolution_memory memory = {.x = rondo_emit_address(emitter, x),
+                                           .weight = rondo_emit_address(emitter, weight),
+                                           .y = rondo_emit_address(emitter, y),
+                                           .workspace = rondo_emit_workspace(emitter)};
+  if (convolution == NULL) return rondo_onednn_convolution_emit(emitter, rondo_emit_object(emitter), &memory, bias);
+  RONDO_TRY(rondo_convolution_bind(convolution, &memory));
+  return rondo_emit_call(emitter, run_convolution, &convolution, sizeof convolution);
+}
+
+/* Fills the result with the bias, if there is one. */
+static rondo_status emit_bias(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->results[0]);
+  const size_t count = rondo_shape_elements(shape), places = shape->dims[2] * shape->dims[3];
+  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  if (bias == NULL) return RONDO_OK;
+  return rondo_emit_kernel(emitter, &conv2d_bias_code[shape->type],
+                           rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&count, &places, &shape->dims[1], &bias, &y));
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_bias(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *weight = rondo_operation_input(program, operation, WEIGHT);
+  const rondo_shape *bias = rondo_operation_input(program, operation, BIAS);
+  if (bias == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_require_input(program, operation, BIAS, weight->type, 1));
+  if (bias->dims[0] == weight->dims[0]) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the bias has %zu elements for %zu channels",
+                              bias->dims[0], weight->dims[0]);
+}
+
+static rondo_status infer_conv2d(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *x = rondo_operation_input(program, operation, X);
+  const rondo_shape *weight = rondo_operation_input(program, operation, WEIGHT);
+  const size_t groups = operation->attributes.sizes[GROUPS];
+  rondo_window w;
+  RONDO_TRY(rondo_require_float(program, operation, X, 4));
+  RONDO_TRY(rondo_require_input(program, operation, WEIGHT, x->type, 4));
+  RONDO_TRY(rondo_window_make(program, operation, x, &w));
+  RONDO_TRY(check_bias(program, operation));
+  if (weight->dims[0] % groups != 0 || x->dims[1] % groups != 0 || weight->dims[1] != x->dims[1] / groups) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "x must be [n, c, h, w], weight [o, c / groups, kh, kw], with c and o multiples of the "
+                                "%zu groups",
+                                groups);
+  }
+  results[0] = (rondo_shape){
+      .type = x->type, .rank = 4, .dims = {x->dims[0], weight->dims[0], w.out[RONDO_HEIGHT], w.out[RONDO_WIDTH]}};
+  return RONDO_OK;
+}
+
+/* dy [n, o, h, w] summed over all but o. */
+static rondo_status add_bias_gradient(rondo_program *program, uint32_t dy, uint32_t *out_value) {
+  const rondo_attributes but_channels = {.sizes = {0, 2, 3}, .size_count = 3};
+  return rondo_program_add(program, &rondo_operator_sum, &dy, 1, &but_channels, out_value);
+}
+
+static rondo_status differentiate_conv2d(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_shape *x = rondo_operation_input(program, operation, X);
+  const uint32_t dy = result_gradients[0];
+  const uint32_t for_x[] = {operation->inputs[WEIGHT], dy}, for_weight[] = {operation->inputs[X], dy};
+  rondo_attributes attributes = operation->attributes;
+  attributes.sizes[HEIGHT] = x->dims[2];
+  attributes.sizes[WIDTH] = x->dims[3];
+  attributes.size_count = SIZES;
+  RONDO_TRY(
+      rondo_program_add(program, &rondo_operator_conv2d_input_gradient, for_x, 2, &attributes, &input_gradients[X]));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_conv2d_weight_gradient, for_weight, 2, &attributes,
+                              &input_gradients[WEIGHT]));
+  if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
+  return add_bias_gradient(program, dy, &input_gradients[BIAS]);
+}
+
+static rondo_status prepare_conv2d(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                   size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_shape *x = rondo_operation_input(program, operation, X);
+  const rondo_conv2d_shape shape =
+      shape_of(x, rondo_operation_input(program, operation, WEIGHT), &operation->attributes);
+  const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
+  if (adds && x->type != RONDO_F32) return RONDO_OK; /* the library rounds to the type before it adds */
+  return prepare(resources, number, RONDO_CONVOLUTION_FORWARD, x, &shape, adds, out_workspace_bytes);
+}
+
+static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *operation) {
+  if (is_librarys(emitter)) {
+    if (rondo_emit_is_cuda(emitter)) RONDO_TRY(emit_bias(emitter, operation));
+    return emit_convolution(emitter, operation->inputs[X], operation->inputs[WEIGHT], operation->results[0],
+                            rondo_emit_address(emitter, operation->inputs[BIAS]));
+  }
+  const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[X]);
+  rondo_conv2d_shape shape =
+      shape_of(of_x, rondo_emit_shape(emitter, operation->inputs[WEIGHT]), &operation->attributes);
+  const rondo_grid grid = cut(emitter, &shape, rondo_conv2d_forward(&shape), rondo_conv2d_depthwise_tiles);
+  const void *x = rondo_emit_address(emitter, operation->inputs[X]);
+  const void *weight = rondo_emit_address(emitter, operation->inputs[WEIGHT]);
+  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  rondo_gemm_prepare();
+  return rondo_emit_kernel(emitter, &conv2d_code[of_x->type], grid, RONDO_ARGS(&shape, &x, &weight, &bias, &y));
+}
+
+const rondo_operator rondo_operator_conv2d = {.name = "conv2d",
+                                              .types = RONDO_FLOATS,
+                                              .inputs = {"x", "weight", "bias"},
+                                              .required = 2,
+                                              .result_count = 1,
+                                              .infer = infer_conv2d,
+                                              .differentiate = differentiate_conv2d,
+                                              .prepare = prepare_conv2d,
+                                              .emit = emit_conv2d};
+
+rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
+                             const rondo_conv2d_options *options, rondo_value *out_value) {
+  rondo_conv2d_options given;
+  rondo_attributes attributes = {0};
+  uint32_t index = 0;
+  RONDO_TRY(rondo_require("conv2d", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require("conv2d", "program", program));
+  RONDO_TRY(rondo_versioned_read("rondo_conv2d_options", options, &given, sizeof given));
+  RONDO_TRY(rondo_program_resolve(program, weight, "conv2d", "weight", &index));
+  rondo_window_attributes(&rondo_program_shape(program, index)->dims[2], given.stride, given.padding, given.dilation,
+                          &attributes);
+  attributes.sizes[GROUPS] = given.groups == 0 ? 1 : given.groups;
+  attributes.size_count = SIZES;
+  const rondo_value inputs[] = {x, weight, given.bias};
+  return rondo_program_apply(program, &rondo_operator_conv2d, inputs, 3, &attributes, out_value);
+}
+
+/* Gradients: inputs are one of x and weight, and dy ---------------------------------------------------------------- */
+
+static rondo_shape x_of(const rondo_shape *weight, const rondo_shape *dy, const rondo_attributes *attributes) {
+  const size_t *sizes = attributes->sizes;
+  return (rondo_shape){
+      .type = dy->type, .rank = 4, .dims = {dy->dims[0], weight->dims[1] * sizes[GROUPS], sizes[HEIGHT], sizes[WIDTH]}};
+}
+
+static rondo_shape weight_of(const rondo_shape *x, const rondo_shape *dy, const rondo_attributes *attributes) {
+  const size_t *sizes = attributes->sizes;
+  return (rondo_shape){
+      .type = x->type,
+      .rank = 4,
+      .dims = {dy->dims[1], x->dims[1] / sizes[GROUPS], sizes[RONDO_WINDOW_KERNEL], sizes[RONDO_WINDOW_KERNEL + 1]}};
+}
+
+static rondo_status infer_input_gradient(const rondo_program *program, const rondo_operation *operation,
+                                         rondo_shape *results) {
+  const rondo_shape *weight = rondo_operation_input(program, operation, 0);
+  RONDO_TRY(rondo_require_float(program, operation, 0, 4));
+  RONDO_TRY(rondo_require_input(program, operation, 1, weight->type, 4));
+  results[0] = x_of(weight, rondo_operation_input(program, operation, 1), &operation->attributes);
+  return RONDO_OK;
+}
+
+static rondo_status infer_weight_gradient(const rondo_program *program, const rondo_operation *operation,
+                                          rondo_shape *results) {
+  const rondo_shape *x = rondo_operation_input(program, operation, 0);
+  RONDO_TRY(rondo_require_float(program, operation, 0, 4));
+  RONDO_TRY(rondo_require_input(program, operation, 1, x->type, 4));
+  results[0] = weight_of(x, rondo_operation_input(program, operation, 1), &operation->attributes);
+  return RONDO_OK;
+}
+
+static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation, rondo_conv2d_shape *shape,
+                                  rondo_grid grid, const rondo_kernel_options *code) {
+  const void *other = rondo_emit_address(emitter, operation->inputs[0]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[1]);
+  void *gradient = rondo_emit_address(emitter, operation->results[0]);
+  rondo_gemm_prepare();
+  return rondo_emit_kernel(emitter, code, grid, RONDO_ARGS(shape, &other, &dy, &gradient));
+}
+
+static rondo_status prepare_input_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                           size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_shape *x = rondo_program_shape(program, operation->results[0]);
+  const rondo_conv2d_shape shape = shape_of(x, rondo_operation_input(program, operation, 0), &operation->attributes);
+  return prepare(resources, number, RONDO_CONVOLUTION_INPUT_GRADIENT, x, &shape, false, out_workspace_bytes);
+}
+
+static rondo_status prepare_weight_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                            size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_shape *x = rondo_operation_input(program, operation, 0);
+  const rondo_conv2d_shape shape =
+      shape_of(x, rondo_program_shape(program, operation->results[0]), &operation->attributes);
+  return prepare(resources, number, RONDO_CONVOLUTION_WEIGHT_GRADIENT, x, &shape, false, out_workspace_bytes);
+}
+
+static rondo_status emit_input_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  if (is_librarys(emitter))
+    return emit_convolution(emitter, operation->results[0], operation->inputs[0], operation->inputs[1], NULL);
+  const rondo_shape *weight = rondo_emit_shape(emitter, operation->inputs[0]);
+  rondo_conv2d_shape shape = shape_of(rondo_emit_shape(emitter, operation->results[0]), weight, &operation->attributes);
+  const rondo_grid grid =
+      cut(emitter, &shape, rondo_conv2d_input_gradient(&shape), rondo_conv2d_depthwise_input_gradient_tiles);
+  return emit_gradient(emitter, operation, &shape, grid, &conv2d_input_gradient_code[weight->type]);
+}
+
+static rondo_status emit_weight_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  if (is_librarys(emitter))
+    return emit_convolution(emitter, operation->inputs[0], operation->results[0], operation->inputs[1], NULL);
+  const rondo_shape *x = rondo_emit_shape(emitter, operation->inputs[0]);
+  rondo_conv2d_shape shape = shape_of(x, rondo_emit_shape(emitter, operation->results[0]), &operation->attributes);
+  const rondo_grid grid =
+      cut(emitter, &shape, rondo_conv2d_weight_gradient(&shape), rondo_conv2d_depthwise_weight_gradient_tiles);
+  return emit_gradient(emitter, operation, &shape, grid, &conv2d_weight_gradient_code[x->type]);
+}
+
+const rondo_operator rondo_operator_conv2d_input_gradient = {.name = "conv2d_input_gradient",
+                                                             .inputs = {"weight", "gradient"},
+                                                             .required = 2,
+                                                             .result_count = 1,
+                                                             .infer = infer_input_gradient,
+                                                             .prepare = prepare_input_gradient,
+                                                             .emit = emit_input_gradient};
+const rondo_operator rondo_operator_conv2d_weight_gradient = {.name = "conv2d_weight_gradient",
+                                                              .inputs = {"x", "gradient"},
+                                                              .required = 2,
+                                                              .result_count = 1,
+                                                              .infer = infer_weight_gradient,
+                                                              .prepare = prepare_weight_gradient,
+                                                              .emit = emit_weight_gradient};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions as matrix products: what their kernels share, and their forms for a CPU (conv2d_tile.c,
+ * conv2d_depthwise.c).
+ *
+ * For each group of channels, with taps the places of a window: y [o, places] = w [o, c taps] · x's windows [c taps,
+ * places]; dx [c, places] = w [c, o taps] · dy's windows; dw [o, c taps] = dy [o, images places] · x's windows.
+ */
+#ifndef RONDO_TENSOR_OPERATORS_CONVOLUTION_CONV2D_H
+#define RONDO_TENSOR_OPERATORS_CONVOLUTION_CONV2D_H
+
+#include "tensor/operators/convolution/window.h"
+
+/* What the kernels get as one scalar; without padding. */
+typedef struct rondo_conv2d_shape {
+  rondo_window window;
+  size_t images, groups;
+  size_t in_channels, out_channels; /* of a group */
+  size_t edge;                      /* of a tile, rows and columns */
+} rondo_conv2d_shape;
+
+/* Of a product: rows, columns and depth, and how many there are: one for each group, and each image or all. */
+typedef struct rondo_conv2d_product {
+  size_t rows, columns, depth, count;
+} rondo_conv2d_product;
+
+static inline size_t rondo_conv2d_taps(const rondo_conv2d_shape *s) {
+  return s->window.kernel[RONDO_HEIGHT] * s->window.kernel[RONDO_WIDTH];
+}
+
+/* Elements of an image's plane that goes in, and of one that comes out. */
+static inline size_t rondo_conv2d_in(const rondo_conv2d_shape *s) {
+  return s->window.in[RONDO_HEIGHT] * s->window.in[RONDO_WIDTH];
+}
+static inline size_t rondo_conv2d_out(const rondo_conv2d_shape *s) {
+  return s->window.out[RONDO_HEIGHT] * s->window.out[RONDO_WIDTH];
+}
+
+static inline rondo_conv2d_product rondo_conv2d_forward(const rondo_conv2d_shape *s) {
+  return (rondo_conv2d_product){s->out_channels, rondo_conv2d_out(s), s->in_channels * rondo_conv2d_taps(s),
+                                s->images * s->groups};
+}
+static inline rondo_conv2d_product rondo_conv2d_input_gradient(const rondo_conv2d_shape *s) {
+  return (rondo_conv2d_product){s->in_channels, rondo_conv2d_in(s), s->out_channels * rondo_conv2d_taps(s),
+                                s->images * s->groups};
+}
+static inline rondo_conv2d_product rondo_conv2d_weight_gradient(const rondo_conv2d_shape *s) {
+  return (rondo_conv2d_product){s->out_channels, s->in_channels * rondo_conv2d_taps(s), s->images * rondo_conv2d_out(s),
+                                s->groups};
+}
+
+static inline size_t rondo_conv2d_tiles(const rondo_conv2d_shape *s, rondo_conv2d_product p) {
+  return p.count * ((p.rows + s->edge - 1) / s->edge) * ((p.columns + s->edge - 1) / s->edge);
+}
+
+#define RONDO_CONV2D_EDGE 128 /* of a tile at most */
+
+/* Depthwise convolutions, which have forms of their own on a CPU (conv2d_depthwise.c): one channel of a group goes in
+ * and one comes out, and windows and strides are at most so large. */
+#define RONDO_CONV2D_DEPTHWISE_EXTENT 16
+#define RONDO_CONV2D_DEPTHWISE_STRIDE 4
+bool rondo_conv2d_is_depthwise(const rondo_conv2d_shape *s);
+size_t rondo_conv2d_depthwise_tiles(const rondo_conv2d_shape *s);
+size_t rondo_conv2d_depthwise_input_gradient_tiles(const rondo_conv2d_shape *s);
+size_t rondo_conv2d_depthwise_weight_gradient_tiles(const rondo_conv2d_shape *s);
+
+/* shape, x, weight, bias, y; bias may be NULL */
+void rondo_conv2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+void rondo_conv2d_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+/* shape, weight, dy, dx */
+void rondo_conv2d_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+void rondo_conv2d_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+/* shape, x, dy, dweight */
+void rondo_conv2d_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+
+#endif

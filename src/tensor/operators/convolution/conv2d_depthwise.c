@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT
+ * Depthwise convolutions on a CPU: one channel of a group goes in and one comes out, too little for a matrix product.
+ *
+ * Results are made patch by patch. What the windows of a patch see is gathered as floats into a room on the stack,
+ * zeros for the padding, every stride-th row and column side by side in a plane of its own, a phase. Rows of planes and
+ * of sums are equally long, so that one tap of all windows lies in one piece: sums[i] = weight[t] room[offset[t] + i],
+ * added up over the taps in their order. What comes out between two rows belongs to no window and is left.
+ *
+ * For dx the roles change: dy has one plane, and each phase of dx sees some of the taps.
+ */
+#include <string.h>
+
+#include "tensor/operators/common/operator_rows.h"
+#include "tensor/operators/convolution/conv2d.h"
+
+#define EXTENT RONDO_CONV2D_DEPTHWISE_EXTENT
+#define STRIDE RONDO_CONV2D_DEPTHWISE_STRIDE
+#define WIDEST 128 /* columns of a patch times the stride */
+#define ROOM 8192  /* elements of all planes */
+#define SLACK (RONDO_LANES + EXTENT)
+
+_Static_assert((STRIDE + EXTENT) * (WIDEST + EXTENT) <= ROOM, "a patch has a row at least");
+_Static_assert(WIDEST + EXTENT <= RONDO_CHUNK, "a row of a plane is a chunk");
+
+/* Results are cut into patches; in windows, or for dx in strides. */
+typedef struct patch {
+  size_t row, column, rows, columns;
+  size_t reach[RONDO_WINDOW_AXES]; /* rows and columns of a plane that windows see beyond their own */
+  size_t pitch, plane;             /* elements of a plane's row, and of a plane */
+} patch;
+
+/* What is gathered: planes of an image, as large as `size`. */
+typedef struct source {
+  rondo_type type;
+  const void *image;
+  const size_t *size;
+} source;
+
+typedef struct tap {
+  size_t offset;
+  float weight;
+} tap;
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static float load_one(rondo_type type, const void *memory, size_t at) {
+  float room;
+  return *rondo_load_chunk(type, memory, at, 1, &room);
+}
+
+/* Of `count` sums, a few more than which are written. */
+RONDO_VECTORISED(correlate,
+                 (const float *restrict room, const tap *taps, size_t tap_count, float first, size_t count,
+                  float *restrict sums),
+                 (room, taps, tap_count, first, count, sums)) {
+  for (size_t i = 0; i < count; i += RONDO_LANES) {
+    float lanes[RONDO_LANES];
+    for (size_t lane = 0; lane < RONDO_LANES; lane++) lanes[lane] = first;
+    for (size_t t = 0; t < tap_count; t++) {
+      const float *x = room + taps[t].offset + i, weight = taps[t].weight;
+      for (size_t lane = 0; lane < RONDO_LANES; lane++) lanes[lane] += weight * x[lane];
+    }
+    memcpy(sums + i, lanes, sizeof lanes);
+  }
+}
+
+RONDO_VECTORISED(add_dot, (const float *restrict x, const float *restrict y, size_t count, float *restrict sum),
+                 (x, y, count, sum)) {
+  *sum += rondo_row_dot(x, y, count);
+}
+
+/* Patches ---------------------------------------------------------------------------------------------------------- */
+
+static size_t reach_of(const rondo_window *w, int axis) {
+  return (w->kernel[axis] - 1) * w->dilation[axis] / w->stride[axis];
+}
+
+static size_t widest_of(const rondo_window *w, size_t width) { return smaller(width, WIDEST / w->stride[RONDO_WIDTH]); }
+
+static size_t tallest_of(const rondo_window *w, size_t height, size_t width) {
+  const size_t planes = w->stride[RONDO_HEIGHT] * w->stride[RONDO_WIDTH];
+  const size_t pitch = widest_of(w, width) + reach_of(w, RONDO_WIDTH);
+  return smaller(height, ROOM / (planes * pitch) - reach_of(w, RONDO_HEIGHT));
+}
+
+static size_t parts_of(size_t size, size_t part) { return (size + part - 1) / part; }
+
+/* Patch `number`, row by row, of results [height, width]. */
+static patch patch_at(const rondo_window *w, size_t height, size_t width, size_t number) {
+  const size_t tallest = tallest_of(w, height, width), widest = widest_of(w, width);
+  const size_t across = parts_of(width, widest);
+  patch p = {.row = number / across * tallest,
+             .column = number % across * widest,
+             .reach = {reach_of(w, RONDO_HEIGHT), reach_of(w, RONDO_WIDTH)}};
+  p.rows = smaller(tallest, height - p.row);
+  p.columns = smaller(widest, width - p.column);
+  p.pitch = p.columns + p.reach[RONDO_WIDTH];
+  p.plane = (p.rows + p.reach[RONDO_HEIGHT]) * p.pitch;
+  return p;
+}
+
+static size_t count_patches(const rondo_window *w, size_t height, size_t width) {
+  return parts_of(height, tallest_of(w, height, width)) * parts_of(width, widest_of(w, width));
+}
+
+/* Where dx is cut: strides from the first place in the padded image to the last. */
+static size_t first_stride(const rondo_window *w, int axis) { return w->padding[axis] / w->stride[axis]; }
+
+static size_t count_strides(const rondo_window *w, int axis) {
+  return (w->padding[axis] + w->in[axis] - 1) / w->stride[axis] - first_stride(w, axis) + 1;
+}
+
+static size_t forward_patches(const rondo_window *w) {
+  return count_patches(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH]);
+}
+
+static size_t gradient_patches(const rondo_window *w) {
+  return count_patches(w, count_strides(w, RONDO_HEIGHT), count_strides(w, RONDO_WIDTH));
+}
+
+/* Gathering -------------------------------------------------------------------------------------------------------- */
+
+/* The plane's places (row, column), (row, column + step), .., as many as a chunk at most; zeros outside of it. */
+static void gather_line(const source *s, size_t plane, int64_t row, int64_t column, int64_t step, size_t count,
+                        float *to) {
+  const int64_t width = (int64_t)s->size[RONDO_WIDTH];
+  const size_t first = column < 0 ? (size_t)((step - 1 - column) / step) : 0;
+  const size_t fits = column < width ? (size_t)((width - column + step - 1) / step) : 0;
+  const size_t last = smaller(fits, count);
+  if (row < 0 || row >= (int64_t)s->size[RONDO_HEIGHT] || first >= last) {
+    memset(to, 0, count * sizeof *to);
+    return;
+  }
+  for (size_t i = 0; i < first; i++) to[i] = 0;
+  for (size_t i = last; i < count; i++) to[i] = 0;
+  const size_t from = plane + (size_t)(row * width + column + (int64_t)first * step);
+  if (step == 1) {
+    const float *chunk = rondo_load_chunk(s->type, s->image, from, last - first, to + first);
+    if (chunk != to + first) memcpy(to + first, chunk, (last - first) * sizeof *to);
+    return;
+  }
+  if (s->type == RONDO_F32) {
+    const float *places = (const float *)s->image + from;
+    for (size_t i = first; i < last; i++) to[i] = places[(i - first) * (size_t)step];
+    return;
+  }
+  for (size_t i = first; i < last; i++) to[i] = load_one(s->type, s->image, from + (i - first) * (size_t)step);
+}
+
+/* All phases of what the patch's windows see. */
+static void gather_phases(const source *s, const rondo_window *w, const patch *p, size_t plane, float *room) {
+  const size_t down = w->stride[RONDO_HEIGHT], across = w->stride[RONDO_WIDTH];
+  for (size_t phase = 0; phase < down * across; phase++) {
+    const int64_t column = (int64_t)(p->column * across + phase % across) - (int64_t)w->padding[RONDO_WIDTH];
+    for (size_t i = 0; i < p->rows + p->reach[RONDO_HEIGHT]; i++) {
+      const int64_t row = (int64_t)((p->row + i) * down + phase / across) - (int64_t)w->padding[RONDO_HEIGHT];
+      gather_line(s, plane, row, column, (int64_t)across, p->pitch, room + phase * p->plane + i * p->pitch);
+    }
+  }
+  memset(room + down * across * p->plane, 0, SLACK * sizeof *room);
+}
+
+/* Where each tap begins in these planes. */
+static void place_taps(const rondo_window *w, const patch *p, tap *taps) {
+  const size_t down = w->stride[RONDO_HEIGHT], across = w->stride[RONDO_WIDTH];
+  for (size_t i = 0; i < w->kernel[RONDO_HEIGHT]; i++) {
+    const size_t row = i * w->dilation[RONDO_HEIGHT];
+    for (size_t j = 0; j < w->kernel[RONDO_WIDTH]; j++) {
+      const size_t column = j * w->dilation[RONDO_WIDTH];
+      (taps++)->offset = (row % down * across + column % across) * p->plane + row / down * p->pitch + column / across;
+    }
+  }
+}
+
+/* Patches of one shape have their taps at the same places. `*held`: the shape of those that are placed. */
+static void place_taps_anew(const rondo_window *w, const patch *p, patch *held, tap *taps) {
+  if (p->pitch != held->pitch || p->plane != held->plane) place_taps(w, p, taps);
+  *held = *p;
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static void store_row(rondo_type type, void *to, size_t first, const float *row, size_t count) {
+  if (type == RONDO_F32) memcpy((float *)to + first, row, count * sizeof *row);
+  rondo_store_chunk(type, to, first, count, row);
+}
+
+static void convolve(const source *x, const rondo_conv2d_shape *s, const patch *p, size_t plane, const tap *taps,
+                     float first, void *y) {
+  const rondo_window *w = &s->window;
+  const size_t width = w->out[RONDO_WIDTH];
+  float room[ROOM + SLACK], sums[ROOM + RONDO_LANES];
+  gather_phases(x, w, p, plane * rondo_conv2d_in(s), room);
+  correlate(room, taps, rondo_conv2d_taps(s), first, p->rows * p->pitch, sums);
+  for (size_t i = 0; i < p->rows; i++) {
+    const size_t at = plane * rondo_conv2d_out(s) + (p->row + i) * width + p->column;
+    store_row(x->type, y, at, sums + i * p->pitch, p->columns);
+  }
+}
+
+static void load_weights(rondo_type type, const void *weight, size_t first, size_t taps, tap *to) {
+  for (size_t t = 0; t < taps; t++) to[t].weight = load_one(type, weight, first + t);
+}
+
+void rondo_conv2d_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_conv2d_shape *s = args[0];
+  const rondo_window *w = &s->window;
+  const source x = {type, RONDO_ARG(const void *, 1), w->in};
+  const void *weight = RONDO_ARG(const void *, 2), *bias = RONDO_ARG(const void *, 3);
+  const size_t patches = forward_patches(w), count = rondo_conv2d_taps(s);
+  tap taps[EXTENT * EXTENT];
+  patch held = {.pitch = 0};
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    for (size_t number = block; number < patches * s->images * s->groups; number += blocks.grid.x) {
+      const size_t plane = number / patches, group = plane % s->groups;
+      const patch p = patch_at(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH], number % patches);
+      place_taps_anew(w, &p, &held, taps);
+      load_weights(type, weight, group * count, count, taps);
+      convolve(&x, s, &p, plane, taps, bias == NULL ? 0.0f : load_one(type, bias, group), RONDO_ARG(void *, 4));
+    }
+  }
+}
+
+/* dx --------------------------------------------------------------------------------------------------------------- */
+
+/* Windows that hold a stride's places lie at it or before. */
+static void gather_windows(const source *dy, const rondo_window *w, const patch *p, size_t plane, float *room) {
+  const int64_t down = (int64_t)(first_stride(w, RONDO_HEIGHT) + p->row) - (int64_t)p->reach[RONDO_HEIGHT];
+  const int64_t across = (int64_t)(first_stride(w, RONDO_WIDTH) + p->column) - (int64_t)p->reach[RONDO_WIDTH];
+  for (size_t i = 0; i < p->rows + p->reach[RONDO_HEIGHT]; i++)
+    gather_line(dy, plane, down + (int64_t)i, across, 1, p->pitch, room + i * p->pitch);
+  memset(room + p->plane, 0, SLACK * sizeof *room);
+}
+
+/* The taps that lie at a phase of dx; their number. */
+static size_t list_taps(const rondo_window *w, const patch *p, size_t down, size_t across, const tap *weights,
+                        tap *taps) {
+  const size_t kernel = w->kernel[RONDO_WIDTH];
+  size_t count = 0;
+  for (size_t t = 0; t < w->kernel[RONDO_HEIGHT] * kernel; t++) {
+    const size_t row = t / kernel * w->dilation[RONDO_HEIGHT], column = t % kernel * w->dilation[RONDO_WIDTH];
+    if (row % w->stride[RONDO_HEIGHT] != down || column % w->stride[RONDO_WIDTH] != across) continue;
+    const size_t back = row / w->stride[RONDO_HEIGHT] * p->pitch + column / w->stride[RONDO_WIDTH];
+    const size_t reach = p->reach[RONDO_HEIGHT] * p->pitch + p->reach[RONDO_WIDTH];
+    taps[count++] = (tap){reach - back, weights[t].weight};
+  }
+  return count;
+}
+
+/* Every step-th place of dx from (row, column) on; what lies outside of it, in the padding, is left out. */
+static void store_line(const source *dx, size_t plane, int64_t row, int64_t column, int64_t step, size_t count,
+                       const float *sums, void *to) {
+  const int64_t width = (int64_t)dx->size[RONDO_WIDTH];
+  if (row < 0 || row >= (int64_t)dx->size[RONDO_HEIGHT]) return;
+  const size_t first = column < 0 ? (size_t)((step - 1 - column) / step) : 0;
+  const size_t fits = column < width ? (size_t)((width - column + step - 1) / step) : 0;
+  const size_t last = smaller(fits, count), line = plane + (size_t)(row * width);
+  if (first >= last) return;
+  if (step == 1) {
+    store_row(dx->type, to, line + (size_t)(column + (int64_t)first), sums + first, last - first);
+    return;
+  }
+  for (size_t i = first; i < last; i++) {
+    const size_t at = line + (size_t)(column + (int64_t)i * step);
+    if (dx->type == RONDO_F32) ((float *)to)[at] = sums[i];
+    rondo_store_chunk(dx->type, to, at, 1, sums + i);
+  }
+}
+
+static void store_phase(const source *dx, const rondo_window *w, const patch *p, size_t plane, size_t down,
+                        size_t across, const float *sums, void *to) {
+  const size_t *stride = w->stride, *padding = w->padding;
+  const size_t row = (first_stride(w, RONDO_HEIGHT) + p->row) * stride[RONDO_HEIGHT] + down;
+  const size_t column = (first_stride(w, RONDO_WIDTH) + p->column) * stride[RONDO_WIDTH] + across;
+  for (size_t i = 0; i < p->rows; i++) {
+    store_line(dx, plane, (int64_t)(row + i * stride[RONDO_HEIGHT]) - (int64_t)padding[RONDO_HEIGHT],
+               (int64_t)column - (int64_t)padding[RONDO_WIDTH], (int64_t)stride[RONDO_WIDTH], p->columns,
+               sums + i * p->pitch, to);
+  }
+}
+
+static void make_input_gradient(const source *dy, const rondo_conv2d_shape *s, const patch *p, size_t plane,
+                                const tap *weights, void *to) {
+  const rondo_window *w = &s->window;
+  const source dx = {.type = dy->type, .size = w->in};
+  float room[ROOM + SLACK], sums[ROOM + RONDO_LANES];
+  tap taps[EXTENT * EXTENT];
+  gather_windows(dy, w, p, plane * rondo_conv2d_out(s), room);
+  for (size_t down = 0; down < w->stride[RONDO_HEIGHT]; down++) {
+    for (size_t across = 0; across < w->stride[RONDO_WIDTH]; across++) {
+      const size_t count = list_taps(w, p, down, across, weights, taps);
+      correlate(room, taps, count, 0.0f, p->rows * p->pitch, sums);
+      store_phase(&dx, w, p, plane * rondo_conv2d_in(s), down, across, sums, to);
+    }
+  }
+}
+
+void rondo_conv2d_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_conv2d_shape *s = args[0];
+  const rondo_window *w = &s->window;
+  const void *weight = RONDO_ARG(const void *, 1);
+  const source dy = {type, RONDO_ARG(const void *, 2), w->out};
+  const size_t height = count_strides(w, RONDO_HEIGHT), width = count_strides(w, RONDO_WIDTH);
+  const size_t patches = gradient_patches(w), taps = rondo_conv2d_taps(s);
+  tap weights[EXTENT * EXTENT];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    for (size_t number = block; number < patches * s->images * s->groups; number += blocks.grid.x) {
+      const size_t plane = number / patches;
+      const patch p = patch_at(w, height, width, number % patches);
+      load_weights(type, weight, plane % s->groups * taps, taps, weights);
+      make_input_gradient(&dy, s, &p, plane, weights, RONDO_ARG(void *, 3));
+    }
+  }
+}
+
+/* dweight ---------------------------------------------------------------------------------------------------------- */
+
+/* Of each tap what the patch's windows add. Between the rows of `gradients` there are zeros. */
+static void add_patch(const source *x, const source *dy, const rondo_conv2d_shape *s, const patch *p, size_t plane,
+                      const tap *taps, float *sums) {
+  const rondo_window *w = &s->window;
+  float room[ROOM + SLACK], gradients[ROOM];
+  gather_phases(x, w, p, plane * rondo_conv2d_in(s), room);
+  for (size_t i = 0; i < p->rows; i++) {
+    float *row = gradients + i * p->pitch;
+    gather_line(dy, plane * rondo_conv2d_out(s), (int64_t)(p->row + i), (int64_t)p->column, 1, p->columns, row);
+    memset(row + p->columns, 0, p->reach[RONDO_WIDTH] * sizeof *row);
+  }
+  for (size_t t = 0; t < rondo_conv2d_taps(s); t++)
+    add_dot(gradients, room + taps[t].offset, p->rows * p->pitch, &sums[t]);
+}
+
+void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_conv2d_shape *s = args[0];
+  const rondo_window *w = &s->window;
+  const source x = {type, RONDO_ARG(const void *, 1), w->in}, dy = {type, RONDO_ARG(const void *, 2), w->out};
+  const size_t patches = forward_patches(w), count = rondo_conv2d_taps(s);
+  tap taps[EXTENT * EXTENT];
+  patch held = {.pitch = 0};
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    for (size_t group = block; group < s->groups; group += blocks.grid.x) {
+      float sums[EXTENT * EXTENT] = {0};
+      for (size_t number = 0; number < s->images * patches; number++) {
+        const patch p = patch_at(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH], number % patches);
+        place_taps_anew(w, &p, &held, taps);
+        add_patch(&x, &dy, s, &p, number / patches * s->groups + group, taps, sums);
+      }
+      store_row(type, RONDO_ARG(void *, 3), group * count, sums, count);
+    }
+  }
+}
+
+/* Blocks ----------------------------------------------------------------------------------------------------------- */
+
+bool rondo_conv2d_is_depthwise(const rondo_conv2d_shape *s) {
+  const rondo_window *w = &s->window;
+  if (s->in_channels != 1 || s->out_channels != 1) return false;
+  for (int axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
+    if ((w->kernel[axis] - 1) * w->dilation[axis] >= EXTENT || w->stride[axis] > STRIDE) return false;
+  }
+  return true;
+}
+
+size_t rondo_conv2d_depthwise_tiles(const rondo_conv2d_shape *s) {
+  return s->images * s->groups * forward_patches(&s->window);
+}
+
+size_t rondo_conv2d_depthwise_input_gradient_tiles(const rondo_conv2d_shape *s) {
+  return s->images * s->groups * gradient_patches(&s->window);
+}
+
+size_t rondo_conv2d_depthwise_weight_gradient_tiles(const rondo_conv2d_shape *s) { return s->groups; }

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions by oneDNN: choosing how, making it ready, and the kernels whose blocks call it.
+ */
+#include "tensor/operators/convolution/conv2d_onednn.h"
+
+#include <string.h>
+
+#include "base/environment.h"
+#include "base/error.h"
+#include "tensor/operators/common/kernel_support.h"
+#include "tensor/operators/common/onednn.h"
+#include "tensor/operators/matmul/gemm_onednn.h"
+
+/* A convolution ---------------------------------------------------------------------------------------------------- */
+
+enum { X, WEIGHT, Y, OPERANDS };
+enum { CONVOLUTION = OPERANDS, PRIMITIVES }; /* one that copies each operand, and the convolution */
+
+typedef struct operand {
+  onednn_layout plain, wanted; /* as values lie, and as the library wants it */
+  size_t bytes;                /* of what is wanted; 0: the same */
+  size_t at;                   /* of it: in a slot, or in the workspace where parts share it */
+} operand;
+
+typedef struct primitive {
+  onednn_primitive made; /* NULL: nothing to do */
+  onednn_layout scratch;
+} primitive;
+
+/* A memory object, and where it is. Telling the library where costs time, which is saved when it knows. */
+typedef struct place {
+  onednn_memory memory;
+  void *bytes;
+} place;
+
+/* What one thread at a time computes with. */
+typedef struct part {
+  onednn_stream stream;
+  place plain[OPERANDS], wanted[OPERANDS], bias, scratch[PRIMITIVES];
+  bool is_ready; /* of a slice: its weights are copied */
+} part;
+
+struct rondo_onednn_convolution {
+  rondo_allocator allocator;
+  rondo_convolution_pass pass;
+  rondo_conv2d_shape shape; /* of a slice */
+  bool has_bias;
+  size_t slices, image_parts; /* of the channels that come out; of the images, in each slice */
+  size_t part_images, batch;  /* images of a part, but for the last; of a call */
+  operand operands[OPERANDS];
+  primitive primitives[PRIMITIVES];
+  onednn_layout bias;
+  part *parts, *arrangers; /* slices * image_parts; one a slice, where they share weights */
+  size_t slot_bytes, scratch_at, slots_at, sums_at, sum_bytes, workspace_bytes;
+};
+
+static size_t part_count(const rondo_onednn_convolution *c) { return c->slices * c->image_parts; }
+
+static bool makes_weights(const rondo_onednn_convolution *c) { return c->pass == RONDO_CONVOLUTION_WEIGHT_GRADIENT; }
+
+/* Weights are copied before the parts begin. */
+static bool shares_weights(const rondo_onednn_convolution *c) {
+  return !makes_weights(c) && c->primitives[WEIGHT].made != NULL;
+}
+
+static int result_of(rondo_convolution_pass pass) {
+  return pass == RONDO_CONVOLUTION_FORWARD ? Y : pass == RONDO_CONVOLUTION_INPUT_GRADIENT ? X : WEIGHT;
+}
+
+/* Cutting ---------------------------------------------------------------------------------------------------------- */
+
+#define ENOUGH_PARTS 8
+#define MOST_PARTS 16 /* each has copies of its own in the workspace */
+#define FEWEST_PARTS 4
+#define SLICE_CHANNELS 16 /* a vector's, which the library computes together */
+
+static size_t up(size_t count, size_t by) { return (count + by - 1) / by; }
+
+/* The largest divisor of `count` that is at most `most`. */
+static size_t divisor(size_t count, size_t most) {
+  size_t found = most < count ? most : count;
+  while (count % found != 0) found--;
+  return found;
+}
+
+static void cut_images(rondo_onednn_convolution *c) {
+  const size_t images = c->shape.images;
+  c->image_parts = makes_weights(c) ? divisor(images, ENOUGH_PARTS) : images < MOST_PARTS ? images : MOST_PARTS;
+  c->part_images = up(images, c->image_parts);
+  c->image_parts = up(images, c->part_images);
+  c->batch = makes_weights(c) ? c->part_images : 1;
+}
+
+static void cut_channels(rondo_onednn_convolution *c) {
+  c->slices = 1;
+  if (c->pass != RONDO_CONVOLUTION_FORWARD || c->shape.groups > 1) return;
+  while (part_count(c) < ENOUGH_PARTS && c->shape.out_channels % (2 * SLICE_CHANNELS) == 0) {
+    c->shape.out_channels /= 2;
+    c->slices *= 2;
+  }
+}
+
+/* Describing ------------------------------------------------------------------------------------------------------- */
+
+static int describe_operand(operand *o, onednn_layout *any, int rank, const int64_t *dims) {
+  onednn_dims strides = {0};
+  strides[rank - 1] = 1;
+  for (int i = rank - 1; i > 0; i--) strides[i - 1] = strides[i] * dims[i];
+  const int code = rondo_onednn.layout_by_strides(&o->plain, rank, dims, ONEDNN_F32, strides);
+  return code != ONEDNN_OK ? code : rondo_onednn.layout_by_tag(any, rank, dims, ONEDNN_F32, ONEDNN_ANY_LAYOUT);
+}
+
+static int describe_images(operand *o, onednn_layout *any, size_t images, size_t channels, const size_t *plane) {
+  const onednn_dims dims = {(int64_t)images, (int64_t)channels, (int64_t)plane[0], (int64_t)plane[1]};
+  return describe_operand(o, any, 4, dims);
+}
+
+static int describe_weights(operand *o, onednn_layout *any, const rondo_conv2d_shape *s) {
+  const onednn_dims dims = {(int64_t)s->groups, (int64_t)s->out_channels, (int64_t)s->in_channels,
+                            (int64_t)s->window.kernel[0], (int64_t)s->window.kernel[1]};
+  return s->groups > 1 ? describe_operand(o, any, 5, dims) : describe_operand(o, any, 4, dims + 1);
+}
+
+static int describe_operands(rondo_onednn_convolution *c, onednn_layout *any) {
+  const rondo_conv2d_shape *s = &c->shape;
+  const int64_t channels = (int64_t)s->out_channels * (int64_t)s->groups, one = 1;
+  int code = describe_images(&c->operands[X], &any[X], c->batch, s->groups * s->in_channels, s->window.in);
+  if (code == ONEDNN_OK) code = describe_weights(&c->operands[WEIGHT], &any[WEIGHT], s);
+  if (code == ONEDNN_OK)
+    code = describe_images(&c->operands[Y], &any[Y], c->batch, s->groups * s->out_channels, s->window.out);
+  return code != ONEDNN_OK ? code : rondo_onednn.layout_by_strides(&c->bias, 1, &channels, ONEDNN_F32, &one);
+}
+
+typedef struct steps {
+  int64_t stride[2], dilation[2], before[2], behind[2];
+} steps;
+
+/* The library counts what a dilation leaves out, and padding on the far side so far as windows reach into it. */
+static steps steps_of(const rondo_window *w) {
+  steps made;
+  for (int i = 0; i < 2; i++) {
+    const int64_t extent = (int64_t)(w->dilation[i] * (w->kernel[i] - 1) + 1);
+    made.stride[i] = (int64_t)w->stride[i];
+    made.dilation[i] = (int64_t)w->dilation[i] - 1;
+    made.before[i] = (int64_t)w->padding[i];
+    made.behind[i] = ((int64_t)w->out[i] - 1) * made.stride[i] + extent - (int64_t)w->in[i] - made.before[i];
+  }
+  return made;
+}
+
+static int describe_pass(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *any,
+                         onednn_description *out) {
+  const steps s = steps_of(&c->shape.window);
+  switch (pass) {
+    case RONDO_CONVOLUTION_FORWARD:
+      return rondo_onednn.describe_forward(out, ONEDNN_FORWARD, ONEDNN_DIRECT, &any[X], &any[WEIGHT],
+                                           c->has_bias ? &c->bias : NULL, &any[Y], s.stride, s.dilation, s.before,
+                                           s.behind);
+    case RONDO_CONVOLUTION_INPUT_GRADIENT:
+      return rondo_onednn.describe_backward_data(out, ONEDNN_DIRECT, &any[X], &any[WEIGHT], &any[Y], s.stride,
+                                                 s.dilation, s.before, s.behind);
+    default:
+      return rondo_onednn.describe_backward_weights(out, ONEDNN_DIRECT, &any[X], &any[WEIGHT], NULL, &any[Y], s.stride,
+                                                    s.dilation, s.before, s.behind);
+  }
+}
+
+/* A way of the pass; that of a gradient is chosen beside one of the convolution itself. */
+static int choose(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *any,
+                  onednn_attributes attributes, onednn_way *out) {
+  onednn_description description;
+  onednn_way forward = NULL;
+  *out = NULL;
+  int code =
+      pass == RONDO_CONVOLUTION_FORWARD ? ONEDNN_OK : choose(c, RONDO_CONVOLUTION_FORWARD, any, attributes, &forward);
+  if (code == ONEDNN_OK) code = describe_pass(c, pass, any, &description);
+  if (code == ONEDNN_OK) code = rondo_onednn.way_create(out, &description, attributes, rondo_onednn.engine, forward);
+  if (forward != NULL) (void)rondo_onednn.way_destroy(forward);
+  return code;
+}
+
+/* Making ready ----------------------------------------------------------------------------------------------------- */
+
+/* Makes the primitive of a way, which is then destroyed. */
+static int make_primitive(onednn_way way, primitive *out) {
+  const onednn_layout *scratch = rondo_onednn.way_layout(way, ONEDNN_OF_SCRATCH, 0);
+  if (scratch != NULL) out->scratch = *scratch;
+  const int code = rondo_onednn.primitive_create(&out->made, way);
+  (void)rondo_onednn.way_destroy(way);
+  return code;
+}
+
+static int make_reorder(rondo_onednn_convolution *c, int which, onednn_attributes attributes) {
+  operand *o = &c->operands[which];
+  const bool is_result = which == result_of(c->pass);
+  onednn_way way = NULL;
+  if (rondo_onednn.layout_equal(&o->plain, &o->wanted)) return ONEDNN_OK;
+  o->bytes = rondo_onednn.layout_bytes(&o->wanted);
+  const int code = rondo_onednn.way_create_reorder(&way, is_result ? &o->wanted : &o->plain, rondo_onednn.engine,
+                                                   is_result ? &o->plain : &o->wanted, rondo_onednn.engine, attributes);
+  return code != ONEDNN_OK ? code : make_primitive(way, &c->primitives[which]);
+}
+
+static int make_all(rondo_onednn_convolution *c, onednn_attributes attributes) {
+  static const int plain[OPERANDS] = {ONEDNN_OF_SRC, ONEDNN_OF_WEIGHTS, ONEDNN_OF_DST};
+  static const int gradient[OPERANDS] = {ONEDNN_OF_DIFF_SRC, ONEDNN_OF_DIFF_WEIGHTS, ONEDNN_OF_DIFF_DST};
+  onednn_layout any[OPERANDS];
+  onednn_way way = NULL;
+  int code = describe_operands(c, any);
+  if (code == ONEDNN_OK) code = choose(c, c->pass, any, attributes, &way);
+  if (code != ONEDNN_OK) return code;
+  for (int i = 0; i < OPERANDS; i++) {
+    const bool is_plain = c->pass == RONDO_CONVOLUTION_FORWARD || (i != Y && i != result_of(c->pass));
+    c->operands[i].wanted = *rondo_onednn.way_layout(way, is_plain ? plain[i] : gradient[i], 0);
+  }
+  code = make_primitive(way, &c->primitives[CONVOLUTION]);
+  for (int i = 0; i < OPERANDS && code == ONEDNN_OK; i++) code = make_reorder(c, i, attributes);
+  return code;
+}
+
+static int make_primitives(rondo_onednn_convolution *c) {
+  onednn_attributes attributes = NULL;
+  int code = rondo_onednn.attributes_create(&attributes);
+  if (code != ONEDNN_OK) return code;
+  code = rondo_onednn.attributes_set_scratch(attributes, ONEDNN_SCRATCH_OF_CALLER);
+  if (code == ONEDNN_OK) code = make_all(c, attributes);
+  (void)rondo_onednn.attributes_destroy(attributes);
+  return code;
+}
+
+static int make_memory(const onednn_layout *layout, place *out) {
+  return rondo_onednn.memory_create(&out->memory, layout, rondo_onednn.engine, NULL);
+}
+
+static int make_part(const rondo_onednn_convolution *c, part *p) {
+  int code = rondo_onednn.stream_create(&p->stream, rondo_onednn.engine, ONEDNN_IN_ORDER);
+  for (int i = 0; i < OPERANDS && code == ONEDNN_OK; i++) {
+    code = make_memory(&c->operands[i].plain, &p->plain[i]);
+    if (code == ONEDNN_OK) code = make_memory(&c->operands[i].wanted, &p->wanted[i]);
+  }
+  if (code == ONEDNN_OK && c->has_bias) code = make_memory(&c->bias, &p->bias);
+  for (int i = 0; i < PRIMITIVES && code == ONEDNN_OK; i++) {
+    const onednn_layout *scratch = &c->primitives[i].scratch;
+    if (rondo_onednn.layout_bytes(scratch) > 0) code = make_memory(scratch, &p->scratch[i]);
+  }
+  return code;
+}
+
+static rondo_status allocate_parts(rondo_onednn_convolution *c) {
+  RONDO_TRY(rondo_allocate_items(&c->allocator, part_count(c), sizeof *c->parts, &c->parts));
+  RONDO_TRY(rondo_allocate_items(&c->allocator, c->slices, sizeof *c->arrangers, &c->arrangers));
+  return RONDO_OK;
+}
+
+static int make_parts(const rondo_onednn_convolution *c) {
+  int code = ONEDNN_OK;
+  for (size_t i = 0; i < part_count(c) && code == ONEDNN_OK; i++) code = make_part(c, &c->parts[i]);
+  for (size_t i = 0; i < c->slices && code == ONEDNN_OK; i++) code = make_part(c, &c->arrangers[i]);
+  return code;
+}
+
+#define ALIGNMENT 256
+
+static size_t take(size_t *end, size_t bytes) {
+  const size_t at = *end;
+  *end += up(bytes, ALIGNMENT) * ALIGNMENT;
+  return at;
+}
+
+static size_t weight_elements(const rondo_onednn_convolution *c) {
+  return c->shape.groups * c->shape.out_channels * c->shape.in_channels * rondo_conv2d_taps(&c->shape);
+}
+
+/* The weights of each slice, or a sum for each part; then a slot for each part. */
+static void lay_out(rondo_onednn_convolution *c) {
+  size_t scratch = 0;
+  for (int i = 0; i < OPERANDS; i++)
+    if (i != WEIGHT || makes_weights(c)) c->operands[i].at = take(&c->slot_bytes, c->operands[i].bytes);
+  for (int i = 0; i < PRIMITIVES; i++) {
+    const size_t bytes = rondo_onednn.layout_bytes(&c->primitives[i].scratch);
+    if (bytes > scratch) scratch = bytes;
+  }
+  c->scratch_at = take(&c->slot_bytes, scratch);
+  if (shares_weights(c)) {
+    operand *weight = &c->operands[WEIGHT];
+    weight->bytes = up(weight->bytes, ALIGNMENT) * ALIGNMENT;
+    weight->at = take(&c->workspace_bytes, c->slices * weight->bytes);
+  }
+  c->sum_bytes = makes_weights(c) && part_count(c) > 1 ? weight_elements(c) * sizeof(float) : 0;
+  c->sums_at = take(&c->workspace_bytes, part_count(c) * c->sum_bytes);
+  c->slots_at = take(&c->workspace_bytes, part_count(c) * c->slot_bytes);
+  if (c->workspace_bytes == 0) c->workspace_bytes = ALIGNMENT; /* so that there is an address to count from */
+}
+
+/* Choosing --------------------------------------------------------------------------------------------------------- */
+
+static double multiplications(const rondo_conv2d_shape *s) {
+  return (double)s->images * (double)s->groups * (double)s->out_channels * (double)rondo_conv2d_out(s) *
+         (double)s->in_channels * (double)rondo_conv2d_taps(s);
+}
+
+#define SHALLOW 16        /* multiplications of a result that are fewer than what copying it costs */
+#define SMALL_PLANE 256   /* elements; of larger ones the own depthwise kernels are quicker */
+#define SMALL_WINDOW 9    /* taps; for gradients of larger depthwise ones the library has but products */
+#define FEWER_WEIGHTS 2.0 /* times what goes in: with more, adding up the parts' gradients costs what they gain */
+
+/* Which kinds oneDNN 2.6.3 made quicker than the own kernels, of eight images or fewer, on one processor with AVX-512:
+ * 1.1 to 7 times. Not windows of one place and stride 1, whose own products have nothing to gather (0.4 to 0.8), nor
+ * results of few multiplications (0.7 to 1.0), nor depthwise ones but for small planes (0.2 to 1.4, else 1.0 to 5). */
+static bool is_quicker(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
+  const size_t taps = rondo_conv2d_taps(s), stride = s->window.stride[0] * s->window.stride[1];
+  if (rondo_conv2d_is_depthwise(s))
+    return rondo_conv2d_in(s) <= SMALL_PLANE && (!makes_weights(c) || taps <= SMALL_WINDOW);
+  if (taps == 1 && stride == 1) return false;
+  if (taps * s->in_channels < SHALLOW && c->pass != RONDO_CONVOLUTION_INPUT_GRADIENT) return false;
+  return !makes_weights(c) ||
+         (double)s->out_channels * (double)taps <= FEWER_WEIGHTS * (double)s->images * (double)rondo_conv2d_in(s);
+}
+
+/* The library counts in ints: where 2.6.3 works out from larger sizes how to compute, it divides by zero or does not
+ * come back. */
+#define MOST_EXTENT ((size_t)1 << 14)
+#define MOST_ELEMENTS 0x1p29
+
+static bool is_small(const rondo_window *w, int axis) {
+  const size_t extents[] = {w->in[axis],     w->out[axis],     w->kernel[axis],
+                            w->stride[axis], w->padding[axis], w->dilation[axis]};
+  for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
+    if (extents[i] > MOST_EXTENT) return false;
+  return true;
+}
+
+/* Of a call. */
+static bool fits_library(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
+  const double groups = (double)s->groups, in = (double)s->in_channels, out = (double)s->out_channels;
+  const double images = groups * (double)c->batch;
+  return is_small(&s->window, RONDO_HEIGHT) && is_small(&s->window, RONDO_WIDTH) &&
+         images * in * (double)rondo_conv2d_in(s) < MOST_ELEMENTS &&
+         images * out * (double)rondo_conv2d_out(s) < MOST_ELEMENTS &&
+         groups * in * out * (double)rondo_conv2d_taps(s) < MOST_ELEMENTS;
+}
+
+static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv2d_shape *shape) {
+  const double least = (double)rondo_option_number(RONDO_OPTION_ONEDNN_LEAST);
+  if (!fits_library(c, shape)) return false;
+  if (least <= 1) return true;
+  return multiplications(shape) >= least && part_count(c) >= FEWEST_PARTS && is_quicker(c, shape);
+}
+
+#define MOST_MEMORY 3.0   /* times what is read and written ... */
+#define ANY_MEMORY 0x1p24 /* ... or bytes: for large windows the library gathers what they cover */
+
+static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
+  const double images = (double)s->images * (double)s->groups;
+  const double elements =
+      images * (double)s->in_channels * (double)rondo_conv2d_in(s) +
+      images * (double)s->out_channels * (double)rondo_conv2d_out(s) +
+      (double)s->groups * (double)s->in_channels * (double)s->out_channels * (double)rondo_conv2d_taps(s);
+  return (double)c->workspace_bytes <= MOST_MEMORY * elements * sizeof(float) + ANY_MEMORY;
+}
+
+static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
+  RONDO_TRY(allocate_parts(c));
+  const rondo_onednn_use use = rondo_onednn_begin(); /* a way is chosen for so many */
+  *out_code = make_primitives(c);
+  if (*out_code == ONEDNN_OK) *out_code = make_parts(c);
+  rondo_onednn_end(use);
+  if (*out_code == ONEDNN_NO_MEMORY)
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "oneDNN has no memory for a convolution");
+  return RONDO_OK;
+}
+
+rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator, rondo_convolution_pass pass,
+                                             const rondo_conv2d_shape *shape, bool has_bias,
+                                             rondo_onednn_convolution **out) {
+  int code = ONEDNN_OK;
+  rondo_onednn_convolution *c;
+  *out = NULL;
+  if (!rondo_onednn_makes_convolutions()) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *c, &c));
+  c->allocator = *allocator;
+  c->pass = pass;
+  c->shape = *shape;
+  c->has_bias = has_bias;
+  cut_images(c);
+  cut_channels(c);
+  const bool is_wanted = is_worth_while(c, shape);
+  const rondo_status status = is_wanted ? make_ready(c, &code) : RONDO_OK;
+  const bool is_made = is_wanted && status == RONDO_OK && code == ONEDNN_OK;
+  if (is_made) lay_out(c);
+  if (is_made && takes_little(c, shape)) {
+    *out = c;
+    return RONDO_OK;
+  }
+  if (code != ONEDNN_OK) rondo_onednn_say_no_way((int)pass, code);
+  rondo_onednn_convolution_destroy(c);
+  return status;
+}
+
+static void free_place(const place *p) {
+  if (p->memory != NULL) (void)rondo_onednn.memory_destroy(p->memory);
+}
+
+static void free_parts(const rondo_onednn_convolution *c, part *parts, size_t count) {
+  for (size_t i = 0; parts != NULL && i < count; i++) {
+    for (int k = 0; k < OPERANDS; k++) free_place(&parts[i].plain[k]), free_place(&parts[i].wanted[k]);
+    for (int k = 0; k < PRIMITIVES; k++) free_place(&parts[i].scratch[k]);
+    free_place(&parts[i].bias);
+    if (parts[i].stream != NULL) (void)rondo_onednn.stream_destroy(parts[i].stream);
+  }
+  rondo_release(&c->allocator, parts, count, sizeof *parts);
+}
+
+void rondo_onednn_convolution_destroy(void *convolution) {
+  rondo_onednn_convolution *c = convolution;
+  if (c == NULL) return;
+  free_parts(c, c->parts, part_count(c));
+  free_parts(c, c->arrangers, c->slices);
+  for (int i = 0; i < PRIMITIVES; i++)
+    if (c->primitives[i].made != NULL) (void)rondo_onednn.primitive_destroy(c->primitives[i].made);
+  const rondo_allocator allocator = c->allocator;
+  rondo_release(&allocator, c, 1, sizeof *c);
+}
+
+size_t rondo_onednn_convolution_workspace(const rondo_onednn_convolution *convolution) {
+  return convolution->workspace_bytes;
+}
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static bool put(place *p, void *bytes) {
+  if (p->bytes == bytes) return true;
+  if (rondo_onednn.memory_set(p->memory, bytes) != ONEDNN_OK) return false;
+  p->bytes = bytes;
+  return true;
+}
+
+static bool execute(const rondo_onednn_convolution *c, part *p, int which, onednn_argument *arguments, int count,
+                    unsigned char *scratch) {
+  if (p->scratch[which].memory != NULL) {
+    if (!put(&p->scratch[which], scratch)) return false;
+    arguments[count++] = (onednn_argument){ONEDNN_SCRATCH, p->scratch[which].memory};
+  }
+  return rondo_onednn.primitive_execute(c->primitives[which].made, p->stream, count, arguments) == ONEDNN_OK;
+}
+
+/* Copies an operand between its two layouts; nothing where they are the same. */
+static bool reorder(const rondo_onednn_convolution *c, part *p, int which, unsigned char *scratch) {
+  const bool is_result = which == result_of(c->pass);
+  onednn_argument arguments[3] = {{ONEDNN_SRC, is_result ? p->wanted[which].memory : p->plain[which].memory},
+                                  {ONEDNN_DST, is_result ? p->plain[which].memory : p->wanted[which].memory}};
+  return c->primitives[which].made == NULL || execute(c, p, which, arguments, 2, scratch);
+}
+
+static onednn_memory memory_of(const rondo_onednn_convolution *c, const part *p, int which) {
+  return c->primitives[which].made == NULL ? p->plain[which].memory : p->wanted[which].memory;
+}
+
+/* args: the convolution, weights, workspace. A block is a slice. */
+static void arrange_weights(rondo_blocks blocks, void *const *args) {
+  rondo_onednn_convolution *c = RONDO_ARG(rondo_onednn_convolution *, 0);
+  float *weights = RONDO_ARG(float *, 1);
+  unsigned char *workspace = RONDO_ARG(unsigned char *, 2);
+  const rondo_onednn_use use = rondo_onednn_begin();
+  for (size_t slice = blocks.first; slice < blocks.last; slice++) {
+    part *arranger = &c->arrangers[slice], *first = &c->parts[slice * c->image_parts];
+    unsigned char *to = workspace + c->operands[WEIGHT].at + slice * c->operands[WEIGHT].bytes;
+    unsigned char *slot = workspace + c->slots_at + slice * c->image_parts * c->slot_bytes;
+    bool is_ready = put(&arranger->plain[WEIGHT], weights + slice * weight_elements(c));
+    /* The library may fill what it is told of with zeros beyond the channels: no part is told while others read. */
+    for (size_t i = 0; i < c->image_parts && is_ready; i++) is_ready = put(&first[i].wanted[WEIGHT], to);
+    arranger->is_ready =
+        is_ready && put(&arranger->wanted[WEIGHT], to) && reorder(c, arranger, WEIGHT, slot + c->scratch_at);
+  }
+  rondo_onednn_end(use);
+}
+
+/* Where the operands of a call lie. */
+typedef struct call {
+  float *operands[OPERANDS];
+  float *bias;
+  unsigned char *slot;
+  rondo_conv2d_shape shape; /* of the call */
+} call;
+
+static bool run_convolution(const rondo_onednn_convolution *c, part *p, unsigned char *slot) {
+  static const int plain[OPERANDS] = {ONEDNN_SRC, ONEDNN_WEIGHTS, ONEDNN_DST};
+  static const int gradient[OPERANDS] = {ONEDNN_DIFF_SRC, ONEDNN_DIFF_WEIGHTS, ONEDNN_DIFF_DST};
+  onednn_argument arguments[OPERANDS + 2];
+  int count = 0;
+  for (int i = 0; i < OPERANDS; i++) {
+    const bool is_plain = c->pass == RONDO_CONVOLUTION_FORWARD || (i != Y && i != result_of(c->pass));
+    arguments[count++] = (onednn_argument){is_plain ? plain[i] : gradient[i], memory_of(c, p, i)};
+  }
+  if (c->has_bias) arguments[count++] = (onednn_argument){ONEDNN_BIAS, p->bias.memory};
+  return execute(c, p, CONVOLUTION, arguments, count, slot + c->scratch_at);
+}
+
+static bool run_library(const rondo_onednn_convolution *c, part *p, const call *made) {
+  const int result = result_of(c->pass);
+  const bool is_shared = shares_weights(c);
+  bool done = !c->has_bias || put(&p->bias, made->bias);
+  for (int i = 0; i < OPERANDS && done; i++) {
+    if (i == WEIGHT && is_shared) continue;
+    done = put(&p->plain[i], made->operands[i]);
+    if (done && c->primitives[i].made != NULL) done = put(&p->wanted[i], made->slot + c->operands[i].at);
+    if (done && i != result) done = reorder(c, p, i, made->slot + c->scratch_at);
+  }
+  return done && run_convolution(c, p, made->slot) && reorder(c, p, result, made->slot + c->scratch_at);
+}
+
+/* The same by the own kernels, all tiles in this thread. */
+static void run_own(const rondo_onednn_convolution *c, call *made) {
+  rondo_conv2d_shape *s = &made->shape;
+  float **of = made->operands;
+  s->edge = RONDO_CONV2D_EDGE;
+  const rondo_conv2d_product product = c->pass == RONDO_CONVOLUTION_FORWARD          ? rondo_conv2d_forward(s)
+                                       : c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT ? rondo_conv2d_input_gradient(s)
+                                                                                     : rondo_conv2d_weight_gradient(s);
+  const size_t tiles = rondo_conv2d_tiles(s, product);
+  const rondo_blocks all = {.first = 0, .last = tiles, .grid = {.x = (uint32_t)tiles, .y = 1, .z = 1}};
+  if (c->pass == RONDO_CONVOLUTION_FORWARD)
+    rondo_conv2d_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[WEIGHT], &made->bias, &of[Y]});
+  if (c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT)
+    rondo_conv2d_input_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[WEIGHT], &of[Y], &of[X]});
+  if (makes_weights(c)) rondo_conv2d_weight_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[Y], &of[WEIGHT]});
+}
+
+/* Of the images from `image` on, in part `index`. */
+static call call_of(const rondo_onednn_convolution *c, size_t index, size_t image, void *const *args) {
+  const rondo_conv2d_shape *s = &c->shape;
+  const size_t slice = index / c->image_parts, out = s->groups * s->out_channels * rondo_conv2d_out(s);
+  unsigned char *workspace = RONDO_ARG(unsigned char *, 5);
+  call made = {.slot = workspace + c->slots_at + index * c->slot_bytes, .shape = c->shape};
+  made.shape.images = c->batch;
+  made.operands[X] = RONDO_ARG(float *, 1) + image * s->groups * s->in_channels * rondo_conv2d_in(s);
+  made.operands[WEIGHT] = c->sum_bytes > 0 ? (float *)(void *)(workspace + c->sums_at + index * c->sum_bytes)
+                                           : RONDO_ARG(float *, 2) + slice * weight_elements(c);
+  made.operands[Y] = RONDO_ARG(float *, 3) + (image * c->slices + slice) * out;
+  if (c->has_bias) made.bias = RONDO_ARG(float *, 4) + slice * s->out_channels;
+  return made;
+}
+
+/* args: the convolution, x, weight, y, bias, workspace. A block is a part. */
+static void run_parts(rondo_blocks blocks, void *const *args) {
+  rondo_onednn_convolution *c = RONDO_ARG(rondo_onednn_convolution *, 0);
+  const rondo_onednn_use use = rondo_onednn_begin();
+  for (size_t index = blocks.first; index < blocks.last; index++) {
+    const size_t first = index % c->image_parts * c->part_images, last = first + c->part_images;
+    const bool is_ready = !shares_weights(c) || c->arrangers[index / c->image_parts].is_ready;
+    for (size_t image = first; image < last && image < c->shape.images; image += c->batch) {
+      call made = call_of(c, index, image, args);
+      if (!is_ready || !run_library(c, &c->parts[index], &made)) run_own(c, &made);
+    }
+  }
+  rondo_onednn_end(use);
+}
+
+/* args: the convolution, workspace, dweight. */
+static void add_parts(rondo_blocks blocks, void *const *args) {
+  const rondo_onednn_convolution *c = RONDO_ARG(const rondo_onednn_convolution *, 0);
+  const float *sums = (const float *)(const void *)(RONDO_ARG(const unsigned char *, 1) + c->sums_at);
+  float *to = RONDO_ARG(float *, 2);
+  const size_t count = weight_elements(c);
+  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
+  memcpy(to + span.first, sums + span.first, (span.last - span.first) * sizeof *to);
+  for (size_t i = 1; i < part_count(c); i++) {
+    const float *from = sums + i * count + span.first;
+    float *at = to + span.first;
+    RONDO_EACH_LANE(k, lane, span.last - span.first, at[k] += from[k]);
+  }
+}
+
+/* Like no own kernel's, since these are the library's. */
+static const rondo_kernel_options arrange_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_weights",
+                                                  .cpu = arrange_weights,
+                                                  .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_WRITES}};
+static const rondo_kernel_options part_code[] = {
+    [RONDO_CONVOLUTION_FORWARD] = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d", .cpu = run_parts,
+                                   .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_READS,
+                                              RONDO_UPDATES}},
+    [RONDO_CONVOLUTION_INPUT_GRADIENT] = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d_input_gradient",
+                                          .cpu = run_parts,
+                                          .params = {RONDO_SCALAR(void *), RONDO_WRITES, RONDO_READS, RONDO_READS,
+                                                     RONDO_READS, RONDO_UPDATES}},
+    [RONDO_CONVOLUTION_WEIGHT_GRADIENT] = {
+        RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d_weight_gradient", .cpu = run_parts,
+        .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_WRITES, RONDO_READS, RONDO_READS, RONDO_UPDATES}}};
+static const rondo_kernel_options sum_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d_sum", .cpu = add_parts,
+                                              .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_WRITES}};
+
+rondo_status rondo_onednn_convolution_emit(rondo_emitter *emitter, rondo_onednn_convolution *convolution,
+                                           const rondo_convolution_memory *memory, const void *bias) {
+  const rondo_onednn_convolution *c = convolution;
+  const rondo_grid slices = {.x = (uint32_t)c->slices}, parts = {.x = (uint32_t)part_count(c)};
+  const bool adds = c->sum_bytes > 0;
+  const void *weight = adds ? NULL : memory->weight;
+  if (shares_weights(c))
+    RONDO_TRY(rondo_emit_kernel(emitter, &arrange_code, slices,
+                                RONDO_ARGS(&convolution, &memory->weight, &memory->workspace)));
+  RONDO_TRY(rondo_emit_kernel(emitter, &part_code[c->pass], parts,
+                              RONDO_ARGS(&convolution, &memory->x, &weight, &memory->y, &bias, &memory->workspace)));
+  if (!adds) return RONDO_OK;
+  return rondo_emit_kernel(emitter, &sum_code, rondo_emit_grid(emitter, weight_elements(c), RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&convolution, &memory->workspace, &memory->weight));
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ * max_pool2d and avg_pool2d. The gradients are gathered: a place of the image looks at the windows that it lies in, in
+ * their order. For them max_pool2d keeps where in its plane each maximum was found.
+ */
+#include <string.h>
+
+#include "base/versioned_struct.h"
+#include "tensor/operators/convolution/window.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/shape.h"
+
+enum { COUNTS_PADDING };                            /* flags */
+enum { HEIGHT = RONDO_WINDOW_SIZES, WIDTH, SIZES }; /* sizes, behind the window's; of x */
+
+/* What the kernels get as one scalar; without padding. */
+typedef struct pool_shape {
+  rondo_window window;
+  size_t planes;
+  uint64_t counts_padding;
+} pool_shape;
+
+/* The windows of the image, or the taps of a window, along both axes: first <= i < last. */
+typedef struct extent {
+  size_t first[RONDO_WINDOW_AXES], last[RONDO_WINDOW_AXES];
+} extent;
+
+static size_t in_of(const pool_shape *s) { return s->window.in[RONDO_HEIGHT] * s->window.in[RONDO_WIDTH]; }
+static size_t out_of(const pool_shape *s) { return s->window.out[RONDO_HEIGHT] * s->window.out[RONDO_WIDTH]; }
+
+/* What of a window is in the image. */
+static extent inside(const rondo_window *w, size_t y, size_t x) {
+  const size_t out[] = {y, x};
+  extent e;
+  for (size_t axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
+    const size_t from = out[axis] * w->stride[axis], to = from + w->kernel[axis];
+    e.first[axis] = from > w->padding[axis] ? from - w->padding[axis] : 0;
+    e.last[axis] = to - w->padding[axis] < w->in[axis] ? to - w->padding[axis] : w->in[axis];
+  }
+  return e;
+}
+
+/* The windows that a place of the image lies in. */
+static extent around(const rondo_window *w, size_t y, size_t x) {
+  const size_t in[] = {y, x};
+  extent e;
+  for (size_t axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
+    const size_t at = in[axis] + w->padding[axis], last = at / w->stride[axis] + 1;
+    e.first[axis] = at < w->kernel[axis] ? 0 : (at - w->kernel[axis]) / w->stride[axis] + 1;
+    e.last[axis] = last < w->out[axis] ? last : w->out[axis];
+  }
+  return e;
+}
+
+static size_t size_of(const extent *e) {
+  return (e->last[RONDO_HEIGHT] - e->first[RONDO_HEIGHT]) * (e->last[RONDO_WIDTH] - e->first[RONDO_WIDTH]);
+}
+
+static float share_of(const pool_shape *s, const extent *inside_window) {
+  const size_t whole = s->window.kernel[RONDO_HEIGHT] * s->window.kernel[RONDO_WIDTH];
+  return 1.0f / (float)(s->counts_padding != 0 ? whole : size_of(inside_window));
+}
+
+static float load_one(rondo_type type, const void *memory, size_t at) {
+  float room;
+  return *rondo_load_chunk(type, memory, at, 1, &room);
+}
+
+static void store_one(rondo_type type, void *memory, size_t at, float x) {
+  if (type == RONDO_F32) ((float *)memory)[at] = x;
+  rondo_store_chunk(type, memory, at, 1, &x);
+}
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static size_t find_largest(const pool_shape *s, rondo_type type, const void *x, size_t plane, extent e) {
+  const size_t width = s->window.in[RONDO_WIDTH];
+  size_t best = e.first[RONDO_HEIGHT] * width + e.first[RONDO_WIDTH];
+  float most = load_one(type, x, plane + best);
+  for (size_t i = e.first[RONDO_HEIGHT]; i < e.last[RONDO_HEIGHT]; i++) {
+    for (size_t j = e.first[RONDO_WIDTH]; j < e.last[RONDO_WIDTH]; j++) {
+      const float here = load_one(type, x, plane + i * width + j);
+      if (!(here > most) && !(here != here && most == most)) continue;
+      most = here;
+      best = i * width + j;
+    }
+  }
+  return best;
+}
+
+static float find_mean(const pool_shape *s, rondo_type type, const void *x, size_t plane, extent e) {
+  const size_t width = s->window.in[RONDO_WIDTH];
+  float sum = 0;
+  for (size_t i = e.first[RONDO_HEIGHT]; i < e.last[RONDO_HEIGHT]; i++) {
+    for (size_t j = e.first[RONDO_WIDTH]; j < e.last[RONDO_WIDTH]; j++) sum += load_one(type, x, plane + i * width + j);
+  }
+  return sum * share_of(s, &e);
+}
+
+static void max_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const pool_shape *s = args[0];
+  const void *x = RONDO_ARG(const void *, 1);
+  void *y = RONDO_ARG(void *, 2);
+  int32_t *places = RONDO_ARG(int32_t *, 3);
+  const size_t width = s->window.out[RONDO_WIDTH];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, s->planes * out_of(s), 1);
+    for (size_t i = span.first; i < span.last; i++) {
+      const size_t plane = i / out_of(s) * in_of(s), out = i % out_of(s);
+      const size_t place = find_largest(s, type, x, plane, inside(&s->window, out / width, out % width));
+      store_one(type, y, i, load_one(type, x, plane + place));
+      if (places != NULL) places[i] = (int32_t)place;
+    }
+  }
+}
+
+static void avg_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const pool_shape *s = args[0];
+  const void *x = RONDO_ARG(const void *, 1);
+  void *y = RONDO_ARG(void *, 2);
+  const size_t width = s->window.out[RONDO_WIDTH];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, s->planes * out_of(s), 1);
+    for (size_t i = span.first; i < span.last; i++) {
+      const size_t plane = i / out_of(s) * in_of(s), out = i % out_of(s);
+      store_one(type, y, i, find_mean(s, type, x, plane, inside(&s->window, out / width, out % width)));
+    }
+  }
+}
+
+/* What the windows around a place send back to it. places: where the maxima were; NULL: means. */
+static float gather_gradient(const pool_shape *s, rondo_type type, const int32_t *places, const void *dy, size_t plane,
+                             size_t in) {
+  const rondo_window *w = &s->window;
+  const size_t width = w->in[RONDO_WIDTH];
+  const extent e = around(w, in / width, in % width);
+  float sum = 0;
+  for (size_t y = e.first[RONDO_HEIGHT]; y < e.last[RONDO_HEIGHT]; y++) {
+    for (size_t x = e.first[RONDO_WIDTH]; x < e.last[RONDO_WIDTH]; x++) {
+      const size_t out = plane * out_of(s) + y * w->out[RONDO_WIDTH] + x;
+      if (places != NULL && (size_t)places[out] != in) continue;
+      const extent window = inside(w, y, x);
+      sum += load_one(type, dy, out) * (places != NULL ? 1.0f : share_of(s, &window));
+    }
+  }
+  return sum;
+}
+
+static void max_pool2d_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const pool_shape *s = args[0];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, s->planes * in_of(s), 1);
+    for (size_t i = span.first; i < span.last; i++)
+      store_one(type, RONDO_ARG(void *, 3), i,
+                gather_gradient(s, type, RONDO_ARG(const int32_t *, 1), RONDO_ARG(const void *, 2), i / in_of(s),
+                                i % in_of(s)));
+  }
+}
+
+static void avg_pool2d_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const pool_shape *s = args[0];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, s->planes * in_of(s), 1);
+    for (size_t i = span.first; i < span.last; i++)
+      store_one(type, RONDO_ARG(void *, 2), i,
+                gather_gradient(s, type, NULL, RONDO_ARG(const void *, 1), i / in_of(s), i % in_of(s)));
+  }
+}
+
+RONDO_TYPED_KERNEL(max_pool2d, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL(avg_pool2d, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(max_pool2d_gradient, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(avg_pool2d_gradient, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES);
+
+#define POOL_GRAIN ((rondo_grain){2048, RONDO_CUDA_THREADS})
+
+static pool_shape shape_of(const rondo_shape *x, const rondo_attributes *attributes) {
+  return (pool_shape){.window = rondo_window_of(x, attributes),
+                      .planes = x->dims[0] * x->dims[1],
+                      .counts_padding = attributes->flags[COUNTS_PADDING]};
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status infer_pool(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *x = rondo_operation_input(program, operation, 0);
+  const size_t *sizes = operation->attributes.sizes;
+  rondo_window w;
+  RONDO_TRY(rondo_require_float(program, operation, 0, 4));
+  RONDO_TRY(rondo_window_make(program, operation, x, &w));
+  for (size_t axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
+    const size_t padding = sizes[RONDO_WINDOW_PADDING + axis], kernel = sizes[RONDO_WINDOW_KERNEL + axis];
+    if (padding < kernel) continue;
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "a padding of %zu leaves windows of %zu without an element", padding, kernel);
+  }
+  if (x->dims[2] * x->dims[3] > INT32_MAX)
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "an image has more elements than i32 can count");
+  results[0] = (rondo_shape){
+      .type = x->type, .rank = 4, .dims = {x->dims[0], x->dims[1], w.out[RONDO_HEIGHT], w.out[RONDO_WIDTH]}};
+  results[1] = results[0];
+  results[1].type = RONDO_I32;
+  return RONDO_OK;
+}
+
+static rondo_attributes with_image(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *x = rondo_operation_input(program, operation, 0);
+  rondo_attributes attributes = operation->attributes;
+  attributes.sizes[HEIGHT] = x->dims[2];
+  attributes.sizes[WIDTH] = x->dims[3];
+  attributes.size_count = SIZES;
+  return attributes;
+}
+
+static rondo_status differentiate_max(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_attributes attributes = with_image(program, operation);
+  const uint32_t inputs[] = {result_gradients[0], operation->results[1]};
+  if (inputs[0] == RONDO_NO_VALUE) return RONDO_OK;
+  return rondo_program_add(program, &rondo_operator_max_pool2d_gradient, inputs, 2, &attributes, &input_gradients[0]);
+}
+
+static rondo_status differentiate_avg(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_attributes attributes = with_image(program, operation);
+  return rondo_program_add(program, &rondo_operator_avg_pool2d_gradient, &result_gradients[0], 1, &attributes,
+                           &input_gradients[0]);
+}
+
+static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  const size_t *sizes = operation->attributes.sizes;
+  RONDO_TRY(rondo_require_float(program, operation, 0, 4));
+  if (operation->inputs[1] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, 1, RONDO_I32, 4));
+  results[0] = *rondo_operation_input(program, operation, 0);
+  results[0].dims[2] = sizes[HEIGHT];
+  results[0].dims[3] = sizes[WIDTH];
+  return RONDO_OK;
+}
+
+static rondo_status emit_max(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[0]);
+  const pool_shape shape = shape_of(of_x, &operation->attributes);
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  int32_t *places = rondo_emit_address(emitter, operation->results[1]);
+  return rondo_emit_kernel(emitter, &max_pool2d_code[of_x->type],
+                           rondo_emit_grid(emitter, shape.planes * out_of(&shape), POOL_GRAIN),
+                           RONDO_ARGS(&shape, &x, &y, &places));
+}
+
+static rondo_status emit_avg(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[0]);
+  const pool_shape shape = shape_of(of_x, &operation->attributes);
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &avg_pool2d_code[of_x->type],
+                           rondo_emit_grid(emitter, shape.planes * out_of(&shape), POOL_GRAIN),
+                           RONDO_ARGS(&shape, &x, &y));
+}
+
+static rondo_status emit_max_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_dx = rondo_emit_shape(emitter, operation->results[0]);
+  const pool_shape shape = shape_of(of_dx, &operation->attributes);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
+  const int32_t *places = rondo_emit_address(emitter, operation->inputs[1]);
+  void *dx = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &max_pool2d_gradient_code[of_dx->type],
+                           rondo_emit_grid(emitter, shape.planes * in_of(&shape), POOL_GRAIN),
+                           RONDO_ARGS(&shape, &places, &dy, &dx));
+}
+
+static rondo_status emit_avg_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_dx = rondo_emit_shape(emitter, operation->results[0]);
+  const pool_shape shape = shape_of(of_dx, &operation->attributes);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
+  void *dx = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &avg_pool2d_gradient_code[of_dx->type],
+                           rondo_emit_grid(emitter, shape.planes * in_of(&shape), POOL_GRAIN),
+                           RONDO_ARGS(&shape, &dy, &dx));
+}
+
+const rondo_operator rondo_operator_max_pool2d = {.name = "max_pool2d",
+                                                  .types = RONDO_FLOATS,
+                                                  .inputs = {"x"},
+                                                  .required = 1,
+                                                  .result_count = 2,
+                                                  .spare_results = 1u << 1,
+                                                  .infer = infer_pool,
+                                                  .differentiate = differentiate_max,
+                                                  .emit = emit_max};
+const rondo_operator rondo_operator_avg_pool2d = {.name = "avg_pool2d",
+                                                  .types = RONDO_FLOATS,
+                                                  .inputs = {"x"},
+                                                  .required = 1,
+                                                  .result_count = 1,
+                                                  .infer = infer_pool,
+                                                  .differentiate = differentiate_avg,
+                                                  .emit = emit_avg};
+const rondo_operator rondo_operator_max_pool2d_gradient = {.name = "max_pool2d_gradient",
+                                                           .inputs = {"gradient", "places"},
+                                                           .required = 2,
+                                                           .result_count = 1,
+                                                           .infer = infer_gradient,
+                                                           .emit = emit_max_gradient};
+const rondo_operator rondo_operator_avg_pool2d_gradient = {.name = "avg_pool2d_gradient",
+                                                           .inputs = {"gradient"},
+                                                           .required = 1,
+                                                           .result_count = 1,
+                                                           .infer = infer_gradient,
+                                                           .emit = emit_avg_gradient};
+
+static rondo_status add_pool(rondo_program *program, const rondo_operator *row, rondo_value x,
+                             const rondo_pool2d_options *options, rondo_value *out_value) {
+  static const size_t ones[RONDO_WINDOW_AXES] = {1, 1};
+  rondo_pool2d_options given;
+  rondo_attributes attributes = {0};
+  if (out_value != NULL) *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require(row->name, "options", options));
+  RONDO_TRY(rondo_versioned_read("rondo_pool2d_options", options, &given, sizeof given));
+  for (size_t axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
+    if (given.stride[axis] == 0) given.stride[axis] = given.kernel[axis];
+  }
+  rondo_window_attributes(given.kernel, given.stride, given.padding, ones, &attributes);
+  attributes.flags[COUNTS_PADDING] = given.counts_padding;
+  return rondo_program_apply(program, row, &x, 1, &attributes, out_value);
+}
+
+rondo_status rondo_op_max_pool2d(rondo_program *program, rondo_value x, const rondo_pool2d_options *options,
+                                 rondo_value *out_value) {
+  return add_pool(program, &rondo_operator_max_pool2d, x, options, out_value);
+}
+
+rondo_status rondo_op_avg_pool2d(rondo_program *program, rondo_value x, const rondo_pool2d_options *options,
+                                 rondo_value *out_value) {
+  return add_pool(program, &rondo_operator_avg_pool2d, x, options, out_value);
+}

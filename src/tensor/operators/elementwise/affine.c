@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * scale, add_constant and neg: slope x + offset, elementwise, with numbers that are part of the operator. A gradient is
+ * scaled alike.
+ */
+#include "tensor/operators/elementwise/unary.h"
+
+enum { SLOPE, OFFSET }; /* numbers */
+
+rondo_attributes rondo_scale_attributes(float number) {
+  return (rondo_attributes){.numbers = {[SLOPE] = number, [OFFSET] = -0.0f}}; /* which changes no 0 */
+}
+
+/* Kernel ----------------------------------------------------------------------------------------------------------- */
+
+RONDO_VECTORISED(affine_chunk, (const float *restrict x, float slope, float offset, float *restrict y, size_t count),
+                 (x, slope, offset, y, count)) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = slope * x[i] + offset);
+}
+
+static void affine_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const void *x = RONDO_ARG(const void *, 0);
+  void *y = RONDO_ARG(void *, 1);
+  const size_t count = RONDO_ARG(size_t, 2);
+  float rooms[2][RONDO_CHUNK];
+  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *to = rondo_chunk_of(type, y, at, rooms[1]);
+    affine_chunk(rondo_load_chunk(type, x, at, length, rooms[0]), RONDO_ARG(float, 3), RONDO_ARG(float, 4), to, length);
+    rondo_store_chunk(type, y, at, length, to);
+  }
+}
+
+RONDO_TYPED_KERNEL(affine, affine, RONDO_UNARY_PARAMETERS, RONDO_SCALAR(float), RONDO_SCALAR(float));
+
+static void compute_affine(const rondo_chunk_call *call) {
+  affine_chunk(call->terms[0], call->numbers[SLOPE], call->numbers[OFFSET], call->result, call->count);
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_scale(rondo_program *program, uint32_t value, float number, uint32_t *out_value) {
+  const rondo_attributes attributes = rondo_scale_attributes(number);
+  return rondo_program_add(program, &rondo_operator_scale, &value, 1, &attributes, out_value);
+}
+
+static rondo_status differentiate_affine(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const float slope = operation->attributes.numbers[SLOPE];
+  input_gradients[0] = result_gradients[0];
+  return slope == 1 ? RONDO_OK : add_scale(program, result_gradients[0], slope, &input_gradients[0]);
+}
+
+static rondo_status emit_affine(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
+  const size_t count = rondo_shape_elements(shape);
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  const float *numbers = operation->attributes.numbers;
+  return rondo_emit_kernel(emitter, &affine_code[shape->type], rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
+                           RONDO_ARGS(&x, &y, &count, &numbers[SLOPE], &numbers[OFFSET]));
+}
+
+#define AFFINE_ROW                                                                                          \
+  .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \
+  .differentiate = differentiate_affine, .emit = emit_affine,                                               \
+  .element = {.compute = compute_affine, .function = "affine_of", .source = rondo_cuda_affine_functions, .numbers = 2}
+
+const rondo_operator rondo_operator_scale = {.name = "scale", AFFINE_ROW};
+const rondo_operator rondo_operator_add_constant = {.name = "add_constant", AFFINE_ROW};
+const rondo_operator rondo_operator_neg = {.name = "neg", AFFINE_ROW};
+
+rondo_status rondo_op_scale(rondo_program *program, rondo_value value, float number, rondo_value *out_value) {
+  const rondo_attributes attributes = rondo_scale_attributes(number);
+  return rondo_program_apply(program, &rondo_operator_scale, &value, 1, &attributes, out_value);
+}
+
+rondo_status rondo_op_add_constant(rondo_program *program, rondo_value value, float number, rondo_value *out_value) {
+  const rondo_attributes attributes = {.numbers = {[SLOPE] = 1, [OFFSET] = number}};
+  return rondo_program_apply(program, &rondo_operator_add_constant, &value, 1, &attributes, out_value);
+}
+
+rondo_status rondo_op_neg(rondo_program *program, rondo_value value, rondo_value *out_value) {
+  const rondo_attributes attributes = rondo_scale_attributes(-1);
+  return rondo_program_apply(program, &rondo_operator_neg, &value, 1, &attributes, out_value);
+}

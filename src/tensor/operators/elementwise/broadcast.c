@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * What operators that broadcast their inputs share.
+ */
+#include "tensor/operators/elementwise/broadcast.h"
+
+#include <assert.h>
+
+#include "tensor/operators/reduction/reduction.h"
+
+/* Shapes ----------------------------------------------------------------------------------------------------------- */
+
+/* Whether dimension d of the result and the one before, at the last of `shape`, are one in all terms. */
+static bool joins(const rondo_broadcast *shape, size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS], uint32_t terms,
+                  size_t d, size_t dim) {
+  if (shape->rank == 0) return false;
+  for (uint32_t t = 0; t < terms; t++) {
+    if (shape->strides[t][shape->rank - 1] != strides[t][d] * dim) return false;
+  }
+  return true;
+}
+
+static rondo_broadcast lay_out(const rondo_shape *const *inputs, uint32_t terms, const rondo_shape *result) {
+  size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS] = {{0}};
+  rondo_broadcast shape = {.count = rondo_shape_elements(result)};
+  for (uint32_t t = 0; t < terms; t++) rondo_broadcast_strides(inputs[t], result, strides[t]);
+  for (uint32_t d = 0; d < result->rank; d++) {
+    const size_t dim = result->dims[d];
+    if (dim == 1) continue;
+    if (!joins(&shape, strides, terms, d, dim)) shape.dims[shape.rank++] = 1;
+    shape.dims[shape.rank - 1] *= dim;
+    for (uint32_t t = 0; t < terms; t++) shape.strides[t][shape.rank - 1] = strides[t][d];
+  }
+  if (shape.rank == 0) shape.dims[shape.rank++] = 1;
+  return shape;
+}
+
+/* Kernel ----------------------------------------------------------------------------------------------------------- */
+
+/* A place in the result and, for one input, the element there. */
+typedef struct cursor {
+  const rondo_broadcast *shape;
+  const size_t *strides;
+  size_t at[RONDO_MAX_DIMENSIONS], offset;
+} cursor;
+
+static cursor cursor_at(const rondo_broadcast *shape, const size_t *strides, size_t position) {
+  cursor c = {.shape = shape, .strides = strides};
+  for (size_t d = shape->rank; d > 0; d--) {
+    c.at[d - 1] = position % shape->dims[d - 1];
+    c.offset += c.at[d - 1] * strides[d - 1];
+    position /= shape->dims[d - 1];
+  }
+  return c;
+}
+
+/* Goes on within the last dimension, to its end at most. */
+static void advance(cursor *c, size_t count) {
+  size_t d = c->shape->rank - 1;
+  c->at[d] += count;
+  c->offset += count * c->strides[d];
+  for (; d > 0 && c->at[d] == c->shape->dims[d]; d--) {
+    c->at[d] = 0;
+    c->at[d - 1]++;
+    c->offset += c->strides[d - 1] - c->shape->dims[d] * c->strides[d];
+  }
+}
+
+typedef union chunk_room {
+  float floats[RONDO_CHUNK];
+  int64_t integers[RONDO_CHUNK];
+} chunk_room;
+
+static bool is_integer(rondo_type type) { return type == RONDO_I32 || type == RONDO_I64; }
+
+/* A run of elements that follow each other, or one that is repeated, into room from `done` on. */
+static void gather_floats(rondo_type type, const void *memory, const cursor *c, size_t run, float *room) {
+  const bool repeats = c->strides[c->shape->rank - 1] == 0;
+  const float *from = rondo_load_chunk(type, memory, c->offset, repeats ? 1 : run, room);
+  const float first = from[0];
+  if (repeats) {
+    for (size_t i = 0; i < run; i++) room[i] = first;
+  } else if (from != room) {
+    memcpy(room, from, run * sizeof *room);
+  }
+}
+
+static void gather_integers(rondo_type type, const void *memory, const cursor *c, size_t run, int64_t *room) {
+  const bool repeats = c->strides[c->shape->rank - 1] == 0;
+  const int64_t *from = rondo_load_integers(type, memory, c->offset, repeats ? 1 : run, room);
+  const int64_t first = from[0];
+  if (repeats) {
+    for (size_t i = 0; i < run; i++) room[i] = first;
+  } else if (from != room) {
+    memcpy(room, from, run * sizeof *room);
+  }
+}
+
+/* An input's elements for `count` of the result's from `first` on: where they lie, or gathered in room. */
+static const void *load_term(const rondo_broadcast *shape, uint32_t term, rondo_type type, const void *memory,
+                             size_t first, size_t count, chunk_room *room) {
+  const size_t *strides = shape->strides[term];
+  if (shape->rank == 1 && strides[0] == 1) {
+    return is_integer(type) ? (const void *)rondo_load_integers(type, memory, first, count, room->integers)
+                            : (const void *)rondo_load_chunk(type, memory, first, count, room->floats);
+  }
+  cursor c = cursor_at(shape, strides, first);
+  for (size_t done = 0, run = 0; done < count; done += run) {
+    const size_t left = shape->dims[shape->rank - 1] - c.at[shape->rank - 1];
+    run = left < count - done ? left : count - done;
+    if (is_integer(type)) {
+      gather_integers(type, memory, &c, run, room->integers + done);
+    } else {
+      gather_floats(type, memory, &c, run, room->floats + done);
+    }
+    advance(&c, run);
+  }
+  return room;
+}
+
+void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, void *const *args) {
+  const rondo_broadcast *shape = args[0];
+  void *y = RONDO_ARG(void *, form->terms + 1);
+  const void *terms[RONDO_MAX_TERMS];
+  chunk_room rooms[RONDO_MAX_TERMS + 1];
+  const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) {
+      terms[t] = t >= form->terms
+                     ? terms[0]
+                     : load_term(shape, t, form->types[t], RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
+    }
+    const bool gives_integers = is_integer(form->result);
+    void *to = gives_integers ? (void *)rooms[RONDO_MAX_TERMS].integers
+                              : (void *)rondo_chunk_of(form->result, y, at, rooms[RONDO_MAX_TERMS].floats);
+    form->chunk(terms, to, length);
+    if (gives_integers) {
+      rondo_store_integers(form->result, y, at, length, to);
+    } else {
+      rondo_store_chunk(form->result, y, at, length, to);
+    }
+  }
+}
+
+/* The last input tells the type; a term that is not there has the chunk of the first. */
+void rondo_compute_broadcast(const rondo_chunk_call *call) {
+  const rondo_broadcast_row *family = call->row->family;
+  const uint32_t count = call->row->required;
+  const void *terms[RONDO_MAX_TERMS];
+  for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) terms[t] = call->terms[t < count ? t : 0];
+  const rondo_term_chunk chunk = is_integer(call->types[count - 1]) ? family->integers : family->floats;
+  chunk(terms, call->result, call->count);
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_type(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
+  const rondo_broadcast_row *family = operation->row->family;
+  const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  const uint32_t first = family->has_condition ? 1 : 0;
+  if (input < first) return rondo_require_input(program, operation, input, RONDO_I32, RONDO_ANY_RANK);
+  if (!family->of_integers) RONDO_TRY(rondo_require_float(program, operation, input, RONDO_ANY_RANK));
+  const rondo_shape *other = rondo_operation_input(program, operation, first);
+  if (shape->type == other->type) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_TYPE,
+                              "%s is %s and %s is %s: they must have one type (cast makes one of the other)",
+                              operation->row->inputs[first], rondo_type_name(other->type),
+                              operation->row->inputs[input], rondo_type_name(shape->type));
+}
+
+/* Widens `result` to what it and the input make together. */
+static rondo_status widen(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                          rondo_shape *result) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  rondo_shape wide = shape->rank > result->rank ? *shape : *result;
+  const rondo_shape *narrow = shape->rank > result->rank ? result : shape;
+  for (uint32_t d = 1; d <= narrow->rank; d++) {
+    size_t *dim = &wide.dims[wide.rank - d];
+    const size_t other = narrow->dims[narrow->rank - d];
+    if (*dim != other && *dim != 1 && other != 1) {
+      return rondo_fail_operation(
+          program, operation, RONDO_REASON_SHAPE,
+          "shapes do not broadcast: %s has %zu where %zu stands, in dimension -%u (the last is -1); "
+          "they must be the same, or one of them 1",
+          operation->row->inputs[input], shape == narrow ? other : *dim, shape == narrow ? *dim : other, d);
+    }
+    if (*dim == 1) *dim = other;
+  }
+  *result = wide;
+  return RONDO_OK;
+}
+
+rondo_status rondo_infer_broadcast(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  const rondo_broadcast_row *family = operation->row->family;
+  const uint32_t terms = operation->row->required;
+  for (uint32_t i = 0; i < terms; i++) RONDO_TRY(check_type(program, operation, i));
+  results[0] = *rondo_operation_input(program, operation, 0);
+  for (uint32_t i = 1; i < terms; i++) RONDO_TRY(widen(program, operation, i, &results[0]));
+  results[0].type = family->gives_flags ? RONDO_I32 : rondo_operation_input(program, operation, terms - 1)->type;
+  return RONDO_OK;
+}
+
+rondo_status rondo_emit_broadcast(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_broadcast_row *family = operation->row->family;
+  const uint32_t terms = operation->row->required;
+  const rondo_shape *shapes[RONDO_MAX_TERMS];
+  void *addresses[RONDO_MAX_TERMS + 1];
+  const void *args[RONDO_MAX_TERMS + 2];
+  for (uint32_t t = 0; t < terms; t++) {
+    shapes[t] = rondo_emit_shape(emitter, operation->inputs[t]);
+    addresses[t] = rondo_emit_address(emitter, operation->inputs[t]);
+    args[t + 1] = &addresses[t];
+  }
+  addresses[terms] = rondo_emit_address(emitter, operation->results[0]);
+  args[terms + 1] = &addresses[terms];
+  const rondo_broadcast shape = lay_out(shapes, terms, rondo_emit_shape(emitter, operation->results[0]));
+  args[0] = &shape;
+  return rondo_emit_kernel(emitter, &family->code[shapes[terms - 1]->type],
+                           rondo_emit_grid(emitter, shape.count, RONDO_PACKED_GRAIN), args, terms + 2);
+}
+
+/* Adding up what was repeated -------------------------------------------------------------------------------------- */
+
+rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t like, uint32_t *out_value) {
+  const rondo_shape from = *rondo_program_shape(program, value);
+  const rondo_shape to = *rondo_program_shape(program, like);
+  *out_value = value;
+  if (rondo_shape_same(&from, &to)) return RONDO_OK;
+  if (rondo_shape_elements(&from) == rondo_shape_elements(&to))
+    return rondo_program_add_shaped(program, &rondo_operator_reshape, value, to, out_value);
+  assert(from.rank >= to.rank);
+  const uint32_t added = from.rank - to.rank;
+  rondo_attributes attributes = {.size_count = 0};
+  for (uint32_t d = 0; d < from.rank; d++) {
+    const bool is_repeated = d >= added && to.dims[d - added] != from.dims[d];
+    if (d < added || is_repeated) attributes.sizes[attributes.size_count++] = d;
+    if (is_repeated) attributes.flags[RONDO_REDUCE_KEEPS] = true;
+  }
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_sum, &value, 1, &attributes, out_value));
+  if (!attributes.flags[RONDO_REDUCE_KEEPS] || added == 0) return RONDO_OK;
+  const uint32_t wide = *out_value;
+  return rondo_program_add_shaped(program, &rondo_operator_reshape, wide, to, out_value);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of up to three inputs that work element by element, whose shapes are broadcast together as NumPy does it:
+ * aligned at the last dimension, and a dimension of 1 is repeated. The inputs' elements are gathered chunk by chunk as
+ * floats, or as int64_t where they are integers, so that the arithmetic is of whole chunks whatever the shapes.
+ *
+ * Such an operator's kernels are called <name>_TYPE(shape, inputs ..., result, options ...), or <name>_NUMBER where
+ * they are of integers too (broadcast.cuh).
+ */
+#ifndef RONDO_TENSOR_OPERATORS_ELEMENTWISE_BROADCAST_H
+#define RONDO_TENSOR_OPERATORS_ELEMENTWISE_BROADCAST_H
+
+#include "tensor/operators/common/element.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+/* How inputs lie under the result: a scalar of kernels, without padding. Dimensions that lie alike in all inputs are
+ * one, and the last varies fastest. Strides count elements; 0 repeats, and that of the last dimension is 0 or 1. */
+typedef struct rondo_broadcast {
+  size_t count; /* elements of the result */
+  size_t rank;  /* at least 1 */
+  size_t dims[RONDO_MAX_DIMENSIONS];
+  size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS];
+} rondo_broadcast;
+
+/* result[i] of terms[..][i]: floats, or int64_t. */
+typedef void (*rondo_term_chunk)(const void *const *terms, void *result, size_t count);
+
+/* The CPU form of a kernel. */
+typedef struct rondo_broadcast_form {
+  rondo_term_chunk chunk;
+  uint32_t terms;
+  rondo_type types[RONDO_MAX_TERMS], result;
+} rondo_broadcast_form;
+
+void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, void *const *args);
+
+/* `name`: y = expression in a, b and c of type `term`, of which there may be fewer. */
+#define RONDO_TERM_CHUNK(name, term, result_type, expression)                                              \
+  RONDO_INLINE result_type name##_of(term a, term b, term c) {                                             \
+    (void)b;                                                                                               \
+    (void)c;                                                                                               \
+    return expression;                                                                                     \
+  }                                                                                                        \
+  RONDO_VECTORISED(name, (const void *const *terms, void *result, size_t count), (terms, result, count)) { \
+    const term *a = terms[0], *b = terms[1], *c = terms[2];                                                \
+    result_type *restrict y = result;                                                                      \
+    RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(a[i], b[i], c[i]));                                   \
+  }
+
+/* What a row is to the functions below. */
+typedef struct rondo_broadcast_row {
+  const rondo_kernel_options *code; /* one a type of the last input */
+  rondo_term_chunk floats;          /* of chunks of these, */
+  rondo_term_chunk integers;        /* and of these */
+  bool of_integers;                 /* too */
+  bool gives_flags;                 /* the result is I32 */
+  bool has_condition;               /* the first input is I32, whatever the others are */
+} rondo_broadcast_row;
+
+rondo_status rondo_infer_broadcast(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results);
+
+/* The kernel's arguments are the shape, the inputs and the result. */
+rondo_status rondo_emit_broadcast(rondo_emitter *emitter, const rondo_operation *operation);
+
+void rondo_compute_broadcast(const rondo_chunk_call *call);
+
+/* Parameters of these. */
+#define RONDO_BROADCAST_PARAMETERS_1 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_WRITES
+#define RONDO_BROADCAST_PARAMETERS_2 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_READS, RONDO_WRITES
+#define RONDO_BROADCAST_PARAMETERS_3 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES
+
+/* Adds what gives `value` the shape `like` has by adding up what was repeated; `value` itself where they have one
+ * shape. The rank is not smaller, unless nothing was repeated. */
+RONDO_MUST_USE rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t like,
+                                             uint32_t *out_value);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ * cast: the same numbers in another type. Those of whole types go by way of int64_t, or to a type of float by way of
+ * an F32, all others are F32 on their way.
+ */
+#include "tensor/operators/common/joined.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { TYPE }; /* sizes */
+
+static bool is_float(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64; }
+
+/* Kernel ----------------------------------------------------------------------------------------------------------- */
+
+RONDO_INLINE int64_t truncate_to(rondo_type type, float x) {
+  const float limit = type == RONDO_I32 ? 0x1p31f : 0x1p63f;
+  const int64_t highest = type == RONDO_I32 ? INT32_MAX : INT64_MAX;
+  if (x >= limit) return highest;
+  if (x < -limit) return -highest - 1;
+  return x == x ? (int64_t)x : 0;
+}
+
+RONDO_INLINE void floats_of(const int64_t *restrict x, float *restrict y, size_t count) {
+  for (size_t i = 0; i < count; i++) y[i] = (float)x[i];
+}
+
+RONDO_INLINE void integers_of(rondo_type type, const float *restrict x, int64_t *restrict y, size_t count) {
+  for (size_t i = 0; i < count; i++) y[i] = truncate_to(type, x[i]);
+}
+
+/* At most RONDO_CHUNK elements. */
+RONDO_VECTORISED(cast_chunk, (rondo_type from, rondo_type to, const void *x, void *y, size_t first, size_t count),
+                 (from, to, x, y, first, count)) {
+  float floats[2][RONDO_CHUNK];
+  int64_t integers[RONDO_CHUNK];
+  if (is_float(to)) {
+    float *chunk = rondo_chunk_of(to, y, first, floats[1]);
+    if (is_float(from)) {
+      memcpy(chunk, rondo_load_chunk(from, x, first, count, floats[0]), count * sizeof *chunk);
+    } else {
+      floats_of(rondo_load_integers(from, x, first, count, integers), chunk, count);
+    }
+    rondo_store_chunk(to, y, first, count, chunk);
+  } else if (is_float(from)) {
+    integers_of(to, rondo_load_chunk(from, x, first, count, floats[0]), integers, count);
+    rondo_store_integers(to, y, first, count, integers);
+  } else {
+    rondo_store_integers(to, y, first, count, rondo_load_integers(from, x, first, count, integers));
+  }
+}
+
+/* From numbers to numbers; those of a type that has the same ones are copied. */
+static void compute_cast(const rondo_chunk_call *call) {
+  const bool from_float = is_float(call->types[0]), to_float = is_float(call->result_type);
+  if (from_float && !to_float)
+    integers_of(call->result_type, call->terms[0], call->result, call->count);
+  else if (!from_float && to_float)
+    floats_of(call->terms[0], call->result, call->count);
+  else
+    memcpy(call->result, call->terms[0], call->count * (to_float ? sizeof(float) : sizeof(int64_t)));
+}
+
+/* x and y from `args` on. */
+static void cast_span(rondo_type from, rondo_type to, void *const *args, rondo_span span) {
+  RONDO_EACH_CHUNK(at, length, span.first, span.last)
+    cast_chunk(from, to, RONDO_ARG(const void *, 0), RONDO_ARG(void *, 1), at, length);
+}
+
+static void cast_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_type from = (rondo_type)RONDO_ARG(uint32_t, 2);
+  const rondo_type to = (rondo_type)RONDO_ARG(uint32_t, 3);
+  const size_t count = RONDO_ARG(size_t, 4);
+  cast_span(from, to, args, rondo_blocks_span(blocks, count, RONDO_LANES));
+}
+
+static void cast_joined_cpu(rondo_blocks blocks, void *const *args) {
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    cast_span(share.type, (rondo_type)RONDO_ARG(uint32_t, 1), args + 2 + 2 * share.operation, share.span);
+  }
+}
+
+static const rondo_kernel_options cast_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "cast", .cpu = cast_cpu, RONDO_CUDA(cast),
+    .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t), RONDO_SCALAR(size_t)}};
+
+#define POINTERS RONDO_READS, RONDO_WRITES
+
+static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_SCALAR(uint32_t),
+                                                    RONDO_JOINED_PARAMETERS(POINTERS)};
+
+static const rondo_kernel_options cast_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cast_joined",
+                                                      .cpu = cast_joined_cpu, RONDO_CUDA(cast),
+                                                      RONDO_PARAMETER_LIST(joined_parameters)};
+
+/* Row -------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status infer_cast(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, 0);
+  const rondo_type type = (rondo_type)operation->attributes.sizes[TYPE];
+  return rondo_shape_make("cast", type, shape->dims, shape->rank, &results[0]);
+}
+
+static rondo_status add_cast(rondo_program *program, uint32_t value, rondo_type type, uint32_t *out_value) {
+  const rondo_attributes attributes = {.sizes = {[TYPE] = type}, .size_count = 1};
+  return rondo_program_add(program, &rondo_operator_cast, &value, 1, &attributes, out_value);
+}
+
+/* What came of integers has no gradient. */
+static rondo_status differentiate_cast(rondo_program *program, const rondo_operation *operation,
+                                       const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, 0);
+  if (!rondo_shape_is_float(shape)) return RONDO_OK;
+  return add_cast(program, result_gradients[0], shape->type, &input_gradients[0]);
+}
+
+static rondo_status emit_cast(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
+  const size_t count = rondo_shape_elements(shape);
+  const uint32_t from = shape->type;
+  const uint32_t to = rondo_emit_shape(emitter, operation->results[0])->type;
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &cast_code, rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
+                           RONDO_ARGS(&x, &y, &from, &to, &count));
+}
+
+static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t values[] = {0, RONDO_JOINED_RESULT(0)};
+  const rondo_joined_kernel kernel = {&cast_joined_code, values, 2, 0, RONDO_PACKED_GRAIN};
+  const uint32_t to = (uint32_t)operations[0]->attributes.sizes[TYPE];
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&to));
+}
+
+/* Of parameters: few kernels make what a network works with in another type. */
+static const rondo_join cast_join = {.most = RONDO_MOST_JOINED, .is_early = true, .emit = emit_joined};
+
+const rondo_operator rondo_operator_cast = {.name = "cast",
+                                            .types = RONDO_NUMBERS,
+                                            .inputs = {"value"},
+                                            .required = 1,
+                                            .result_count = 1,
+                                            .infer = infer_cast,
+                                            .differentiate = differentiate_cast,
+                                            .emit = emit_cast,
+                                            .join = &cast_join,
+                                            .element = RONDO_ELEMENT(compute_cast, cast, cast)};
+
+rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type, rondo_value *out_value) {
+  const rondo_attributes attributes = {.sizes = {[TYPE] = type}, .size_count = 1};
+  uint32_t index = 0;
+  RONDO_TRY(rondo_require("cast", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require("cast", "program", program));
+  RONDO_TRY(rondo_program_resolve(program, value, "cast", "value", &index));
+  if (rondo_program_shape(program, index)->type != type)
+    return rondo_program_apply(program, &rondo_operator_cast, &value, 1, &attributes, out_value);
+  *out_value = value;
+  return RONDO_OK;
+}

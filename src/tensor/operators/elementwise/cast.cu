@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of cast.c.
+ */
+#include "tensor/operators/common/joined.cuh"
+#include "tensor/operators/common/numbers.cuh"
+
+/* The number itself: what makes another element of it is its rounding. */
+template <class N>
+__device__ inline N cast_of(N x) {
+  return x;
+}
+
+/* As rondo_type. */
+enum { F32 = 1, I32 = 2, I64 = 4, F16 = 5, BF16 = 6 };
+
+/* Elements in packs from the first on, then those that are left behind the last pack. */
+template <class T, class U>
+__device__ inline void cast_all(const T *__restrict__ x, U *__restrict__ y, size_t first, size_t count, size_t stride) {
+  const size_t packs = count / PACK;
+  for (size_t i = first; i < packs; i += stride) {
+    const pack<T> in = ((const pack<T> *)x)[i];
+    pack<U> out;
+#pragma unroll
+    for (unsigned k = 0; k < PACK; k++) out.at[k] = rounded<U>::of(cast_of(to_number(in.at[k])));
+    ((pack<U> *)y)[i] = out;
+  }
+  for (size_t i = packs * PACK + first; i < count; i += stride) y[i] = rounded<U>::of(cast_of(to_number(x[i])));
+}
+
+template <class T>
+__device__ inline void cast_from(const T *x, void *y, unsigned to, size_t first, size_t count, size_t stride) {
+  switch (to) {
+    case F32:
+      return cast_all(x, (float *)y, first, count, stride);
+    case F16:
+      return cast_all(x, (f16 *)y, first, count, stride);
+    case BF16:
+      return cast_all(x, (bf16 *)y, first, count, stride);
+    case I32:
+      return cast_all(x, (int *)y, first, count, stride);
+    case I64:
+      return cast_all(x, (i64 *)y, first, count, stride);
+  }
+}
+
+__device__ inline void cast_any(const void *x, void *y, unsigned from, unsigned to, size_t first, size_t count,
+                                size_t stride) {
+  switch (from) {
+    case F32:
+      return cast_from((const float *)x, y, to, first, count, stride);
+    case F16:
+      return cast_from((const f16 *)x, y, to, first, count, stride);
+    case BF16:
+      return cast_from((const bf16 *)x, y, to, first, count, stride);
+    case I32:
+      return cast_from((const int *)x, y, to, first, count, stride);
+    case I64:
+      return cast_from((const i64 *)x, y, to, first, count, stride);
+  }
+}
+
+extern "C" __global__ void cast(const void *x, void *y, unsigned from, unsigned to, size_t count) {
+  cast_any(x, y, from, to, first_element(), count, element_stride());
+}
+
+#define POINTERS(i) , const void *x##i, void *y##i
+#define PICK(i)         \
+  case i:               \
+    x = x##i, y = y##i; \
+    break;
+
+extern "C" __global__ void cast_joined(joined_table table, unsigned to EACH_JOINED(POINTERS)) {
+  const joined_share share = share_of(table);
+  const void *x = 0;
+  void *y = 0;
+  switch (share.operation) { EACH_JOINED(PICK) }
+  cast_any(x, y, share.type, to, share.first, share.elements, share.stride);
+}

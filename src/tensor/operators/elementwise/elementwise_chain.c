@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * The kernel of chains (tensor/compile/chain_plan.h). On a CPU one function runs them all: it takes chunks so small
+ * that what the steps hand on stays in the first cache, and calls each step's function once a chunk. On CUDA each chain
+ * has a source (chain_source.h). Its arguments are the form, the inputs and the result.
+ */
+#include "tensor/compile/chain_plan.h"
+
+#include "tensor/operators/common/element.h"
+#include "tensor/operators/elementwise/chain_source.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/shape.h"
+
+/* Elements of a block: several operators' work. */
+#define GRAIN ((rondo_grain){2048, RONDO_CHAIN_PACK * RONDO_CUDA_THREADS})
+
+#define MOST_VALUES (RONDO_CHAIN_INPUTS + RONDO_CHAIN_STEPS)
+
+/* Chunks ----------------------------------------------------------------------------------------------------------- */
+
+typedef union chunk_room {
+  float floats[RONDO_CHUNK];
+  int64_t integers[RONDO_CHUNK];
+} chunk_room;
+
+static bool is_integer(uint32_t type) { return type == RONDO_I32 || type == RONDO_I64; }
+
+static const void *load(uint32_t type, const void *memory, size_t first, size_t count, chunk_room *room) {
+  return is_integer(type) ? (const void *)rondo_load_integers((rondo_type)type, memory, first, count, room->integers)
+                          : (const void *)rondo_load_chunk((rondo_type)type, memory, first, count, room->floats);
+}
+
+/* `run` times the number there into room from `done` on. */
+static void repeat(uint32_t type, const void *memory, size_t offset, size_t done, size_t run, chunk_room *room) {
+  chunk_room loaded;
+  const void *from = load(type, memory, offset, 1, &loaded);
+  const int64_t integer = is_integer(type) ? *(const int64_t *)from : 0;
+  const float number = is_integer(type) ? 0 : *(const float *)from;
+  for (size_t i = done; i < done + run && is_integer(type); i++) room->integers[i] = integer;
+  for (size_t i = done; i < done + run && !is_integer(type); i++) room->floats[i] = number;
+}
+
+/* So many that follow each other. */
+static void gather(uint32_t type, const void *memory, size_t offset, size_t done, size_t run, chunk_room *room) {
+  chunk_room loaded;
+  const void *from = load(type, memory, offset, run, &loaded);
+  if (is_integer(type))
+    memcpy(room->integers + done, from, run * sizeof *room->integers);
+  else
+    memcpy(room->floats + done, from, run * sizeof *room->floats);
+}
+
+/* Where the element of this place is read, and in *out_left how many of the last dimension there are from it on. */
+static size_t offset_at(const rondo_chain_layout *layout, size_t position, size_t *out_left) {
+  size_t offset = 0;
+  *out_left = layout->dims[layout->rank - 1] - position % layout->dims[layout->rank - 1];
+  for (size_t d = layout->rank; d > 0; d--) {
+    offset += position % layout->dims[d - 1] * layout->strides[d - 1];
+    position /= layout->dims[d - 1];
+  }
+  return offset;
+}
+
+static const void *load_broadcast(const rondo_chain_layout *layout, uint32_t type, const void *memory, size_t first,
+                                  size_t count, chunk_room *room) {
+  const bool repeats = layout->strides[layout->rank - 1] == 0;
+  for (size_t done = 0, run = 0; done < count; done += run) {
+    size_t left;
+    const size_t offset = offset_at(layout, first + done, &left);
+    run = left < count - done ? left : count - done;
+    if (run == count && !repeats) return load(type, memory, offset, count, room);
+    if (repeats)
+      repeat(type, memory, offset, done, run, room);
+    else
+      gather(type, memory, offset, done, run, room);
+  }
+  return room;
+}
+
+/* Numbers as they would be read again when they had been stored. */
+static void round_chunk(uint32_t type, void *chunk, size_t count) {
+  float *floats = chunk;
+  int64_t *integers = chunk;
+  switch ((rondo_type)type) {
+    case RONDO_F16:
+      RONDO_EACH_LANE(i, lane, count, floats[i] = rondo_from_f16(rondo_to_f16(floats[i])));
+      break;
+    case RONDO_BF16:
+      RONDO_EACH_LANE(i, lane, count, floats[i] = rondo_from_bf16(rondo_to_bf16(floats[i])));
+      break;
+    case RONDO_I32:
+      RONDO_EACH_LANE(i, lane, count, integers[i] = (int32_t)(uint32_t)integers[i]);
+      break;
+    default:
+      break;
+  }
+}
+
+/* Kernel ----------------------------------------------------------------------------------------------------------- */
+
+/* A chunk on its way: where the numbers of each input and step are. */
+typedef struct passage {
+  const rondo_chain_form *form;
+  const rondo_operator *const *table;
+  void *const *args;
+  const void *values[MOST_VALUES];
+  chunk_room rooms[MOST_VALUES];
+} passage;
+
+static void load_inputs(passage *p, size_t first, size_t count) {
+  for (uint32_t i = 0; i < p->form->input_count; i++) {
+    const rondo_chain_input *input = &p->form->inputs[i];
+    const void *memory = *(const void *const *)p->args[1 + i];
+    if (input->reading == RONDO_CHAIN_WHOLE)
+      p->values[i] = memory;
+    else if (input->reading == RONDO_CHAIN_EACH)
+      p->values[i] = load(input->type, memory, first, count, &p->rooms[i]);
+    else
+      p->values[i] = load_broadcast(&p->form->layouts[input->reading - RONDO_CHAIN_LAYOUT], input->type, memory, first,
+                                    count, &p->rooms[i]);
+  }
+}
+
+static uint32_t type_of(const rondo_chain_form *form, uint32_t term) {
+  return term < RONDO_CHAIN_INPUTS ? form->inputs[term].type : form->steps[term - RONDO_CHAIN_INPUTS].type;
+}
+
+static void compute_step(const passage *p, uint32_t number, size_t first, size_t count, void *result) {
+  const rondo_chain_step *step = &p->form->steps[number];
+  const rondo_operator *row = p->table[step->row];
+  const rondo_chain_numbers *told = &p->form->numbers[number];
+  rondo_chunk_call call = {.row = row,
+                           .result_type = (rondo_type)step->type,
+                           .result = result,
+                           .first = first,
+                           .count = count,
+                           .numbers = {told->numbers[0], told->numbers[1]},
+                           .size = told->size};
+  for (uint32_t t = 0; t < row->required; t++) {
+    call.terms[t] = p->values[step->terms[t]];
+    call.types[t] = (rondo_type)type_of(p->form, step->terms[t]);
+  }
+  row->element.compute(&call);
+}
+
+static void run_chunk(passage *p, size_t first, size_t count) {
+  const rondo_chain_form *form = p->form;
+  const uint32_t last = form->step_count - 1u;
+  void *y = *(void *const *)p->args[1 + form->input_count];
+  chunk_room *room = &p->rooms[RONDO_CHAIN_INPUTS + last];
+  load_inputs(p, first, count);
+  for (uint32_t s = 0; s < last; s++) {
+    chunk_room *mine = &p->rooms[RONDO_CHAIN_INPUTS + s];
+    compute_step(p, s, first, count, mine);
+    round_chunk(form->steps[s].type, mine, count);
+    p->values[RONDO_CHAIN_INPUTS + s] = mine;
+  }
+  const rondo_type type = (rondo_type)form->result_type;
+  void *to = is_integer(type) ? (void *)room : (void *)rondo_chunk_of(type, y, first, room->floats);
+  compute_step(p, last, first, count, to);
+  if (is_integer(type))
+    rondo_store_integers(type, y, first, count, to);
+  else
+    rondo_store_chunk(type, y, first, count, to);
+}
+
+static void chain_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_chain_form *form = args[0];
+  size_t rows;
+  passage p;
+  p.form = form;
+  p.table = rondo_operator_table(&rows);
+  p.args = args;
+  const rondo_span span = rondo_blocks_span(blocks, form->count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) run_chunk(&p, at, length);
+}
+
+/* Row -------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status emit_with(rondo_emitter *emitter, const rondo_operation *operation, const char *key,
+                              const char *source) {
+  const rondo_chain *chain = rondo_emit_chain(emitter);
+  const rondo_chain_form *form = &chain->form;
+  char kernel_name[RONDO_CHAIN_KERNEL_NAME], name[RONDO_CHAIN_NAME];
+  void *addresses[RONDO_CHAIN_INPUTS + 1];
+  const void *args[RONDO_CHAIN_INPUTS + 2] = {form};
+  rondo_kernel_options code = {RONDO_KERNEL_OPTIONS_INIT, .name = kernel_name,
+                               .cpu = chain_cpu,          .block_threads = RONDO_CUDA_THREADS,
+                               .cuda_source = source,     .params = {RONDO_SCALAR(rondo_chain_form)}};
+  rondo_chain_kernel_name(form, kernel_name);
+  rondo_emit_chain_name(emitter, name, sizeof name);
+  for (uint32_t i = 0; i <= form->input_count; i++) {
+    const bool is_result = i == form->input_count;
+    addresses[i] = rondo_emit_address(emitter, is_result ? operation->results[0] : operation->inputs[i]);
+    args[1 + i] = &addresses[i];
+    code.params[1 + i] = is_result ? (rondo_parameter)RONDO_WRITES : (rondo_parameter)RONDO_READS;
+  }
+  return rondo_emit_made_kernel(emitter, &code, key, name, rondo_emit_grid(emitter, form->count, GRAIN), args,
+                                form->input_count + 2u);
+}
+
+static rondo_status emit_texts(rondo_emitter *emitter, const rondo_operation *operation, rondo_text *key,
+                               rondo_text *source) {
+  const rondo_chain_form *form = &rondo_emit_chain(emitter)->form;
+  char name[RONDO_CHAIN_KERNEL_NAME];
+  rondo_chain_kernel_name(form, name);
+  rondo_chain_add_kernel(form, name, key);
+  RONDO_TRY(key->failed);
+  if (!rondo_emit_is_cuda(emitter)) return emit_with(emitter, operation, key->bytes, NULL);
+  rondo_chain_add_functions(form, source);
+  rondo_chain_add_kernel(form, name, source);
+  RONDO_TRY(source->failed);
+  return emit_with(emitter, operation, key->bytes, source->bytes);
+}
+
+static rondo_status emit_chain(rondo_emitter *emitter, const rondo_operation *operation) {
+  rondo_text key, source;
+  rondo_text_init(&key, rondo_emit_allocator(emitter));
+  rondo_text_init(&source, rondo_emit_allocator(emitter));
+  const rondo_status status = emit_texts(emitter, operation, &key, &source);
+  rondo_text_deinit(&key);
+  rondo_text_deinit(&source);
+  return status;
+}
+
+const rondo_operator rondo_operator_chain = {.name = "chain", .result_count = 1, .emit = emit_chain};

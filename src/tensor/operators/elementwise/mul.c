@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * mul: a b, broadcast.
+ */
+#include "tensor/operators/elementwise/broadcast.h"
+
+RONDO_TERM_CHUNK(mul_floats, float, float, a *b)
+RONDO_TERM_CHUNK(mul_integers, int64_t, int64_t, (int64_t)((uint64_t)a *(uint64_t)b))
+
+static void mul_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const bool is_integer = type == RONDO_I32 || type == RONDO_I64;
+  const rondo_broadcast_form form = {is_integer ? mul_integers : mul_floats, 2, {type, type}, type};
+  rondo_broadcast_cpu(&form, blocks, args);
+}
+
+RONDO_NUMBER_KERNEL(mul, mul, RONDO_BROADCAST_PARAMETERS_2);
+
+static rondo_status differentiate_mul(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  for (uint32_t i = 0; i < 2; i++) {
+    const uint32_t terms[] = {result_gradients[0], operation->inputs[1 - i]};
+    uint32_t wide;
+    RONDO_TRY(rondo_program_add(program, &rondo_operator_mul, terms, 2, NULL, &wide));
+    RONDO_TRY(rondo_add_sum_to(program, wide, operation->inputs[i], &input_gradients[i]));
+  }
+  return RONDO_OK;
+}
+
+static const rondo_broadcast_row mul_family = {
+    .code = mul_code, .floats = mul_floats, .integers = mul_integers, .of_integers = true};
+
+const rondo_operator rondo_operator_mul = {.name = "mul",
+                                           .types = RONDO_NUMBERS,
+                                           .inputs = {"a", "b"},
+                                           .required = 2,
+                                           .result_count = 1,
+                                           .family = &mul_family,
+                                           .element = RONDO_ELEMENT(rondo_compute_broadcast, mul, mul),
+                                           .infer = rondo_infer_broadcast,
+                                           .differentiate = differentiate_mul,
+                                           .emit = rondo_emit_broadcast};
+
+rondo_status rondo_op_mul(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value) {
+  return rondo_program_apply(program, &rondo_operator_mul, (rondo_value[]){a, b}, 2, NULL, out_value);
+}

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT
+ * embedding and embedding_bag: rows of a table, gathered by indices; a bag's result is the sum or mean of the rows of
+ * its indices, each times its weight. Bags are of one size, or begin at offsets (bag_offsets.c). An embedding is bags
+ * of one index each.
+ *
+ * The gradient of the table adds the rows of dy that came from the same row of the table, in the order of the indices:
+ * a block owns rows of the table, so that no two blocks add to one and the sum does not depend on workers. It is added
+ * up in F32 and rounded once. A wrong index went to row 0 in the forward operator, and comes back there.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/element.h"
+#include "tensor/operators/common/operator_rows.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { TABLE, INDICES, OFFSETS, WEIGHTS };              /* inputs of the operators */
+enum { OF_INDICES, OF_RESULT, OF_OFFSETS, OF_WEIGHTS }; /* of the table's gradient */
+enum { OF_TABLE, TABLE_INDICES, RESULT, BAG_OFFSETS };  /* of the weights' gradient */
+enum { ROWS, COLUMNS };                                 /* sizes of the table, for its gradient */
+enum { MEAN, BAGS };                                    /* flags; BAGS: one result a bag, not one an index */
+
+/* What the kernels get as one scalar; without padding. */
+typedef struct gather_shape {
+  size_t rows, columns;  /* of the table */
+  size_t count;          /* indices */
+  size_t bags, bag_size; /* bag_size 0: bags begin at offsets */
+  uint32_t wide_indices, is_mean;
+} gather_shape;
+
+/* Blocks of this many floats are worth a worker's while. */
+#define GATHER_GRAIN 16384
+
+static rondo_grain grain_of(size_t columns) {
+  return (rondo_grain){GATHER_GRAIN / columns + 1, rondo_row_grain(columns).cuda};
+}
+
+static gather_shape shape_of(const rondo_attributes *attributes, size_t rows, size_t columns,
+                             const rondo_shape *indices, const rondo_shape *offsets) {
+  gather_shape shape = {.rows = rows,
+                        .columns = columns,
+                        .count = rondo_shape_elements(indices),
+                        .wide_indices = indices->type == RONDO_I64,
+                        .is_mean = attributes->flags[MEAN]};
+  if (offsets == NULL) shape.bag_size = attributes->flags[BAGS] ? rondo_shape_last(indices) : 1;
+  shape.bags = offsets == NULL ? shape.count / shape.bag_size : rondo_shape_elements(offsets);
+  return shape;
+}
+
+/* Bags ------------------------------------------------------------------------------------------------------------- */
+
+static size_t clamp_offset(int32_t offset, size_t count) {
+  return offset < 0 ? 0 : (size_t)offset < count ? (size_t)offset : count;
+}
+
+/* The indices of a bag. */
+static rondo_span bag_span(const gather_shape *shape, const int32_t *offsets, size_t bag) {
+  if (offsets == NULL) return (rondo_span){bag * shape->bag_size, (bag + 1) * shape->bag_size};
+  const size_t first = clamp_offset(offsets[bag], shape->count);
+  const size_t last = bag + 1 < shape->bags ? clamp_offset(offsets[bag + 1], shape->count) : shape->count;
+  return (rondo_span){first, last < first ? first : last};
+}
+
+/* The last bag that begins at index i or before: by bisection. */
+static size_t bag_of(const gather_shape *shape, const int32_t *offsets, size_t i) {
+  if (offsets == NULL) return i / shape->bag_size;
+  size_t low = 0, high = shape->bags; /* offsets[low] <= i, which of 0 is taken for granted */
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    if (clamp_offset(offsets[middle], shape->count) <= i)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* By which a bag's rows are multiplied beside their weights. */
+static float bag_factor(const gather_shape *shape, const int32_t *offsets, size_t bag) {
+  if (shape->is_mean == 0) return 1.0f;
+  const rondo_span span = bag_span(shape, offsets, bag);
+  return span.last > span.first ? 1.0f / (float)(span.last - span.first) : 0;
+}
+
+static size_t row_at(const gather_shape *shape, const void *indices, size_t i) {
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
+  return index >= 0 && (uint64_t)index < shape->rows ? (size_t)index : 0;
+}
+
+static float weight_at(rondo_type type, const void *weights, size_t i) {
+  float room[1];
+  return weights == NULL ? 1.0f : *rondo_load_chunk(type, weights, i, 1, room);
+}
+
+/* to += factor * from. */
+RONDO_VECTORISED(add_scaled, (const float *restrict from, float factor, float *restrict to, size_t count),
+                 (from, factor, to, count)) {
+  RONDO_EACH_LANE(i, lane, count, to[i] += factor * from[i]);
+}
+
+/* Embedding -------------------------------------------------------------------------------------------------------- */
+
+static void embedding_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const gather_shape *shape = args[0];
+  const char *table = RONDO_ARG(const char *, 1);
+  const void *indices = RONDO_ARG(const void *, 2);
+  char *y = RONDO_ARG(char *, 3);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 4);
+  const size_t row_bytes = shape->columns * rondo_type_bytes(type);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
+    for (size_t i = span.first; i < span.last; i++) {
+      const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
+      const size_t row = rondo_check_index(cell, i, index, shape->rows) ? (size_t)index : 0;
+      memcpy(y + i * row_bytes, table + row * row_bytes, row_bytes);
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(embedding, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
+                   RONDO_CHECK_PARAMETERS);
+
+static rondo_status require_table(const rondo_program *program, const rondo_operation *operation) {
+  RONDO_TRY(rondo_require_float(program, operation, TABLE, 2));
+  RONDO_TRY(rondo_require_indices(program, operation, INDICES, RONDO_ANY_RANK));
+  if (rondo_operation_input(program, operation, TABLE)->dims[0] <= INT32_MAX) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the table has more rows than i32 can count");
+}
+
+static rondo_status infer_embedding(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_shape *results) {
+  RONDO_TRY(require_table(program, operation));
+  const rondo_shape *table = rondo_operation_input(program, operation, TABLE);
+  rondo_shape result = *rondo_operation_input(program, operation, INDICES);
+  if (result.rank == RONDO_MAX_DIMENSIONS) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the result would have %d dimensions",
+                                RONDO_MAX_DIMENSIONS + 1);
+  }
+  result.type = table->type;
+  result.dims[result.rank++] = table->dims[1];
+  results[0] = result;
+  return RONDO_OK;
+}
+
+/* Of both operators. */
+static rondo_status differentiate_table(rondo_program *program, const rondo_operation *operation,
+                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_shape *table = rondo_operation_input(program, operation, TABLE);
+  const uint32_t inputs[] = {operation->inputs[INDICES], result_gradients[0], operation->inputs[OFFSETS],
+                             operation->inputs[WEIGHTS]};
+  rondo_attributes attributes = operation->attributes;
+  uint32_t whole;
+  attributes.sizes[ROWS] = table->dims[0];
+  attributes.sizes[COLUMNS] = table->dims[1];
+  attributes.size_count = 2;
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_embedding_gradient, inputs, 4, &attributes, &whole));
+  return rondo_program_add_gradient(program, whole, &input_gradients[TABLE]);
+}
+
+/* A few rows are added to the gradient that there is. */
+static rondo_status differentiate_embedding(rondo_program *program, const rondo_operation *operation,
+                                            const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t inputs[] = {result_gradients[0], operation->inputs[INDICES]};
+  bool is_added;
+  RONDO_TRY(rondo_program_add_picked_gradient(program, inputs, 0, true, &input_gradients[TABLE], &is_added));
+  return is_added ? RONDO_OK : differentiate_table(program, operation, result_gradients, input_gradients);
+}
+
+static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
+  const gather_shape shape = shape_of(&operation->attributes, of_table->dims[0], of_table->dims[1],
+                                      rondo_emit_shape(emitter, operation->inputs[INDICES]), NULL);
+  const void *table = rondo_emit_address(emitter, operation->inputs[TABLE]);
+  const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  rondo_check_memory check;
+  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.rows, &check));
+  return rondo_emit_kernel(emitter, &embedding_code[of_table->type],
+                           rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
+                           RONDO_ARGS(&shape, &table, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
+}
+
+const rondo_operator rondo_operator_embedding = {.name = "embedding",
+                                                 .types = RONDO_FLOATS,
+                                                 .inputs = {"table", "indices"},
+                                                 .required = 2,
+                                                 .result_count = 1,
+                                                 .checks_indices = true,
+                                                 .adds_gradients = true,
+                                                 .infer = infer_embedding,
+                                                 .differentiate = differentiate_embedding,
+                                                 .emit = emit_embedding};
+
+rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
+                                rondo_value *out_value) {
+  const rondo_value inputs[] = {table, indices};
+  return rondo_program_apply(program, &rondo_operator_embedding, inputs, 2, NULL, out_value);
+}
+
+/* Bags' results ---------------------------------------------------------------------------------------------------- */
+
+/* A bag's columns from `at` on. */
+static void add_bag(rondo_type type, const gather_shape *shape, rondo_span bag, const void *table, const void *indices,
+                    const void *weights, float factor, size_t at, size_t length, float *sums) {
+  float room[RONDO_CHUNK];
+  memset(sums, 0, length * sizeof *sums);
+  for (size_t i = bag.first; i < bag.last; i++) {
+    const size_t first = row_at(shape, indices, i) * shape->columns + at;
+    add_scaled(rondo_load_chunk(type, table, first, length, room), weight_at(type, weights, i), sums, length);
+  }
+  RONDO_EACH_LANE(i, lane, length, sums[i] *= factor);
+}
+
+static void check_bag(const gather_shape *shape, rondo_span bag, const void *indices, rondo_index_cell cell) {
+  for (size_t i = bag.first; i < bag.last; i++)
+    (void)rondo_check_index(cell, i, rondo_index_at(indices, shape->wide_indices, i), shape->rows);
+}
+
+static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const gather_shape *shape = args[0];
+  const void *table = RONDO_ARG(const void *, 1);
+  const void *indices = RONDO_ARG(const void *, 2);
+  const int32_t *offsets = RONDO_ARG(const int32_t *, 3);
+  const void *weights = RONDO_ARG(const void *, 4);
+  void *y = RONDO_ARG(void *, 5);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
+  float room[RONDO_CHUNK];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->bags, 1);
+    for (size_t bag = span.first; bag < span.last; bag++) {
+      const rondo_span in_bag = bag_span(shape, offsets, bag);
+      check_bag(shape, in_bag, indices, cell);
+      RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
+        float *to = rondo_chunk_of(type, y, bag * shape->columns + at, room);
+        add_bag(type, shape, in_bag, table, indices, weights, bag_factor(shape, offsets, bag), at, length, to);
+        rondo_store_chunk(type, y, bag * shape->columns + at, length, to);
+      }
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(embedding_bag, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
+
+static rondo_status require_weights(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *weights = rondo_operation_input(program, operation, WEIGHTS);
+  const rondo_shape *indices = rondo_operation_input(program, operation, INDICES);
+  if (weights == NULL) return RONDO_OK;
+  if (weights->type != rondo_operation_input(program, operation, TABLE)->type) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "weights must be of the table's type");
+  }
+  rondo_shape like = *indices;
+  like.type = weights->type;
+  if (rondo_shape_same(weights, &like)) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "weights must have the shape of indices");
+}
+
+/* The sizes of the bags' results before the columns: those of the offsets, or of the indices but the last. */
+static rondo_status infer_bags(const rondo_program *program, const rondo_operation *operation, rondo_shape *out) {
+  const rondo_shape *indices = rondo_operation_input(program, operation, INDICES);
+  const rondo_shape *offsets = rondo_operation_input(program, operation, OFFSETS);
+  *out = offsets == NULL ? *indices : *offsets;
+  if (offsets != NULL && indices->rank != 1) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "indices must have 1 dimension where bags begin at offsets, not %u", indices->rank);
+  }
+  if (offsets != NULL) return RONDO_OK;
+  if (indices->rank == 0) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a scalar has no bags: give offsets");
+  }
+  out->dims[--out->rank] = 0;
+  return RONDO_OK;
+}
+
+static rondo_status infer_bag(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  RONDO_TRY(require_table(program, operation));
+  RONDO_TRY(require_weights(program, operation));
+  RONDO_TRY(infer_bags(program, operation, &results[0]));
+  const rondo_shape *table = rondo_operation_input(program, operation, TABLE);
+  results[0].type = table->type;
+  results[0].dims[results[0].rank++] = table->dims[1];
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_bag(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  RONDO_TRY(differentiate_table(program, operation, result_gradients, input_gradients));
+  if (operation->inputs[WEIGHTS] == RONDO_NO_VALUE) return RONDO_OK;
+  const uint32_t inputs[] = {operation->inputs[TABLE], operation->inputs[INDICES], result_gradients[0],
+                             operation->inputs[OFFSETS]};
+  return rondo_program_add(program, &rondo_operator_embedding_bag_weights, inputs, 4, &operation->attributes,
+                           &input_gradients[WEIGHTS]);
+}
+
+static rondo_status emit_bag(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
+  const gather_shape shape = shape_of(&operation->attributes, of_table->dims[0], of_table->dims[1],
+                                      rondo_emit_shape(emitter, operation->inputs[INDICES]),
+                                      rondo_emit_shape(emitter, operation->inputs[OFFSETS]));
+  const void *table = rondo_emit_address(emitter, operation->inputs[TABLE]);
+  const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
+  const int32_t *offsets = rondo_emit_address(emitter, operation->inputs[OFFSETS]);
+  const void *weights = rondo_emit_address(emitter, operation->inputs[WEIGHTS]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  rondo_check_memory check;
+  const size_t of_bag = shape.count / shape.bags + 1;
+  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.rows, &check));
+  return rondo_emit_kernel(
+      emitter, &embedding_bag_code[of_table->type],
+      rondo_emit_grid(emitter, shape.bags,
+                      (rondo_grain){GATHER_GRAIN / of_bag / shape.columns + 1, rondo_row_grain(shape.columns).cuda}),
+      RONDO_ARGS(&shape, &table, &indices, &offsets, &weights, &y, RONDO_CHECK_ARGUMENTS(check)));
+}
+
+const rondo_operator rondo_operator_embedding_bag = {.name = "embedding_bag",
+                                                     .types = RONDO_FLOATS,
+                                                     .inputs = {"table", "indices", "offsets", "weights"},
+                                                     .required = 2,
+                                                     .result_count = 1,
+                                                     .checks_indices = true,
+                                                     .adds_gradients = true,
+                                                     .infer = infer_bag,
+                                                     .differentiate = differentiate_bag,
+                                                     .emit = emit_bag};
+
+/* Offsets are looked at first, by an operation of their own. */
+static rondo_status add_bag_operation(rondo_program *program, const rondo_value *given, uint32_t *inputs,
+                                      const rondo_attributes *attributes, uint32_t *out_result) {
+  if (given[OFFSETS].id != 0) {
+    const uint32_t pair[] = {inputs[OFFSETS], inputs[INDICES]};
+    RONDO_TRY(rondo_program_add(program, &rondo_operator_bag_offsets, pair, 2, NULL, &inputs[OFFSETS]));
+  }
+  return rondo_program_add(program, &rondo_operator_embedding_bag, inputs, 4, attributes, out_result);
+}
+
+rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, rondo_value indices, rondo_value offsets,
+                                    rondo_value weights, rondo_combine combine, rondo_value *out_value) {
+  const rondo_operator *row = &rondo_operator_embedding_bag;
+  const rondo_value given[] = {table, indices, offsets, weights};
+  const rondo_attributes attributes = {.flags = {combine == RONDO_COMBINE_MEAN, true}};
+  uint32_t inputs[4], result;
+  RONDO_TRY(rondo_require(row->name, "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require(row->name, "program", program));
+  RONDO_TRY(rondo_require_combine(row->name, combine));
+  for (uint32_t i = 0; i < 4; i++) {
+    inputs[i] = RONDO_NO_VALUE;
+    if (i >= row->required && given[i].id == 0) continue;
+    RONDO_TRY(rondo_program_resolve(program, given[i], row->name, row->inputs[i], &inputs[i]));
+  }
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_bag_operation(program, given, inputs, &attributes, &result);
+  if (status != RONDO_OK) {
+    rondo_program_roll_back(program, mark);
+    return status;
+  }
+  *out_value = rondo_program_tag(program, result);
+  return RONDO_OK;
+}
+
+/* Gradient of the table -------------------------------------------------------------------------------------------- */
+
+/* On a CPU a block looks at all indices, so there are few: enough for a usual number of workers. On CUDA a block has a
+ * row, or this many columns of one, or where there are many, each of its warps has (embedding.cu). */
+#define GRADIENT_BLOCKS 16
+#define GRADIENT_COLUMNS 128
+#define MANY_PIECES 4096
+
+static rondo_grid gradient_grid(const rondo_emitter *emitter, const gather_shape *shape) {
+  const size_t across = shape->columns / GRADIENT_COLUMNS + (shape->columns % GRADIENT_COLUMNS != 0);
+  const size_t pieces = shape->rows * across;
+  if (rondo_emit_is_cuda(emitter)) {
+    return rondo_emit_grid(emitter, pieces, (rondo_grain){.cuda = pieces < MANY_PIECES ? 1 : RONDO_CUDA_THREADS / 32});
+  }
+  const size_t blocks = (shape->count + shape->rows) * shape->columns / GATHER_GRAIN + 1;
+  const size_t share = shape->rows / (blocks < GRADIENT_BLOCKS ? blocks : GRADIENT_BLOCKS) + 1;
+  return rondo_emit_grid(emitter, shape->rows, (rondo_grain){.cpu = share});
+}
+
+/* What the gradient's kernel reads. */
+typedef struct gather_memory {
+  rondo_type type;
+  const void *indices, *dy, *weights;
+  const int32_t *offsets;
+} gather_memory;
+
+static void add_index(const gather_memory *memory, const gather_shape *shape, size_t i, float *to) {
+  float room[RONDO_CHUNK];
+  const size_t bag = bag_of(shape, memory->offsets, i);
+  const float factor = bag_factor(shape, memory->offsets, bag) * weight_at(memory->type, memory->weights, i);
+  RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
+    add_scaled(rondo_load_chunk(memory->type, memory->dy, bag * shape->columns + at, length, room), factor, to + at,
+               length);
+  }
+}
+
+/* `sums` has the whole table: the gradient itself where that is F32. */
+static void add_rows(const gather_memory *memory, const gather_shape *shape, rondo_span rows, float *sums,
+                     void *gradient) {
+  const size_t columns = shape->columns;
+  memset(sums + rows.first * columns, 0, (rows.last - rows.first) * columns * sizeof *sums);
+  for (size_t i = 0; i < shape->count; i++) {
+    const size_t row = row_at(shape, memory->indices, i);
+    if (row >= rows.first && row < rows.last) add_index(memory, shape, i, sums + row * columns);
+  }
+  RONDO_EACH_CHUNK(at, length, rows.first * columns, rows.last * columns)
+    rondo_store_chunk(memory->type, gradient, at, length, sums + at);
+}
+
+static void embedding_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const gather_shape *shape = args[0];
+  const gather_memory memory = {.type = type,
+                                .indices = RONDO_ARG(const void *, 1),
+                                .dy = RONDO_ARG(const void *, 2),
+                                .offsets = RONDO_ARG(const int32_t *, 3),
+                                .weights = RONDO_ARG(const void *, 4)};
+  void *gradient = RONDO_ARG(void *, 5);
+  float *sums = type == RONDO_F32 ? gradient : RONDO_ARG(void *, 6);
+  for (size_t block = blocks.first; block < blocks.last; block++)
+    add_rows(&memory, shape, rondo_block_span(block, blocks, shape->rows, 1), sums, gradient);
+}
+
+RONDO_TYPED_KERNEL(embedding_gradient, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+
+static rondo_status infer_embedding_gradient(const rondo_program *program, const rondo_operation *operation,
+                                             rondo_shape *results) {
+  const size_t *sizes = operation->attributes.sizes;
+  RONDO_TRY(rondo_require_indices(program, operation, OF_INDICES, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_float(program, operation, OF_RESULT, RONDO_ANY_RANK));
+  results[0] =
+      rondo_shape_matrix(rondo_operation_input(program, operation, OF_RESULT)->type, sizes[ROWS], sizes[COLUMNS]);
+  return RONDO_OK;
+}
+
+/* On a CPU sums of other types than F32 are made there. */
+static rondo_status prepare_embedding_gradient(rondo_resources *resources, const rondo_program *program,
+                                               uint32_t operation, size_t *out_workspace_bytes) {
+  const rondo_operation *added = &program->operations.items[operation];
+  const rondo_shape *gradient = rondo_program_shape(program, added->results[0]);
+  (void)resources;
+  *out_workspace_bytes = gradient->type == RONDO_F32 ? 0 : rondo_shape_elements(gradient) * sizeof(float);
+  return RONDO_OK;
+}
+
+static rondo_status emit_embedding_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
+  const gather_shape shape = shape_of(&operation->attributes, result->dims[0], result->dims[1],
+                                      rondo_emit_shape(emitter, operation->inputs[OF_INDICES]),
+                                      rondo_emit_shape(emitter, operation->inputs[OF_OFFSETS]));
+  const void *indices = rondo_emit_address(emitter, operation->inputs[OF_INDICES]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
+  const int32_t *offsets = rondo_emit_address(emitter, operation->inputs[OF_OFFSETS]);
+  const void *weights = rondo_emit_address(emitter, operation->inputs[OF_WEIGHTS]);
+  void *gradient = rondo_emit_address(emitter, operation->results[0]);
+  void *sums = rondo_emit_workspace(emitter);
+  return rondo_emit_kernel(emitter, &embedding_gradient_code[result->type], gradient_grid(emitter, &shape),
+                           RONDO_ARGS(&shape, &indices, &dy, &offsets, &weights, &gradient, &sums));
+}
+
+const rondo_operator rondo_operator_embedding_gradient = {.name = "embedding_gradient",
+                                                          .inputs = {"indices", "gradient", "offsets", "weights"},
+                                                          .required = 2,
+                                                          .result_count = 1,
+                                                          .infer = infer_embedding_gradient,
+                                                          .prepare = prepare_embedding_gradient,
+                                                          .emit = emit_embedding_gradient};
+
+/* Gradient of weights ---------------------------------------------------------------------------------------------- */
+
+/* The gradient of a weight is its row · the row of dy, times the bag's factor. */
+RONDO_INLINE float row_dot(rondo_type type, const void *x, size_t first, const void *y, size_t second, size_t columns) {
+  float sum = 0, rooms[2][RONDO_CHUNK];
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
+    float sums[RONDO_LANES] = {0};
+    const float *a = rondo_load_chunk(type, x, first + at, length, rooms[0]);
+    const float *b = rondo_load_chunk(type, y, second + at, length, rooms[1]);
+    RONDO_EACH_LANE(i, lane, length, sums[lane] += a[i] * b[i]);
+    sum += rondo_join_lanes(sums);
+  }
+  return sum;
+}
+
+RONDO_VECTORISED_KERNEL(embedding_bag_weights_cpu) {
+  const gather_shape *shape = args[0];
+  const void *table = RONDO_ARG(const void *, 1);
+  const void *indices = RONDO_ARG(const void *, 2);
+  const void *dy = RONDO_ARG(const void *, 3);
+  const int32_t *offsets = RONDO_ARG(const int32_t *, 4);
+  void *gradient = RONDO_ARG(void *, 5);
+  float room[1];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
+    for (size_t i = span.first; i < span.last; i++) {
+      const size_t bag = bag_of(shape, offsets, i);
+      float *to = rondo_chunk_of(type, gradient, i, room);
+      *to = bag_factor(shape, offsets, bag) *
+            row_dot(type, table, row_at(shape, indices, i) * shape->columns, dy, bag * shape->columns, shape->columns);
+      rondo_store_chunk(type, gradient, i, 1, to);
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(embedding_bag_weights, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_WRITES);
+
+static rondo_status infer_bag_weights(const rondo_program *program, const rondo_operation *operation,
+                                      rondo_shape *results) {
+  RONDO_TRY(require_table(program, operation));
+  results[0] = *rondo_operation_input(program, operation, TABLE_INDICES);
+  results[0].type = rondo_operation_input(program, operation, OF_TABLE)->type;
+  return RONDO_OK;
+}
+
+static rondo_status emit_bag_weights(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_table = rondo_emit_shape(emitter, operation->inputs[OF_TABLE]);
+  const gather_shape shape = shape_of(&operation->attributes, of_table->dims[0], of_table->dims[1],
+                                      rondo_emit_shape(emitter, operation->inputs[TABLE_INDICES]),
+                                      rondo_emit_shape(emitter, operation->inputs[BAG_OFFSETS]));
+  const void *table = rondo_emit_address(emitter, operation->inputs[OF_TABLE]);
+  const void *indices = rondo_emit_address(emitter, operation->inputs[TABLE_INDICES]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[RESULT]);
+  const int32_t *offsets = rondo_emit_address(emitter, operation->inputs[BAG_OFFSETS]);
+  void *gradient = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &embedding_bag_weights_code[of_table->type],
+                           rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
+                           RONDO_ARGS(&shape, &table, &indices, &dy, &offsets, &gradient));
+}
+
+const rondo_operator rondo_operator_embedding_bag_weights = {.name = "embedding_bag_weights",
+                                                             .inputs = {"table", "indices", "gradient", "offsets"},
+                                                             .required = 3,
+                                                             .result_count = 1,
+                                                             .infer = infer_bag_weights,
+                                                             .emit = emit_bag_weights};

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of embedding.c. The gradient's sums are taken in a fixed order: a team of warps owns a row of the
+ * table, or 128 columns of one; each warp picks its rows of dy from its part of the list of indices, which the block
+ * reads together, and adds them in the order of the indices; then the warps' sums are added in the warps' order.
+ */
+#include "tensor/operators/common/element.cuh"
+#include "tensor/operators/common/operator_rows.cuh"
+
+struct gather_shape {
+  size_t rows, columns, count, bags, bag_size;
+  unsigned wide_indices, is_mean;
+};
+
+__device__ inline size_t row_at(const gather_shape &shape, const void *indices, size_t i) {
+  const long long index = index_at(indices, shape.wide_indices, i);
+  return is_index(index, shape.rows) ? (size_t)index : 0;
+}
+
+__device__ inline size_t clamp_offset(int offset, size_t count) {
+  return offset < 0 ? 0 : (size_t)offset < count ? (size_t)offset : count;
+}
+
+struct bag_span {
+  size_t first, last;
+};
+
+/* The indices of a bag. */
+__device__ inline bag_span span_of(const gather_shape &shape, const int *offsets, size_t bag) {
+  if (offsets == 0) return {bag * shape.bag_size, (bag + 1) * shape.bag_size};
+  const size_t first = clamp_offset(offsets[bag], shape.count);
+  const size_t last = bag + 1 < shape.bags ? clamp_offset(offsets[bag + 1], shape.count) : shape.count;
+  return {first, last < first ? first : last};
+}
+
+/* The last bag that begins at index i or before: by bisection. */
+__device__ inline size_t bag_of(const gather_shape &shape, const int *offsets, size_t i) {
+  if (offsets == 0) return shape.bag_size == 1 ? i : i / shape.bag_size;
+  size_t low = 0, high = shape.bags;
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    if (clamp_offset(offsets[middle], shape.count) <= i)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* By which a bag's rows are multiplied beside their weights. */
+__device__ inline float bag_factor(const gather_shape &shape, const int *offsets, size_t bag) {
+  if (shape.is_mean == 0) return 1.0f;
+  const bag_span span = span_of(shape, offsets, bag);
+  return span.last > span.first ? 1.0f / (float)(span.last - span.first) : 0.0f;
+}
+
+extern "C" __global__ void embedding_TYPE(gather_shape shape, const element *__restrict__ table,
+                                          const void *__restrict__ indices, element *__restrict__ y, CHECK) {
+  const index_cell to = begin_check(TO_CHECK);
+  const row_team team = team_of(shape.columns);
+  for (size_t i = team.first; i < shape.count; i += team.stride) {
+    if (team.lane == 0) check_index(to, i, index_at(indices, shape.wide_indices, i), shape.rows);
+    const element *from = table + row_at(shape, indices, i) * shape.columns;
+    for (size_t k = team.lane; k < shape.columns; k += team.lanes) y[i * shape.columns + k] = from[k];
+  }
+}
+
+/* A team has a bag. */
+extern "C" __global__ void embedding_bag_TYPE(gather_shape shape, const element *__restrict__ table,
+                                              const void *__restrict__ indices, const int *__restrict__ offsets,
+                                              const element *__restrict__ weights, element *__restrict__ y, CHECK) {
+  const index_cell to = begin_check(TO_CHECK);
+  const row_team team = team_of(shape.columns);
+  for (size_t bag = team.first; bag < shape.bags; bag += team.stride) {
+    const bag_span span = span_of(shape, offsets, bag);
+    const float factor = bag_factor(shape, offsets, bag);
+    for (size_t i = span.first + team.lane; i < span.last; i += team.lanes)
+      check_index(to, i, index_at(indices, shape.wide_indices, i), shape.rows);
+    for (size_t k = team.lane; k < shape.columns; k += team.lanes) {
+      float sum = 0;
+      for (size_t i = span.first; i < span.last; i++) {
+        const float value = to_float(table[row_at(shape, indices, i) * shape.columns + k]);
+        sum += (weights != 0 ? to_float(weights[i]) : 1.0f) * value;
+      }
+      y[bag * shape.columns + k] = to_element(sum * factor);
+    }
+  }
+}
+
+/* A team has an index: its row · the row of dy. */
+extern "C" __global__ void embedding_bag_weights_TYPE(gather_shape shape, const element *__restrict__ table,
+                                                      const void *__restrict__ indices, const element *__restrict__ dy,
+                                                      const int *__restrict__ offsets, element *__restrict__ gradient) {
+  const row_team team = team_of(shape.columns);
+  for (size_t i = team.first; i < shape.count; i += team.stride) {
+    const size_t bag = bag_of(shape, offsets, i);
+    const element *x = table + row_at(shape, indices, i) * shape.columns, *of_bag = dy + bag * shape.columns;
+    float sum = 0;
+    for (size_t k = team.lane; k < shape.columns; k += team.lanes) sum += to_float(x[k]) * to_float(of_bag[k]);
+    sum = team_join<join_sum>(team, sum);
+    if (team.lane == 0) gradient[i] = to_element(sum * bag_factor(shape, offsets, bag));
+  }
+}
+
+#define PIECE_LANES 4 /* columns of a lane */
+#define PIECE (PIECE_LANES * WARP)
+
+/* A team's part of the table: up to PIECE columns of a row. */
+struct table_piece {
+  size_t row, column, columns; /* columns 0: none */
+};
+
+__device__ inline table_piece piece_of(const gather_shape &shape, size_t number) {
+  const size_t across = (shape.columns + PIECE - 1) / PIECE;
+  const size_t row = number / across, column = number % across * PIECE;
+  if (row >= shape.rows) return {shape.rows, 0, 0};
+  return {row, column, shape.columns - column < PIECE ? shape.columns - column : PIECE};
+}
+
+/* Indices that a block reads at a time. */
+#define READ (4 * BLOCK_THREADS)
+
+/* Puts the places, of `count` indices in `read`, of those that are `row` into `found`, in their order; returns how many
+ * there are. By one warp. */
+__device__ inline unsigned find_row(const unsigned *read, unsigned count, size_t row, unsigned short *found) {
+  const unsigned lane = threadIdx.x % WARP;
+  unsigned matches = 0;
+  for (unsigned i = 0; i < count; i += WARP) {
+    const bool mine = i + lane < count && (size_t)read[i + lane] == row;
+    const unsigned all = __ballot_sync(ALL_LANES, mine);
+    if (mine) found[matches + __popc(all & ((1u << lane) - 1))] = (unsigned short)(i + lane);
+    matches += __popc(all);
+  }
+  __syncwarp();
+  return matches;
+}
+
+/* The rows of dy that are read before the first is added: so many reads are under way at once. */
+#define BATCH 8
+
+/* What the gradient is made of. */
+struct gather_memory {
+  const element *dy, *weights;
+  const int *offsets;
+};
+
+/* Adds the piece's columns of the rows of dy that belong to the indices from `first` on that were found, in their
+ * order, each times its factor. */
+__device__ inline void add_rows(const gather_shape &shape, const gather_memory &memory, const table_piece &piece,
+                                size_t first, const unsigned short *found, unsigned count, float *sums) {
+  const unsigned lane = threadIdx.x % WARP;
+  const element *from = memory.dy + piece.column + lane;
+  for (unsigned done = 0; done < count; done += BATCH) {
+    float values[BATCH][PIECE_LANES];
+#pragma unroll
+    for (unsigned i = 0; i < BATCH; i++) {
+      const bool is_there = done + i < count;
+      const size_t index = first + (is_there ? found[done + i] : 0), bag = bag_of(shape, memory.offsets, index);
+      const float weight = memory.weights != 0 ? to_float(memory.weights[index]) : 1.0f;
+      const float factor = bag_factor(shape, memory.offsets, bag) * weight;
+      const element *row = from + bag * shape.columns;
+#pragma unroll
+      for (unsigned k = 0; k < PIECE_LANES; k++)
+        values[i][k] = is_there && k * WARP + lane < piece.columns ? to_float(row[k * WARP]) * factor : 0.0f;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < BATCH; i++) {
+#pragma unroll
+      for (unsigned k = 0; k < PIECE_LANES; k++) sums[k] += values[i][k];
+    }
+  }
+}
+
+/* Where there are so many pieces each is a warp's; else the warps of a block share one. */
+#define MANY_PIECES 4096
+
+/* A wrong index went to row 0 in the forward operator, and comes back there. The last is for CPUs. */
+extern "C" __global__ void embedding_gradient_TYPE(gather_shape shape, const void *__restrict__ indices,
+                                                   const element *__restrict__ dy, const int *__restrict__ offsets,
+                                                   const element *__restrict__ weights, element *__restrict__ table,
+                                                   float *) {
+  const gather_memory memory = {dy, weights, offsets};
+  __shared__ unsigned read[READ]; /* rows, of which there are less than 2^32 (embedding.c) */
+  __shared__ unsigned short found[WARPS][READ];
+  __shared__ float parts[WARPS][PIECE];
+  const size_t pieces = shape.rows * ((shape.columns + PIECE - 1) / PIECE);
+  const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const unsigned team = pieces < MANY_PIECES ? WARPS : 1, member = warp % team;
+  const unsigned share = READ / team;
+  for (size_t base = (size_t)blockIdx.x * (WARPS / team); base < pieces; base += (size_t)gridDim.x * (WARPS / team)) {
+    const table_piece piece = piece_of(shape, base + warp / team);
+    float sums[PIECE_LANES] = {0};
+    for (size_t first = 0; first < shape.count; first += READ) {
+      const unsigned count = shape.count - first < READ ? (unsigned)(shape.count - first) : READ;
+      __syncthreads(); /* what was read before has been used */
+      for (unsigned i = threadIdx.x; i < count; i += BLOCK_THREADS) {
+        read[i] = (unsigned)row_at(shape, indices, first + i);
+      }
+      __syncthreads();
+      const unsigned begin = member * share < count ? member * share : count;
+      const unsigned left = count - begin < share ? count - begin : share;
+      const unsigned matches = find_row(read + begin, left, piece.row, found[warp]);
+      add_rows(shape, memory, piece, first + begin, found[warp], matches, sums);
+      __syncwarp();
+    }
+#pragma unroll
+    for (unsigned k = 0; k < PIECE_LANES; k++) parts[warp][k * WARP + lane] = sums[k];
+    __syncthreads();
+    for (unsigned column = lane; member == 0 && column < piece.columns; column += WARP) {
+      float sum = parts[warp][column];
+      for (unsigned other = 1; other < team; other++) sum += parts[warp + other][column];
+      table[piece.row * shape.columns + piece.column + column] = to_element(sum);
+    }
+  }
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT
+ * gather and index_select: elements picked along a dimension, by indices of the result's shape or by one list that all
+ * share. The gradient adds up, for each element of the value, those of dy that were picked from it, in their order
+ * along the dimension and in F32: one thread an element, so that nothing is added at once by two. A wrong index picks
+ * element 0, and comes back there.
+ *
+ * gather_gradient makes the whole gradient. gather_add adds a few picks to a gradient that there is, and touches only
+ * what was picked.
+ */
+#include <string.h>
+
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/element.h"
+#include "tensor/operators/shape/strided.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { VALUE, INDICES };  /* inputs */
+enum { DIMENSION, SIZE }; /* sizes; SIZE: of the value along the dimension, for the gradient */
+enum { SHARES };          /* flags: one list of indices, [picked] */
+
+#define MOST_ADDED 64 /* picks along the dimension that gather_add takes: each looks at all others */
+
+/* What the kernels get as one scalar; without padding. The value is [outer, size, inner], the result [outer, picked,
+ * inner]. */
+typedef struct pick_shape {
+  size_t outer, size, picked, inner, unit_bytes;
+  uint32_t wide_indices, shares;
+} pick_shape;
+
+static pick_shape shape_of(const rondo_shape *result, const rondo_shape *indices, const rondo_attributes *attributes,
+                           size_t size) {
+  const size_t dimension = attributes->sizes[DIMENSION];
+  pick_shape shape = {.outer = 1,
+                      .size = size,
+                      .picked = result->dims[dimension],
+                      .inner = 1,
+                      .unit_bytes = rondo_type_bytes(result->type),
+                      .wide_indices = indices->type == RONDO_I64,
+                      .shares = attributes->flags[SHARES]};
+  for (size_t i = 0; i < dimension; i++) shape.outer *= result->dims[i];
+  for (size_t i = dimension + 1; i < result->rank; i++) shape.inner *= result->dims[i];
+  return shape;
+}
+
+/* Where the index stands that picks element `inside` of row `row`, of outer x picked. */
+static size_t index_place(const pick_shape *shape, size_t row, size_t inside) {
+  return shape->shares != 0 ? row % shape->picked : row * shape->inner + inside;
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+/* Elements of a row, of outer x picked, that one index picks. */
+static void pick(const pick_shape *shape, const char *x, const void *indices, size_t row, size_t inside, size_t count,
+                 char *y, rondo_index_cell cell) {
+  const size_t place = index_place(shape, row, inside), bytes = shape->unit_bytes;
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
+  const size_t at = rondo_check_index(cell, place, index, shape->size) ? (size_t)index : 0;
+  const size_t from = (row / shape->picked * shape->size + at) * shape->inner + inside;
+  memcpy(y + (row * shape->inner + inside) * bytes, x + from * bytes, count * bytes);
+}
+
+static void gather_cpu(rondo_blocks blocks, void *const *args) {
+  const pick_shape *shape = args[0];
+  const char *x = RONDO_ARG(const char *, 1);
+  const void *indices = RONDO_ARG(const void *, 2);
+  char *y = RONDO_ARG(char *, 3);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 4);
+  const size_t together = shape->shares != 0 ? shape->inner : 1;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->outer * shape->picked, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      for (size_t i = 0; i < shape->inner; i += together) pick(shape, x, indices, row, i, together, y, cell);
+    }
+  }
+}
+
+static const rondo_kernel_options gather_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "gather", .cpu = gather_cpu, RONDO_CUDA(gather),
+    .params = {RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS}};
+
+static bool fits(const rondo_shape *value, const rondo_shape *indices, size_t dimension) {
+  bool is_fit = value->rank == indices->rank;
+  for (uint32_t i = 0; i < value->rank && is_fit; i++) is_fit = i == dimension || value->dims[i] == indices->dims[i];
+  return is_fit;
+}
+
+static rondo_status require_pickable(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  RONDO_TRY(rondo_require_dimension(program, operation, VALUE, dimension));
+  if (rondo_operation_input(program, operation, INDICES)->type == RONDO_I64 || value->dims[dimension] <= INT32_MAX) {
+    return RONDO_OK;
+  }
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
+}
+
+static rondo_status infer_gather(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
+  const rondo_shape *indices = rondo_operation_input(program, operation, INDICES);
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  RONDO_TRY(rondo_require_indices(program, operation, INDICES, RONDO_ANY_RANK));
+  RONDO_TRY(require_pickable(program, operation));
+  if (!fits(value, indices, dimension)) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "indices must have the value's sizes but along dimension %zu", dimension);
+  }
+  results[0] = *indices;
+  results[0].type = value->type;
+  return RONDO_OK;
+}
+
+static rondo_status infer_index_select(const rondo_program *program, const rondo_operation *operation,
+                                       rondo_shape *results) {
+  RONDO_TRY(rondo_require_indices(program, operation, INDICES, 1));
+  RONDO_TRY(require_pickable(program, operation));
+  results[0] = *rondo_operation_input(program, operation, VALUE);
+  results[0].dims[operation->attributes.sizes[DIMENSION]] = rondo_operation_input(program, operation, INDICES)->dims[0];
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_gather(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t inputs[] = {result_gradients[0], operation->inputs[INDICES]};
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  bool is_added;
+  RONDO_TRY(rondo_program_add_picked_gradient(program, inputs, dimension, operation->attributes.flags[SHARES],
+                                              &input_gradients[VALUE], &is_added));
+  if (is_added) return RONDO_OK;
+  rondo_attributes attributes = operation->attributes;
+  attributes.sizes[SIZE] = rondo_operation_input(program, operation, VALUE)->dims[dimension];
+  attributes.size_count = 2;
+  uint32_t whole;
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_gather_gradient, inputs, 2, &attributes, &whole));
+  return rondo_program_add_gradient(program, whole, &input_gradients[VALUE]);
+}
+
+static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
+  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
+  const rondo_attributes *attributes = &operation->attributes;
+  const pick_shape shape = shape_of(result, rondo_emit_shape(emitter, operation->inputs[INDICES]), attributes,
+                                    value->dims[attributes->sizes[DIMENSION]]);
+  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
+  const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  rondo_check_memory check;
+  const bool by_row = !rondo_emit_is_cuda(emitter);
+  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.size, &check));
+  return rondo_emit_kernel(emitter, &gather_code,
+                           rondo_emit_grid(emitter, rondo_shape_elements(result) / (by_row ? shape.inner : 1),
+                                           (rondo_grain){2048 / shape.inner + 1, RONDO_CUDA_THREADS}),
+                           RONDO_ARGS(&shape, &x, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
+}
+
+#define GATHER_ROW                                                                                                  \
+  .inputs = {"value", "indices"}, .required = 2, .result_count = 1, .checks_indices = true, .types = RONDO_NUMBERS, \
+  .index_rule = "element 0 was used instead", .adds_gradients = true, .differentiate = differentiate_gather,        \
+  .emit = emit_gather
+
+const rondo_operator rondo_operator_gather = {.name = "gather", .infer = infer_gather, GATHER_ROW};
+const rondo_operator rondo_operator_index_select = {.name = "index_select", .infer = infer_index_select, GATHER_ROW};
+
+rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
+                             rondo_value *out_value) {
+  const rondo_value inputs[] = {value, indices};
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
+  return rondo_program_apply(program, &rondo_operator_gather, inputs, 2, &attributes, out_value);
+}
+
+rondo_status rondo_op_index_select(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
+                                   rondo_value *out_value) {
+  const rondo_value inputs[] = {value, indices};
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[SHARES] = true}};
+  return rondo_program_apply(program, &rondo_operator_index_select, inputs, 2, &attributes, out_value);
+}
+
+/* Gradient --------------------------------------------------------------------------------------------------------- */
+
+/* Part of a gradient: of one of `outer`, some of `size` and of `inner`, at most RONDO_CHUNK elements. Some of `size`
+ * only where all of `inner` fit in. */
+typedef struct pick_tile {
+  size_t outer, first, last, inside, width;
+} pick_tile;
+
+static size_t tile_width(const pick_shape *shape) { return shape->inner < RONDO_CHUNK ? shape->inner : RONDO_CHUNK; }
+static size_t parts_of(size_t count, size_t part) { return count / part + (count % part != 0); }
+
+/* Tiles of one of `outer`. */
+static size_t tile_count(const pick_shape *shape) {
+  const size_t width = tile_width(shape);
+  return parts_of(shape->size, RONDO_CHUNK / width) * parts_of(shape->inner, width);
+}
+
+static pick_tile tile_at(const pick_shape *shape, size_t number) {
+  const size_t width = tile_width(shape), depth = RONDO_CHUNK / width, across = parts_of(shape->inner, width);
+  const size_t rest = number % tile_count(shape), first = rest / across * depth, inside = rest % across * width;
+  return (pick_tile){.outer = number / tile_count(shape),
+                     .first = first,
+                     .last = shape->size - first < depth ? shape->size : first + depth,
+                     .inside = inside,
+                     .width = shape->inner - inside < width ? shape->inner - inside : width};
+}
+
+/* Adds what was picked from the tile, in its order. */
+static void add_picked(rondo_type type, const pick_shape *shape, const pick_tile *t, const void *dy,
+                       const void *indices, float *sums) {
+  float room[RONDO_CHUNK];
+  memset(sums, 0, (t->last - t->first) * t->width * sizeof *sums);
+  for (size_t k = 0; k < shape->picked; k++) {
+    const size_t row = t->outer * shape->picked + k;
+    const float *from = rondo_load_chunk(type, dy, row * shape->inner + t->inside, t->width, room);
+    for (size_t i = 0; i < t->width; i++) {
+      const int64_t index = rondo_index_at(indices, shape->wide_indices, index_place(shape, row, t->inside + i));
+      const size_t at = index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
+      if (at >= t->first && at < t->last) sums[(at - t->first) * t->width + i] += from[i];
+    }
+  }
+}
+
+static void gather_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const pick_shape *shape = args[0];
+  const void *dy = RONDO_ARG(const void *, 1);
+  const void *indices = RONDO_ARG(const void *, 2);
+  void *dx = RONDO_ARG(void *, 3);
+  float sums[RONDO_CHUNK];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->outer * tile_count(shape), 1);
+    for (size_t number = span.first; number < span.last; number++) {
+      const pick_tile t = tile_at(shape, number);
+      add_picked(type, shape, &t, dy, indices, sums);
+      for (size_t at = t.first; at < t.last; at++) {
+        const size_t first = (t.outer * shape->size + at) * shape->inner + t.inside;
+        float *row = sums + (at - t.first) * t.width, *to = rondo_chunk_of(type, dx, first, row);
+        if (to != row) memcpy(to, row, t.width * sizeof *row);
+        rondo_store_chunk(type, dx, first, t.width, to);
+      }
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(gather_gradient, gather_gradient, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_WRITES);
+
+static rondo_status infer_gather_gradient(const rondo_program *program, const rondo_operation *operation,
+                                          rondo_shape *results) {
+  RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
+  results[0] = *rondo_operation_input(program, operation, 0);
+  results[0].dims[operation->attributes.sizes[DIMENSION]] = operation->attributes.sizes[SIZE];
+  return RONDO_OK;
+}
+
+static rondo_status emit_gather_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_dy = rondo_emit_shape(emitter, operation->inputs[0]);
+  const pick_shape shape = shape_of(of_dy, rondo_emit_shape(emitter, operation->inputs[INDICES]),
+                                    &operation->attributes, operation->attributes.sizes[SIZE]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
+  const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
+  void *dx = rondo_emit_address(emitter, operation->results[0]);
+  const size_t count =
+      rondo_emit_is_cuda(emitter) ? shape.outer * shape.size * shape.inner : shape.outer * tile_count(&shape);
+  return rondo_emit_kernel(
+      emitter, &gather_gradient_code[of_dy->type],
+      rondo_emit_grid(emitter, count,
+                      (rondo_grain){4096 / (shape.picked * tile_width(&shape) + RONDO_CHUNK) + 1, RONDO_CUDA_THREADS}),
+      RONDO_ARGS(&shape, &dy, &indices, &dx));
+}
+
+const rondo_operator rondo_operator_gather_gradient = {.name = "gather_gradient",
+                                                       .inputs = {"gradient", "indices"},
+                                                       .required = 2,
+                                                       .result_count = 1,
+                                                       .infer = infer_gather_gradient,
+                                                       .emit = emit_gather_gradient};
+
+/* Adding ----------------------------------------------------------------------------------------------------------- */
+
+enum { TO_SUM, ADDED, PICKS }; /* inputs */
+
+/* The element along the dimension that pick k of a row of `outer` comes back to. */
+static size_t picked_at(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
+  const size_t place = index_place(shape, outer * shape->picked + k, inside);
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
+  return index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
+}
+
+static bool is_picked_before(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
+  const size_t at = picked_at(shape, indices, outer, k, inside);
+  for (size_t before = 0; before < k; before++) {
+    if (picked_at(shape, indices, outer, before, inside) == at) return true;
+  }
+  return false;
+}
+
+/* All that was picked from where pick `first` was, which is the first of these, in `width` elements that share their
+ * indices. */
+static void add_picks(rondo_type type, const pick_shape *shape, const void *dy, const void *indices, size_t outer,
+                      size_t first, size_t inside, size_t width, void *sum) {
+  float room[RONDO_CHUNK], part_room[RONDO_CHUNK];
+  const size_t at = picked_at(shape, indices, outer, first, inside);
+  const size_t place = (outer * shape->size + at) * shape->inner + inside;
+  float *to = rondo_chunk_of(type, sum, place, room);
+  if (to == room) (void)rondo_load_chunk(type, sum, place, width, room);
+  for (size_t k = first; k < shape->picked; k++) {
+    const size_t from = (outer * shape->picked + k) * shape->inner + inside;
+    if (k == first || picked_at(shape, indices, outer, k, inside) == at)
+      rondo_add_floats(rondo_load_chunk(type, dy, from, width, part_room), to, width);
+  }
+  rondo_store_chunk(type, sum, place, width, to);
+}
+
+static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const pick_shape *shape = args[0];
+  const void *dy = RONDO_ARG(const void *, 1);
+  const void *indices = RONDO_ARG(const void *, 2);
+  void *sum = RONDO_ARG(void *, 3);
+  const size_t most = shape->shares != 0 ? RONDO_CHUNK : 1;
+  const rondo_span span = rondo_blocks_span(blocks, shape->outer * shape->inner, RONDO_LANES);
+  for (size_t i = span.first, width; i < span.last; i += width) {
+    const size_t outer = i / shape->inner, inside = i % shape->inner, left = span.last - i;
+    width = shape->inner - inside < left ? shape->inner - inside : left;
+    if (width > most) width = most;
+    for (size_t k = 0; k < shape->picked; k++) {
+      if (!is_picked_before(shape, indices, outer, k, inside))
+        add_picks(type, shape, dy, indices, outer, k, inside, width, sum);
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(gather_add, gather_gradient, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_UPDATES);
+
+static rondo_status infer_gather_add(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_shape *results) {
+  results[0] = *rondo_operation_input(program, operation, TO_SUM);
+  return RONDO_OK;
+}
+
+/* The picks may have several dimensions, as an embedding's: they count as one. */
+static pick_shape added_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *sum = rondo_emit_shape(emitter, operation->results[0]);
+  const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[PICKS]);
+  const rondo_attributes *attributes = &operation->attributes;
+  pick_shape shape = shape_of(sum, indices, attributes, sum->dims[attributes->sizes[DIMENSION]]);
+  shape.picked =
+      rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[ADDED])) / (shape.outer * shape.inner);
+  return shape;
+}
+
+static rondo_status emit_gather_add(rondo_emitter *emitter, const rondo_operation *operation) {
+  const pick_shape shape = added_shape(emitter, operation);
+  const rondo_type type = rondo_emit_shape(emitter, operation->results[0])->type;
+  const void *dy = rondo_emit_address(emitter, operation->inputs[ADDED]);
+  const void *indices = rondo_emit_address(emitter, operation->inputs[PICKS]);
+  void *sum = rondo_emit_address(emitter, operation->results[0]);
+  if (sum != rondo_emit_address(emitter, operation->inputs[TO_SUM]))
+    RONDO_TRY(rondo_emit_whole_copy(emitter, operation->inputs[TO_SUM], operation->results[0]));
+  return rondo_emit_kernel(
+      emitter, &gather_add_code[type],
+      rondo_emit_grid(emitter, shape.outer * shape.inner, (rondo_grain){8192 / shape.picked + 1, RONDO_CUDA_THREADS}),
+      RONDO_ARGS(&shape, &dy, &indices, &sum));
+}
+
+const rondo_operator rondo_operator_gather_add = {.name = "gather_add",
+                                                  .inputs = {"sum", "gradient", "indices"},
+                                                  .required = 3,
+                                                  .result_count = 1,
+                                                  .is_in_place = true,
+                                                  .infer = infer_gather_add,
+                                                  .emit = emit_gather_add};
+
+rondo_status rondo_program_add_picked_gradient(rondo_program *program, const uint32_t *gradient_and_indices,
+                                               size_t dimension, bool shares, uint32_t *inout_sum, bool *out_is_added) {
+  const uint32_t inputs[] = {*inout_sum, gradient_and_indices[0], gradient_and_indices[1]};
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[SHARES] = shares}};
+  const rondo_shape *indices = rondo_program_shape(program, inputs[PICKS]);
+  const size_t picked = shares ? rondo_shape_elements(indices) : indices->dims[dimension];
+  *out_is_added = *inout_sum != RONDO_NO_VALUE && picked <= MOST_ADDED;
+  if (!*out_is_added) return RONDO_OK;
+  return rondo_program_add(program, &rondo_operator_gather_add, inputs, 3, &attributes, inout_sum);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT
+ * cross_entropy: the mean over rows of -log softmax(logits)[label]. A first kernel writes each row's loss, and its
+ * maximum and sum of exponentials, from which the gradient makes the softmax again; a second kernel, one block, takes
+ * the mean, so that its order of adding is fixed.
+ *
+ * With s = label smoothing over n columns, the row's loss is log(sum) - (1 - s) z[label] - s / n * (sum of z), where z
+ * is logits - maximum: the cross entropy with (1 - s) onehot + s / n.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/element.h"
+#include "tensor/operators/common/operator_rows.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { LOGITS, LABELS };            /* inputs */
+enum { LOSS, MAXIMA, SUMS, COUNT }; /* results; COUNT: of the rows that are not ignored */
+enum { IGNORED };                   /* sizes: as a size_t */
+enum { SMOOTHING };                 /* numbers */
+enum { IGNORES };                   /* flags */
+
+/* What the kernels get as one scalar; without padding. */
+typedef struct rows_shape {
+  size_t rows, columns;
+  int64_t ignored;
+  uint32_t wide_labels;
+  uint16_t ignores, is_smoothed;
+  float to_label, to_each; /* what the label gets beside each column's share: 1 - s; s / n */
+} rows_shape;
+
+static rows_shape shape_of(const rondo_shape *logits, const rondo_shape *labels, const rondo_attributes *attributes) {
+  const float smoothing = attributes->numbers[SMOOTHING];
+  const size_t columns = rondo_shape_last(logits);
+  return (rows_shape){.rows = rondo_shape_elements(labels),
+                      .columns = columns,
+                      .ignored = (int64_t)attributes->sizes[IGNORED],
+                      .wide_labels = labels->type == RONDO_I64,
+                      .ignores = attributes->flags[IGNORES],
+                      .is_smoothed = smoothing > 0,
+                      .to_label = 1.0f - smoothing,
+                      .to_each = smoothing / (float)columns};
+}
+
+RONDO_INLINE bool is_ignored(const rows_shape *shape, int64_t label) {
+  return shape->ignores != 0 && label == shape->ignored;
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+/* The sum of x - most over a row. */
+RONDO_INLINE float row_sum_below(rondo_type type, const void *x, size_t first, float most, size_t columns) {
+  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
+    const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
+    RONDO_EACH_LANE(i, lane, length, sums[lane] += chunk[i] - most);
+  }
+  return rondo_join_lanes(sums);
+}
+
+RONDO_INLINE float row_loss(rondo_type type, const rows_shape *shape, const void *logits, size_t first, size_t label,
+                            float most, float sum) {
+  float room[RONDO_CHUNK];
+  const float at_label = *rondo_load_chunk(type, logits, first + label, 1, room);
+  const float loss = logf(sum) - shape->to_label * (at_label - most);
+  if (shape->is_smoothed == 0) return loss;
+  return loss - shape->to_each * row_sum_below(type, logits, first, most, shape->columns);
+}
+
+RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
+  const rows_shape *shape = args[0];
+  const void *logits = RONDO_ARG(const void *, 1);
+  const void *labels = RONDO_ARG(const void *, 2);
+  float *losses = RONDO_ARG(float *, 3);
+  float *maxima = RONDO_ARG(float *, 4);
+  float *sums = RONDO_ARG(float *, 5);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      const size_t first = row * shape->columns;
+      const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
+      maxima[row] = rondo_typed_row_max(type, logits, first, shape->columns);
+      sums[row] = rondo_typed_row_exp_sum(type, logits, first, maxima[row], shape->columns);
+      losses[row] = 0;
+      if (is_ignored(shape, given)) continue;
+      const size_t label = rondo_check_index(cell, row, given, shape->columns) ? (size_t)given : 0;
+      losses[row] = row_loss(type, shape, logits, first, label, maxima[row], sums[row]);
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(cross_entropy_rows, cross_entropy, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
+                   RONDO_WRITES, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
+
+static void mean_cpu(rondo_blocks blocks, void *const *args) {
+  const rows_shape *shape = args[0];
+  const float *losses = RONDO_ARG(const float *, 1);
+  const void *labels = RONDO_ARG(const void *, 2);
+  float *loss = RONDO_ARG(float *, 3);
+  float *out_count = RONDO_ARG(float *, 4);
+  double sum = 0, count = 0;
+  (void)blocks; /* one */
+  for (size_t row = 0; row < shape->rows; row++) {
+    sum += (double)losses[row];
+    if (!is_ignored(shape, rondo_index_at(labels, shape->wide_labels, row))) count++;
+  }
+  *loss = count > 0 ? (float)(sum / count) : 0;
+  *out_count = (float)count;
+}
+
+static const rondo_kernel_options mean_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "cross_entropy_mean", .cpu = mean_cpu, RONDO_CUDA(cross_entropy_mean),
+    .params = {RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES}};
+
+/* Also of the gradient, whose first two inputs are the same. */
+static rondo_status require_logits_and_labels(const rondo_program *program, const rondo_operation *operation) {
+  RONDO_TRY(rondo_require_float(program, operation, LOGITS, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_indices(program, operation, LABELS, RONDO_ANY_RANK));
+  const rondo_shape *logits = rondo_operation_input(program, operation, LOGITS);
+  const rondo_shape *labels = rondo_operation_input(program, operation, LABELS);
+  bool is_fit = logits->rank == labels->rank + 1;
+  for (uint32_t i = 0; i < labels->rank && is_fit; i++) is_fit = logits->dims[i] == labels->dims[i];
+  if (!is_fit) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "labels must have the dimensions of logits but the last");
+  }
+  if (labels->type == RONDO_I32 && rondo_shape_last(logits) > INT32_MAX) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more columns than i32 can count");
+  }
+  return RONDO_OK;
+}
+
+static rondo_status infer_cross_entropy(const rondo_program *program, const rondo_operation *operation,
+                                        rondo_shape *results) {
+  const float smoothing = operation->attributes.numbers[SMOOTHING];
+  RONDO_TRY(require_logits_and_labels(program, operation));
+  if (!(smoothing >= 0 && smoothing <= 1)) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_OUT_OF_RANGE,
+                                "label smoothing is %g; it must lie between 0 and 1", (double)smoothing);
+  }
+  results[LOSS] = results[COUNT] = rondo_shape_scalar(RONDO_F32);
+  results[MAXIMA] = *rondo_operation_input(program, operation, LABELS);
+  results[MAXIMA].type = RONDO_F32;
+  results[SUMS] = results[MAXIMA];
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_cross_entropy(rondo_program *program, const rondo_operation *operation,
+                                                const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t inputs[] = {operation->inputs[LOGITS], operation->inputs[LABELS], operation->results[MAXIMA],
+                             operation->results[SUMS],  operation->results[COUNT], result_gradients[LOSS]};
+  return rondo_program_add(program, &rondo_operator_cross_entropy_gradient, inputs, 6, &operation->attributes,
+                           &input_gradients[LOGITS]);
+}
+
+/* Room for the rows' losses. */
+static rondo_status prepare_cross_entropy(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                                          size_t *out_workspace_bytes) {
+  const rondo_shape *labels = rondo_operation_input(program, &program->operations.items[operation], LABELS);
+  (void)resources;
+  *out_workspace_bytes = rondo_shape_elements(labels) * sizeof(float);
+  return RONDO_OK;
+}
+
+static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_logits = rondo_emit_shape(emitter, operation->inputs[LOGITS]);
+  const rows_shape shape =
+      shape_of(of_logits, rondo_emit_shape(emitter, operation->inputs[LABELS]), &operation->attributes);
+  const void *logits = rondo_emit_address(emitter, operation->inputs[LOGITS]);
+  const void *labels = rondo_emit_address(emitter, operation->inputs[LABELS]);
+  float *losses = rondo_emit_workspace(emitter);
+  float *loss = rondo_emit_address(emitter, operation->results[LOSS]);
+  float *maxima = rondo_emit_address(emitter, operation->results[MAXIMA]);
+  float *sums = rondo_emit_address(emitter, operation->results[SUMS]);
+  float *count = rondo_emit_address(emitter, operation->results[COUNT]);
+  rondo_check_memory check;
+  RONDO_TRY(rondo_emit_index_check(emitter, LABELS, shape.columns, &check));
+  RONDO_TRY(
+      rondo_emit_kernel(emitter, &cross_entropy_rows_code[of_logits->type],
+                        rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+                        RONDO_ARGS(&shape, &logits, &labels, &losses, &maxima, &sums, RONDO_CHECK_ARGUMENTS(check))));
+  return rondo_emit_kernel(emitter, &mean_code, (rondo_grid){.x = 1},
+                           RONDO_ARGS(&shape, &losses, &labels, &loss, &count));
+}
+
+const rondo_operator rondo_operator_cross_entropy = {.name = "cross_entropy",
+                                                     .types = RONDO_FLOATS,
+                                                     .inputs = {"logits", "labels"},
+                                                     .required = 2,
+                                                     .result_count = 4,
+                                                     .checks_indices = true,
+                                                     .infer = infer_cross_entropy,
+                                                     .differentiate = differentiate_cross_entropy,
+                                                     .prepare = prepare_cross_entropy,
+                                                     .emit = emit_cross_entropy};
+
+rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits, rondo_value labels,
+                                    rondo_value *out_value) {
+  const rondo_value inputs[] = {logits, labels};
+  return rondo_program_apply(program, &rondo_operator_cross_entropy, inputs, 2, NULL, out_value);
+}
+
+rondo_status rondo_op_cross_entropy_with(rondo_program *program, rondo_value logits, rondo_value labels,
+                                         const rondo_cross_entropy_options *options, rondo_value *out_value) {
+  const rondo_value inputs[] = {logits, labels};
+  rondo_cross_entropy_options given;
+  if (out_value != NULL) *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_versioned_read("rondo_cross_entropy_options", options, &given, sizeof given));
+  const rondo_attributes attributes = {.sizes = {(size_t)given.ignored_label},
+                                       .size_count = 1,
+                                       .numbers = {given.label_smoothing},
+                                       .flags = {given.ignores_label}};
+  return rondo_program_apply(program, &rondo_operator_cross_entropy, inputs, 2, &attributes, out_value);
+}
+
+/* Gradient --------------------------------------------------------------------------------------------------------- */
+
+/* dlogits = (softmax(logits) - (1 - s) onehot(label) - s / n) * dloss / count; 0 in rows that are ignored. */
+RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const void *logits, size_t first, float most,
+                               float sum, float scale, void *to) {
+  float rooms[2][RONDO_CHUNK];
+  const float share = shape->to_each * scale;
+  RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
+    float *chunk = rondo_chunk_of(type, to, first + at, rooms[1]);
+    rondo_row_scaled_exp(rondo_load_chunk(type, logits, first + at, length, rooms[0]), most, scale / sum, chunk,
+                         length);
+    RONDO_EACH_LANE(i, lane, length, chunk[i] -= share);
+    rondo_store_chunk(type, to, first + at, length, chunk);
+  }
+}
+
+/* The label's own part, from the beginning: what is stored has been rounded. */
+RONDO_INLINE void gradient_of_label(rondo_type type, const rows_shape *shape, const void *logits, size_t at, float most,
+                                    float sum, float scale, void *to) {
+  float rooms[2][RONDO_CHUNK];
+  float *chunk = rondo_chunk_of(type, to, at, rooms[1]);
+  rondo_row_scaled_exp(rondo_load_chunk(type, logits, at, 1, rooms[0]), most, scale / sum, chunk, 1);
+  *chunk -= shape->to_each * scale + shape->to_label * scale;
+  rondo_store_chunk(type, to, at, 1, chunk);
+}
+
+RONDO_VECTORISED_KERNEL(cross_entropy_gradient_cpu) {
+  const rows_shape *shape = args[0];
+  const void *logits = RONDO_ARG(const void *, 1);
+  const void *labels = RONDO_ARG(const void *, 2);
+  const float *maxima = RONDO_ARG(const float *, 3);
+  const float *sums = RONDO_ARG(const float *, 4);
+  const float count = *RONDO_ARG(const float *, 5);
+  const float dloss = *RONDO_ARG(const float *, 6);
+  void *gradient = RONDO_ARG(void *, 7);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      const size_t first = row * shape->columns;
+      const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
+      if (is_ignored(shape, given)) {
+        memset((char *)gradient + first * rondo_type_bytes(type), 0, shape->columns * rondo_type_bytes(type));
+        continue;
+      }
+      const size_t label = given >= 0 && (uint64_t)given < shape->columns ? (size_t)given : 0;
+      gradient_row(type, shape, logits, first, maxima[row], sums[row], dloss / count, gradient);
+      gradient_of_label(type, shape, logits, first + label, maxima[row], sums[row], dloss / count, gradient);
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(cross_entropy_gradient, cross_entropy, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES);
+
+static rondo_status infer_cross_entropy_gradient(const rondo_program *program, const rondo_operation *operation,
+                                                 rondo_shape *results) {
+  RONDO_TRY(require_logits_and_labels(program, operation));
+  results[0] = *rondo_operation_input(program, operation, LOGITS);
+  return RONDO_OK;
+}
+
+static rondo_status emit_cross_entropy_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_logits = rondo_emit_shape(emitter, operation->inputs[LOGITS]);
+  const rows_shape shape =
+      shape_of(of_logits, rondo_emit_shape(emitter, operation->inputs[LABELS]), &operation->attributes);
+  const void *logits = rondo_emit_address(emitter, operation->inputs[LOGITS]);
+  const void *labels = rondo_emit_address(emitter, operation->inputs[LABELS]);
+  const float *maxima = rondo_emit_address(emitter, operation->inputs[2]);
+  const float *sums = rondo_emit_address(emitter, operation->inputs[3]);
+  const float *count = rondo_emit_address(emitter, operation->inputs[4]);
+  const float *dloss = rondo_emit_address(emitter, operation->inputs[5]);
+  void *gradient = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &cross_entropy_gradient_code[of_logits->type],
+                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+                           RONDO_ARGS(&shape, &logits, &labels, &maxima, &sums, &count, &dloss, &gradient));
+}
+
+const rondo_operator rondo_operator_cross_entropy_gradient = {
+    .name = "cross_entropy_gradient",
+    .inputs = {"logits", "labels", "maxima", "sums", "count", "gradient"},
+    .required = 6,
+    .result_count = 1,
+    .infer = infer_cross_entropy_gradient,
+    .emit = emit_cross_entropy_gradient};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of cross_entropy.c.
+ */
+#include "tensor/operators/common/element.cuh"
+#include "tensor/operators/loss/cross_entropy.cuh"
+
+extern "C" __global__ void cross_entropy_rows_TYPE(rows_shape shape, const element *__restrict__ logits,
+                                                   const void *__restrict__ labels, float *__restrict__ losses,
+                                                   float *__restrict__ maxima, float *__restrict__ sums, CHECK) {
+  const index_cell to = begin_check(TO_CHECK);
+  const row_team team = team_of(shape.columns);
+  for (size_t row = team.first; row < shape.rows; row += team.stride) {
+    const element *x = logits + row * shape.columns;
+    const float most = row_max(team, x, shape.columns);
+    const float sum = row_exp_sum(team, x, most, shape.columns);
+    float below = 0;
+    if (shape.is_smoothed) {
+      for (size_t i = team.lane; i < shape.columns; i += team.lanes) below += to_float(x[i]) - most;
+      below = team_join<join_sum>(team, below);
+    }
+    if (team.lane > 0) continue;
+    const long long given = index_at(labels, shape.wide_labels, row);
+    maxima[row] = most;
+    sums[row] = sum;
+    losses[row] = 0;
+    if (is_ignored(shape, given)) continue;
+    const size_t label = check_index(to, row, given, shape.columns) ? (size_t)given : 0;
+    losses[row] = logf(sum) - shape.to_label * (to_float(x[label]) - most) - shape.to_each * below;
+  }
+}
+
+/* dlogits = (softmax(logits) - (1 - s) onehot(label) - s / n) * dloss / count; 0 in rows that are ignored. */
+extern "C" __global__ void cross_entropy_gradient_TYPE(rows_shape shape, const element *__restrict__ logits,
+                                                       const void *__restrict__ labels,
+                                                       const float *__restrict__ maxima, const float *__restrict__ sums,
+                                                       const float *__restrict__ count, const float *__restrict__ dloss,
+                                                       element *__restrict__ gradient) {
+  const float scale = *dloss / *count, share = shape.to_each * scale;
+  const row_team team = team_of(shape.columns);
+  for (size_t row = team.first; row < shape.rows; row += team.stride) {
+    const long long given = index_at(labels, shape.wide_labels, row);
+    const bool ignored = is_ignored(shape, given);
+    const size_t label = is_index(given, shape.columns) ? (size_t)given : 0;
+    const float most = maxima[row], factor = scale / sums[row];
+    const element *x = logits + row * shape.columns;
+    element *to = gradient + row * shape.columns;
+    for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
+      const float of_label = i == label ? share + shape.to_label * scale : share;
+      to[i] = to_element(ignored ? 0.0f : factor * expf(to_float(x[i]) - most) - of_label);
+    }
+  }
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * What losses of two values, element by element, share.
+ */
+#include "tensor/operators/loss/pair_loss.h"
+
+#include "base/error.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { MEAN, SECOND }; /* flags: a mean, not a sum; of a gradient: that of the second input */
+
+#define PART 8192 /* elements of a part at least */
+#define MOST_PARTS 1024
+
+static rondo_pair_shape shape_of(const rondo_shape *shape, const rondo_attributes *attributes) {
+  const size_t count = rondo_shape_elements(shape);
+  const size_t share = (count + MOST_PARTS - 1) / MOST_PARTS;
+  return (rondo_pair_shape){count, share < PART ? PART : share, attributes->flags[SECOND]};
+}
+
+static size_t parts_of(const rondo_pair_shape *shape) { return (shape->count + shape->part - 1) / shape->part; }
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static double part_sum(rondo_type type, rondo_loss_chunk chunk, const rondo_pair_shape *shape, size_t part,
+                       const void *a, const void *b) {
+  float rooms[2][RONDO_CHUNK];
+  const size_t first = part * shape->part;
+  const size_t last = shape->count - first > shape->part ? first + shape->part : shape->count;
+  double total = 0;
+  RONDO_EACH_CHUNK(at, length, first, last) {
+    float sums[RONDO_LANES] = {0};
+    chunk(rondo_load_chunk(type, a, at, length, rooms[0]), rondo_load_chunk(type, b, at, length, rooms[1]), sums,
+          length);
+    total += (double)rondo_join_lanes(sums);
+  }
+  return total;
+}
+
+void rondo_pair_parts(rondo_type type, rondo_loss_chunk chunk, rondo_blocks blocks, void *const *args) {
+  const rondo_pair_shape *shape = args[0];
+  const void *a = RONDO_ARG(const void *, 1);
+  const void *b = RONDO_ARG(const void *, 2);
+  double *parts = RONDO_ARG(double *, 3);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, parts_of(shape), 1);
+    for (size_t part = span.first; part < span.last; part++) parts[part] = part_sum(type, chunk, shape, part, a, b);
+  }
+}
+
+static void join_cpu(rondo_blocks blocks, void *const *args) {
+  const double *parts = RONDO_ARG(const double *, 0);
+  const size_t count = RONDO_ARG(size_t, 1);
+  const double divisor = RONDO_ARG(double, 2);
+  float *loss = RONDO_ARG(float *, 3);
+  double sum = 0;
+  (void)blocks; /* one */
+  for (size_t i = 0; i < count; i++) sum += parts[i];
+  *loss = (float)(sum / divisor);
+}
+
+static const rondo_kernel_options join_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "pair_loss_join", .cpu = join_cpu, RONDO_CUDA(pair_loss),
+    .params = {RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(double), RONDO_WRITES}};
+
+void rondo_pair_slope(rondo_type type, rondo_loss_slope_chunk chunk, rondo_blocks blocks, void *const *args) {
+  const rondo_pair_shape *shape = args[0];
+  const float factor = RONDO_ARG(float, 1);
+  const void *a = RONDO_ARG(const void *, 2);
+  const void *b = RONDO_ARG(const void *, 3);
+  const float scale = *RONDO_ARG(const float *, 4) * factor;
+  void *d = RONDO_ARG(void *, 5);
+  float rooms[3][RONDO_CHUNK];
+  const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *to = rondo_chunk_of(type, d, at, rooms[2]);
+    chunk(rondo_load_chunk(type, a, at, length, rooms[0]), rondo_load_chunk(type, b, at, length, rooms[1]), scale,
+          shape->second != 0, to, length);
+    rondo_store_chunk(type, d, at, length, to);
+  }
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_infer_pair_loss(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_same_shape(program, operation, 0, 1));
+  results[0] = rondo_shape_scalar(RONDO_F32);
+  return RONDO_OK;
+}
+
+rondo_status rondo_infer_pair_slope(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_shape *results) {
+  RONDO_TRY(rondo_infer_pair_loss(program, operation, results));
+  results[0] = *rondo_operation_input(program, operation, 0);
+  return RONDO_OK;
+}
+
+rondo_status rondo_differentiate_pair_loss(rondo_program *program, const rondo_operation *operation,
+                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_pair_loss *family = operation->row->family;
+  const uint32_t inputs[] = {operation->inputs[0], operation->inputs[1], result_gradients[0]};
+  rondo_attributes attributes = operation->attributes;
+  for (uint32_t i = 0; i < 2; i++) {
+    attributes.flags[SECOND] = i == 1;
+    RONDO_TRY(rondo_program_add(program, family->gradient, inputs, 3, &attributes, &input_gradients[i]));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_prepare_pair_loss(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                                     size_t *out_workspace_bytes) {
+  const rondo_operation *added = &program->operations.items[operation];
+  const rondo_pair_shape shape = shape_of(rondo_operation_input(program, added, 0), &added->attributes);
+  (void)resources;
+  *out_workspace_bytes = parts_of(&shape) * sizeof(double);
+  return RONDO_OK;
+}
+
+rondo_status rondo_emit_pair_loss(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_pair_loss *family = operation->row->family;
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
+  const rondo_pair_shape shape = shape_of(value, &operation->attributes);
+  const void *a = rondo_emit_address(emitter, operation->inputs[0]);
+  const void *b = rondo_emit_address(emitter, operation->inputs[1]);
+  double *sums = rondo_emit_workspace(emitter);
+  float *loss = rondo_emit_address(emitter, operation->results[0]);
+  const size_t parts = parts_of(&shape);
+  const double divisor = operation->attributes.flags[MEAN] ? (double)shape.count : 1;
+  RONDO_TRY(rondo_emit_kernel(emitter, &family->code[value->type], rondo_emit_grid(emitter, parts, (rondo_grain){1, 1}),
+                              RONDO_ARGS(&shape, &a, &b, &sums)));
+  return rondo_emit_kernel(emitter, &join_code, (rondo_grid){.x = 1}, RONDO_ARGS(&sums, &parts, &divisor, &loss));
+}
+
+rondo_status rondo_emit_pair_slope(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_pair_loss *family = operation->row->family;
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
+  const rondo_pair_shape shape = shape_of(value, &operation->attributes);
+  const void *a = rondo_emit_address(emitter, operation->inputs[0]);
+  const void *b = rondo_emit_address(emitter, operation->inputs[1]);
+  const float *dloss = rondo_emit_address(emitter, operation->inputs[2]);
+  void *d = rondo_emit_address(emitter, operation->results[0]);
+  const float factor = operation->attributes.flags[MEAN] ? 1.0f / (float)shape.count : 1.0f;
+  return rondo_emit_kernel(emitter, &family->code[value->type],
+                           rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&shape, &factor, &a, &b, &dloss, &d));
+}
+
+rondo_status rondo_apply_pair_loss(rondo_program *program, const rondo_operator *row, rondo_value a, rondo_value b,
+                                   rondo_combine combine, rondo_value *out_value) {
+  const rondo_value inputs[] = {a, b};
+  const rondo_attributes attributes = {.flags = {combine == RONDO_COMBINE_MEAN}};
+  if (out_value != NULL) *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require_combine(row->name, combine));
+  return rondo_program_apply(program, row, inputs, 2, &attributes, out_value);
+}

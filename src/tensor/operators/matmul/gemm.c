@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Which library makes a product. What there is is found out once, and kept for the life of the process.
+ */
+#define _GNU_SOURCE
+#include "tensor/operators/matmul/gemm.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tensor/operators/matmul/gemm_onednn.h"
+#include "tensor/vendor/libraries.h"
+
+/* The C interface to the BLAS ("Basic Linear Algebra Subprograms Technical Forum Standard", 2001, appendix B). */
+typedef void (*cblas_sgemm_function)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                                     const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
+                                     int c_stride);
+typedef void (*set_threads_function)(int threads);
+
+enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANSPOSE = 111, CBLAS_TRANSPOSE = 112 };
+
+/* Multiplications from which oneDNN is the quicker one: OpenBLAS has kernels for small products that arrange nothing
+ * beforehand, but not for a b that is stored transposed; and for oneDNN signals are blocked, which takes half a
+ * microsecond (gemm_onednn.h). */
+#define ONEDNN_LEAST 524288.0
+#define ONEDNN_LEAST_TRANSPOSED 131072.0
+
+typedef struct cblas_api {
+  cblas_sgemm_function sgemm;
+} cblas_api;
+
+static const rondo_library_symbol symbols[] = {{"cblas_sgemm", offsetof(cblas_api, sgemm)}};
+static cblas_api api;
+
+rondo_library rondo_cblas_library = {.name = "CBLAS",
+                                     .purpose = "matrix products on CPU devices",
+                                     .needed = "a BLAS with the CBLAS interface",
+                                     .option = RONDO_OPTION_CBLAS_LIBRARY,
+                                     .usual = {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"},
+                                     .symbols = symbols,
+                                     .symbol_count = sizeof symbols / sizeof symbols[0],
+                                     .functions = &api,
+                                     .search = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_onednn, has_cblas; /* written once, before any thread reads them */
+static size_t tiles = 8;           /* enough for a usual number of workers */
+
+static void limit_tiles(void) {
+  const long processors = sysconf(_SC_NPROCESSORS_CONF); /* -1: the system does not say */
+  if (!has_onednn && has_cblas && processors > 0 && (size_t)processors < tiles) tiles = (size_t)processors;
+}
+
+static void use_one_thread(void) {
+  void *symbol = rondo_dylib_symbol(&rondo_cblas_library.file, "openblas_set_num_threads");
+  set_threads_function set_threads = NULL;
+  if (symbol == NULL) return;
+  memcpy(&set_threads, &symbol, sizeof set_threads);
+  set_threads(1);
+}
+
+static void settle(void) {
+  has_onednn = rondo_library_find(&rondo_onednn_library);
+  has_cblas = rondo_library_find(&rondo_cblas_library);
+  if (has_cblas) use_one_thread();
+  limit_tiles();
+}
+
+/* The search, which may log, comes first: nobody is to wait in pthread_once for a function of the user's. */
+void rondo_gemm_prepare(void) {
+  (void)rondo_library_find(&rondo_onednn_library);
+  (void)rondo_library_find(&rondo_cblas_library);
+  const int failed = pthread_once(&once, settle);
+  (void)failed; /* it has no errors but those of a wrong argument */
+}
+
+size_t rondo_gemm_tiles(void) { return tiles; }
+
+static bool fits_int(size_t value) { return value <= INT_MAX; }
+
+static bool is_for_onednn(const rondo_gemm *gemm) {
+  const double least = gemm->transpose_b ? ONEDNN_LEAST_TRANSPOSED : ONEDNN_LEAST;
+  return has_onednn && (!has_cblas || (double)gemm->m * (double)gemm->n * (double)gemm->k >= least);
+}
+
+static void run_cblas(const rondo_gemm *gemm) {
+  api.sgemm(CBLAS_ROW_MAJOR, gemm->transpose_a ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE,
+            gemm->transpose_b ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE, (int)gemm->m, (int)gemm->n, (int)gemm->k, 1.0f,
+            gemm->a, (int)gemm->a_stride, gemm->b, (int)gemm->b_stride, gemm->accumulate ? 1.0f : 0.0f, gemm->c,
+            (int)gemm->c_stride);
+}
+
+void rondo_gemm_run(const rondo_gemm *gemm) {
+  const bool fits = fits_int(gemm->m) && fits_int(gemm->n) && fits_int(gemm->k) && fits_int(gemm->a_stride) &&
+                    fits_int(gemm->b_stride) && fits_int(gemm->c_stride);
+  if (is_for_onednn(gemm) && rondo_onednn_run(gemm)) return;
+  if (!has_cblas || !fits) {
+    rondo_gemm_plain(gemm);
+  } else {
+    run_cblas(gemm);
+  }
+}

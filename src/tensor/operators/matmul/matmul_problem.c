@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * The batch of a matmul and the tiles of its results. The cut depends on the shape, and on a CPU on the library and the
+ * machine: never on workers, which is what makes results independent of their number.
+ */
+#include "tensor/operators/matmul/matmul_problem.h"
+
+#include "base/environment.h"
+#include "tensor/operators/matmul/gemm.h"
+
+/* Batch ------------------------------------------------------------------------------------------------------------ */
+
+/* Puts a dimension before those that are there, into the slowest of them where both matrices go on as it does. */
+static void put_dimension(rondo_matmul_problem *p, size_t *used, size_t size, size_t a_stride, size_t b_stride) {
+  if (size == 1) return;
+  const size_t first = RONDO_BATCH_DIMENSIONS - *used;
+  if (*used > 0 && a_stride == p->batch[first] * p->a_strides[first] &&
+      b_stride == p->batch[first] * p->b_strides[first]) {
+    p->batch[first] *= size;
+    return;
+  }
+  p->batch[first - 1] = size;
+  p->a_strides[first - 1] = a_stride;
+  p->b_strides[first - 1] = b_stride;
+  (*used)++;
+}
+
+/* The dimension before the last two, and so on; 1 where the shape has none. */
+static size_t batch_dimension(const rondo_shape *shape, uint32_t back) {
+  return back + 2 < shape->rank ? shape->dims[shape->rank - 3 - back] : 1;
+}
+
+static void set_batch(rondo_matmul_problem *p, const rondo_shape *a, const rondo_shape *b) {
+  size_t used = 0, a_stride = p->m * p->k, b_stride = p->k * p->n;
+  p->batches = 1;
+  for (uint32_t i = 0; i < RONDO_BATCH_DIMENSIONS; i++) p->batch[i] = 1;
+  for (uint32_t back = 0; back < RONDO_BATCH_DIMENSIONS; back++) {
+    const size_t in_a = batch_dimension(a, back), in_b = batch_dimension(b, back);
+    const size_t size = in_a > in_b ? in_a : in_b;
+    put_dimension(p, &used, size, in_a == 1 ? 0 : a_stride, in_b == 1 ? 0 : b_stride);
+    p->batches *= size;
+    a_stride *= in_a;
+    b_stride *= in_b;
+  }
+}
+
+/* The rows of all matrices a, which lie one behind another, times one b. */
+static void fold_rows(rondo_matmul_problem *p) {
+  const size_t last = RONDO_BATCH_DIMENSIONS - 1;
+  if (p->transpose_a != 0 || !rondo_matmul_is_strided(p) || p->b_strides[last] != 0 || p->a_strides[last] == 0) return;
+  p->m *= p->batches;
+  p->batches = p->batch[last] = 1;
+  p->a_strides[last] = 0;
+}
+
+bool rondo_matmul_is_strided(const rondo_matmul_problem *problem) {
+  return problem->batch[RONDO_BATCH_DIMENSIONS - 1] == problem->batches;
+}
+
+rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_shape *b, bool transpose_a,
+                                             bool transpose_b) {
+  rondo_matmul_problem p = {.m = a->dims[a->rank - (transpose_a ? 1 : 2)],
+                            .n = b->dims[b->rank - (transpose_b ? 2 : 1)],
+                            .k = a->dims[a->rank - (transpose_a ? 2 : 1)],
+                            .transpose_a = transpose_a,
+                            .transpose_b = transpose_b};
+  set_batch(&p, a, b);
+  fold_rows(&p);
+  return p;
+}
+
+/* Tiles ------------------------------------------------------------------------------------------------------------ */
+
+/* The larger a tile, the less often the library arranges the same panels anew: tiles of 128 took up to a third longer
+ * than one call for all. Where large ones are few they are halved, until there are enough (rondo_gemm_tiles) or they
+ * are hardly worth a worker's while. */
+#define ENOUGH_PRODUCTS 4194304.0 /* multiplications in a tile: some 50 microseconds */
+
+/* Tiles on CUDA, largest first: one is taken where there are enough of it to keep a large GPU's multiprocessors busy,
+ * and where a smaller one would not hold as much of the matrix. */
+static const struct { size_t edge, enough; } cuda_tiles[] = {{128, 128}, {64, 128}, {32, 96}, {16, 0}};
+
+#define SHALLOW_EDGE 32 /* tiles of this edge are made by another kernel where they are as shallow as ... */
+#define SHALLOW 32
+
+/* As in matmul_thin.cu. */
+#define THIN_COLUMNS 4
+#define THIN_ROWS 8
+
+/* More tiles than that share blocks. */
+#define MOST_BLOCKS ((size_t)1 << 30)
+
+static size_t tiles_of(size_t edge, size_t tile) { return edge / tile + (edge % tile != 0); }
+
+static size_t count_tiles(const rondo_matmul_problem *p, size_t rows, size_t columns) {
+  return p->batches * tiles_of(p->m, rows) * tiles_of(p->n, columns);
+}
+
+static void cut_for_cpu(const rondo_matmul_problem *p, size_t most, rondo_tiling *t) {
+  t->rows = p->m < most ? p->m : most;
+  t->columns = p->n < most ? p->n : most;
+  while (count_tiles(p, t->rows, t->columns) < rondo_gemm_tiles() &&
+         (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
+    if (t->columns > t->rows) { /* libraries lose less with rows that are cut */
+      t->columns = (t->columns + 1) / 2;
+    } else {
+      t->rows = (t->rows + 1) / 2;
+    }
+  }
+}
+
+static size_t cuda_edge(const rondo_matmul_problem *p) {
+  const size_t asked = (size_t)rondo_option_number(RONDO_OPTION_CUDA_TILE), shorter = p->m < p->n ? p->m : p->n;
+  size_t i = 0;
+  while (cuda_tiles[i].enough > 0 && cuda_tiles[i].edge != asked &&
+         (asked > 0 || cuda_tiles[i].edge / 2 >= shorter ||
+          count_tiles(p, cuda_tiles[i].edge, cuda_tiles[i].edge) < cuda_tiles[i].enough))
+    i++;
+  return cuda_tiles[i].edge;
+}
+
+static rondo_matmul_form cut_for_cuda(const rondo_matmul_problem *p, rondo_tiling *t) {
+  if (p->n <= THIN_COLUMNS && p->transpose_a == 0 && rondo_option_number(RONDO_OPTION_CUDA_TILE) == 0) {
+    t->rows = THIN_ROWS;
+    t->columns = p->n;
+    return RONDO_MATMUL_THIN;
+  }
+  t->rows = t->columns = cuda_edge(p);
+  if (t->rows < SHALLOW_EDGE || (t->rows == SHALLOW_EDGE && p->k <= SHALLOW)) return RONDO_MATMUL_SMALL;
+  return RONDO_MATMUL_TILES;
+}
+
+rondo_matmul_work rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda) {
+  rondo_tiling *t = &problem->tiles;
+  rondo_matmul_form form = RONDO_MATMUL_TILES;
+  if (is_cuda) {
+    form = cut_for_cuda(problem, t);
+  } else {
+    cut_for_cpu(problem, type == RONDO_F32 ? RONDO_MATMUL_EDGE : RONDO_MATMUL_CONVERTED_EDGE, t);
+  }
+  t->down = tiles_of(problem->m, t->rows);
+  t->across = tiles_of(problem->n, t->columns);
+  const size_t tiles = problem->batches * t->down * t->across;
+  return (rondo_matmul_work){form, (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
+}

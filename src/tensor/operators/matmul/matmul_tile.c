@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * Tiles of matrix products on a CPU, each by one thread. Those of F32 are made where they lie, by gemm.h; those of
+ * other types from panels converted to F32, in a room on the stack, so that sums are kept in F32 and rounded once.
+ */
+#include <string.h>
+
+#include "tensor/operators/elementwise/activation.h"
+#include "tensor/operators/matmul/gemm.h"
+#include "tensor/operators/matmul/matmul_problem.h"
+
+#define EDGE RONDO_MATMUL_CONVERTED_EDGE
+#define DEPTH 128 /* of a panel */
+
+typedef struct tile {
+  const rondo_matmul_problem *problem;
+  size_t row, column, rows, columns;
+  size_t a, b, c; /* elements from the matrices' beginnings to those of this product */
+} tile;
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static tile tile_at(const rondo_matmul_problem *p, size_t number) {
+  const size_t each = p->tiles.across * p->tiles.down;
+  size_t product = number / each;
+  number %= each;
+  tile t = {.problem = p,
+            .row = number / p->tiles.across * p->tiles.rows,
+            .column = number % p->tiles.across * p->tiles.columns,
+            .c = product * p->m * p->n};
+  for (size_t i = RONDO_BATCH_DIMENSIONS; i > 0; i--) {
+    t.a += product % p->batch[i - 1] * p->a_strides[i - 1];
+    t.b += product % p->batch[i - 1] * p->b_strides[i - 1];
+    product /= p->batch[i - 1];
+  }
+  t.rows = smaller(p->m - t.row, p->tiles.rows);
+  t.columns = smaller(p->n - t.column, p->tiles.columns);
+  return t;
+}
+
+/* F32 -------------------------------------------------------------------------------------------------------------- */
+
+static void multiply(const tile *t, const float *a, const float *b, const float *bias, float *corner) {
+  const rondo_matmul_problem *p = t->problem;
+  for (size_t i = 0; bias != NULL && i < t->rows; i++) {
+    memcpy(corner + i * p->n, bias + t->column, t->columns * sizeof *bias);
+  }
+  const rondo_gemm gemm = {.transpose_a = p->transpose_a != 0,
+                           .transpose_b = p->transpose_b != 0,
+                           .accumulate = bias != NULL,
+                           .m = t->rows,
+                           .n = t->columns,
+                           .k = p->k,
+                           .a = a + t->a + (p->transpose_a != 0 ? t->row : t->row * p->k),
+                           .b = b + t->b + (p->transpose_b != 0 ? t->column * p->k : t->column),
+                           .c = corner,
+                           .a_stride = p->transpose_a != 0 ? p->m : p->k,
+                           .b_stride = p->transpose_b != 0 ? p->k : p->n,
+                           .c_stride = p->n};
+  rondo_gemm_run(&gemm);
+}
+
+/* The product is made where it is kept, else in y. */
+static void multiply_singles(const tile *t, const float *a, const float *b, const float *bias, float *y,
+                             float *unactivated) {
+  const rondo_activation activation = (rondo_activation)t->problem->activation;
+  const size_t n = t->problem->n, first = t->c + t->row * n + t->column;
+  float *made = activation != RONDO_ACTIVATION_NONE && unactivated != NULL ? unactivated : y;
+  float room[RONDO_MATMUL_EDGE];
+  multiply(t, a, b, bias, made + first);
+  for (size_t i = 0; activation != RONDO_ACTIVATION_NONE && i < t->rows; i++) {
+    const float *row = made + first + i * n;
+    if (made == y) row = memcpy(room, row, t->columns * sizeof *room);
+    rondo_activate(activation, row, y + first + i * n, t->columns);
+  }
+}
+
+/* Other types ------------------------------------------------------------------------------------------------------ */
+
+/* Floats of `rows` rows of `columns` elements, the rows `stride` apart in memory. */
+static void load_panel(rondo_type type, const void *memory, size_t first, size_t stride, size_t rows, size_t columns,
+                       float *panel) {
+  for (size_t i = 0; i < rows; i++)
+    (void)rondo_load_chunk(type, memory, first + i * stride, columns, panel + i * columns);
+}
+
+static void add_panels(rondo_type type, const tile *t, const void *a, const void *b, size_t from, float *sums) {
+  const rondo_matmul_problem *p = t->problem;
+  float left[EDGE * DEPTH], right[EDGE * DEPTH];
+  const size_t depth = smaller(DEPTH, p->k - from);
+  if (p->transpose_a != 0) {
+    load_panel(type, a, t->a + from * p->m + t->row, p->m, depth, t->rows, left);
+  } else {
+    load_panel(type, a, t->a + t->row * p->k + from, p->k, t->rows, depth, left);
+  }
+  if (p->transpose_b != 0) {
+    load_panel(type, b, t->b + t->column * p->k + from, p->k, t->columns, depth, right);
+  } else {
+    load_panel(type, b, t->b + from * p->n + t->column, p->n, depth, t->columns, right);
+  }
+  const rondo_gemm gemm = {.transpose_a = p->transpose_a != 0,
+                           .transpose_b = p->transpose_b != 0,
+                           .accumulate = true,
+                           .m = t->rows,
+                           .n = t->columns,
+                           .k = depth,
+                           .a = left,
+                           .b = right,
+                           .c = sums,
+                           .a_stride = p->transpose_a != 0 ? t->rows : depth,
+                           .b_stride = p->transpose_b != 0 ? depth : t->columns,
+                           .c_stride = t->columns};
+  rondo_gemm_run(&gemm);
+}
+
+static void multiply_others(rondo_type type, const tile *t, const void *a, const void *b, const void *bias, void *y,
+                            void *unactivated) {
+  const rondo_matmul_problem *p = t->problem;
+  float sums[EDGE * EDGE], room[EDGE];
+  for (size_t i = 0; i < t->rows; i++) {
+    float *row = sums + i * t->columns;
+    if (bias == NULL) {
+      memset(row, 0, t->columns * sizeof *row);
+    } else {
+      (void)rondo_load_chunk(type, bias, t->column, t->columns, row);
+    }
+  }
+  for (size_t from = 0; from < p->k; from += DEPTH) add_panels(type, t, a, b, from, sums);
+  for (size_t i = 0; i < t->rows; i++) {
+    float *row = sums + i * t->columns;
+    const size_t first = t->c + (t->row + i) * p->n + t->column;
+    if (unactivated != NULL) rondo_store_chunk(type, unactivated, first, t->columns, row);
+    if (p->activation != RONDO_ACTIVATION_NONE) {
+      rondo_activate((rondo_activation)p->activation, row, room, t->columns);
+      row = room;
+    }
+    rondo_store_chunk(type, y, first, t->columns, row);
+  }
+}
+
+void rondo_matmul_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_matmul_problem *problem = args[0];
+  const void *a = RONDO_ARG(const void *, 1);
+  const void *b = RONDO_ARG(const void *, 2);
+  const void *bias = RONDO_ARG(const void *, 3);
+  void *y = RONDO_ARG(void *, 4);
+  void *unactivated = RONDO_ARG(void *, 5);
+  const size_t tiles = problem->batches * problem->tiles.down * problem->tiles.across;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    for (size_t number = block; number < tiles; number += blocks.grid.x) {
+      const tile t = tile_at(problem, number);
+      if (type == RONDO_F32) {
+        multiply_singles(&t, a, b, bias, y, unactivated);
+      } else {
+        multiply_others(type, &t, a, b, bias, y, unactivated);
+      }
+    }
+  }
+}

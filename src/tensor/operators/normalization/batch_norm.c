@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT
+ * batch_norm of [n, c, ...], with the batch's statistics or given ones, and its gradient; one row more moves the
+ * running statistics on, after all that reads them (batch_norm_update). With h = (x - mean) / sqrt(variance + epsilon)
+ * and g = dy, dscale = sum(g h), dshift = sum(g) and dx = scale / sqrt(variance + epsilon) · (g - mean(g) - h mean(g
+ * h)), or where the statistics are given, without the means. Given statistics have no gradient.
+ */
+#include "tensor/operators/normalization/batch_norm.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "tensor/compile/emit.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { EPSILON };                                                 /* numbers */
+enum { FIXED };                                                   /* flags: mean and variance are inputs */
+enum { VALUE, SCALE, SHIFT, GIVEN_MEAN, GIVEN_VARIANCE };         /* inputs of batch_norm */
+enum { RESULT, OF_MEAN, OF_VARIANCE };                            /* its results */
+enum { OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, BY_SCALE }; /* inputs of the gradient */
+enum { DX, DSCALE, DSHIFT };                                      /* its results */
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static void batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_batch_norm_statistics_cpu(type, blocks, args);
+}
+static void batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_batch_norm_cpu(type, blocks, args);
+}
+static void batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_batch_norm_gradient_sums_cpu(type, blocks, args);
+}
+static void batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_batch_norm_gradient_cpu(type, blocks, args);
+}
+
+RONDO_TYPED_KERNEL(batch_norm_statistics, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(batch_norm, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL(batch_norm_gradient_sums, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(batch_norm_gradient, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+
+#define MOST_PARTS 64
+#define CUDA_WIDTH 32 /* of a tile of channels side by side: batch_norm.cu */
+#define CPU_PART 8192 /* elements of a part at least */
+#define CUDA_PART 2048
+
+static size_t most_parts(size_t images) { return images < MOST_PARTS ? images : MOST_PARTS; }
+
+static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo_shape *value,
+                                       const rondo_operation *operation) {
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  rondo_batch_norm_shape s = {.images = value->dims[0],
+                              .channels = value->dims[1],
+                              .inner = 1,
+                              .width = 1,
+                              .epsilon = operation->attributes.numbers[EPSILON],
+                              .is_fixed = operation->attributes.flags[FIXED]};
+  for (uint32_t i = 2; i < value->rank; i++) s.inner *= value->dims[i];
+  if (s.inner == 1) s.width = is_cuda ? CUDA_WIDTH : RONDO_CHUNK;
+  const size_t of_tile = s.images * s.inner * (s.channels < s.width ? s.channels : s.width);
+  const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1, most = most_parts(s.images);
+  s.share = (s.images + (parts < most ? parts : most) - 1) / (parts < most ? parts : most);
+  s.parts = (s.images + s.share - 1) / s.share;
+  return s;
+}
+
+static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_batch_norm_shape *s) {
+  return rondo_emit_grid(emitter, rondo_batch_norm_tiles(s) * s->parts, (rondo_grain){1, 1});
+}
+
+/* Two numbers of each part and channel. */
+static rondo_status prepare_norm(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                                 size_t *out_workspace_bytes) {
+  const rondo_shape *value = rondo_program_shape(program, program->operations.items[operation].inputs[VALUE]);
+  (void)resources;
+  *out_workspace_bytes = value->dims[1] * most_parts(value->dims[0]) * 2 * sizeof(float);
+  return RONDO_OK;
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status require_channels(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
+  const size_t channels = rondo_operation_input(program, operation, VALUE)->dims[1];
+  if (rondo_operation_input(program, operation, input) == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_require_input(program, operation, input, RONDO_F32, 1));
+  if (rondo_operation_input(program, operation, input)->dims[0] == channels) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have the %zu channels",
+                              operation->row->inputs[input], channels);
+}
+
+static rondo_status infer_norm(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
+  RONDO_TRY(rondo_require_float(program, operation, VALUE, RONDO_ANY_RANK));
+  if (value->rank < 2) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "the value has %u dimensions; the second is that of channels", value->rank);
+  }
+  for (uint32_t i = SCALE; i <= GIVEN_VARIANCE; i++) RONDO_TRY(require_channels(program, operation, i));
+  results[RESULT] = *value;
+  results[OF_MEAN] = results[OF_VARIANCE] = rondo_shape_vector(RONDO_F32, value->dims[1]);
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_norm(rondo_program *program, const rondo_operation *operation,
+                                       const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const bool is_fixed = operation->attributes.flags[FIXED];
+  const uint32_t inputs[] = {operation->inputs[VALUE], result_gradients[RESULT],
+                             is_fixed ? operation->inputs[GIVEN_MEAN] : operation->results[OF_MEAN],
+                             is_fixed ? operation->inputs[GIVEN_VARIANCE] : operation->results[OF_VARIANCE],
+                             operation->inputs[SCALE]};
+  uint32_t gradients[RONDO_MAX_RESULTS];
+  RONDO_TRY(
+      rondo_program_add(program, &rondo_operator_batch_norm_gradient, inputs, 5, &operation->attributes, gradients));
+  for (uint32_t i = VALUE; i <= SHIFT; i++) {
+    if (operation->inputs[i] != RONDO_NO_VALUE) input_gradients[i] = gradients[i];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
+  const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
+  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
+  const float *scale = rondo_emit_address(emitter, operation->inputs[SCALE]);
+  const float *shift = rondo_emit_address(emitter, operation->inputs[SHIFT]);
+  const float *given_mean = rondo_emit_address(emitter, operation->inputs[GIVEN_MEAN]);
+  const float *given_variance = rondo_emit_address(emitter, operation->inputs[GIVEN_VARIANCE]);
+  void *y = rondo_emit_address(emitter, operation->results[RESULT]);
+  float *mean = rondo_emit_address(emitter, operation->results[OF_MEAN]);
+  float *variance = rondo_emit_address(emitter, operation->results[OF_VARIANCE]);
+  float *sums = rondo_emit_workspace(emitter);
+  const rondo_grid grid = grid_of(emitter, &shape);
+  if (shape.is_fixed == 0) {
+    RONDO_TRY(
+        rondo_emit_kernel(emitter, &batch_norm_statistics_code[value->type], grid, RONDO_ARGS(&shape, &x, &sums)));
+  }
+  return rondo_emit_kernel(
+      emitter, &batch_norm_code[value->type], grid,
+      RONDO_ARGS(&shape, &x, &sums, &scale, &shift, &given_mean, &given_variance, &y, &mean, &variance));
+}
+
+const rondo_operator rondo_operator_batch_norm = {
+    .name = "batch_norm",
+    .types = RONDO_FLOATS,
+    .inputs = {"value", "scale", "shift", "running_mean", "running_variance"},
+    .required = 1,
+    .result_count = 3,
+    .spare_results = 1u << OF_MEAN | 1u << OF_VARIANCE,
+    .infer = infer_norm,
+    .differentiate = differentiate_norm,
+    .prepare = prepare_norm,
+    .emit = emit_norm};
+
+/* Gradient --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  RONDO_TRY(rondo_require_same_shape(program, operation, OF_VALUE, OF_RESULT));
+  results[DX] = *rondo_operation_input(program, operation, OF_VALUE);
+  results[DSCALE] = results[DSHIFT] = rondo_shape_vector(RONDO_F32, results[DX].dims[1]);
+  return RONDO_OK;
+}
+
+static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
+  const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
+  const void *x = rondo_emit_address(emitter, operation->inputs[OF_VALUE]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
+  const float *mean = rondo_emit_address(emitter, operation->inputs[FROM_MEAN]);
+  const float *variance = rondo_emit_address(emitter, operation->inputs[FROM_VARIANCE]);
+  const float *scale = rondo_emit_address(emitter, operation->inputs[BY_SCALE]);
+  void *dx = rondo_emit_address(emitter, operation->results[DX]);
+  float *dscale = rondo_emit_address(emitter, operation->results[DSCALE]);
+  float *dshift = rondo_emit_address(emitter, operation->results[DSHIFT]);
+  float *sums = rondo_emit_workspace(emitter);
+  const rondo_grid grid = grid_of(emitter, &shape);
+  RONDO_TRY(rondo_emit_kernel(emitter, &batch_norm_gradient_sums_code[value->type], grid,
+                              RONDO_ARGS(&shape, &x, &dy, &mean, &variance, &sums)));
+  return rondo_emit_kernel(emitter, &batch_norm_gradient_code[value->type], grid,
+                           RONDO_ARGS(&shape, &x, &dy, &mean, &variance, &sums, &scale, &dx, &dscale, &dshift));
+}
+
+const rondo_operator rondo_operator_batch_norm_gradient = {.name = "batch_norm_gradient",
+                                                           .inputs = {"value", "gradient", "mean", "variance", "scale"},
+                                                           .required = 4,
+                                                           .result_count = 3,
+                                                           .spare_results = 1u << DSCALE | 1u << DSHIFT,
+                                                           .infer = infer_gradient,
+                                                           .prepare = prepare_norm,
+                                                           .emit = emit_gradient};
+
+/* Running statistics ----------------------------------------------------------------------------------------------- */
+
+enum { RUNNING_MEAN, RUNNING_VARIANCE, MEAN, VARIANCE }; /* inputs */
+enum { MOMENTUM, UNBIASED };                             /* numbers; UNBIASED: by which the variance is multiplied */
+
+static void batch_norm_update_cpu(rondo_blocks blocks, void *const *args) {
+  float *running_mean = RONDO_ARG(float *, 3);
+  float *running_variance = RONDO_ARG(float *, 4);
+  const float *mean = RONDO_ARG(const float *, 5);
+  const float *variance = RONDO_ARG(const float *, 6);
+  const float momentum = RONDO_ARG(float, 7);
+  const float unbiased = RONDO_ARG(float, 8);
+  const size_t count = RONDO_ARG(size_t, 9);
+  if (!rondo_may_update(blocks, args)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
+    for (size_t i = span.first; i < span.last; i++) {
+      running_mean[i] += momentum * (mean[i] - running_mean[i]);
+      running_variance[i] += momentum * (variance[i] * unbiased - running_variance[i]);
+    }
+  }
+}
+
+static const rondo_kernel_options update_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "batch_norm_update", .cpu = batch_norm_update_cpu, RONDO_CUDA(batch_norm_update),
+    .params = {RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_SCALAR(float),
+               RONDO_SCALAR(float), RONDO_SCALAR(size_t)}};
+
+static rondo_status infer_update(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const size_t channels = rondo_shape_elements(rondo_operation_input(program, operation, MEAN));
+  (void)results;
+  for (uint32_t i = RUNNING_MEAN; i <= RUNNING_VARIANCE; i++) {
+    RONDO_TRY(rondo_require_input(program, operation, i, RONDO_F32, 1));
+    if (program->values.items[operation->inputs[i]].kind != RONDO_VALUE_STATE) {
+      return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "%s must be a state",
+                                  operation->row->inputs[i]);
+    }
+    if (rondo_operation_input(program, operation, i)->dims[0] != channels) {
+      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have the %zu channels",
+                                  operation->row->inputs[i], channels);
+    }
+  }
+  return RONDO_OK;
+}
+
+static rondo_status emit_update(rondo_emitter *emitter, const rondo_operation *operation) {
+  const float *numbers = operation->attributes.numbers;
+  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[RUNNING_MEAN]));
+  float *running_mean = rondo_emit_address(emitter, operation->inputs[RUNNING_MEAN]);
+  float *running_variance = rondo_emit_address(emitter, operation->inputs[RUNNING_VARIANCE]);
+  const float *mean = rondo_emit_address(emitter, operation->inputs[MEAN]);
+  const float *variance = rondo_emit_address(emitter, operation->inputs[VARIANCE]);
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(emitter, &update_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &running_mean, &running_variance, &mean, &variance,
+                                      &numbers[MOMENTUM], &numbers[UNBIASED], &count));
+}
+
+const rondo_operator rondo_operator_batch_norm_update = {
+    .name = "batch_norm_update",
+    .inputs = {"running_mean", "running_variance", "mean", "variance"},
+    .required = 4,
+    .updates = 1u << RUNNING_MEAN | 1u << RUNNING_VARIANCE,
+    .infer = infer_update,
+    .emit = emit_update};
+
+/* Building --------------------------------------------------------------------------------------------------------- */
+
+/* What is being built. */
+typedef struct norm_build {
+  rondo_program *program;
+  rondo_type type;
+  size_t rank, dims[RONDO_MAX_DIMENSIONS]; /* of the value */
+  const rondo_batch_norm_options *options;
+} norm_build;
+
+static rondo_status add_update(const norm_build *b, const uint32_t *running, const uint32_t *results) {
+  const uint32_t inputs[] = {running[0], running[1], results[OF_MEAN], results[OF_VARIANCE]};
+  size_t count = 1;
+  for (size_t i = 0; i < b->rank; i++) count *= i == 1 ? 1 : b->dims[i];
+  const rondo_attributes attributes = {
+      .numbers = {b->options->momentum, count > 1 ? (float)((double)count / (double)(count - 1)) : 1.0f}};
+  return rondo_program_add(b->program, &rondo_operator_batch_norm_update, inputs, 4, &attributes, NULL);
+}
+
+static rondo_status build(const norm_build *b, rondo_value value, uint32_t *out_result) {
+  const rondo_batch_norm_options *o = b->options;
+  const rondo_value given[] = {value, o->scale, o->shift, o->running_mean, o->running_variance};
+  const rondo_attributes attributes = {.numbers = {o->epsilon}, .flags = {o->inference}};
+  uint32_t inputs[5], results[RONDO_MAX_RESULTS];
+  for (uint32_t i = VALUE; i <= GIVEN_VARIANCE; i++) {
+    inputs[i] = RONDO_NO_VALUE;
+    if (i > VALUE && given[i].id == 0) continue;
+    RONDO_TRY(rondo_program_resolve(b->program, given[i], rondo_operator_batch_norm.name,
+                                    rondo_operator_batch_norm.inputs[i], &inputs[i]));
+  }
+  RONDO_TRY(
+      rondo_program_add(b->program, &rondo_operator_batch_norm, inputs, o->inference ? 5 : 3, &attributes, results));
+  *out_result = results[RESULT];
+  return o->inference || o->running_mean.id == 0 ? RONDO_OK : add_update(b, &inputs[GIVEN_MEAN], results);
+}
+
+static rondo_status check_options(const norm_build *b) {
+  const rondo_batch_norm_options *o = b->options;
+  if (!(o->epsilon > 0) || isinf(o->epsilon) || !(o->momentum >= 0 && o->momentum <= 1)) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "batch_norm: epsilon is %g and momentum %g; the first must be finite and above 0, the second lie "
+                      "between 0 and 1",
+                      (double)o->epsilon, (double)o->momentum);
+  }
+  const bool has_both = o->running_mean.id != 0 && o->running_variance.id != 0;
+  if (has_both || (o->running_mean.id == o->running_variance.id && !o->inference)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                    "batch_norm: running_mean and running_variance are given both or, when training, neither");
+}
+
+rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value, const rondo_batch_norm_options *options,
+                                 rondo_value *out_value) {
+  RONDO_TRY(rondo_require("batch_norm", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require("batch_norm", "program", program));
+  RONDO_TRY(rondo_require("batch_norm", "options", options));
+  rondo_batch_norm_options given;
+  RONDO_TRY(rondo_versioned_read("rondo_batch_norm_options", options, &given, sizeof given));
+  norm_build b = {.program = program, .options = &given};
+  RONDO_TRY(rondo_value_shape(program, value, &b.type, b.dims, &b.rank));
+  if (given.epsilon == 0) given.epsilon = 1e-5f;
+  RONDO_TRY(check_options(&b));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  uint32_t result = 0;
+  const rondo_status status = build(&b, value, &result);
+  if (status != RONDO_OK) {
+    rondo_program_roll_back(program, mark);
+    return status;
+  }
+  *out_value = rondo_program_tag(program, result);
+  return RONDO_OK;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of batch_norm.c (batch_norm.h says how it is cut). A block has a part of a tile: its warps take an
+ * image each, their lanes the elements of the channel, or where the tile has channels side by side, a channel each.
+ * Sums of a channel are then those of all threads, or of those with its lane, in a fixed order.
+ */
+#include "tensor/operators/common/element.cuh"
+#include "tensor/operators/common/operator_rows.cuh"
+
+struct norm_shape {
+  size_t images, channels, inner, width, parts, share;
+  float epsilon;
+  unsigned is_fixed;
+};
+
+/* A thread's elements: for (image = first; image < last; image += WARPS) for (i = lane; i < inner; i += step) */
+struct norm_walk {
+  size_t channel, part, first, last, lane, step;
+  bool is_column, is_in, is_writer; /* is_writer: of what there is one of for each channel */
+};
+
+__device__ inline norm_walk walk_of(const norm_shape &s, size_t unit) {
+  norm_walk w;
+  const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const size_t tile = unit / s.parts;
+  w.is_column = s.width > 1;
+  w.part = unit - tile * s.parts;
+  w.channel = w.is_column ? tile * WARP + lane : tile;
+  w.is_in = w.channel < s.channels;
+  w.first = w.part * s.share + warp;
+  w.last = s.images - w.part * s.share < s.share ? s.images : (w.part + 1) * s.share;
+  w.lane = w.is_column ? 0 : lane;
+  w.step = WARP;
+  w.is_writer = w.is_in && (w.is_column ? warp == 0 : threadIdx.x == 0);
+  if (!w.is_in) w.channel = 0;
+  return w;
+}
+
+/* Calls at(i) for each element of the thread. */
+template <class function>
+__device__ inline void each_element(const norm_shape &s, const norm_walk &w, const function &at) {
+  for (size_t image = w.first; w.is_in && image < w.last; image += WARPS) {
+    const size_t from = (image * s.channels + w.channel) * s.inner;
+    for (size_t i = w.lane; i < s.inner; i += w.step) at(from + i);
+  }
+}
+
+/* The sum over the channel; called by all threads. */
+__device__ inline float channel_sum(const norm_walk &w, float value) {
+  __shared__ float values[WARPS][WARP];
+  const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  if (!w.is_column) return team_join<join_sum>({threadIdx.x, BLOCK_THREADS, 0, 0}, value);
+  __syncthreads(); /* what was joined before has been read */
+  values[warp][lane] = value;
+  __syncthreads();
+  value = values[0][lane];
+  for (unsigned other = 1; other < WARPS; other++) value += values[other][lane];
+  return value;
+}
+
+__device__ inline size_t images_of(const norm_shape &s, size_t part) {
+  const size_t left = s.images - part * s.share;
+  return left < s.share ? left : s.share;
+}
+
+extern "C" __global__ void batch_norm_statistics_TYPE(norm_shape s, const element *__restrict__ x,
+                                                      float *__restrict__ sums) {
+  for (size_t unit = blockIdx.x; unit < (s.channels + s.width - 1) / s.width * s.parts; unit += gridDim.x) {
+    const norm_walk w = walk_of(s, unit);
+    float sum = 0, squares = 0;
+    each_element(s, w, [&](size_t i) { sum += to_float(x[i]); });
+    const float mean = channel_sum(w, sum) / (float)(images_of(s, w.part) * s.inner);
+    each_element(s, w, [&](size_t i) {
+      const float off = to_float(x[i]) - mean;
+      squares += off * off;
+    });
+    squares = channel_sum(w, squares);
+    if (w.is_writer) {
+      sums[(w.channel * s.parts + w.part) * 2] = mean;
+      sums[(w.channel * s.parts + w.part) * 2 + 1] = squares;
+    }
+  }
+}
+
+/* Mean and variance of a channel from those of its parts. */
+__device__ inline void join_statistics(const norm_shape &s, const float *sums, size_t channel, float *mean,
+                                       float *variance) {
+  const float *pairs = sums + channel * s.parts * 2, count = (float)(s.images * s.inner);
+  float sum = 0, squares = 0;
+  for (size_t part = 0; part < s.parts; part++) sum += (float)(images_of(s, part) * s.inner) * pairs[part * 2];
+  *mean = sum / count;
+  for (size_t part = 0; part < s.parts; part++) {
+    const float off = pairs[part * 2] - *mean;
+    squares += pairs[part * 2 + 1] + (float)(images_of(s, part) * s.inner) * off * off;
+  }
+  *variance = squares / count;
+}
+
+extern "C" __global__ void batch_norm_TYPE(norm_shape s, const element *__restrict__ x, const float *__restrict__ sums,
+                                           const float *__restrict__ scale, const float *__restrict__ shift,
+                                           const float *__restrict__ given_mean,
+                                           const float *__restrict__ given_variance, element *__restrict__ y,
+                                           float *__restrict__ of_mean, float *__restrict__ of_variance) {
+  for (size_t unit = blockIdx.x; unit < (s.channels + s.width - 1) / s.width * s.parts; unit += gridDim.x) {
+    const norm_walk w = walk_of(s, unit);
+    float mean, variance;
+    if (s.is_fixed) {
+      mean = given_mean[w.channel];
+      variance = given_variance[w.channel];
+    } else {
+      join_statistics(s, sums, w.channel, &mean, &variance);
+    }
+    if (w.is_writer && w.part == 0) {
+      if (of_mean != 0) of_mean[w.channel] = mean;
+      if (of_variance != 0) of_variance[w.channel] = variance;
+    }
+    const float factor = (scale != 0 ? scale[w.channel] : 1.0f) / sqrtf(variance + s.epsilon);
+    const float offset = shift != 0 ? shift[w.channel] : 0.0f;
+    each_element(s, w, [&](size_t i) { y[i] = to_element((to_float(x[i]) - mean) * factor + offset); });
+  }
+}
+
+extern "C" __global__ void batch_norm_gradient_sums_TYPE(norm_shape s, const element *__restrict__ x,
+                                                         const element *__restrict__ dy,
+                                                         const float *__restrict__ means,
+                                                         const float *__restrict__ variances,
+                                                         float *__restrict__ sums) {
+  for (size_t unit = blockIdx.x; unit < (s.channels + s.width - 1) / s.width * s.parts; unit += gridDim.x) {
+    const norm_walk w = walk_of(s, unit);
+    const float mean = means[w.channel], deviation = 1.0f / sqrtf(variances[w.channel] + s.epsilon);
+    float g = 0, gh = 0;
+    each_element(s, w, [&](size_t i) {
+      const float here = to_float(dy[i]);
+      g += here;
+      gh += here * ((to_float(x[i]) - mean) * deviation);
+    });
+    g = channel_sum(w, g);
+    gh = channel_sum(w, gh);
+    if (w.is_writer) {
+      sums[(w.channel * s.parts + w.part) * 2] = g;
+      sums[(w.channel * s.parts + w.part) * 2 + 1] = gh;
+    }
+  }
+}
+
+extern "C" __global__ void batch_norm_gradient_TYPE(norm_shape s, const element *__restrict__ x,
+                                                    const element *__restrict__ dy, const float *__restrict__ means,
+                                                    const float *__restrict__ variances, const float *__restrict__ sums,
+                                                    const float *__restrict__ scale, element *__restrict__ dx,
+                                                    float *__restrict__ dscale, float *__restrict__ dshift) {
+  for (size_t unit = blockIdx.x; unit < (s.channels + s.width - 1) / s.width * s.parts; unit += gridDim.x) {
+    const norm_walk w = walk_of(s, unit);
+    const float mean = means[w.channel], deviation = 1.0f / sqrtf(variances[w.channel] + s.epsilon);
+    const float factor = (scale != 0 ? scale[w.channel] : 1.0f) * deviation;
+    const float count = (float)(s.images * s.inner);
+    const float *pairs = sums + w.channel * s.parts * 2;
+    float g = 0, gh = 0;
+    for (size_t part = 0; part < s.parts; part++) {
+      g += pairs[part * 2];
+      gh += pairs[part * 2 + 1];
+    }
+    if (w.is_writer && w.part == 0) {
+      if (dscale != 0) dscale[w.channel] = gh;
+      if (dshift != 0) dshift[w.channel] = g;
+    }
+    const float of_g = s.is_fixed ? 0.0f : g / count, of_gh = s.is_fixed ? 0.0f : gh / count;
+    each_element(s, w, [&](size_t i) {
+      const float h = (to_float(x[i]) - mean) * deviation;
+      dx[i] = to_element(factor * (to_float(dy[i]) - of_g - h * of_gh));
+    });
+  }
+}

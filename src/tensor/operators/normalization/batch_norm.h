@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * batch_norm: what its kernels share, and their forms for a CPU (batch_norm_tile.c).
+ *
+ * A value [images, channels, inner] is cut into tiles: of one channel, or where inner is 1, of some that lie side by
+ * side; and each tile into parts of the images, by the shape alone. A first kernel leaves two numbers of each part and
+ * channel: its mean and its sum of (x - mean)^2, or for the gradient the sums of g and g h. A second one joins those of
+ * its channel, in their order, and computes the elements of its part.
+ */
+#ifndef RONDO_TENSOR_OPERATORS_NORMALIZATION_BATCH_NORM_H
+#define RONDO_TENSOR_OPERATORS_NORMALIZATION_BATCH_NORM_H
+
+#include "tensor/operators/common/element.h"
+
+/* What the kernels get as one scalar; without padding. */
+typedef struct rondo_batch_norm_shape {
+  size_t images, channels, inner;
+  size_t width;        /* channels of a tile at most; 1 unless inner is */
+  size_t parts, share; /* share: images of a part; the last may have fewer */
+  float epsilon;
+  uint32_t is_fixed; /* mean and variance are given */
+} rondo_batch_norm_shape;
+
+static inline size_t rondo_batch_norm_tiles(const rondo_batch_norm_shape *s) {
+  return (s->channels + s->width - 1) / s->width;
+}
+
+/* shape, x, sums */
+void rondo_batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+/* shape, x, sums, scale, shift, given mean, given variance, y, mean, variance; all but x and y may be NULL */
+void rondo_batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+/* shape, x, dy, mean, variance, sums */
+void rondo_batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+/* shape, x, dy, mean, variance, sums, scale, dx, dscale, dshift; the last two and scale may be NULL */
+void rondo_batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+
+#endif

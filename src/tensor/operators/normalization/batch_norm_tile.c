@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ * Tiles of batch_norm on a CPU, each part by one thread. Of each image a tile has a run of elements that lie together:
+ * all of one channel, or one of each of its channels. Sums are taken in slots, one for each element of a chunk of the
+ * run, so that both are loops over lanes; of one channel the slots are then added up.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/operators/normalization/batch_norm.h"
+
+typedef struct norm_tile {
+  size_t channel, channels;
+  size_t part, first, last; /* images first .. last - 1 */
+  size_t run, slots;
+} norm_tile;
+
+static norm_tile tile_at(const rondo_batch_norm_shape *s, size_t number) {
+  const size_t channel = number / s->parts * s->width, part = number % s->parts, first = part * s->share;
+  const size_t channels = s->channels - channel < s->width ? s->channels - channel : s->width;
+  const size_t run = s->inner == 1 ? channels : s->inner;
+  return (norm_tile){.channel = channel,
+                     .channels = channels,
+                     .part = part,
+                     .first = first,
+                     .last = s->images - first < s->share ? s->images : first + s->share,
+                     .run = run,
+                     .slots = run < RONDO_CHUNK ? run : RONDO_CHUNK};
+}
+
+/* The first element of the tile's run in an image. */
+static size_t run_of(const rondo_batch_norm_shape *s, const norm_tile *t, size_t image) {
+  return (image * s->channels + t->channel) * s->inner;
+}
+
+static bool is_one_channel(const norm_tile *t) { return t->run != t->channels; }
+
+/* Of one channel: what the first slot holds, in all. */
+static void spread(const norm_tile *t, float *slots) {
+  for (size_t i = 1; i < t->slots && is_one_channel(t); i++) slots[i] = slots[0];
+}
+
+/* Of one channel: the sum of all slots, in all. */
+static void add_up(const norm_tile *t, float *slots) {
+  for (size_t i = 1; i < t->slots && is_one_channel(t); i++) slots[0] += slots[i];
+  spread(t, slots);
+}
+
+/* Two numbers of a part and channel. */
+static float *sums_of(const rondo_batch_norm_shape *s, float *sums, size_t channel, size_t part) {
+  return sums + (channel * s->parts + part) * 2;
+}
+
+static void store_sums(const rondo_batch_norm_shape *s, const norm_tile *t, const float *first, const float *second,
+                       float *sums) {
+  for (size_t k = 0; k < t->channels; k++) {
+    float *pair = sums_of(s, sums, t->channel + k, t->part);
+    pair[0] = first[k];
+    pair[1] = second[k];
+  }
+}
+
+/* Statistics ------------------------------------------------------------------------------------------------------- */
+
+RONDO_VECTORISED(add_chunk, (const float *restrict x, float *restrict sums, size_t count), (x, sums, count)) {
+  RONDO_EACH_LANE(i, lane, count, sums[i] += x[i]);
+}
+
+RONDO_VECTORISED(add_squares, (const float *restrict x, const float *restrict mean, float *restrict sums, size_t count),
+                 (x, mean, sums, count)) {
+  RONDO_EACH_LANE(i, lane, count, sums[i] += (x[i] - mean[i]) * (x[i] - mean[i]));
+}
+
+/* Into each slot the sum of x, or of (x - mean)^2. */
+static void add_part(rondo_type type, const rondo_batch_norm_shape *s, const norm_tile *t, const void *x,
+                     const float *mean, float *sums) {
+  float room[RONDO_CHUNK];
+  memset(sums, 0, t->slots * sizeof *sums);
+  for (size_t image = t->first; image < t->last; image++) {
+    RONDO_EACH_CHUNK(at, length, 0, t->run) {
+      const float *chunk = rondo_load_chunk(type, x, run_of(s, t, image) + at, length, room);
+      if (mean == NULL) add_chunk(chunk, sums, length);
+      if (mean != NULL) add_squares(chunk, mean, sums, length);
+    }
+  }
+  add_up(t, sums);
+}
+
+void rondo_batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_batch_norm_shape *s = args[0];
+  const void *x = RONDO_ARG(const void *, 1);
+  float *sums = RONDO_ARG(float *, 2), means[RONDO_CHUNK], squares[RONDO_CHUNK];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
+    for (size_t number = span.first; number < span.last; number++) {
+      const norm_tile t = tile_at(s, number);
+      const float count = (float)((t.last - t.first) * s->inner);
+      add_part(type, s, &t, x, NULL, means);
+      for (size_t i = 0; i < t.slots; i++) means[i] /= count;
+      add_part(type, s, &t, x, means, squares);
+      store_sums(s, &t, means, squares, sums);
+    }
+  }
+}
+
+/* Mean and variance of a channel from those of its parts. */
+static void join_statistics(const rondo_batch_norm_shape *s, float *sums, size_t channel, float *mean,
+                            float *variance) {
+  const float count = (float)(s->images * s->inner);
+  float sum = 0, squares = 0;
+  for (size_t part = 0; part < s->parts; part++) {
+    const size_t left = s->images - part * s->share, images = left < s->share ? left : s->share;
+    sum += (float)(images * s->inner) * sums_of(s, sums, channel, part)[0];
+  }
+  *mean = sum / count;
+  for (size_t part = 0; part < s->parts; part++) {
+    const size_t left = s->images - part * s->share, images = left < s->share ? left : s->share;
+    const float *pair = sums_of(s, sums, channel, part), off = pair[0] - *mean;
+    squares += pair[1] + (float)(images * s->inner) * off * off;
+  }
+  *variance = squares / count;
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+/* What is done to the elements in each slot: y = (x - mean) · factor + shift. */
+typedef struct norm_slots {
+  float mean[RONDO_CHUNK], factor[RONDO_CHUNK], shift[RONDO_CHUNK];
+} norm_slots;
+
+RONDO_VECTORISED(normalise_chunk, (const norm_slots *slots, const float *restrict x, float *restrict y, size_t count),
+                 (slots, x, y, count)) {
+  const float *mean = slots->mean, *factor = slots->factor, *shift = slots->shift;
+  RONDO_EACH_LANE(i, lane, count, y[i] = (x[i] - mean[i]) * factor[i] + shift[i]);
+}
+
+static void make_slots(const rondo_batch_norm_shape *s, const norm_tile *t, void *const *args, norm_slots *slots) {
+  float *sums = RONDO_ARG(float *, 2);
+  const float *scale = RONDO_ARG(const float *, 3), *shift = RONDO_ARG(const float *, 4);
+  float *of_mean = RONDO_ARG(float *, 8), *of_variance = RONDO_ARG(float *, 9);
+  for (size_t k = 0; k < t->channels; k++) {
+    const size_t channel = t->channel + k;
+    float mean, variance;
+    if (s->is_fixed != 0) {
+      mean = RONDO_ARG(const float *, 5)[channel];
+      variance = RONDO_ARG(const float *, 6)[channel];
+    } else {
+      join_statistics(s, sums, channel, &mean, &variance);
+    }
+    if (of_mean != NULL && t->part == 0) of_mean[channel] = mean;
+    if (of_variance != NULL && t->part == 0) of_variance[channel] = variance;
+    slots->mean[k] = mean;
+    slots->factor[k] = (scale != NULL ? scale[channel] : 1.0f) / sqrtf(variance + s->epsilon);
+    slots->shift[k] = shift != NULL ? shift[channel] : 0;
+  }
+  spread(t, slots->mean);
+  spread(t, slots->factor);
+  spread(t, slots->shift);
+}
+
+void rondo_batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_batch_norm_shape *s = args[0];
+  const void *x = RONDO_ARG(const void *, 1);
+  void *y = RONDO_ARG(void *, 7);
+  float rooms[2][RONDO_CHUNK];
+  norm_slots slots;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
+    for (size_t number = span.first; number < span.last; number++) {
+      const norm_tile t = tile_at(s, number);
+      make_slots(s, &t, args, &slots);
+      for (size_t image = t.first; image < t.last; image++) {
+        RONDO_EACH_CHUNK(at, length, 0, t.run) {
+          const size_t first = run_of(s, &t, image) + at;
+          float *to = rondo_chunk_of(type, y, first, rooms[1]);
+          normalise_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]), to, length);
+          rondo_store_chunk(type, y, first, length, to);
+        }
+      }
+    }
+  }
+}
+
+/* Gradient --------------------------------------------------------------------------------------------------------- */
+
+/* By slot: h = (x - mean) · deviation; dx = factor · (g - of_g - h · of_gh). */
+typedef struct gradient_slots {
+  float mean[RONDO_CHUNK], deviation[RONDO_CHUNK], factor[RONDO_CHUNK], of_g[RONDO_CHUNK], of_gh[RONDO_CHUNK];
+} gradient_slots;
+
+RONDO_VECTORISED(add_products,
+                 (const gradient_slots *slots, const float *restrict x, const float *restrict dy, float *restrict g,
+                  float *restrict gh, size_t count),
+                 (slots, x, dy, g, gh, count)) {
+  const float *mean = slots->mean, *deviation = slots->deviation;
+  RONDO_EACH_LANE(i, lane, count, g[i] += dy[i]; gh[i] += dy[i] * ((x[i] - mean[i]) * deviation[i]));
+}
+
+RONDO_VECTORISED(gradient_chunk,
+                 (const gradient_slots *slots, const float *restrict x, const float *restrict dy, float *restrict dx,
+                  size_t count),
+                 (slots, x, dy, dx, count)) {
+  const float *mean = slots->mean, *deviation = slots->deviation, *factor = slots->factor;
+  const float *of_g = slots->of_g, *of_gh = slots->of_gh;
+  RONDO_EACH_LANE(i, lane, count, dx[i] = factor[i] * (dy[i] - of_g[i] - (x[i] - mean[i]) * deviation[i] * of_gh[i]));
+}
+
+static void make_statistics_slots(const rondo_batch_norm_shape *s, const norm_tile *t, void *const *args,
+                                  gradient_slots *slots) {
+  const float *mean = RONDO_ARG(const float *, 3), *variance = RONDO_ARG(const float *, 4);
+  for (size_t k = 0; k < t->channels; k++) {
+    slots->mean[k] = mean[t->channel + k];
+    slots->deviation[k] = 1.0f / sqrtf(variance[t->channel + k] + s->epsilon);
+  }
+  spread(t, slots->mean);
+  spread(t, slots->deviation);
+}
+
+void rondo_batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_batch_norm_shape *s = args[0];
+  const void *x = RONDO_ARG(const void *, 1), *dy = RONDO_ARG(const void *, 2);
+  float rooms[2][RONDO_CHUNK], g[RONDO_CHUNK], gh[RONDO_CHUNK];
+  gradient_slots slots;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
+    for (size_t number = span.first; number < span.last; number++) {
+      const norm_tile t = tile_at(s, number);
+      make_statistics_slots(s, &t, args, &slots);
+      memset(g, 0, sizeof g);
+      memset(gh, 0, sizeof gh);
+      for (size_t image = t.first; image < t.last; image++) {
+        RONDO_EACH_CHUNK(at, length, 0, t.run) {
+          const size_t first = run_of(s, &t, image) + at;
+          add_products(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
+                       rondo_load_chunk(type, dy, first, length, rooms[1]), g, gh, length);
+        }
+      }
+      add_up(&t, g);
+      add_up(&t, gh);
+      store_sums(s, &t, g, gh, RONDO_ARG(float *, 5));
+    }
+  }
+}
+
+/* Joins the sums of the tile's channels: they are the gradients of shift and scale. */
+static void make_gradient_slots(const rondo_batch_norm_shape *s, const norm_tile *t, void *const *args,
+                                gradient_slots *slots) {
+  float *sums = RONDO_ARG(float *, 5), *dscale = RONDO_ARG(float *, 8), *dshift = RONDO_ARG(float *, 9);
+  const float *scale = RONDO_ARG(const float *, 6);
+  const float count = (float)(s->images * s->inner);
+  make_statistics_slots(s, t, args, slots);
+  for (size_t k = 0; k < t->channels; k++) {
+    const size_t channel = t->channel + k;
+    float g = 0, gh = 0;
+    for (size_t part = 0; part < s->parts; part++) {
+      g += sums_of(s, sums, channel, part)[0];
+      gh += sums_of(s, sums, channel, part)[1];
+    }
+    if (dscale != NULL && t->part == 0) dscale[channel] = gh;
+    if (dshift != NULL && t->part == 0) dshift[channel] = g;
+    slots->factor[k] = (scale != NULL ? scale[channel] : 1.0f) * slots->deviation[k];
+    slots->of_g[k] = s->is_fixed != 0 ? 0 : g / count;
+    slots->of_gh[k] = s->is_fixed != 0 ? 0 : gh / count;
+  }
+  spread(t, slots->factor);
+  spread(t, slots->of_g);
+  spread(t, slots->of_gh);
+}
+
+void rondo_batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_batch_norm_shape *s = args[0];
+  const void *x = RONDO_ARG(const void *, 1), *dy = RONDO_ARG(const void *, 2);
+  void *dx = RONDO_ARG(void *, 7);
+  float rooms[3][RONDO_CHUNK];
+  gradient_slots slots;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
+    for (size_t number = span.first; number < span.last; number++) {
+      const norm_tile t = tile_at(s, number);
+      make_gradient_slots(s, &t, args, &slots);
+      for (size_t image = t.first; image < t.last; image++) {
+        RONDO_EACH_CHUNK(at, length, 0, t.run) {
+          const size_t first = run_of(s, &t, image) + at;
+          float *to = rondo_chunk_of(type, dx, first, rooms[2]);
+          gradient_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
+                         rondo_load_chunk(type, dy, first, length, rooms[1]), to, length);
+          rondo_store_chunk(type, dx, first, length, to);
+        }
+      }
+    }
+  }
+}

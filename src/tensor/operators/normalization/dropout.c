@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * dropout: each element is 0 with the probability that a scalar value holds, else divided by what is left of 1. Nothing
+ * is kept for the gradient, which draws the same numbers again: they are a function of a state of the program,
+ * "random": {seed, offset}, and of the element's number (rondo_philox). One update a run moves the offset on
+ * (dropout_advance), after all that draw. Several dropouts of a program have numbers one after the other.
+ */
+#include <rondo/random.h>
+
+#include "base/error.h"
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/element.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { VALUE, PROBABILITY, STATE }; /* inputs */
+enum { FIRST_GROUP };               /* sizes: of four numbers; those before are other dropouts' */
+
+#define GROUP 4 /* numbers of one call */
+
+/* Dropping --------------------------------------------------------------------------------------------------------- */
+
+/* The bound of the 24 bits of a number below which an element is dropped: of 0 none, of 1 all. NaN drops none. */
+static uint32_t bound_of(float probability) {
+  if (!(probability > 0)) return 0;
+  return probability < 1 ? (uint32_t)(probability * 0x1p24f + 0.5f) : UINT32_C(1) << 24;
+}
+
+/* Chunks begin at multiples of GROUP. */
+static void drop_chunk(const float *x, size_t at, size_t count, const uint64_t *state, size_t first_group,
+                       uint32_t bound, float scale, float *y) {
+  for (size_t i = 0; i < count; i += GROUP) {
+    const rondo_random4 drawn = rondo_philox(state[0], first_group + (at + i) / GROUP, state[1]);
+    for (size_t k = 0; k < GROUP && i + k < count; k++) y[i + k] = drawn.x[k] >> 8 < bound ? 0 : x[i + k] * scale;
+  }
+}
+
+static float scale_of(float probability, uint32_t bound) {
+  return bound == 0 ? 1.0f : 1.0f / (1.0f - probability); /* of 1 nothing is left to scale */
+}
+
+static void compute_dropout(const rondo_chunk_call *call) {
+  const float probability = *(const float *)call->terms[PROBABILITY];
+  const uint32_t bound = bound_of(probability);
+  drop_chunk(call->terms[VALUE], call->first, call->count, call->terms[STATE], call->size, bound,
+             scale_of(probability, bound), call->result);
+}
+
+static void dropout_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const void *x = RONDO_ARG(const void *, 0);
+  const float probability = *RONDO_ARG(const float *, 1);
+  const uint64_t *state = RONDO_ARG(const uint64_t *, 2);
+  void *y = RONDO_ARG(void *, 3);
+  const size_t count = RONDO_ARG(size_t, 4);
+  const size_t first_group = RONDO_ARG(size_t, 5);
+  const uint32_t bound = bound_of(probability);
+  const float scale = scale_of(probability, bound);
+  float rooms[2][RONDO_CHUNK];
+  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *to = rondo_chunk_of(type, y, at, rooms[1]);
+    drop_chunk(rondo_load_chunk(type, x, at, length, rooms[0]), at, length, state, first_group, bound, scale, to);
+    rondo_store_chunk(type, y, at, length, to);
+  }
+}
+
+RONDO_TYPED_KERNEL(dropout, dropout, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t),
+                   RONDO_SCALAR(size_t));
+
+static rondo_status infer_dropout(const rondo_program *program, const rondo_operation *operation,
+                                  rondo_shape *results) {
+  RONDO_TRY(rondo_require_float(program, operation, VALUE, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_input(program, operation, PROBABILITY, RONDO_F32, 0));
+  results[0] = *rondo_operation_input(program, operation, VALUE);
+  return RONDO_OK;
+}
+
+/* The gradient drops what was dropped: it is the same operator on dy. */
+static rondo_status differentiate_dropout(rondo_program *program, const rondo_operation *operation,
+                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t inputs[] = {result_gradients[0], operation->inputs[PROBABILITY], operation->inputs[STATE]};
+  return rondo_program_add(program, &rondo_operator_dropout_gradient, inputs, 3, &operation->attributes,
+                           &input_gradients[VALUE]);
+}
+
+static rondo_status emit_dropout(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
+  const size_t count = rondo_shape_elements(value), first_group = operation->attributes.sizes[FIRST_GROUP];
+  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
+  const float *probability = rondo_emit_address(emitter, operation->inputs[PROBABILITY]);
+  const uint64_t *state = rondo_emit_address(emitter, operation->inputs[STATE]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &dropout_code[value->type],
+                           rondo_emit_grid(emitter, count, (rondo_grain){2048, GROUP * RONDO_CUDA_THREADS}),
+                           RONDO_ARGS(&x, &probability, &state, &y, &count, &first_group));
+}
+
+#define DROPOUT_ROW                                                                                      \
+  .inputs = {"value", "probability", "state"}, .required = 3, .result_count = 1, .infer = infer_dropout, \
+  .emit = emit_dropout,                                                                                  \
+  .element = {                                                                                           \
+      .compute = compute_dropout, .function = "dropout_of", .source = rondo_cuda_dropout_functions, .others = 2}
+
+const rondo_operator rondo_operator_dropout = {
+    .name = "dropout", .types = RONDO_FLOATS, .differentiate = differentiate_dropout, DROPOUT_ROW};
+const rondo_operator rondo_operator_dropout_gradient = {.name = "dropout_gradient", DROPOUT_ROW};
+
+/* Moving on -------------------------------------------------------------------------------------------------------- */
+
+static void dropout_advance_cpu(rondo_blocks blocks, void *const *args) {
+  uint64_t *state = RONDO_ARG(uint64_t *, 3);
+  if (rondo_may_update(blocks, args)) state[1] += GROUP;
+}
+
+static const rondo_kernel_options advance_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "dropout_advance",
+                                                  .cpu = dropout_advance_cpu, RONDO_CUDA(dropout_advance),
+                                                  .params = {RONDO_GATE_PARAMETERS, RONDO_UPDATES}};
+
+static rondo_status infer_advance(const rondo_program *program, const rondo_operation *operation,
+                                  rondo_shape *results) {
+  (void)results;
+  return rondo_require_input(program, operation, 0, RONDO_I64, 1);
+}
+
+static rondo_status emit_advance(rondo_emitter *emitter, const rondo_operation *operation) {
+  uint64_t *state = rondo_emit_address(emitter, operation->inputs[0]);
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(emitter, &advance_code, (rondo_grid){.x = 1},
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &state));
+}
+
+const rondo_operator rondo_operator_dropout_advance = {.name = "dropout_advance",
+                                                       .inputs = {"state"},
+                                                       .required = 1,
+                                                       .updates = 1,
+                                                       .infer = infer_advance,
+                                                       .emit = emit_advance};
+
+/* Public ----------------------------------------------------------------------------------------------------------- */
+
+/* The program's state, with its update, when there is none yet. */
+static rondo_status find_state(rondo_program *program, uint32_t *out_state) {
+  for (uint32_t i = 0; i < program->operations.count; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    *out_state = operation->inputs[0];
+    if (operation->row == &rondo_operator_dropout_advance) return RONDO_OK;
+  }
+  const rondo_shape shape = rondo_shape_vector(RONDO_I64, 2);
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "random", &shape, 0, out_state));
+  return rondo_program_add(program, &rondo_operator_dropout_advance, out_state, 1, NULL, NULL);
+}
+
+/* Groups of numbers that the program's dropouts have. */
+static size_t count_groups(const rondo_program *program) {
+  size_t groups = 0;
+  for (uint32_t i = 0; i < program->operations.count; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    if (operation->row != &rondo_operator_dropout) continue;
+    groups += (rondo_shape_elements(rondo_operation_input(program, operation, VALUE)) + GROUP - 1) / GROUP;
+  }
+  return groups;
+}
+
+static rondo_status add_dropout(rondo_program *program, uint32_t *inputs, uint32_t *out_result) {
+  const rondo_attributes attributes = {.sizes = {count_groups(program)}, .size_count = 1};
+  RONDO_TRY(find_state(program, &inputs[STATE]));
+  return rondo_program_add(program, &rondo_operator_dropout, inputs, 3, &attributes, out_result);
+}
+
+rondo_status rondo_op_dropout(rondo_program *program, rondo_value value, rondo_value probability,
+                              rondo_value *out_value) {
+  uint32_t inputs[3], result;
+  RONDO_TRY(rondo_require("dropout", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require("dropout", "program", program));
+  RONDO_TRY(rondo_program_resolve(program, value, "dropout", "value", &inputs[VALUE]));
+  RONDO_TRY(rondo_program_resolve(program, probability, "dropout", "probability", &inputs[PROBABILITY]));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_dropout(program, inputs, &result);
+  if (status != RONDO_OK) {
+    rondo_program_roll_back(program, mark);
+    return status;
+  }
+  *out_value = rondo_program_tag(program, result);
+  return RONDO_OK;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * Adam (Kingma and Ba 2015, algorithm 1), with decoupled weight decay when asked (Loshchilov and Hutter 2019).
+ * adam_step counts the step, a state on the device, and gives the two factors 1 / (1 - beta^t) that undo the moments'
+ * start at zero; adam updates one parameter with its moments, joined several. The decays and epsilon are attributes
+ * (numbers), the rate is a cell (FW-5).
+ */
+#include <math.h>
+
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/joined.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+/* What the kernels get as one scalar; without padding. The attributes' numbers, and whether there is a control. */
+typedef struct adam_numbers {
+  float beta1, beta2, epsilon, decay;
+  uint32_t is_controlled;
+} adam_numbers;
+
+static adam_numbers numbers_of(const rondo_operation *operation, uint32_t control) {
+  const float *numbers = operation->attributes.numbers;
+  return (adam_numbers){numbers[0], numbers[1], numbers[2], numbers[3], control != RONDO_NO_VALUE};
+}
+
+/* An input called control, which may be left out, is [factor, apply] of gradient_control.c: gradients are multiplied by
+ * the factor, and with an apply of 0 nothing changes. */
+
+/* Step ------------------------------------------------------------------------------------------------------------- */
+
+enum { STEP, STEP_CONTROL }; /* inputs */
+
+static void adam_step_cpu(rondo_blocks blocks, void *const *args) {
+  const adam_numbers *numbers = args[3];
+  int32_t *step = RONDO_ARG(int32_t *, 4);
+  float *factors = RONDO_ARG(float *, 5);
+  const float *control = RONDO_ARG(const float *, 6);
+  const bool is_counted = rondo_may_update(blocks, args) && (numbers->is_controlled == 0 || control[1] != 0);
+  if (is_counted && *step < INT32_MAX) *step += 1;
+  factors[0] = (float)(1.0 / (1.0 - pow((double)numbers->beta1, *step)));
+  factors[1] = (float)(1.0 / (1.0 - pow((double)numbers->beta2, *step)));
+}
+
+static const rondo_kernel_options adam_step_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "adam_step", .cpu = adam_step_cpu, RONDO_CUDA(adam),
+    .params = {RONDO_GATE_PARAMETERS, RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES, RONDO_READS}};
+
+static rondo_status infer_adam_step(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_shape *results) {
+  RONDO_TRY(rondo_require_input(program, operation, STEP, RONDO_I32, 0));
+  if (operation->inputs[STEP_CONTROL] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_input(program, operation, STEP_CONTROL, RONDO_F32, 1));
+  results[0] = rondo_shape_vector(RONDO_F32, 2);
+  return RONDO_OK;
+}
+
+static rondo_status emit_adam_step(rondo_emitter *emitter, const rondo_operation *operation) {
+  const adam_numbers numbers = numbers_of(operation, operation->inputs[STEP_CONTROL]);
+  int32_t *step = rondo_emit_address(emitter, operation->inputs[STEP]);
+  float *factors = rondo_emit_address(emitter, operation->results[0]);
+  const void *control =
+      numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[STEP_CONTROL]) : step;
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(emitter, &adam_step_code, (rondo_grid){.x = 1},
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &step, &factors, &control));
+}
+
+const rondo_operator rondo_operator_adam_step = {.name = "adam_step",
+                                                 .inputs = {"step", "control"},
+                                                 .required = 1,
+                                                 .result_count = 1,
+                                                 .updates = 1u << STEP,
+                                                 .infer = infer_adam_step,
+                                                 .emit = emit_adam_step};
+
+/* Update ----------------------------------------------------------------------------------------------------------- */
+
+enum { PARAMETER, FIRST, SECOND, GRADIENT, RATE, FACTORS, CONTROL }; /* inputs */
+
+typedef struct adam_rates {
+  float rate;   /* with the first factor in it */
+  float second; /* the second factor */
+  float keep;   /* what decay leaves of a parameter: 1 - rate decay (Loshchilov and Hutter 2019) */
+  float scale;  /* of gradients */
+} adam_rates;
+
+RONDO_INLINE void adam_one(float *p, float *m, float *v, float raw, const adam_numbers *n, adam_rates rates) {
+  const float g = raw * rates.scale;
+  *m = n->beta1 * *m + (1.0f - n->beta1) * g;
+  *v = n->beta2 * *v + (1.0f - n->beta2) * (g * g);
+  *p = *p * rates.keep - rates.rate * *m / (sqrtf(*v * rates.second) + n->epsilon);
+}
+
+RONDO_VECTORISED(adam_span,
+                 (float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t count,
+                  adam_numbers numbers, adam_rates rates),
+                 (p, m, v, g, count, numbers, rates)) {
+  RONDO_EACH_LANE(i, lane, count, adam_one(&p[i], &m[i], &v[i], g[i], &numbers, rates));
+}
+
+/* Arguments: the gate, numbers, rate, factors, control from `args` on. False: nothing is to be done. */
+static bool read_rates(rondo_blocks blocks, void *const *args, adam_rates *out) {
+  const adam_numbers *numbers = args[3];
+  const float rate = *RONDO_ARG(const float *, 4), *factors = RONDO_ARG(const float *, 5);
+  const float *control = RONDO_ARG(const float *, 6);
+  const bool is_controlled = numbers->is_controlled != 0;
+  *out = (adam_rates){rate * factors[0], factors[1], 1.0f - rate * numbers->decay, is_controlled ? control[0] : 1.0f};
+  return rondo_may_update(blocks, args) && (!is_controlled || control[1] != 0);
+}
+
+/* The pointers of one parameter: p, m, v and g, which is of this type, from `args` on. */
+static void update_span(rondo_type type, void *const *args, rondo_span span, adam_numbers numbers, adam_rates rates) {
+  float *p = RONDO_ARG(float *, 0), *m = RONDO_ARG(float *, 1), *v = RONDO_ARG(float *, 2), room[RONDO_CHUNK];
+  for (size_t at = span.first, count; at < span.last; at += count) {
+    count = rondo_gradient_run(type, at, span.last);
+    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 3), at, count, room);
+    adam_span(p + at, m + at, v + at, g, count, numbers, rates);
+  }
+}
+
+static void adam_cpu(rondo_blocks blocks, void *const *args) {
+  const adam_numbers *numbers = args[3];
+  const size_t count = RONDO_ARG(size_t, 7);
+  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 12);
+  adam_rates rates;
+  if (!read_rates(blocks, args, &rates)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++)
+    update_span(type, args + 8, rondo_block_span(block, blocks, count, RONDO_LANES), *numbers, rates);
+}
+
+static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_joined_table *table = args[0];
+  const adam_numbers *numbers = args[4];
+  adam_rates rates;
+  if (!read_rates(blocks, args + 1, &rates)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(table, block);
+    update_span(share.type, args + 8 + 4 * share.operation, share.span, *numbers, rates);
+  }
+}
+
+#define SHARED RONDO_GATE_PARAMETERS, RONDO_SCALAR(adam_numbers), RONDO_READS, RONDO_READS, RONDO_READS
+#define POINTERS RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS
+
+static const rondo_kernel_options adam_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(adam),
+    .params = {SHARED, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t)}};
+
+static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), SHARED,
+                                                    RONDO_JOINED_PARAMETERS(POINTERS)};
+
+static const rondo_kernel_options adam_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "adam_joined",
+                                                      .cpu = adam_joined_cpu, RONDO_CUDA(adam),
+                                                      RONDO_PARAMETER_LIST(joined_parameters)};
+
+static rondo_status infer_adam(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  (void)results;
+  RONDO_TRY(rondo_require_input(program, operation, PARAMETER, RONDO_F32, RONDO_ANY_RANK));
+  for (uint32_t i = FIRST; i <= SECOND; i++) RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, i));
+  RONDO_TRY(rondo_require_gradient(program, operation, PARAMETER, GRADIENT));
+  RONDO_TRY(rondo_require_input(program, operation, RATE, RONDO_F32, 0));
+  if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
+  return rondo_require_input(program, operation, FACTORS, RONDO_F32, 1);
+}
+
+static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t inputs[] = {PARAMETER, FIRST, SECOND, GRADIENT};
+  const rondo_joined_kernel kernel = {&adam_joined_code, inputs, 4, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
+  const uint32_t *shared = operations[0]->inputs;
+  const adam_numbers numbers = numbers_of(operations[0], shared[CONTROL]);
+  const float *rate = rondo_emit_address(emitter, shared[RATE]);
+  const float *factors = rondo_emit_address(emitter, shared[FACTORS]);
+  const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, shared[CONTROL]) : factors;
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_joined(emitter, &kernel, operations, count,
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &rate, &factors, &control));
+}
+
+static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *operation) {
+  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
+  const adam_numbers numbers = numbers_of(operation, operation->inputs[CONTROL]);
+  float *p = rondo_emit_address(emitter, operation->inputs[PARAMETER]);
+  float *m = rondo_emit_address(emitter, operation->inputs[FIRST]);
+  float *v = rondo_emit_address(emitter, operation->inputs[SECOND]);
+  const void *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
+  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
+  const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
+  const float *factors = rondo_emit_address(emitter, operation->inputs[FACTORS]);
+  const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[CONTROL]) : factors;
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(
+      emitter, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &rate, &factors, &control, &count, &p, &m, &v, &g, &type));
+}
+
+static const rondo_join adam_join = {
+    .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .emit = emit_joined};
+
+const rondo_operator rondo_operator_adam = {
+    .name = "adam",
+    .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors", "control"},
+    .required = 6,
+    .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND,
+    .infer = infer_adam,
+    .emit = emit_adam,
+    .join = &adam_join};

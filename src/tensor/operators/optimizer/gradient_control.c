@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ * What happens to gradients between their making and the optimizer, all of it on the device:
+ *   accumulate:        adds a gradient to a sum, which begins anew in the first run of a round;
+ *   gradient_squares:  sums of squares of up to seven gradients, in parts, on top of those of others;
+ *   gradient_control:  from the parts, the loss scale and what is counted what optimizers do: [factor, apply], the
+ * norm.
+ *
+ * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
+ * the rules of PyTorch's GradScaler: half on overflow, twice after so many good steps.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/joined.h"
+#include "tensor/program/norm_parts.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+#define PARTS RONDO_NORM_PARTS
+
+/* Accumulate ------------------------------------------------------------------------------------------------------- */
+
+enum { SUM, ADDED, RUNS }; /* inputs */
+
+RONDO_VECTORISED(add_span, (float *restrict sum, const float *restrict g, size_t count, bool is_first),
+                 (sum, g, count, is_first)) {
+  if (is_first)
+    memcpy(sum, g, count * sizeof *sum);
+  else
+    RONDO_EACH_LANE(i, lane, count, sum[i] += g[i]);
+}
+
+/* The pointers of one gradient, sum and g, which is of this type, from `args` on. */
+static void accumulate_span(rondo_type type, void *const *args, rondo_span span, bool is_first) {
+  float *sum = RONDO_ARG(float *, 0), room[RONDO_CHUNK];
+  for (size_t at = span.first, count; at < span.last; at += count) {
+    count = rondo_gradient_run(type, at, span.last);
+    add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room), count, is_first);
+  }
+}
+
+static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
+  const size_t count = RONDO_ARG(size_t, 4);
+  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 7);
+  const bool is_first = *RONDO_ARG(const int32_t *, 3) == 0;
+  if (!rondo_may_update(blocks, args)) return;
+  accumulate_span(type, args + 5, rondo_blocks_span(blocks, count, RONDO_LANES), is_first);
+}
+
+static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
+  const bool is_first = *RONDO_ARG(const int32_t *, 4) == 0;
+  if (!rondo_may_update(blocks, args + 1)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    accumulate_span(share.type, args + 5 + 2 * share.operation, share.span, is_first);
+  }
+}
+
+#define POINTERS RONDO_UPDATES, RONDO_READS
+
+static const rondo_kernel_options accumulate_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate", .cpu = accumulate_cpu, RONDO_CUDA(gradient_control),
+    .params = {RONDO_GATE_PARAMETERS, RONDO_READS, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t)}};
+
+static const rondo_parameter accumulate_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_GATE_PARAMETERS,
+                                                        RONDO_READS, RONDO_JOINED_PARAMETERS(POINTERS)};
+
+static const rondo_kernel_options accumulate_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate_joined",
+                                                            .cpu = accumulate_joined_cpu, RONDO_CUDA(gradient_control),
+                                                            RONDO_PARAMETER_LIST(accumulate_parameters)};
+
+static rondo_status infer_accumulate(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_shape *results) {
+  (void)results;
+  RONDO_TRY(rondo_require_input(program, operation, SUM, RONDO_F32, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_gradient(program, operation, SUM, ADDED));
+  return rondo_require_input(program, operation, RUNS, RONDO_I32, 0);
+}
+
+static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *operation) {
+  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[SUM]));
+  float *sum = rondo_emit_address(emitter, operation->inputs[SUM]);
+  const void *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
+  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[ADDED])->type;
+  const int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS]);
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(emitter, &accumulate_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &runs, &count, &sum, &g, &type));
+}
+
+static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t inputs[] = {SUM, ADDED};
+  const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
+  const int32_t *runs = rondo_emit_address(emitter, operations[0]->inputs[RUNS]);
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &runs));
+}
+
+static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = join_accumulate};
+
+const rondo_operator rondo_operator_accumulate = {.name = "accumulate",
+                                                  .inputs = {"sum", "gradient", "runs"},
+                                                  .required = 3,
+                                                  .updates = 1u << SUM,
+                                                  .infer = infer_accumulate,
+                                                  .emit = emit_accumulate,
+                                                  .join = &accumulate_join};
+
+/* Squares ---------------------------------------------------------------------------------------------------------- */
+
+enum { FIRST_GRADIENT = 1 }; /* input 0: the parts so far; left out for none */
+
+#define MOST_SQUARES 16 /* operations of a joined kernel */
+
+/* Of each gradient its elements, 0 for one that is left out, whose pointer is NULL, and its type. Without padding. */
+typedef struct squared_counts {
+  size_t elements[RONDO_SQUARED_GRADIENTS];
+  uint64_t is_first; /* no parts so far */
+  uint8_t types[RONDO_SQUARED_GRADIENTS + 1];
+} squared_counts;
+
+typedef struct joined_counts {
+  size_t elements[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
+  uint64_t is_first;
+  uint8_t types[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
+} joined_counts;
+
+RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, size_t count), (x, sums, count)) {
+  RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i] * x[i]);
+}
+
+static float squares_of(rondo_type type, const void *g, rondo_span span) {
+  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  for (size_t at = span.first, count; at < span.last; at += count) {
+    count = rondo_gradient_run(type, at, span.last);
+    add_squares(rondo_load_chunk(type, g, at, count, room), sums, count);
+  }
+  for (size_t lane = 1; lane < RONDO_LANES; lane++) sums[0] += sums[lane];
+  return sums[0];
+}
+
+/* Of `count` gradients. `args`: before, parts, gradients. */
+static void sum_squares(rondo_blocks blocks, const size_t *elements, const uint8_t *types, size_t count, bool is_first,
+                        void *const *args) {
+  const float *before = RONDO_ARG(const float *, 0);
+  float *parts = RONDO_ARG(float *, 1);
+  for (size_t part = blocks.first; part < blocks.last; part++) {
+    float sum = is_first ? 0.0f : before[part];
+    for (size_t g = 0; g < count; g++) {
+      const rondo_span span = rondo_block_span(part, blocks, elements[g], RONDO_LANES);
+      if (elements[g] > 0) sum += squares_of((rondo_type)types[g], RONDO_ARG(const void *, 2 + g), span);
+    }
+    parts[part] = sum;
+  }
+}
+
+static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
+  const squared_counts *counts = args[0];
+  sum_squares(blocks, counts->elements, counts->types, RONDO_SQUARED_GRADIENTS, counts->is_first != 0, args + 1);
+}
+
+static void gradient_squares_joined_cpu(rondo_blocks blocks, void *const *args) {
+  const joined_counts *counts = args[0];
+  sum_squares(blocks, counts->elements, counts->types, MOST_SQUARES * RONDO_SQUARED_GRADIENTS, counts->is_first != 0,
+              args + 1);
+}
+
+#define SEVEN_READS RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS
+#define FOUR_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
+
+static const rondo_kernel_options gradient_squares_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_squares", .cpu = gradient_squares_cpu, RONDO_CUDA(gradient_control),
+    .params = {RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES, SEVEN_READS}};
+
+static const rondo_parameter squares_parameters[] = {RONDO_SCALAR(joined_counts), RONDO_READS, RONDO_WRITES,
+                                                     FOUR_TIMES(FOUR_TIMES(SEVEN_READS))};
+
+static const rondo_kernel_options gradient_squares_joined_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_squares_joined", .cpu = gradient_squares_joined_cpu,
+    RONDO_CUDA(gradient_control), RONDO_PARAMETER_LIST(squares_parameters)};
+
+static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
+                                  rondo_shape *results) {
+  if (operation->inputs[0] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, 0, RONDO_F32, 1));
+  for (uint32_t i = FIRST_GRADIENT; i < RONDO_MAX_OPERANDS; i++) {
+    if (operation->inputs[i] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_float(program, operation, i, RONDO_ANY_RANK));
+  }
+  results[0] = rondo_shape_vector(RONDO_F32, PARTS);
+  return RONDO_OK;
+}
+
+/* Elements, types and pointers of an operation's gradients. */
+static void list_gradients(const rondo_emitter *emitter, const rondo_operation *operation, size_t *elements,
+                           uint8_t *types, const void **pointers) {
+  for (uint32_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
+    const uint32_t value = operation->inputs[FIRST_GRADIENT + g];
+    pointers[g] = rondo_emit_address(emitter, value);
+    elements[g] = value == RONDO_NO_VALUE ? 0 : rondo_shape_elements(rondo_emit_shape(emitter, value));
+    types[g] = value == RONDO_NO_VALUE ? 0 : (uint8_t)rondo_emit_shape(emitter, value)->type;
+  }
+}
+
+static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *operation) {
+  const void *x[RONDO_SQUARED_GRADIENTS];
+  const float *before = rondo_emit_address(emitter, operation->inputs[0]);
+  float *parts = rondo_emit_address(emitter, operation->results[0]);
+  squared_counts counts = {.is_first = before == NULL};
+  list_gradients(emitter, operation, counts.elements, counts.types, x);
+  return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS},
+                           RONDO_ARGS(&counts, &before, &parts, &x[0], &x[1], &x[2], &x[3], &x[4], &x[5], &x[6]));
+}
+
+/* What the operations hand each other stays in the kernel. */
+static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  enum { GRADIENTS = MOST_SQUARES * RONDO_SQUARED_GRADIENTS };
+  const void *x[GRADIENTS] = {NULL}, *args[3 + GRADIENTS];
+  const float *before = rondo_emit_address(emitter, operations[0]->inputs[0]);
+  float *parts = rondo_emit_address(emitter, operations[count - 1]->results[0]);
+  joined_counts counts = {.is_first = before == NULL};
+  for (uint32_t i = 0; i < count; i++)
+    list_gradients(emitter, operations[i], counts.elements + i * RONDO_SQUARED_GRADIENTS,
+                   counts.types + i * RONDO_SQUARED_GRADIENTS, x + i * RONDO_SQUARED_GRADIENTS);
+  args[0] = &counts;
+  args[1] = &before;
+  args[2] = &parts;
+  for (size_t g = 0; g < GRADIENTS; g++) args[3 + g] = &x[g];
+  return rondo_emit_kernel(emitter, &gradient_squares_joined_code, (rondo_grid){.x = PARTS}, args, 3 + GRADIENTS);
+}
+
+static const rondo_join squares_join = {.most = MOST_SQUARES, .in_order = true, .emit = join_squares};
+
+const rondo_operator rondo_operator_gradient_squares = {
+    .name = "gradient_squares",
+    .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
+    .required = 0,
+    .result_count = 1,
+    .is_late = true,
+    .infer = infer_squares,
+    .emit = emit_squares,
+    .join = &squares_join};
+
+/* Control ---------------------------------------------------------------------------------------------------------- */
+
+/* Inputs: runs of this round so far; and what may be left out, the last two together: sums of squares; the scale; the
+ * good updates since it changed. */
+enum { RUNS_SO_FAR, SQUARES, SCALE, GOOD };
+enum { CONTROL, NORM };          /* results */
+enum { MAX_NORM };               /* numbers */
+enum { ROUND, GROWTH_INTERVAL }; /* sizes */
+
+typedef struct control_numbers {
+  float max_norm;
+  int32_t round, growth_interval;
+  uint32_t has_squares, has_scale;
+} control_numbers;
+
+/* Gradients are divided by the scale: it stays one that has an inverse. */
+static void keep_scale(const control_numbers *n, bool is_finite, float *scale, int32_t *good) {
+  *good = is_finite ? *good + 1 : 0;
+  if (!is_finite && *scale > 0x1p-126f) *scale *= 0.5f;
+  if (*good < n->growth_interval) return;
+  *good = 0;
+  if (*scale < 0x1p126f) *scale *= 2.0f;
+}
+
+static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
+  const control_numbers *n = args[3];
+  int32_t *runs = RONDO_ARG(int32_t *, 4);
+  const float *parts = RONDO_ARG(const float *, 5);
+  float *scale = RONDO_ARG(float *, 6);
+  int32_t *good = RONDO_ARG(int32_t *, 7);
+  float *control = RONDO_ARG(float *, 8);
+  float *norm = RONDO_ARG(float *, 9);
+  float squares = 0;
+  const bool may_update = rondo_may_update(blocks, args);
+  for (size_t i = 0; n->has_squares != 0 && i < PARTS; i++) squares += parts[i];
+  const bool is_finite = isfinite(squares), is_last = *runs + 1 >= n->round;
+  float factor = 1.0f / (float)n->round;
+  if (n->has_scale != 0) factor /= *scale;
+  *norm = sqrtf(squares) * factor;
+  if (n->max_norm > 0 && *norm > n->max_norm) factor *= n->max_norm / (*norm + 1e-6f);
+  control[0] = factor;
+  control[1] = is_last && is_finite ? 1.0f : 0.0f;
+  if (!may_update) return;
+  if (is_last && n->has_scale != 0) keep_scale(n, is_finite, scale, good);
+  *runs = is_last ? 0 : *runs + 1;
+}
+
+static const rondo_kernel_options gradient_control_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_control", .cpu = gradient_control_cpu, RONDO_CUDA(gradient_control),
+    .params = {RONDO_GATE_PARAMETERS, RONDO_SCALAR(control_numbers), RONDO_UPDATES, RONDO_READS, RONDO_UPDATES,
+               RONDO_UPDATES, RONDO_WRITES, RONDO_WRITES}};
+
+static rondo_status infer_control(const rondo_program *program, const rondo_operation *operation,
+                                  rondo_shape *results) {
+  RONDO_TRY(rondo_require_input(program, operation, RUNS_SO_FAR, RONDO_I32, 0));
+  if (operation->inputs[SQUARES] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_input(program, operation, SQUARES, RONDO_F32, 1));
+  if (operation->inputs[SCALE] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_input(program, operation, SCALE, RONDO_F32, 0));
+  if (operation->inputs[GOOD] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, GOOD, RONDO_I32, 0));
+  results[CONTROL] = rondo_shape_vector(RONDO_F32, 2);
+  results[NORM] = rondo_shape_scalar(RONDO_F32);
+  return RONDO_OK;
+}
+
+/* What is left out is not looked at, and has the address of something else. */
+static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *operation) {
+  const control_numbers numbers = {.max_norm = operation->attributes.numbers[MAX_NORM],
+                                   .round = (int32_t)operation->attributes.sizes[ROUND],
+                                   .growth_interval = (int32_t)operation->attributes.sizes[GROWTH_INTERVAL],
+                                   .has_squares = operation->inputs[SQUARES] != RONDO_NO_VALUE,
+                                   .has_scale = operation->inputs[SCALE] != RONDO_NO_VALUE};
+  int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS_SO_FAR]);
+  void *control = rondo_emit_address(emitter, operation->results[CONTROL]);
+  void *norm = rondo_emit_address(emitter, operation->results[NORM]);
+  const void *parts = numbers.has_squares != 0 ? rondo_emit_address(emitter, operation->inputs[SQUARES]) : runs;
+  void *scale = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[SCALE]) : runs;
+  void *good = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[GOOD]) : runs;
+  const rondo_gate_memory gate = rondo_emit_gate(emitter);
+  return rondo_emit_kernel(
+      emitter, &gradient_control_code, (rondo_grid){.x = 1},
+      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &runs, &parts, &scale, &good, &control, &norm));
+}
+
+const rondo_operator rondo_operator_gradient_control = {.name = "gradient_control",
+                                                        .inputs = {"runs", "squares", "scale", "good updates"},
+                                                        .required = 1,
+                                                        .result_count = 2,
+                                                        .updates = 1u << RUNS_SO_FAR | 1u << SCALE | 1u << GOOD,
+                                                        .infer = infer_control,
+                                                        .emit = emit_control};

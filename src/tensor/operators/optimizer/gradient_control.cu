@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of gradient_control.c.
+ */
+#include "tensor/operators/common/joined.cuh"
+#include "tensor/operators/common/operator_rows.cuh"
+
+#define NORM_PARTS 64
+
+__device__ inline void accumulate_one(float *sum, float g, bool is_first) { *sum = is_first ? g : *sum + g; }
+
+extern "C" __global__ void accumulate(GATE, const int *__restrict__ runs, size_t count, float *__restrict__ sum,
+                                      const void *__restrict__ g, unsigned type) {
+  if (!may_update(TO_GATE)) return;
+  const bool is_first = *runs == 0;
+  each_gradient(type, g, first_element(), count, element_stride(),
+                [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
+}
+
+#define SUM_PARAMETERS(i) , float *sum##i, const void *g##i
+#define SUM_PICK(i)         \
+  case i:                   \
+    sum = sum##i, g = g##i; \
+    break;
+
+extern "C" __global__ void accumulate_joined(joined_table table, GATE, const int *runs EACH_JOINED(SUM_PARAMETERS)) {
+  if (!may_update(TO_GATE)) return;
+  const joined_share share = share_of(table);
+  const bool is_first = *runs == 0;
+  float *sum = 0;
+  const void *g = 0;
+  switch (share.operation) { EACH_JOINED(SUM_PICK) }
+  each_gradient(share.type, g, share.first, share.elements, share.stride,
+                [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
+}
+
+#define SQUARED 7       /* gradients of an operation */
+#define MOST_SQUARES 16 /* operations of a joined kernel */
+
+struct squared_counts {
+  size_t elements[SQUARED];
+  u64 is_first;
+  unsigned char types[SQUARED + 1];
+};
+
+struct joined_counts {
+  size_t elements[MOST_SQUARES * SQUARED];
+  u64 is_first;
+  unsigned char types[MOST_SQUARES * SQUARED];
+};
+
+/* A block a part: every NORM_PARTS-th stretch of BLOCK_THREADS elements of each gradient. */
+__device__ inline float squares_of(unsigned type, const void *__restrict__ x, size_t count) {
+  float sum = 0;
+  each_gradient(type, x, first_element(), count, element_stride(), [&](size_t, float g) { sum = fmaf(g, g, sum); });
+  return sum;
+}
+
+/* Of what the block's threads hold. */
+__device__ inline float join_block(float sum) {
+  row_team team;
+  team.lane = threadIdx.x;
+  team.lanes = BLOCK_THREADS;
+  return team_join<join_sum>(team, sum);
+}
+
+extern "C" __global__ void gradient_squares(squared_counts counts, const float *before, float *parts, const void *x0,
+                                            const void *x1, const void *x2, const void *x3, const void *x4,
+                                            const void *x5, const void *x6) {
+  float sum = squares_of(counts.types[0], x0, counts.elements[0]);
+  sum += squares_of(counts.types[1], x1, counts.elements[1]);
+  sum += squares_of(counts.types[2], x2, counts.elements[2]);
+  sum += squares_of(counts.types[3], x3, counts.elements[3]);
+  sum += squares_of(counts.types[4], x4, counts.elements[4]);
+  sum += squares_of(counts.types[5], x5, counts.elements[5]);
+  sum += squares_of(counts.types[6], x6, counts.elements[6]);
+  sum = join_block(sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = (counts.is_first ? 0.0f : before[blockIdx.x]) + sum;
+}
+
+#define EACH_SQUARES(ROW) EACH_OF_TEN(ROW, ) ROW(10) ROW(11) ROW(12) ROW(13) ROW(14) ROW(15)
+#define GRADIENTS(i)                                                                                              \
+  , const void *x##i##_0, const void *x##i##_1, const void *x##i##_2, const void *x##i##_3, const void *x##i##_4, \
+      const void *x##i##_5, const void *x##i##_6
+#define LIST(i)                  \
+  x[i * SQUARED + 0] = x##i##_0; \
+  x[i * SQUARED + 1] = x##i##_1; \
+  x[i * SQUARED + 2] = x##i##_2; \
+  x[i * SQUARED + 3] = x##i##_3; \
+  x[i * SQUARED + 4] = x##i##_4; \
+  x[i * SQUARED + 5] = x##i##_5; \
+  x[i * SQUARED + 6] = x##i##_6;
+
+/* Operation by operation as alone; one without a gradient is behind the last. */
+extern "C" __global__ void gradient_squares_joined(joined_counts counts, const float *before,
+                                                   float *parts EACH_SQUARES(GRADIENTS)) {
+  __shared__ const void *x[MOST_SQUARES * SQUARED];
+  float total = counts.is_first ? 0.0f : before[blockIdx.x];
+  if (threadIdx.x == 0) {
+    EACH_SQUARES(LIST)
+  }
+  __syncthreads();
+  for (unsigned first = 0; first < MOST_SQUARES * SQUARED && counts.elements[first] > 0; first += SQUARED) {
+    float sum = 0;
+    for (unsigned i = first; i < first + SQUARED; i++) sum += squares_of(counts.types[i], x[i], counts.elements[i]);
+    total += join_block(sum);
+  }
+  if (threadIdx.x == 0) parts[blockIdx.x] = total;
+}
+
+struct control_numbers {
+  float max_norm;
+  int round, growth_interval;
+  unsigned has_squares, has_scale;
+};
+
+__device__ inline void keep_scale(const control_numbers &n, bool finite, float *scale, int *good) {
+  *good = finite ? *good + 1 : 0;
+  if (!finite && *scale > 0x1p-126f) *scale *= 0.5f;
+  if (*good < n.growth_interval) return;
+  *good = 0;
+  if (*scale < 0x1p126f) *scale *= 2.0f;
+}
+
+/* One thread works. */
+extern "C" __global__ void gradient_control(GATE, control_numbers n, int *runs, const float *parts, float *scale,
+                                            int *good, float *control, float *norm) {
+  if (first_element() > 0) return;
+  float squares = 0;
+  for (int i = 0; n.has_squares && i < NORM_PARTS; i++) squares += parts[i];
+  const bool finite = isfinite(squares), last = *runs + 1 >= n.round;
+  float factor = 1.0f / (float)n.round;
+  if (n.has_scale) factor /= *scale;
+  const float length = sqrtf(squares) * factor;
+  if (n.max_norm > 0 && length > n.max_norm) factor *= n.max_norm / (length + 1e-6f);
+  *norm = length;
+  control[0] = factor;
+  control[1] = last && finite ? 1.0f : 0.0f;
+  if (!may_update(TO_GATE)) return;
+  if (last && n.has_scale) keep_scale(n, finite, scale, good);
+  *runs = last ? 0 : *runs + 1;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * argmax and argmin: where along a dimension the largest or smallest element stands, as I32; of equals the first, and
+ * not-a-number before all. They have no gradient.
+ */
+#include <math.h>
+
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/element.h"
+#include "tensor/operators/common/operator_rows.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { DIMENSION };       /* sizes */
+enum { KEEPS, IS_LEAST }; /* flags */
+
+/* What the kernels get as one scalar. The value is [outer, size, inner]. */
+typedef struct place_shape {
+  size_t outer, size, inner, is_least;
+} place_shape;
+
+/* Part of the results of one of `outer`: at most RONDO_CHUNK of `inner`. */
+typedef struct place_tile {
+  size_t first, width; /* first: its first element of the value */
+} place_tile;
+
+static size_t tile_count(const place_shape *shape) { return (shape->inner + RONDO_CHUNK - 1) / RONDO_CHUNK; }
+
+static place_tile tile_at(const place_shape *shape, size_t number) {
+  const size_t inside = number % tile_count(shape) * RONDO_CHUNK;
+  return (place_tile){.first = number / tile_count(shape) * shape->size * shape->inner + inside,
+                      .width = rondo_chunk_length(inside, shape->inner)};
+}
+
+/* Functions of a type of number: whether x comes before what is the best so far; the place in the row of `size`
+ * elements from `first` on; and the places in all columns of a tile. */
+#define PLACES(name, number, load, is_nan)                                                                 \
+  static inline bool name##_is_better(number x, number best, bool is_least) {                              \
+    return (is_least ? x < best : x > best) || (is_nan(x) && !is_nan(best));                               \
+  }                                                                                                        \
+  static int32_t name##_in_row(rondo_type type, const place_shape *s, const void *x, size_t first) {       \
+    number best = 0, room[RONDO_CHUNK];                                                                    \
+    size_t place = 0;                                                                                      \
+    for (size_t at = 0; at < s->size; at += RONDO_CHUNK) {                                                 \
+      const size_t length = rondo_chunk_length(at, s->size);                                               \
+      const number *chunk = load(type, x, first + at, length, room);                                       \
+      for (size_t i = 0; i < length; i++) {                                                                \
+        if (at + i > 0 && !name##_is_better(chunk[i], best, s->is_least != 0)) continue;                   \
+        best = chunk[i];                                                                                   \
+        place = at + i;                                                                                    \
+      }                                                                                                    \
+    }                                                                                                      \
+    return (int32_t)place;                                                                                 \
+  }                                                                                                        \
+  static void name##_in_columns(rondo_type type, const place_shape *s, const place_tile *t, const void *x, \
+                                int32_t *places) {                                                         \
+    number best[RONDO_CHUNK] = {0}, room[RONDO_CHUNK];                                                     \
+    for (size_t at = 0; at < s->size; at++) {                                                              \
+      const number *chunk = load(type, x, t->first + at * s->inner, t->width, room);                       \
+      for (size_t i = 0; i < t->width; i++) {                                                              \
+        if (at > 0 && !name##_is_better(chunk[i], best[i], s->is_least != 0)) continue;                    \
+        best[i] = chunk[i];                                                                                \
+        places[i] = (int32_t)at;                                                                           \
+      }                                                                                                    \
+    }                                                                                                      \
+  }
+#define NEVER(x) false
+
+PLACES(floats, float, rondo_load_chunk, isnan)
+PLACES(integers, int64_t, rondo_load_integers, NEVER)
+
+static void argmax_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const place_shape *shape = args[0];
+  const void *x = RONDO_ARG(const void *, 1);
+  int32_t *y = RONDO_ARG(int32_t *, 2);
+  const bool is_integer = type == RONDO_I32 || type == RONDO_I64;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->outer * tile_count(shape), 1);
+    for (size_t number = span.first; number < span.last; number++) {
+      const place_tile t = tile_at(shape, number);
+      int32_t *places = y + number / tile_count(shape) * shape->inner + number % tile_count(shape) * RONDO_CHUNK;
+      if (shape->inner == 1) {
+        *places = (is_integer ? integers_in_row : floats_in_row)(type, shape, x, t.first);
+      } else {
+        (is_integer ? integers_in_columns : floats_in_columns)(type, shape, &t, x, places);
+      }
+    }
+  }
+}
+
+RONDO_NUMBER_KERNEL(argmax, argmax, RONDO_SCALAR(place_shape), RONDO_READS, RONDO_WRITES);
+
+static rondo_status infer_argmax(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *value = rondo_operation_input(program, operation, 0);
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
+  if (value->dims[dimension] > INT32_MAX) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
+  }
+  rondo_shape result = {.type = RONDO_I32};
+  for (size_t i = 0; i < value->rank; i++) {
+    if (i != dimension) result.dims[result.rank++] = value->dims[i];
+    if (i == dimension && operation->attributes.flags[KEEPS]) result.dims[result.rank++] = 1;
+  }
+  results[0] = result;
+  return RONDO_OK;
+}
+
+static rondo_status emit_argmax(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  place_shape shape = {
+      .outer = 1, .size = value->dims[dimension], .inner = 1, .is_least = operation->attributes.flags[IS_LEAST]};
+  for (size_t i = 0; i < dimension; i++) shape.outer *= value->dims[i];
+  for (size_t i = dimension + 1; i < value->rank; i++) shape.inner *= value->dims[i];
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  int32_t *y = rondo_emit_address(emitter, operation->results[0]);
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  const rondo_grain grain = {4096 / shape.size / (shape.inner < RONDO_CHUNK ? shape.inner : RONDO_CHUNK) + 1,
+                             shape.inner == 1 ? rondo_row_grain(shape.size).cuda : RONDO_CUDA_THREADS};
+  return rondo_emit_kernel(emitter, &argmax_code[value->type],
+                           rondo_emit_grid(emitter, shape.outer * (is_cuda ? shape.inner : tile_count(&shape)), grain),
+                           RONDO_ARGS(&shape, &x, &y));
+}
+
+#define ARGMAX_ROW                                                                                      \
+  .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_argmax, \
+  .emit = emit_argmax
+
+const rondo_operator rondo_operator_argmax = {.name = "argmax", ARGMAX_ROW};
+const rondo_operator rondo_operator_argmin = {.name = "argmin", ARGMAX_ROW};
+
+rondo_status rondo_op_argmax(rondo_program *program, rondo_value value, size_t dimension, bool keeps,
+                             rondo_value *out_value) {
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[KEEPS] = keeps}};
+  return rondo_program_apply(program, &rondo_operator_argmax, &value, 1, &attributes, out_value);
+}
+
+rondo_status rondo_op_argmin(rondo_program *program, rondo_value value, size_t dimension, bool keeps,
+                             rondo_value *out_value) {
+  const rondo_attributes attributes = {
+      .sizes = {dimension}, .size_count = 1, .flags = {[KEEPS] = keeps, [IS_LEAST] = true}};
+  return rondo_program_apply(program, &rondo_operator_argmin, &value, 1, &attributes, out_value);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of argmax.c: a team has a row, or where the dimension is not the last, a thread has a result.
+ */
+#include "tensor/operators/common/element.cuh"
+#include "tensor/operators/common/operator_rows.cuh"
+
+struct place_shape {
+  size_t outer, size, inner, is_least;
+};
+
+struct place {
+  number value;
+  unsigned at;
+};
+
+/* Not-a-number before all, and of equals the first. */
+__device__ inline bool is_better(const place &a, const place &b, bool is_least) {
+  const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
+  if (a_is_nan || b_is_nan) return a_is_nan && (!b_is_nan || a.at < b.at);
+  if (a.value == b.value) return a.at < b.at;
+  return is_least ? a.value < b.value : a.value > b.value;
+}
+
+/* What the team's lanes hold, joined. Called by all lanes of the team. */
+__device__ inline place team_best(const row_team &team, place best, bool is_least) {
+  __shared__ number values[WARPS];
+  __shared__ unsigned places[WARPS];
+  for (unsigned distance = WARP / 2; distance > 0; distance /= 2) {
+    const place other = {__shfl_xor_sync(ALL_LANES, best.value, distance),
+                         __shfl_xor_sync(ALL_LANES, best.at, distance)};
+    if (is_better(other, best, is_least)) best = other;
+  }
+  if (team.lanes == WARP) return best;
+  __syncthreads(); /* what was joined before has been read */
+  if (threadIdx.x % WARP == 0) {
+    values[threadIdx.x / WARP] = best.value;
+    places[threadIdx.x / WARP] = best.at;
+  }
+  __syncthreads();
+  for (unsigned warp = 0; warp < WARPS; warp++) {
+    const place other = {values[warp], places[warp]};
+    if (is_better(other, best, is_least)) best = other;
+  }
+  return best;
+}
+
+/* The best of every step-th element from `at` on, `apart` from each other. */
+__device__ inline place scan(const element *x, size_t at, size_t step, size_t size, size_t apart, bool is_least) {
+  place best = {to_number(x[at * apart]), (unsigned)at};
+  for (at += step; at < size; at += step) {
+    const place here = {to_number(x[at * apart]), (unsigned)at};
+    if (is_better(here, best, is_least)) best = here;
+  }
+  return best;
+}
+
+extern "C" __global__ void argmax_NUMBER(place_shape shape, const element *__restrict__ x, int *__restrict__ y) {
+  const bool is_least = shape.is_least != 0;
+  if (shape.inner == 1) {
+    const row_team team = team_of(shape.size);
+    for (size_t row = team.first; row < shape.outer; row += team.stride) {
+      /* A lane without an element of its own looks at the last one. */
+      const size_t from = team.lane < shape.size ? team.lane : shape.size - 1;
+      const place best =
+          team_best(team, scan(x + row * shape.size, from, team.lanes, shape.size, 1, is_least), is_least);
+      if (team.lane == 0) y[row] = (int)best.at;
+    }
+    return;
+  }
+  for (size_t i = first_element(); i < shape.outer * shape.inner; i += element_stride()) {
+    const element *from = x + i / shape.inner * shape.size * shape.inner + i % shape.inner;
+    y[i] = (int)scan(from, 0, 1, shape.size, shape.inner, is_least).at;
+  }
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT
+ * What reductions share.
+ */
+#include "tensor/operators/reduction/reduction.h"
+
+#include "base/error.h"
+
+/* Shapes ----------------------------------------------------------------------------------------------------------- */
+
+static bool reduces(const rondo_operation *operation, uint32_t dimension) {
+  const rondo_attributes *attributes = &operation->attributes;
+  if (attributes->flags[RONDO_REDUCE_ALL]) return true;
+  for (uint32_t i = 0; i < attributes->size_count; i++) {
+    if (attributes->sizes[i] == dimension) return true;
+  }
+  return false;
+}
+
+static size_t divide_up(size_t count, size_t by) { return count / by + (count % by != 0); }
+
+/* Columns of a tile: a warp's lanes, or a chunk. */
+#define CUDA_TILE 32
+#define CPU_TILE RONDO_CHUNK
+
+/* So many blocks keep a large GPU busy; a part is worth a block when it has so many elements of a row, or rows. */
+#define ENOUGH_BLOCKS 512
+#define LEAST_OF_ROW 2048
+#define LEAST_ROWS 64
+/* Of so many rows of a matrix one kernel makes the sums of the columns, even where they are few: a launch less, and
+ * those of several matrices are one (sum.c). */
+#define MOST_ROWS 8192
+
+static bool is_of_columns(const rondo_reduction *shape) { return shape->kept_strides[shape->kept_rank - 1] == 1; }
+
+static size_t column_tiles(const rondo_reduction *shape, size_t tile) {
+  const size_t columns = shape->kept_dims[shape->kept_rank - 1];
+  return shape->kept / columns * divide_up(columns, tile);
+}
+
+static void cut_into_parts(rondo_reduction *shape) {
+  const bool of_columns = is_of_columns(shape);
+  const size_t blocks = of_columns                          ? column_tiles(shape, CUDA_TILE)
+                        : shape->reduced > RONDO_NARROW_ROW ? shape->kept
+                                                            : divide_up(shape->kept, RONDO_CUDA_THREADS / 32);
+  const size_t wanted = ENOUGH_BLOCKS / blocks;
+  const size_t most = shape->reduced / (of_columns ? LEAST_ROWS : LEAST_OF_ROW);
+  const size_t parts = wanted < most ? wanted : most;
+  shape->part = parts < 2 ? shape->reduced : divide_up(shape->reduced, parts);
+  shape->parts = divide_up(shape->reduced, shape->part);
+}
+
+/* Adds a dimension to a list, or widens its last. */
+static void push(size_t dim, size_t stride, bool widens, size_t *rank, size_t *dims, size_t *strides) {
+  if (!widens) dims[(*rank)++] = 1;
+  dims[*rank - 1] *= dim;
+  strides[*rank - 1] = stride;
+}
+
+static rondo_reduction lay_out(const rondo_shape *x, const rondo_operation *operation) {
+  rondo_reduction shape = {.kept = 1, .reduced = 1};
+  size_t stride = rondo_shape_elements(x);
+  int last = -1; /* whether the dimension before was reduced */
+  for (uint32_t d = 0; d < x->rank; d++) {
+    const size_t dim = x->dims[d];
+    const bool is_reduced = reduces(operation, d);
+    stride /= dim;
+    if (dim == 1) continue;
+    if (is_reduced) {
+      push(dim, stride, last == 1, &shape.reduced_rank, shape.reduced_dims, shape.reduced_strides);
+      shape.reduced *= dim;
+    } else {
+      push(dim, stride, last == 0, &shape.kept_rank, shape.kept_dims, shape.kept_strides);
+      shape.kept *= dim;
+    }
+    last = is_reduced ? 1 : 0;
+  }
+  if (shape.kept_rank == 0) push(1, 0, false, &shape.kept_rank, shape.kept_dims, shape.kept_strides);
+  if (shape.reduced_rank == 0) push(1, 1, false, &shape.reduced_rank, shape.reduced_dims, shape.reduced_strides);
+  cut_into_parts(&shape);
+  return shape;
+}
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct accumulator {
+  const rondo_joining *joining;
+  size_t width, merged;
+  float values[RONDO_CHUNK], totals[RONDO_CHUNK];
+} accumulator;
+
+static void start(accumulator *a, const rondo_joining *joining, size_t width) {
+  a->joining = joining;
+  a->width = width;
+  a->merged = 0;
+  for (size_t i = 0; i < width; i++) a->values[i] = a->totals[i] = joining->none;
+}
+
+static void settle(accumulator *a) {
+  a->joining->merge(a->totals, a->values, a->width);
+  for (size_t i = 0; i < a->width; i++) a->values[i] = a->joining->none;
+  a->merged = 0;
+}
+
+static void take(accumulator *a, const float *x, size_t count) {
+  a->joining->merge(a->values, x, count);
+  if (++a->merged == RONDO_JOINED_AT_ONCE) settle(a);
+}
+
+/* All in one, by halves; the width is a power of two. */
+static float join_all(accumulator *a) {
+  settle(a);
+  for (size_t half = a->width / 2; half > 0; half /= 2) a->joining->merge(a->totals, a->totals + half, half);
+  return a->totals[0];
+}
+
+static size_t offset_of(size_t rank, const size_t *dims, const size_t *strides, size_t index) {
+  size_t offset = 0;
+  for (size_t d = rank; d > 1; d--) {
+    offset += index % dims[d - 1] * strides[d - 1];
+    index /= dims[d - 1];
+  }
+  return rank == 0 ? 0 : offset + index * strides[0];
+}
+
+static size_t kept_offset(const rondo_reduction *shape, size_t index) {
+  return offset_of(shape->kept_rank, shape->kept_dims, shape->kept_strides, index);
+}
+
+static size_t reduced_offset(const rondo_reduction *shape, size_t index) {
+  return offset_of(shape->reduced_rank, shape->reduced_dims, shape->reduced_strides, index);
+}
+
+/* The elements of a part. */
+static rondo_span part_span(const rondo_reduction *shape, size_t part) {
+  const size_t first = part * shape->part;
+  return (rondo_span){first, shape->reduced - first < shape->part ? shape->reduced : first + shape->part};
+}
+
+/* A result, or where there are parts, that of one. */
+static void put(rondo_type type, const rondo_reduction *shape, void *to, size_t at, float value, float factor) {
+  if (shape->parts > 1) {
+    ((float *)to)[at] = value;
+    return;
+  }
+  float room;
+  float *slot = rondo_chunk_of(type, to, at, &room);
+  *slot = value * factor;
+  rondo_store_chunk(type, to, at, 1, slot);
+}
+
+/* The smallest power of two, at least RONDO_LANES, that has `count`, but at most a chunk. */
+static size_t width_for(size_t count) {
+  size_t width = RONDO_LANES;
+  while (width < count && width < RONDO_CHUNK) width *= 2;
+  return width;
+}
+
+static float reduce_row(rondo_type type, const rondo_reduction *shape, const rondo_joining *joining, const void *x,
+                        size_t base, rondo_span span) {
+  const size_t run_most = shape->reduced_dims[shape->reduced_rank - 1];
+  accumulator a;
+  float room[RONDO_CHUNK];
+  start(&a, joining, width_for(run_most < span.last - span.first ? run_most : span.last - span.first));
+  for (size_t at = span.first, length; at < span.last; at += length) {
+    const size_t left = run_most - at % run_most;
+    const size_t run = left < span.last - at ? left : span.last - at;
+    length = run < RONDO_CHUNK ? run : RONDO_CHUNK;
+    take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, at), length, room), length);
+  }
+  return join_all(&a);
+}
+
+void rondo_reduce_rows_cpu(rondo_type type, const rondo_joining *joining, rondo_blocks blocks, void *const *args) {
+  const rondo_reduction *shape = args[0];
+  const void *x = RONDO_ARG(const void *, 1);
+  void *to = RONDO_ARG(void *, 2);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span items = rondo_block_span(block, blocks, shape->kept * shape->parts, 1);
+    for (size_t item = items.first; item < items.last; item++) {
+      const size_t base = kept_offset(shape, item / shape->parts);
+      const float value = reduce_row(type, shape, joining, x, base, part_span(shape, item % shape->parts));
+      put(type, shape, to, item, value, RONDO_ARG(float, 3));
+    }
+  }
+}
+
+void rondo_reduce_columns_cpu(rondo_type type, const rondo_joining *joining, rondo_blocks blocks, void *const *args) {
+  const rondo_reduction *shape = args[0];
+  const void *x = RONDO_ARG(const void *, 1);
+  void *to = RONDO_ARG(void *, 2);
+  const size_t columns = shape->kept_dims[shape->kept_rank - 1];
+  const size_t tiles = divide_up(columns, CPU_TILE);
+  accumulator a;
+  float room[CPU_TILE];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span items = rondo_block_span(block, blocks, column_tiles(shape, CPU_TILE) * shape->parts, 1);
+    for (size_t item = items.first; item < items.last; item++) {
+      const size_t tile = item / shape->parts;
+      const size_t first = tile / tiles * columns + tile % tiles * CPU_TILE; /* result */
+      const size_t width = rondo_chunk_length(tile % tiles * CPU_TILE, columns);
+      const rondo_span span = part_span(shape, item % shape->parts);
+      const size_t base = kept_offset(shape, first);
+      start(&a, joining, width);
+      for (size_t r = span.first; r < span.last; r++) {
+        take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, r), width, room), width);
+      }
+      settle(&a);
+      for (size_t i = 0; i < width; i++) {
+        put(type, shape, to, (first + i) * shape->parts + item % shape->parts, a.totals[i], RONDO_ARG(float, 3));
+      }
+    }
+  }
+}
+
+void rondo_reduce_parts_cpu(rondo_type type, const rondo_joining *joining, rondo_blocks blocks, void *const *args) {
+  rondo_reduction shape = *(const rondo_reduction *)args[0];
+  const float *from = RONDO_ARG(const float *, 1);
+  void *y = RONDO_ARG(void *, 2);
+  const size_t parts = shape.parts;
+  shape.parts = 1;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape.kept, 1);
+    for (size_t k = span.first; k < span.last; k++) {
+      accumulator a;
+      start(&a, joining, width_for(parts));
+      RONDO_EACH_CHUNK(at, length, 0, parts) take(&a, from + k * parts + at, length);
+      put(type, &shape, y, k, join_all(&a), RONDO_ARG(float, 3));
+    }
+  }
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_dimensions(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_attributes *attributes = &operation->attributes;
+  for (uint32_t i = 0; i < attributes->size_count; i++) {
+    RONDO_TRY(rondo_require_dimension(program, operation, 0, attributes->sizes[i]));
+    for (uint32_t k = 0; k < i; k++) {
+      if (attributes->sizes[i] == attributes->sizes[k])
+        return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "dimension %zu is named twice",
+                                    attributes->sizes[i]);
+    }
+  }
+  return RONDO_OK;
+}
+
+/* The input's, with 1 for what is reduced, or without it. */
+static rondo_shape result_shape(const rondo_shape *x, const rondo_operation *operation, bool keeps) {
+  rondo_shape result = {.type = x->type};
+  for (uint32_t d = 0; d < x->rank; d++) {
+    const bool is_reduced = reduces(operation, d);
+    if (!is_reduced || keeps) result.dims[result.rank++] = is_reduced ? 1 : x->dims[d];
+  }
+  return result;
+}
+
+rondo_status rondo_infer_reduction(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
+  RONDO_TRY(check_dimensions(program, operation));
+  results[0] = result_shape(rondo_operation_input(program, operation, 0), operation,
+                            operation->attributes.flags[RONDO_REDUCE_KEEPS]);
+  return RONDO_OK;
+}
+
+bool rondo_reduces_columns(const rondo_shape *value, const rondo_operation *operation, rondo_columns *out_columns) {
+  const rondo_reduction shape = lay_out(value, operation);
+  *out_columns = (rondo_columns){shape.reduced, shape.kept};
+  return is_of_columns(&shape) && shape.kept_rank == 1 && shape.reduced_rank == 1 &&
+         (shape.parts == 1 || shape.reduced <= MOST_ROWS);
+}
+
+size_t rondo_reduction_elements(const rondo_program *program, const rondo_operation *operation) {
+  return lay_out(rondo_operation_input(program, operation, 0), operation).reduced;
+}
+
+static size_t workspace_bytes(const rondo_reduction *shape) {
+  return shape->parts > 1 ? shape->kept * shape->parts * sizeof(float) : 0;
+}
+
+rondo_status rondo_prepare_reduction(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                                     size_t *out_workspace_bytes) {
+  (void)resources;
+  const rondo_operation *of = &program->operations.items[operation];
+  const rondo_reduction shape = lay_out(rondo_operation_input(program, of, 0), of);
+  *out_workspace_bytes = workspace_bytes(&shape);
+  return RONDO_OK;
+}
+
+static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_reduction *shape) {
+  if (!is_of_columns(shape)) return rondo_emit_grid(emitter, shape->kept * shape->parts, rondo_row_grain(shape->part));
+  const size_t tiles = column_tiles(shape, rondo_emit_is_cuda(emitter) ? CUDA_TILE : CPU_TILE);
+  return rondo_emit_grid(emitter, tiles * shape->parts, (rondo_grain){32 / shape->part + 1, 1});
+}
+
+rondo_status rondo_emit_reduction(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_reduction_row *family = operation->row->family;
+  const rondo_shape *input = rondo_emit_shape(emitter, operation->inputs[0]);
+  const rondo_reduction shape = lay_out(input, operation);
+  const float factor = family->is_mean ? 1.0f / (float)shape.reduced : 1.0f;
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  void *to = shape.parts > 1 ? rondo_emit_workspace(emitter) : y;
+  const rondo_kernel_options *code = is_of_columns(&shape) ? family->columns : family->rows;
+  RONDO_TRY(
+      rondo_emit_kernel(emitter, &code[input->type], grid_of(emitter, &shape), RONDO_ARGS(&shape, &x, &to, &factor)));
+  if (shape.parts == 1) return RONDO_OK;
+  return rondo_emit_kernel(emitter, &family->parts[input->type],
+                           rondo_emit_grid(emitter, shape.kept, rondo_row_grain(shape.parts)),
+                           RONDO_ARGS(&shape, &to, &y, &factor));
+}
+
+/* Adding ----------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_add_kept(rondo_program *program, const rondo_operation *operation, uint32_t value,
+                            uint32_t *out_value) {
+  *out_value = value;
+  if (operation->attributes.flags[RONDO_REDUCE_KEEPS]) return RONDO_OK;
+  const rondo_shape shape = result_shape(rondo_operation_input(program, operation, 0), operation, true);
+  return rondo_program_add_shaped(program, &rondo_operator_reshape, value, shape, out_value);
+}
+
+rondo_status rondo_add_spread(rondo_program *program, const rondo_operation *operation, uint32_t value,
+                              uint32_t *out_value) {
+  const rondo_shape shape = *rondo_operation_input(program, operation, 0);
+  uint32_t kept;
+  RONDO_TRY(rondo_add_kept(program, operation, value, &kept));
+  return rondo_program_add_shaped(program, &rondo_operator_expand, kept, shape, out_value);
+}
+
+rondo_status rondo_apply_reduction(rondo_program *program, const rondo_operator *row, rondo_value value,
+                                   const size_t *dims, size_t dim_count, bool keeps, rondo_value *out_value) {
+  rondo_attributes attributes = {.flags = {[RONDO_REDUCE_ALL] = dims == NULL, [RONDO_REDUCE_KEEPS] = keeps}};
+  if (out_value != NULL) *out_value = (rondo_value){0};
+  if (dims != NULL && dim_count > RONDO_MAX_DIMENSIONS) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions to reduce; the most is %d",
+                      row->name, dim_count, RONDO_MAX_DIMENSIONS);
+  }
+  for (size_t i = 0; dims != NULL && i < dim_count; i++) attributes.sizes[attributes.size_count++] = dims[i];
+  return rondo_program_apply(program, row, &value, 1, &attributes, out_value);
+}

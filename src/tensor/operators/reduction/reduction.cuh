@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels of reductions (reduction.h). `join` joins two numbers; `none` changes nothing.
+ */
+#include "tensor/operators/common/element.cuh"
+#include "tensor/operators/common/operator_rows.cuh"
+
+#define MAX_DIMENSIONS 6
+
+struct reduction {
+  size_t kept, reduced, parts, part, kept_rank, reduced_rank;
+  size_t kept_dims[MAX_DIMENSIONS], kept_strides[MAX_DIMENSIONS];
+  size_t reduced_dims[MAX_DIMENSIONS], reduced_strides[MAX_DIMENSIONS];
+};
+
+template <class index>
+__device__ inline size_t offset_in(size_t rank, const size_t *dims, const size_t *strides, index position) {
+  size_t offset = 0;
+  for (unsigned d = (unsigned)rank; d > 1; d--) {
+    const index rest = position / (index)dims[d - 1];
+    offset += (position - rest * (index)dims[d - 1]) * strides[d - 1];
+    position = rest;
+  }
+  return rank == 0 ? 0 : offset + position * strides[0];
+}
+
+/* Divisions of 32 bits are much faster. */
+__device__ inline size_t offset_of(size_t rank, const size_t *dims, const size_t *strides, size_t position) {
+  return position <= 0xffffffffu ? offset_in<unsigned>(rank, dims, strides, (unsigned)position)
+                                 : offset_in<size_t>(rank, dims, strides, position);
+}
+
+__device__ inline size_t part_end(const reduction &shape, size_t begin) {
+  return shape.reduced - begin < shape.part ? shape.reduced : begin + shape.part;
+}
+
+/* A result, or where there are parts, that of one. */
+__device__ inline void put(const reduction &shape, void *to, size_t at, float value, float factor) {
+  if (shape.parts > 1) {
+    ((float *)to)[at] = value;
+  } else {
+    ((element *)to)[at] = to_element(value * factor);
+  }
+}
+
+/* A team joins a part of a row. */
+template <class join>
+__device__ inline void reduce_rows(const reduction &shape, const element *__restrict__ x, void *__restrict__ to,
+                                   float factor) {
+  const row_team team = team_of(shape.part);
+  for (size_t item = team.first; item < shape.kept * shape.parts; item += team.stride) {
+    const size_t row = item / shape.parts;
+    const size_t begin = (item - row * shape.parts) * shape.part, end = part_end(shape, begin);
+    const element *from = x + offset_of(shape.kept_rank, shape.kept_dims, shape.kept_strides, row);
+    float value = join::none();
+    if (shape.reduced_rank == 1) {
+#pragma unroll 8
+      for (size_t i = begin + team.lane; i < end; i += team.lanes) value = join::of(value, to_float(from[i]));
+    } else {
+      for (size_t i = begin + team.lane; i < end; i += team.lanes) {
+        const size_t offset = offset_of(shape.reduced_rank, shape.reduced_dims, shape.reduced_strides, i);
+        value = join::of(value, to_float(from[offset]));
+      }
+    }
+    value = team_join<join>(team, value);
+    if (team.lane == 0) put(shape, to, item, value, factor);
+  }
+}
+
+/* Rows that are read before the first is joined: so many reads are under way at once. */
+#define BATCH 8
+
+/* Every WARPS-th row's element from `row` on; x[offset(row)] is one. */
+template <class join, class F>
+__device__ inline float join_column(const element *__restrict__ x, size_t row, size_t end, F offset) {
+  float value = join::none();
+  for (; row < end; row += BATCH * WARPS) {
+    float read[BATCH];
+#pragma unroll
+    for (unsigned i = 0; i < BATCH; i++) {
+      const size_t at = row + i * WARPS;
+      read[i] = at < end ? to_float(x[offset(at)]) : join::none();
+    }
+#pragma unroll
+    for (unsigned i = 0; i < BATCH; i++) value = join::of(value, read[i]);
+  }
+  return value;
+}
+
+/* What a block's warps have of 32 columns, a lane each, joined in their order: put(value) in the first warp's lanes
+ * that have one. Called by all threads. */
+template <class join, class F>
+__device__ inline void join_warps(float value, bool has_column, F put) {
+  __shared__ float joined[WARPS][WARP];
+  const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  joined[warp][lane] = value;
+  __syncthreads();
+  if (warp == 0 && has_column) {
+    for (unsigned other = 1; other < WARPS; other++) value = join::of(value, joined[other][lane]);
+    put(value);
+  }
+  __syncthreads(); /* they have been read */
+}
+
+/* A block joins a part of 32 columns. */
+template <class join>
+__device__ inline void reduce_columns(const reduction &shape, const element *__restrict__ x, void *__restrict__ to,
+                                      float factor) {
+  const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const size_t columns = shape.kept_dims[shape.kept_rank - 1];
+  const size_t tiles = (columns + WARP - 1) / WARP, items = shape.kept / columns * tiles * shape.parts;
+  for (size_t item = blockIdx.x; item < items; item += gridDim.x) {
+    const size_t tile = item / shape.parts, part = item - tile * shape.parts;
+    const size_t outer = tile / tiles, column = (tile - outer * tiles) * WARP + lane;
+    const size_t begin = part * shape.part, end = part_end(shape, begin);
+    const element *from = x + offset_of(shape.kept_rank - 1, shape.kept_dims, shape.kept_strides, outer) + column;
+    float value = join::none();
+    if (column < columns)
+      value = join_column<join>(from, begin + warp, end, [&](size_t row) {
+        return offset_of(shape.reduced_rank, shape.reduced_dims, shape.reduced_strides, row);
+      });
+    join_warps<join>(value, column < columns,
+                     [&](float all) { put(shape, to, (outer * columns + column) * shape.parts + part, all, factor); });
+  }
+}
+
+/* A team joins the parts of a result. */
+template <class join>
+__device__ inline void reduce_parts(const reduction &shape, const float *__restrict__ from, element *__restrict__ y,
+                                    float factor) {
+  const row_team team = team_of(shape.parts);
+  for (size_t result = team.first; result < shape.kept; result += team.stride) {
+    float value = join::none();
+    for (size_t i = team.lane; i < shape.parts; i += team.lanes)
+      value = join::of(value, from[result * shape.parts + i]);
+    value = team_join<join>(team, value);
+    if (team.lane == 0) y[result] = to_element(value * factor);
+  }
+}

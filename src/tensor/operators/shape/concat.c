@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT
+ * concat: values put together along a dimension; split: one cut into some, of which those are made that something
+ * reads. Each is the gradient of the other, and one kernel: rows, of the dimensions before, are made of runs, one a
+ * part.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/kernel_support.h"
+#include "tensor/operators/shape/strided.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+#define MOST_PARTS RONDO_MAX_OPERANDS
+
+enum { DIMENSION, LENGTHS }; /* sizes; from LENGTHS on, of split: of each part along the dimension */
+
+/* What the kernels get as one scalar; without padding. */
+typedef struct parts_shape {
+  size_t rows, width; /* of the whole, in units */
+  size_t parts;
+  size_t starts[MOST_PARTS + 1]; /* of each part in a row, in units; the last is width */
+  size_t unit_bytes;             /* 2, 4, 8 or 16 */
+} parts_shape;
+
+/* Two elements that always go together become one unit, as long as that goes. */
+static void widen(parts_shape *shape) {
+  while (shape->unit_bytes < 16) {
+    for (size_t i = 0; i <= shape->parts; i++) {
+      if (shape->starts[i] % 2 != 0) return;
+    }
+    for (size_t i = 0; i <= shape->parts; i++) shape->starts[i] /= 2;
+    shape->width /= 2;
+    shape->unit_bytes *= 2;
+  }
+}
+
+static parts_shape shape_of(const rondo_emitter *emitter, const uint32_t *parts, size_t count, const rondo_shape *whole,
+                            size_t dimension) {
+  parts_shape shape = {.rows = 1, .parts = count, .unit_bytes = rondo_type_bytes(whole->type)};
+  size_t inner = 1;
+  for (size_t i = 0; i < dimension; i++) shape.rows *= whole->dims[i];
+  for (size_t i = dimension + 1; i < whole->rank; i++) inner *= whole->dims[i];
+  for (size_t i = 0; i < count; i++)
+    shape.starts[i + 1] = shape.starts[i] + rondo_emit_shape(emitter, parts[i])->dims[dimension] * inner;
+  shape.width = shape.starts[count];
+  widen(&shape);
+  return shape;
+}
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+/* args: shape, whole, parts. */
+static void walk_cpu(rondo_blocks blocks, void *const *args, bool splits) {
+  const parts_shape *shape = args[0];
+  unsigned char *whole = RONDO_ARG(unsigned char *, 1);
+  const size_t bytes = shape->unit_bytes;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      for (size_t i = 0; i < shape->parts; i++) {
+        const size_t length = (shape->starts[i + 1] - shape->starts[i]) * bytes;
+        unsigned char *in_whole = whole + (row * shape->width + shape->starts[i]) * bytes;
+        unsigned char *part = *(unsigned char *const *)args[2 + i];
+        if (part == NULL) continue;
+        unsigned char *in_part = part + row * length;
+        memcpy(splits ? in_part : in_whole, splits ? in_whole : in_part, length);
+      }
+    }
+  }
+}
+
+static void concat_cpu(rondo_blocks blocks, void *const *args) { walk_cpu(blocks, args, false); }
+static void split_cpu(rondo_blocks blocks, void *const *args) { walk_cpu(blocks, args, true); }
+
+#define FOUR(access) access, access, access, access
+
+static const rondo_kernel_options concat_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "concat", .cpu = concat_cpu, RONDO_CUDA(concat),
+    .params = {RONDO_SCALAR(parts_shape), RONDO_WRITES, FOUR(RONDO_READS), FOUR(RONDO_READS)}};
+static const rondo_kernel_options split_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "split", .cpu = split_cpu, RONDO_CUDA(concat),
+    .params = {RONDO_SCALAR(parts_shape), RONDO_READS, FOUR(RONDO_WRITES), FOUR(RONDO_WRITES)}};
+
+static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_options *code, const parts_shape *shape,
+                               const uint32_t *parts, uint32_t whole_value) {
+  void *whole = rondo_emit_address(emitter, whole_value);
+  void *at[MOST_PARTS] = {NULL};
+  for (size_t i = 0; i < shape->parts; i++) at[i] = rondo_emit_address(emitter, parts[i]);
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  const rondo_grain grain = {32768 / (shape->width * shape->unit_bytes) + 1, RONDO_CUDA_THREADS};
+  return rondo_emit_kernel(emitter, code,
+                           rondo_emit_grid(emitter, is_cuda ? shape->rows * shape->width : shape->rows, grain),
+                           RONDO_ARGS(shape, &whole, &at[0], &at[1], &at[2], &at[3], &at[4], &at[5], &at[6], &at[7]));
+}
+
+/* The row of split that has so many results. */
+static const rondo_operator *split_row(size_t count) {
+  static const rondo_operator *const rows[] = {
+      &rondo_operator_split_2, &rondo_operator_split_3, &rondo_operator_split_4, &rondo_operator_split_5,
+      &rondo_operator_split_6, &rondo_operator_split_7, &rondo_operator_split_8};
+  return rows[count - 2];
+}
+
+/* Concat ----------------------------------------------------------------------------------------------------------- */
+
+static size_t input_count(const rondo_operation *operation) {
+  size_t count = 0;
+  while (count < MOST_PARTS && operation->inputs[count] != RONDO_NO_VALUE) count++;
+  return count;
+}
+
+static bool fits_beside(const rondo_shape *a, const rondo_shape *b, size_t dimension) {
+  bool fits = a->type == b->type && a->rank == b->rank;
+  for (uint32_t i = 0; i < a->rank && fits; i++) fits = i == dimension || a->dims[i] == b->dims[i];
+  return fits;
+}
+
+static rondo_status infer_concat(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  results[0] = *rondo_operation_input(program, operation, 0);
+  RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
+  for (uint32_t i = 1; i < input_count(operation); i++) {
+    const rondo_shape *part = rondo_operation_input(program, operation, i);
+    if (!fits_beside(&results[0], part, dimension)) {
+      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                  "all must have one type and the same sizes but along dimension %zu", dimension);
+    }
+    if (!rondo_checked_add(results[0].dims[dimension], part->dims[dimension], &results[0].dims[dimension]))
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                        "concat: the sizes along dimension %zu add up to more than fits in %zu bits", dimension,
+                        8 * sizeof(size_t));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_concat(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const size_t count = input_count(operation), dimension = operation->attributes.sizes[DIMENSION];
+  rondo_attributes attributes = {.sizes = {dimension}, .size_count = (uint32_t)(LENGTHS + count)};
+  for (uint32_t i = 0; i < count; i++)
+    attributes.sizes[LENGTHS + i] = rondo_operation_input(program, operation, i)->dims[dimension];
+  return rondo_program_add(program, split_row(count), result_gradients, 1, &attributes, input_gradients);
+}
+
+static rondo_status emit_concat(rondo_emitter *emitter, const rondo_operation *operation) {
+  const parts_shape shape =
+      shape_of(emitter, operation->inputs, input_count(operation), rondo_emit_shape(emitter, operation->results[0]),
+               operation->attributes.sizes[DIMENSION]);
+  return emit_parts(emitter, &concat_code, &shape, operation->inputs, operation->results[0]);
+}
+
+const rondo_operator rondo_operator_concat = {.name = "concat",
+                                              .types = RONDO_NUMBERS,
+                                              .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"},
+                                              .required = 2,
+                                              .result_count = 1,
+                                              .infer = infer_concat,
+                                              .differentiate = differentiate_concat,
+                                              .emit = emit_concat};
+
+static rondo_status require_count(const char *call, size_t count) {
+  if (count >= 2) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu parts; there must be at least 2", call,
+                    count);
+}
+
+/* A copy of the list, which the caller releases: the result may go into one of its entries, also when the call fails.
+ */
+static rondo_status copy_list(const rondo_program *program, const char *call, const rondo_value *values, size_t count,
+                              rondo_value **out) {
+  *out = NULL;
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_require(call, "values", values));
+  RONDO_TRY(require_count(call, count));
+  for (size_t i = 0; i < count; i++) {
+    if (values[i].id == 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: entry %zu is no value", call, i);
+  }
+  RONDO_TRY(rondo_allocate_items(&program->allocator, count, sizeof **out, out));
+  memcpy(*out, values, count * sizeof **out);
+  return RONDO_OK;
+}
+
+/* An operation has MOST_PARTS inputs, so of more values groups are put together first, and these in the same way: the
+ * elements are copied once for each power of MOST_PARTS. Changes the list. */
+static rondo_status concat_list(rondo_program *program, rondo_value *list, size_t count, size_t dimension) {
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
+  while (count > 1) {
+    size_t groups = 0;
+    for (size_t first = 0; first < count; first += MOST_PARTS, groups++) {
+      const size_t left = count - first, together = left < MOST_PARTS ? left : MOST_PARTS;
+      rondo_value whole = list[first];
+      if (together > 1)
+        RONDO_TRY(rondo_program_apply(program, &rondo_operator_concat, list + first, (uint32_t)together, &attributes,
+                                      &whole));
+      list[groups] = whole;
+    }
+    count = groups;
+  }
+  return RONDO_OK;
+}
+
+/* Puts the list together and releases it; all or nothing. `status`: of what was done to the list before. */
+static rondo_status finish_list(rondo_program *program, rondo_program_mark mark, rondo_status status, rondo_value *list,
+                                size_t count, size_t dimension, rondo_value *out_value) {
+  if (status == RONDO_OK) status = concat_list(program, list, count, dimension);
+  if (status == RONDO_OK)
+    *out_value = list[0];
+  else
+    rondo_program_roll_back(program, mark);
+  rondo_release(&program->allocator, list, count, sizeof *list);
+  return status;
+}
+
+rondo_status rondo_op_concat(rondo_program *program, const rondo_value *values, size_t count, size_t dimension,
+                             rondo_value *out_value) {
+  rondo_value *list = NULL;
+  RONDO_TRY(rondo_require("concat", "out_value", out_value));
+  const rondo_status status = copy_list(program, "concat", values, count, &list);
+  *out_value = (rondo_value){0};
+  RONDO_TRY(status);
+  return finish_list(program, rondo_program_get_mark(program), RONDO_OK, list, count, dimension, out_value);
+}
+
+/* Stack ------------------------------------------------------------------------------------------------------------ */
+
+/* The value with a dimension of 1 before `dimension`. */
+static rondo_status insert_dimension(rondo_program *program, rondo_value value, size_t dimension, rondo_value *out) {
+  rondo_type type;
+  size_t dims[RONDO_MAX_DIMENSIONS + 1], rank;
+  RONDO_TRY(rondo_value_shape(program, value, &type, dims, &rank));
+  if (dimension > rank || rank == RONDO_MAX_DIMENSIONS) {
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+        "stack: a dimension %zu cannot be put into a value that has %zu: it goes to 0 .. %zu, and the most "
+        "there can be is %d",
+        dimension, rank, rank, RONDO_MAX_DIMENSIONS);
+  }
+  memmove(dims + dimension + 1, dims + dimension, (rank - dimension) * sizeof *dims);
+  dims[dimension] = 1;
+  return rondo_op_reshape(program, value, dims, rank + 1, out);
+}
+
+rondo_status rondo_op_stack(rondo_program *program, const rondo_value *values, size_t count, size_t dimension,
+                            rondo_value *out_value) {
+  rondo_value *list = NULL;
+  RONDO_TRY(rondo_require("stack", "out_value", out_value));
+  rondo_status status = copy_list(program, "stack", values, count, &list);
+  *out_value = (rondo_value){0};
+  RONDO_TRY(status);
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  for (size_t i = 0; i < count && status == RONDO_OK; i++) {
+    const rondo_value value = list[i];
+    status = insert_dimension(program, value, dimension, &list[i]);
+  }
+  return finish_list(program, mark, status, list, count, dimension, out_value);
+}
+
+/* Split ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_status infer_split(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *value = rondo_operation_input(program, operation, 0);
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  const size_t *lengths = operation->attributes.sizes + LENGTHS;
+  RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
+  size_t total = 0;
+  bool fits = true;
+  for (uint32_t i = 0; i < operation->row->result_count; i++) {
+    results[i] = *value;
+    results[i].dims[dimension] = lengths[i];
+    fits = fits && lengths[i] > 0 && rondo_checked_add(total, lengths[i], &total);
+  }
+  if (fits && total == value->dims[dimension]) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "the parts, each at least 1, must add up to the %zu of dimension %zu",
+                              value->dims[dimension], dimension);
+}
+
+/* Parts that nothing was computed from add nothing to the gradient. */
+static rondo_status add_parts(rondo_program *program, const rondo_operation *operation,
+                              const uint32_t *result_gradients, uint32_t *inout_sum) {
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  size_t starts[RONDO_MAX_DIMENSIONS] = {0}, steps[RONDO_MAX_DIMENSIONS];
+  for (uint32_t i = 0; i < RONDO_MAX_DIMENSIONS; i++) steps[i] = 1;
+  for (uint32_t i = 0; i < operation->row->result_count; i++) {
+    if (result_gradients[i] != RONDO_NO_VALUE)
+      RONDO_TRY(rondo_program_add_part_gradient(program, operation->inputs[0], starts, steps, result_gradients[i],
+                                                inout_sum));
+    starts[dimension] += operation->attributes.sizes[LENGTHS + i];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_split(rondo_program *program, const rondo_operation *operation,
+                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t count = operation->row->result_count;
+  const rondo_attributes attributes = {.sizes = {operation->attributes.sizes[DIMENSION]}, .size_count = 1};
+  uint32_t whole;
+  for (uint32_t i = 0; i < count; i++) {
+    if (result_gradients[i] == RONDO_NO_VALUE)
+      return add_parts(program, operation, result_gradients, &input_gradients[0]);
+  }
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_concat, result_gradients, count, &attributes, &whole));
+  return rondo_program_add_gradient(program, whole, &input_gradients[0]);
+}
+
+/* The number of the only part that is made; the count of parts where there are more. */
+static uint32_t find_only_part(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const uint32_t count = operation->row->result_count;
+  uint32_t made = 0, last = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (rondo_emit_address(emitter, operation->results[i]) == NULL) continue;
+    made++;
+    last = i;
+  }
+  return made == 1 ? last : count;
+}
+
+/* One part is as a slice: the rest of the whole is not walked over. */
+static rondo_status emit_part(rondo_emitter *emitter, const rondo_operation *operation, uint32_t part) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
+  size_t strides[RONDO_MAX_DIMENSIONS], start = 0;
+  rondo_strides_of(value, strides);
+  for (uint32_t i = 0; i < part; i++) start += operation->attributes.sizes[LENGTHS + i];
+  const rondo_strided copy = rondo_strided_make(rondo_emit_shape(emitter, operation->results[part]),
+                                                start * strides[operation->attributes.sizes[DIMENSION]], strides);
+  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
+                            rondo_emit_address(emitter, operation->results[part]));
+}
+
+static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *operation) {
+  const uint32_t only = find_only_part(emitter, operation);
+  if (only < operation->row->result_count) return emit_part(emitter, operation, only);
+  const parts_shape shape =
+      shape_of(emitter, operation->results, operation->row->result_count,
+               rondo_emit_shape(emitter, operation->inputs[0]), operation->attributes.sizes[DIMENSION]);
+  return emit_parts(emitter, &split_code, &shape, operation->results, operation->inputs[0]);
+}
+
+#define SPLIT_ROW(count)                                                                     \
+  const rondo_operator rondo_operator_split_##count = {.name = "split_" #count,              \
+                                                       .types = RONDO_NUMBERS,               \
+                                                       .inputs = {"value"},                  \
+                                                       .required = 1,                        \
+                                                       .result_count = (count),              \
+                                                       .spare_results = (1u << (count)) - 1, \
+                                                       .adds_gradients = true,               \
+                                                       .infer = infer_split,                 \
+                                                       .differentiate = differentiate_split, \
+                                                       .emit = emit_split}
+SPLIT_ROW(2);
+SPLIT_ROW(3);
+SPLIT_ROW(4);
+SPLIT_ROW(5);
+SPLIT_ROW(6);
+SPLIT_ROW(7);
+SPLIT_ROW(8);
+
+/* What is split, and where the parts go. */
+typedef struct splitter {
+  rondo_program *program;
+  size_t dimension;
+  rondo_value *results;
+} splitter;
+
+static rondo_status add_split(const splitter *s, uint32_t value, const size_t *lengths, size_t count,
+                              uint32_t *results) {
+  rondo_attributes attributes = {.sizes = {s->dimension}, .size_count = (uint32_t)(LENGTHS + count)};
+  memcpy(attributes.sizes + LENGTHS, lengths, count * sizeof *lengths);
+  return rondo_program_add(s->program, split_row(count), &value, 1, &attributes, results);
+}
+
+static rondo_status add_lengths(const size_t *lengths, size_t count, size_t *out_sum) {
+  *out_sum = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!rondo_checked_add(*out_sum, lengths[i], out_sum))
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                        "split: the lengths add up to more than fits in %zu bits", 8 * sizeof(size_t));
+  }
+  return RONDO_OK;
+}
+
+/* An operation has MOST_PARTS results, so into more parts a value is split by groups, as concat_list puts them
+ * together. `first`: the number of the first of these parts. */
+static rondo_status split_list(const splitter *s, uint32_t value, const size_t *lengths, size_t first, size_t count) {
+  size_t sums[MOST_PARTS], together = 1, groups = 0;
+  uint32_t results[RONDO_MAX_RESULTS];
+  while ((count - 1) / together >= MOST_PARTS) together *= MOST_PARTS;
+  for (size_t at = 0; at < count; at += together)
+    RONDO_TRY(add_lengths(lengths + first + at, count - at < together ? count - at : together, &sums[groups++]));
+  RONDO_TRY(add_split(s, value, sums, groups, results));
+  for (size_t g = 0; g < groups; g++) {
+    const size_t at = first + g * together, left = first + count - at;
+    if (together == 1 || left == 1)
+      s->results[at] = rondo_program_tag(s->program, results[g]);
+    else
+      RONDO_TRY(split_list(s, results[g], lengths, at, left < together ? left : together));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_op_split(rondo_program *program, rondo_value value, size_t dimension, const size_t *lengths,
+                            size_t count, rondo_value *out_values) {
+  uint32_t index;
+  RONDO_TRY(rondo_require("split", "out_values", out_values));
+  for (size_t i = 0; i < count; i++) out_values[i] = (rondo_value){0};
+  RONDO_TRY(rondo_require("split", "program", program));
+  RONDO_TRY(rondo_require("split", "lengths", lengths));
+  RONDO_TRY(require_count("split", count));
+  RONDO_TRY(rondo_program_resolve(program, value, "split", "value", &index));
+  const splitter s = {.program = program, .dimension = dimension, .results = out_values};
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = split_list(&s, index, lengths, 0, count);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_program_roll_back(program, mark);
+  for (size_t i = 0; i < count; i++) out_values[i] = (rondo_value){0};
+  return status;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * one_hot: of each index a row of zeros with a one at the index. A wrong index fails the run and gives zeros.
+ */
+#include <string.h>
+
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/kernel_support.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { SIZE, TYPE }; /* sizes */
+
+/* What the kernel gets as one scalar; without padding. */
+typedef struct one_hot_shape {
+  size_t count, size;
+  uint64_t one; /* the bits of a 1 */
+  uint32_t wide_indices, unit_bytes;
+} one_hot_shape;
+
+static uint64_t one_of(rondo_type type) {
+  return type == RONDO_F32 ? 0x3f800000u : type == RONDO_F16 ? 0x3c00u : type == RONDO_BF16 ? 0x3f80u : 1u;
+}
+
+static void put_one(const one_hot_shape *shape, void *y, size_t at) {
+  if (shape->unit_bytes == 2) ((uint16_t *)y)[at] = (uint16_t)shape->one;
+  if (shape->unit_bytes == 4) ((uint32_t *)y)[at] = (uint32_t)shape->one;
+  if (shape->unit_bytes == 8) ((uint64_t *)y)[at] = shape->one;
+}
+
+static void one_hot_cpu(rondo_blocks blocks, void *const *args) {
+  const one_hot_shape *shape = args[0];
+  const void *indices = RONDO_ARG(const void *, 1);
+  char *y = RONDO_ARG(char *, 2);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 3);
+  const size_t row_bytes = shape->size * shape->unit_bytes;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
+    for (size_t i = span.first; i < span.last; i++) {
+      const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
+      memset(y + i * row_bytes, 0, row_bytes);
+      if (!rondo_check_index(cell, i, index, shape->size)) continue;
+      put_one(shape, y, i * shape->size + (size_t)index);
+    }
+  }
+}
+
+static const rondo_kernel_options one_hot_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "one_hot", .cpu = one_hot_cpu, RONDO_CUDA(one_hot),
+    .params = {RONDO_SCALAR(one_hot_shape), RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS}};
+
+static rondo_status infer_one_hot(const rondo_program *program, const rondo_operation *operation,
+                                  rondo_shape *results) {
+  const size_t *sizes = operation->attributes.sizes;
+  RONDO_TRY(rondo_require_indices(program, operation, 0, RONDO_ANY_RANK));
+  const rondo_shape *indices = rondo_operation_input(program, operation, 0);
+  if (indices->rank == RONDO_MAX_DIMENSIONS) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the result would have %d dimensions",
+                                RONDO_MAX_DIMENSIONS + 1);
+  }
+  if (indices->type == RONDO_I32 && sizes[SIZE] > INT32_MAX) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
+  }
+  size_t dims[RONDO_MAX_DIMENSIONS];
+  memcpy(dims, indices->dims, sizeof dims);
+  dims[indices->rank] = sizes[SIZE];
+  return rondo_shape_make("one_hot", (rondo_type)sizes[TYPE], dims, indices->rank + 1, &results[0]);
+}
+
+static rondo_status emit_one_hot(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_indices = rondo_emit_shape(emitter, operation->inputs[0]);
+  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
+  const one_hot_shape shape = {.count = rondo_shape_elements(of_indices),
+                               .size = rondo_shape_last(result),
+                               .one = one_of(result->type),
+                               .wide_indices = of_indices->type == RONDO_I64,
+                               .unit_bytes = (uint32_t)rondo_type_bytes(result->type)};
+  const void *indices = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  rondo_check_memory check;
+  RONDO_TRY(rondo_emit_index_check(emitter, 0, shape.size, &check));
+  const bool by_row = !rondo_emit_is_cuda(emitter);
+  return rondo_emit_kernel(emitter, &one_hot_code,
+                           rondo_emit_grid(emitter, by_row ? shape.count : shape.count * shape.size,
+                                           (rondo_grain){8192 / shape.size + 1, RONDO_CUDA_THREADS}),
+                           RONDO_ARGS(&shape, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
+}
+
+const rondo_operator rondo_operator_one_hot = {.name = "one_hot",
+                                               .types = RONDO_TYPE_BIT(RONDO_I32) | RONDO_TYPE_BIT(RONDO_I64),
+                                               .inputs = {"indices"},
+                                               .required = 1,
+                                               .result_count = 1,
+                                               .checks_indices = true,
+                                               .index_rule = "its row is zeros",
+                                               .infer = infer_one_hot,
+                                               .emit = emit_one_hot};
+
+rondo_status rondo_op_one_hot(rondo_program *program, rondo_value indices, size_t size, rondo_type type,
+                              rondo_value *out_value) {
+  const rondo_attributes attributes = {.sizes = {size, (size_t)type}, .size_count = 2};
+  return rondo_program_apply(program, &rondo_operator_one_hot, &indices, 1, &attributes, out_value);
+}

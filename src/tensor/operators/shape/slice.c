@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * slice: every step-th of some elements along each dimension. Its gradient is of the value's shape: slice_gradient
+ * makes it, 0 where the slice took nothing, and slice_add adds that of another slice to it. A slice that takes all is a
+ * reshape and copies nothing; one of leading rows is copied, since it would lie at 256 bytes, as values must, only by
+ * chance.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "tensor/operators/common/element.h"
+#include "tensor/operators/shape/strided.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { START = 0, LENGTH = RONDO_MAX_DIMENSIONS, STEP = 2 * RONDO_MAX_DIMENSIONS }; /* sizes: one a dimension each */
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_inside(size_t start, size_t length, size_t step, size_t size) {
+  size_t last;
+  return step > 0 && length > 0 && rondo_checked_multiply(length - 1, step, &last) &&
+         rondo_checked_add(start, last, &last) && last < size;
+}
+
+static rondo_status infer_slice(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *value = rondo_operation_input(program, operation, 0);
+  const size_t *sizes = operation->attributes.sizes;
+  results[0] = *value;
+  for (uint32_t i = 0; i < value->rank; i++) {
+    if (!is_inside(sizes[START + i], sizes[LENGTH + i], sizes[STEP + i], value->dims[i])) {
+      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                  "%zu elements from %zu on, every %zu-th, are not all in dimension %u, which has %zu",
+                                  sizes[LENGTH + i], sizes[START + i], sizes[STEP + i], i, value->dims[i]);
+    }
+    results[0].dims[i] = sizes[LENGTH + i];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_slice(rondo_program *program, const rondo_operation *operation,
+                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const size_t *sizes = operation->attributes.sizes;
+  return rondo_program_add_part_gradient(program, operation->inputs[0], sizes + START, sizes + STEP,
+                                         result_gradients[0], &input_gradients[0]);
+}
+
+/* The copy of elements that a slice takes of a value of this shape into one of the other. */
+static rondo_strided copy_of(const rondo_shape *value, const rondo_shape *taken, const size_t *sizes) {
+  size_t strides[RONDO_MAX_DIMENSIONS], offset = 0;
+  rondo_strides_of(value, strides);
+  for (uint32_t i = 0; i < value->rank; i++) {
+    offset += sizes[START + i] * strides[i];
+    strides[i] *= sizes[STEP + i];
+  }
+  return rondo_strided_make(taken, offset, strides);
+}
+
+static rondo_status emit_slice(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_strided copy = copy_of(rondo_emit_shape(emitter, operation->inputs[0]),
+                                     rondo_emit_shape(emitter, operation->results[0]), operation->attributes.sizes);
+  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
+                            rondo_emit_address(emitter, operation->results[0]));
+}
+
+const rondo_operator rondo_operator_slice = {.name = "slice",
+                                             .types = RONDO_NUMBERS,
+                                             .inputs = {"value"},
+                                             .required = 1,
+                                             .result_count = 1,
+                                             .adds_gradients = true,
+                                             .infer = infer_slice,
+                                             .differentiate = differentiate_slice,
+                                             .emit = emit_slice};
+
+static bool takes_all(const rondo_shape *value, const size_t *lengths) {
+  return memcmp(value->dims, lengths, value->rank * sizeof *lengths) == 0;
+}
+
+rondo_status rondo_op_slice(rondo_program *program, rondo_value value, const size_t *start, const size_t *length,
+                            const size_t *step, rondo_value *out_value) {
+  uint32_t index, result;
+  RONDO_TRY(rondo_require("slice", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require("slice", "program", program));
+  RONDO_TRY(rondo_program_resolve(program, value, "slice", "value", &index));
+  const rondo_shape shape = *rondo_program_shape(program, index);
+  if (shape.rank > 0) RONDO_TRY(rondo_require("slice", "start", start));
+  if (shape.rank > 0) RONDO_TRY(rondo_require("slice", "length", length));
+  rondo_attributes attributes = {.size_count = STEP + shape.rank};
+  for (uint32_t i = 0; i < shape.rank; i++) {
+    attributes.sizes[START + i] = start[i];
+    attributes.sizes[LENGTH + i] = length[i];
+    attributes.sizes[STEP + i] = step == NULL ? 1 : step[i];
+  }
+  const rondo_operation checked = {.row = &rondo_operator_slice, .inputs = {index}, .attributes = attributes};
+  rondo_shape inferred;
+  RONDO_TRY(infer_slice(program, &checked, &inferred));
+  const bool is_whole = takes_all(&shape, attributes.sizes + LENGTH);
+  RONDO_TRY(is_whole ? rondo_program_add_shaped(program, &rondo_operator_reshape, index, shape, &result)
+                     : rondo_program_add(program, &rondo_operator_slice, &index, 1, &attributes, &result));
+  *out_value = rondo_program_tag(program, result);
+  return RONDO_OK;
+}
+
+/* Gradient --------------------------------------------------------------------------------------------------------- */
+
+#define LAST (RONDO_MAX_DIMENSIONS - 1)
+
+/* What the kernel gets as one scalar; without padding. Dimensions are the last ones, those before are 1. */
+typedef struct place_shape {
+  size_t count, unit_bytes;          /* of the result */
+  size_t dims[RONDO_MAX_DIMENSIONS]; /* of the result */
+  size_t starts[RONDO_MAX_DIMENSIONS], steps[RONDO_MAX_DIMENSIONS];
+  size_t lengths[RONDO_MAX_DIMENSIONS]; /* of what is put into it */
+} place_shape;
+
+/* The position of index i among those that were taken; SIZE_MAX when it is none. */
+static size_t place_of(const place_shape *shape, uint32_t dimension, size_t i) {
+  const size_t start = shape->starts[dimension], step = shape->steps[dimension];
+  if (i < start || (i - start) % step != 0) return SIZE_MAX;
+  const size_t at = (i - start) / step;
+  return at < shape->lengths[dimension] ? at : SIZE_MAX;
+}
+
+/* The row of dy that belongs to a row of the result; SIZE_MAX when none does. */
+static size_t row_of(const place_shape *shape, size_t row) {
+  size_t from = 0, weight = 1;
+  for (uint32_t i = LAST; i > 0; i--) {
+    const size_t at = place_of(shape, i - 1, row % shape->dims[i - 1]);
+    if (at == SIZE_MAX) return SIZE_MAX;
+    from += at * weight;
+    weight *= shape->lengths[i - 1];
+    row /= shape->dims[i - 1];
+  }
+  return from;
+}
+
+static void slice_gradient_cpu(rondo_blocks blocks, void *const *args) {
+  const place_shape *shape = args[0];
+  const unsigned char *dy = RONDO_ARG(const unsigned char *, 1);
+  unsigned char *dx = RONDO_ARG(unsigned char *, 2);
+  const size_t bytes = shape->unit_bytes, columns = shape->dims[LAST];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->count / columns, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      const size_t from = row_of(shape, row);
+      unsigned char *to = dx + row * columns * bytes;
+      memset(to, 0, columns * bytes);
+      if (from == SIZE_MAX) continue;
+      for (size_t i = 0; i < shape->lengths[LAST]; i++) {
+        memcpy(to + (shape->starts[LAST] + i * shape->steps[LAST]) * bytes,
+               dy + (from * shape->lengths[LAST] + i) * bytes, bytes);
+      }
+    }
+  }
+}
+
+static const rondo_kernel_options slice_gradient_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "slice_gradient", .cpu = slice_gradient_cpu, RONDO_CUDA(slice),
+    .params = {RONDO_SCALAR(place_shape), RONDO_READS, RONDO_WRITES}};
+
+/* The attributes' lengths are the value's sizes here. */
+static rondo_status infer_slice_gradient(const rondo_program *program, const rondo_operation *operation,
+                                         rondo_shape *results) {
+  results[0] = *rondo_operation_input(program, operation, 0);
+  memcpy(results[0].dims, operation->attributes.sizes + LENGTH, sizeof results[0].dims);
+  return RONDO_OK;
+}
+
+static rondo_status emit_slice_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
+  const rondo_shape *taken = rondo_emit_shape(emitter, operation->inputs[0]);
+  const uint32_t before = RONDO_MAX_DIMENSIONS - result->rank;
+  place_shape shape = {.count = rondo_shape_elements(result), .unit_bytes = rondo_type_bytes(result->type)};
+  for (uint32_t i = 0; i < RONDO_MAX_DIMENSIONS; i++) {
+    const bool is_there = i >= before;
+    shape.dims[i] = is_there ? result->dims[i - before] : 1;
+    shape.lengths[i] = is_there ? taken->dims[i - before] : 1;
+    shape.starts[i] = is_there ? operation->attributes.sizes[START + i - before] : 0;
+    shape.steps[i] = is_there ? operation->attributes.sizes[STEP + i - before] : 1;
+  }
+  const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
+  void *dx = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &slice_gradient_code,
+                           rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&shape, &dy, &dx));
+}
+
+const rondo_operator rondo_operator_slice_gradient = {.name = "slice_gradient",
+                                                      .inputs = {"gradient"},
+                                                      .required = 1,
+                                                      .result_count = 1,
+                                                      .infer = infer_slice_gradient,
+                                                      .emit = emit_slice_gradient};
+
+/* Adding ----------------------------------------------------------------------------------------------------------- */
+
+enum { SUM, PART }; /* inputs */
+
+/* `count` elements of the part, to those of the sum that lie `stride` apart from `to` on. */
+static void add_elements(rondo_type type, const void *dy, size_t from, void *sum, size_t to, size_t stride,
+                         size_t count) {
+  const size_t together = stride == 1 ? RONDO_CHUNK : 1;
+  for (size_t at = 0, length; at < count; at += length) {
+    length = count - at < together ? count - at : together;
+    rondo_add_chunk(type, dy, from + at, sum, to + at * stride, length);
+  }
+}
+
+static void slice_add_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_strided *places = args[0];
+  const void *dy = RONDO_ARG(const void *, 1);
+  void *sum = RONDO_ARG(void *, 2);
+  const size_t columns = places->dims[LAST], stride = places->strides[LAST];
+  const rondo_span span = rondo_blocks_span(blocks, places->count, RONDO_LANES);
+  for (size_t i = span.first, count; i < span.last; i += count) {
+    const size_t column = i % columns, left = span.last - i;
+    count = columns - column < left ? columns - column : left;
+    add_elements(type, dy, i, sum, rondo_strided_place(places, i / columns, LAST) + column * stride, stride, count);
+  }
+}
+
+RONDO_TYPED_KERNEL(slice_add, slice_add, RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_UPDATES);
+
+static rondo_status infer_slice_add(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_shape *results) {
+  results[0] = *rondo_operation_input(program, operation, SUM);
+  return RONDO_OK;
+}
+
+static rondo_status emit_slice_add(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
+  const rondo_strided places =
+      copy_of(result, rondo_emit_shape(emitter, operation->inputs[PART]), operation->attributes.sizes);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[PART]);
+  void *sum = rondo_emit_address(emitter, operation->results[0]);
+  if (sum != rondo_emit_address(emitter, operation->inputs[SUM]))
+    RONDO_TRY(rondo_emit_whole_copy(emitter, operation->inputs[SUM], operation->results[0]));
+  return rondo_emit_kernel(emitter, &slice_add_code[result->type],
+                           rondo_emit_grid(emitter, places.count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&places, &dy, &sum));
+}
+
+const rondo_operator rondo_operator_slice_add = {.name = "slice_add",
+                                                 .inputs = {"sum", "gradient"},
+                                                 .required = 2,
+                                                 .result_count = 1,
+                                                 .is_in_place = true,
+                                                 .infer = infer_slice_add,
+                                                 .emit = emit_slice_add};
+
+rondo_status rondo_program_add_part_gradient(rondo_program *program, uint32_t value, const size_t *starts,
+                                             const size_t *steps, uint32_t gradient, uint32_t *inout_sum) {
+  const rondo_shape *shape = rondo_program_shape(program, value);
+  const uint32_t inputs[] = {*inout_sum, gradient};
+  rondo_attributes attributes = {.size_count = STEP + shape->rank};
+  memcpy(attributes.sizes + START, starts, shape->rank * sizeof *starts);
+  memcpy(attributes.sizes + LENGTH, shape->dims, shape->rank * sizeof *shape->dims);
+  memcpy(attributes.sizes + STEP, steps, shape->rank * sizeof *steps);
+  if (*inout_sum == RONDO_NO_VALUE)
+    return rondo_program_add(program, &rondo_operator_slice_gradient, &gradient, 1, &attributes, inout_sum);
+  return rondo_program_add(program, &rondo_operator_slice_add, inputs, 2, &attributes, inout_sum);
+}

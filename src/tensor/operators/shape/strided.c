@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * Strided copies. Two kernels: one copies row by row of the result's last dimension; the other is for sources whose
+ * neighbours lie along the result's last dimension but one, and goes tile by tile, so that on both sides neighbours are
+ * read and written together.
+ */
+#include "tensor/operators/shape/strided.h"
+
+#include <string.h>
+
+#include "tensor/operators/common/kernel_support.h"
+#include "tensor/program/shape.h"
+
+#define LAST (RONDO_MAX_DIMENSIONS - 1)
+#define TILE 32 /* also of strided.cu */
+
+/* Making ----------------------------------------------------------------------------------------------------------- */
+
+void rondo_strides_of(const rondo_shape *shape, size_t *strides) {
+  size_t stride = 1;
+  for (uint32_t i = shape->rank; i > 0; i--) {
+    strides[i - 1] = stride;
+    stride *= shape->dims[i - 1];
+  }
+}
+
+/* Puts a dimension before those that are there from `first` on, or into the first of them; returns the new first. */
+static uint32_t put_dimension(rondo_strided *copy, uint32_t first, size_t size, size_t stride) {
+  if (size == 1) return first;
+  if (first <= LAST && stride == copy->dims[first] * copy->strides[first]) {
+    copy->dims[first] *= size;
+    return first;
+  }
+  copy->dims[first - 1] = size;
+  copy->strides[first - 1] = stride;
+  return first - 1;
+}
+
+/* Two elements that are always copied together become one unit, as long as that goes. */
+static void widen(rondo_strided *copy) {
+  while (copy->unit_bytes < 16 && copy->strides[LAST] == 1 && copy->dims[LAST] % 2 == 0 && copy->offset % 2 == 0) {
+    for (uint32_t i = 0; i < LAST; i++) {
+      if (copy->strides[i] % 2 != 0) return;
+    }
+    for (uint32_t i = 0; i < LAST; i++) copy->strides[i] /= 2;
+    copy->dims[LAST] /= 2;
+    copy->offset /= 2;
+    copy->count /= 2;
+    copy->unit_bytes *= 2;
+  }
+}
+
+rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const size_t *strides) {
+  rondo_strided copy = {
+      .count = rondo_shape_elements(result), .offset = offset, .unit_bytes = rondo_type_bytes(result->type)};
+  uint32_t first = RONDO_MAX_DIMENSIONS;
+  for (uint32_t i = result->rank; i > 0; i--) first = put_dimension(&copy, first, result->dims[i - 1], strides[i - 1]);
+  for (uint32_t i = 0; i < first; i++) copy.dims[i] = 1;
+  if (first > LAST) copy.strides[LAST] = 1;
+  return copy;
+}
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+size_t rondo_strided_place(const rondo_strided *copy, size_t number, uint32_t end) {
+  size_t at = copy->offset;
+  for (uint32_t i = end; i > 0; i--) {
+    at += number % copy->dims[i - 1] * copy->strides[i - 1];
+    number /= copy->dims[i - 1];
+  }
+  return at;
+}
+
+/* `count` units that lie `from_stride` and `to_stride` bytes apart. */
+static void copy_units(const unsigned char *from, size_t from_stride, unsigned char *to, size_t to_stride, size_t bytes,
+                       size_t count) {
+  for (size_t i = 0; i < count; i++, from += from_stride, to += to_stride) {
+    switch (bytes) { /* of a known size, so that they are moves */
+      case 2:
+        memcpy(to, from, 2);
+        break;
+      case 4:
+        memcpy(to, from, 4);
+        break;
+      case 8:
+        memcpy(to, from, 8);
+        break;
+      default:
+        memcpy(to, from, 16);
+    }
+  }
+}
+
+static void copy_row(const rondo_strided *copy, const unsigned char *from, unsigned char *to) {
+  const size_t bytes = copy->unit_bytes;
+  if (copy->strides[LAST] == 1)
+    memcpy(to, from, copy->dims[LAST] * bytes);
+  else
+    copy_units(from, copy->strides[LAST] * bytes, to, bytes, bytes, copy->dims[LAST]);
+}
+
+static void strided_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_strided *copy = args[0];
+  const unsigned char *from = RONDO_ARG(const unsigned char *, 1);
+  unsigned char *to = RONDO_ARG(unsigned char *, 2);
+  const size_t length = copy->dims[LAST];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, copy->count / length, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      copy_row(copy, from + rondo_strided_place(copy, row, LAST) * copy->unit_bytes,
+               to + row * length * copy->unit_bytes);
+    }
+  }
+}
+
+static size_t tiles_along(size_t size) { return (size + TILE - 1) / TILE; }
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+static void transpose_tile(const rondo_strided *copy, size_t number, const unsigned char *from, unsigned char *to) {
+  const size_t rows = copy->dims[LAST - 1], columns = copy->dims[LAST], bytes = copy->unit_bytes;
+  const size_t across = tiles_along(columns), plane = number / (tiles_along(rows) * across);
+  const size_t row = number / across % tiles_along(rows) * TILE, column = number % across * TILE;
+  const unsigned char *source =
+      from + (rondo_strided_place(copy, plane, LAST - 1) + column * copy->strides[LAST] + row) * bytes;
+  unsigned char *target = to + (plane * rows * columns + row * columns + column) * bytes;
+  for (size_t i = 0; i < least(TILE, rows - row); i++) {
+    copy_units(source + i * bytes, copy->strides[LAST] * bytes, target + i * columns * bytes, bytes, bytes,
+               least(TILE, columns - column));
+  }
+}
+
+static size_t tile_count(const rondo_strided *copy) {
+  const size_t rows = copy->dims[LAST - 1], columns = copy->dims[LAST];
+  return copy->count / (rows * columns) * tiles_along(rows) * tiles_along(columns);
+}
+
+static void transpose_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_strided *copy = args[0];
+  const unsigned char *from = RONDO_ARG(const unsigned char *, 1);
+  unsigned char *to = RONDO_ARG(unsigned char *, 2);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, tile_count(copy), 1);
+    for (size_t tile = span.first; tile < span.last; tile++) transpose_tile(copy, tile, from, to);
+  }
+}
+
+#define PARAMETERS \
+  { RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_WRITES }
+
+static const rondo_kernel_options strided_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "strided_copy", .cpu = strided_cpu,
+                                                  RONDO_CUDA(strided), .params = PARAMETERS};
+static const rondo_kernel_options transpose_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "strided_transpose",
+                                                    .cpu = transpose_cpu, RONDO_CUDA(strided), .params = PARAMETERS};
+
+rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, const void *from, void *to) {
+  rondo_strided wide = *copy;
+  widen(&wide);
+  if (wide.strides[LAST] != 1 && wide.strides[LAST - 1] == 1) {
+    return rondo_emit_kernel(emitter, &transpose_code, rondo_emit_grid(emitter, tile_count(&wide), (rondo_grain){8, 1}),
+                             RONDO_ARGS(&wide, &from, &to));
+  }
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  const size_t length = wide.dims[LAST];
+  const rondo_grain grain = {8192 / length + 1, RONDO_CUDA_THREADS};
+  return rondo_emit_kernel(emitter, &strided_code,
+                           rondo_emit_grid(emitter, is_cuda ? wide.count : wide.count / length, grain),
+                           RONDO_ARGS(&wide, &from, &to));
+}
+
+rondo_status rondo_emit_whole_copy(rondo_emitter *emitter, uint32_t from, uint32_t to) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, to);
+  size_t strides[RONDO_MAX_DIMENSIONS];
+  rondo_strides_of(shape, strides);
+  const rondo_strided copy = rondo_strided_make(shape, 0, strides);
+  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, from), rondo_emit_address(emitter, to));
+}

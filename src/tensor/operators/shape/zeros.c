@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * zeros, full and arange: tensors that depend on nothing, made anew in each run, whose memory is thus shared as that of
+ * all results is. Of floats and integers; zeros is also the gradient of what the loss does not depend on.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "tensor/compile/emit.h"
+#include "tensor/operators/common/element.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+enum { DIMS = 0, RANK = RONDO_MAX_DIMENSIONS, TYPE, FIRST, STEP }; /* sizes; FIRST and STEP: bits of a double */
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+/* What the kernel gets as one scalar; without padding. */
+typedef struct series_shape {
+  size_t count;
+  double first, step;
+  uint32_t type, unused;
+} series_shape;
+
+static void put_number(rondo_type type, double x, void *to, size_t at) {
+  switch (type) {
+    case RONDO_F32:
+      ((float *)to)[at] = (float)x;
+      break;
+    case RONDO_F16:
+      ((uint16_t *)to)[at] = rondo_to_f16((float)x);
+      break;
+    case RONDO_BF16:
+      ((uint16_t *)to)[at] = rondo_to_bf16((float)x);
+      break;
+    case RONDO_I32:
+      ((int32_t *)to)[at] = (int32_t)x;
+      break;
+    default:
+      ((int64_t *)to)[at] = (int64_t)x;
+  }
+}
+
+static void series_cpu(rondo_blocks blocks, void *const *args) {
+  const series_shape *shape = args[0];
+  void *to = RONDO_ARG(void *, 1);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->count, RONDO_LANES);
+    for (size_t i = span.first; i < span.last; i++)
+      put_number((rondo_type)shape->type, shape->first + (double)i * shape->step, to, i);
+  }
+}
+
+static const rondo_kernel_options series_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "series", .cpu = series_cpu,
+                                                 RONDO_CUDA(zeros),
+                                                 .params = {RONDO_SCALAR(series_shape), RONDO_WRITES}};
+
+static rondo_status fill_zeros(rondo_resources *resources, rondo_stream *stream, const void *user) {
+  (void)resources;
+  return rondo_fill_async(stream, user);
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static double number_at(const rondo_attributes *attributes, uint32_t place) {
+  const uint64_t bits = attributes->sizes[place];
+  double number;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+static void set_number(rondo_attributes *attributes, uint32_t place, double number) {
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  attributes->sizes[place] = bits;
+}
+
+static rondo_status infer_series(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  (void)program;
+  const size_t *sizes = operation->attributes.sizes;
+  return rondo_shape_make(operation->row->name, (rondo_type)sizes[TYPE], sizes + DIMS, sizes[RANK], &results[0]);
+}
+
+static rondo_status differentiate_series(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
+  (void)program;
+  (void)operation;
+  (void)result_gradients;
+  (void)input_gradients;
+  return RONDO_OK;
+}
+
+/* A fill is no kernel to compile and to launch. */
+static rondo_status emit_zeros(rondo_emitter *emitter, const rondo_operation *operation) {
+  const size_t bytes = rondo_shape_bytes(rondo_emit_shape(emitter, operation->results[0]));
+  const uint32_t element_bytes = bytes % 4 == 0 ? 4 : 2;
+  const rondo_fill fill = {.dst = rondo_emit_address(emitter, operation->results[0]),
+                           .element_bytes = element_bytes,
+                           .width = bytes / element_bytes};
+  return rondo_emit_call(emitter, fill_zeros, &fill, sizeof fill);
+}
+
+static rondo_status emit_series(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
+  const series_shape shape = {.count = rondo_shape_elements(result),
+                              .first = number_at(&operation->attributes, FIRST),
+                              .step = number_at(&operation->attributes, STEP),
+                              .type = result->type};
+  void *to = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &series_code, rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&shape, &to));
+}
+
+const rondo_operator rondo_operator_zeros = {.name = "zeros",
+                                             .result_count = 1,
+                                             .infer = infer_series,
+                                             .differentiate = differentiate_series,
+                                             .emit = emit_zeros};
+const rondo_operator rondo_operator_full = {.name = "full",
+                                            .types = RONDO_NUMBERS,
+                                            .result_count = 1,
+                                            .infer = infer_series,
+                                            .differentiate = differentiate_series,
+                                            .emit = emit_series};
+const rondo_operator rondo_operator_arange = {.name = "arange",
+                                              .types = RONDO_NUMBERS,
+                                              .result_count = 1,
+                                              .infer = infer_series,
+                                              .differentiate = differentiate_series,
+                                              .emit = emit_series};
+
+rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *shape, uint32_t *out_value) {
+  rondo_attributes attributes = {.size_count = STEP + 1};
+  memcpy(attributes.sizes + DIMS, shape->dims, sizeof shape->dims);
+  attributes.sizes[RANK] = shape->rank;
+  attributes.sizes[TYPE] = shape->type;
+  return rondo_program_add(program, &rondo_operator_zeros, NULL, 0, &attributes, out_value);
+}
+
+/* Public ----------------------------------------------------------------------------------------------------------- */
+
+/* Integers are exact up to 2^53, and those of an I32 fit into it. */
+static bool holds(rondo_type type, double number) {
+  if (type == RONDO_I32) return number == floor(number) && number >= INT32_MIN && number <= INT32_MAX;
+  if (type == RONDO_I64) return number == floor(number) && fabs(number) <= 0x1p53;
+  return true;
+}
+
+static rondo_status add_series(const rondo_operator *row, rondo_program *program, rondo_type type, const size_t *shape,
+                               size_t rank, double first, double step, rondo_value *out_value) {
+  rondo_attributes attributes = {.size_count = STEP + 1};
+  rondo_shape made;
+  RONDO_TRY(rondo_require(row->name, "out_value", out_value));
+  *out_value = (rondo_value){0};
+  if (rank > 0) RONDO_TRY(rondo_require(row->name, "shape", shape));
+  RONDO_TRY(rondo_shape_make(row->name, type, shape, rank, &made));
+  const double last = first + step * (double)(rondo_shape_elements(&made) - 1);
+  if (!holds(type, first) || !holds(type, step) || !holds(type, last)) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: numbers from %g to %g by %g are not all exactly of type %s", row->name, first, last, step,
+                      rondo_type_name(type));
+  }
+  memcpy(attributes.sizes + DIMS, made.dims, sizeof made.dims);
+  attributes.sizes[RANK] = rank;
+  attributes.sizes[TYPE] = type;
+  set_number(&attributes, FIRST, first);
+  set_number(&attributes, STEP, step);
+  return rondo_program_apply(program, row, NULL, 0, &attributes, out_value);
+}
+
+rondo_status rondo_op_full(rondo_program *program, rondo_type type, const size_t *shape, size_t rank, double number,
+                           rondo_value *out_value) {
+  const rondo_operator *row = number == 0 && !signbit(number) ? &rondo_operator_zeros : &rondo_operator_full;
+  return add_series(row, program, type, shape, rank, number, 0, out_value);
+}
+
+rondo_status rondo_op_arange(rondo_program *program, rondo_type type, size_t count, double first, double step,
+                             rondo_value *out_value) {
+  return add_series(&rondo_operator_arange, program, type, &count, 1, first, step, out_value);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ * Reverse-mode differentiation: walks the operations from the loss backwards and adds, for each on the way, the
+ * operators that turn gradients of results into gradients of inputs. A value that is used more than once gets the sum;
+ * operators that read parts of it add theirs to what there is (rondo_operator.adds_gradients).
+ * Only operations between the asked values and the loss are walked, so an operator without a gradient matters only
+ * there.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+/* Of the values that were there before; entries are one a value. */
+typedef struct walk {
+  rondo_program *program;
+  size_t count;
+  bool *depends;       /* computed from an asked value, or one of them */
+  uint32_t *gradients; /* RONDO_NO_VALUE: zeros */
+} walk;
+
+static bool any_input_depends(const walk *w, const rondo_operation *operation) {
+  if (operation->row->stops_gradients) return false;
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
+    if (operation->inputs[i] != RONDO_NO_VALUE && w->depends[operation->inputs[i]]) return true;
+  }
+  return false;
+}
+
+static void mark_dependents(walk *w, const uint32_t *values, size_t count) {
+  for (size_t i = 0; i < count; i++) w->depends[values[i]] = true;
+  for (size_t i = 0; i < w->program->operations.count; i++) {
+    const rondo_operation *operation = &w->program->operations.items[i];
+    if (!any_input_depends(w, operation)) continue;
+    for (uint32_t r = 0; r < operation->row->result_count; r++) w->depends[operation->results[r]] = true;
+  }
+}
+
+rondo_status rondo_program_add_gradient(rondo_program *program, uint32_t gradient, uint32_t *inout_sum) {
+  const uint32_t terms[] = {*inout_sum, gradient};
+  if (*inout_sum != RONDO_NO_VALUE) return rondo_program_add(program, &rondo_operator_add, terms, 2, NULL, inout_sum);
+  *inout_sum = gradient;
+  return RONDO_OK;
+}
+
+/* What was added for an operation, sums with the gradients of other readers of its inputs among it. */
+static void note_gradients(walk *w, uint32_t index, size_t before) {
+  for (size_t i = before; i < w->program->operations.count; i++) {
+    rondo_operation *added = &w->program->operations.items[i];
+    if (added->gradient_of == 0) added->gradient_of = index + 1;
+  }
+}
+
+/* The operators that pass gradients through one operation, and the sums with what its inputs' other readers gave. */
+static rondo_status pass_through(walk *w, const rondo_operation *operation, const uint32_t *of_results) {
+  const bool adds = operation->row->adds_gradients && w->depends[operation->inputs[0]];
+  uint32_t of_inputs[RONDO_MAX_OPERANDS];
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) of_inputs[i] = RONDO_NO_VALUE;
+  if (adds) of_inputs[0] = w->gradients[operation->inputs[0]];
+  RONDO_TRY(operation->row->differentiate(w->program, operation, of_results, of_inputs));
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
+    if (of_inputs[i] == RONDO_NO_VALUE || !w->depends[operation->inputs[i]]) continue;
+    uint32_t *sum = &w->gradients[operation->inputs[i]];
+    if (adds && i == 0)
+      *sum = of_inputs[0];
+    else
+      RONDO_TRY(rondo_program_add_gradient(w->program, of_inputs[i], sum));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status walk_operation(walk *w, uint32_t index) {
+  const rondo_operation operation = w->program->operations.items[index];
+  const size_t before = w->program->operations.count;
+  uint32_t of_results[RONDO_MAX_RESULTS];
+  bool on_the_way = false;
+  for (uint32_t r = 0; r < operation.row->result_count; r++) {
+    of_results[r] = w->gradients[operation.results[r]];
+    on_the_way = on_the_way || of_results[r] != RONDO_NO_VALUE;
+  }
+  if (!on_the_way || !any_input_depends(w, &operation)) return RONDO_OK;
+  if (operation.row->differentiate == NULL) {
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION,
+                      "%s (operator %u of %s) has no gradient and stands between the loss and a value whose "
+                      "gradient is asked for",
+                      operation.row->name, index, w->program->label);
+  }
+  RONDO_TRY(pass_through(w, &operation, of_results));
+  note_gradients(w, index, before);
+  return RONDO_OK;
+}
+
+static rondo_status walk_back(walk *w, uint32_t loss, uint32_t seed, const uint32_t *values, size_t count,
+                              uint32_t *gradients) {
+  const size_t operations = w->program->operations.count;
+  memset(w->gradients, 0xff, w->count * sizeof *w->gradients); /* RONDO_NO_VALUE */
+  mark_dependents(w, values, count);
+  w->gradients[loss] = seed;
+  if (seed == RONDO_NO_VALUE) RONDO_TRY(rondo_program_constant(w->program, 1.0f, &w->gradients[loss]));
+  for (size_t i = operations; i > 0; i--) RONDO_TRY(walk_operation(w, (uint32_t)i - 1));
+  for (size_t i = 0; i < count; i++) gradients[i] = w->gradients[values[i]];
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, uint32_t seed, const uint32_t *values,
+                                         size_t count, uint32_t *gradients) {
+  const rondo_shape *shape = rondo_program_shape(program, loss);
+  if (shape->type != RONDO_F32 || shape->rank != 0) {
+    char text[RONDO_SHAPE_TEXT];
+    return rondo_fail(RONDO_INVALID_ARGUMENT, shape->type != RONDO_F32 ? RONDO_REASON_TYPE : RONDO_REASON_SHAPE,
+                      "gradients of %s: the loss must be a scalar f32, not %s", program->label,
+                      rondo_shape_text(text, shape));
+  }
+  const rondo_allocator *allocator = &program->allocator;
+  walk w = {.program = program, .count = program->values.count};
+  rondo_status status = rondo_allocate_items(allocator, w.count, sizeof *w.depends, &w.depends);
+  if (status == RONDO_OK) {
+    status = rondo_allocate_items(allocator, w.count, sizeof *w.gradients, &w.gradients);
+  }
+  if (status == RONDO_OK) status = walk_back(&w, loss, seed, values, count, gradients);
+  rondo_release(allocator, w.depends, w.count, sizeof *w.depends);
+  rondo_release(allocator, w.gradients, w.count, sizeof *w.gradients);
+  return status;
+}
+
+void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bool *needed) {
+  needed[value] = true;
+  for (size_t i = program->operations.count; i > 0; i--) {
+    const rondo_operation *operation = &program->operations.items[i - 1];
+    bool used = false;
+    for (uint32_t r = 0; r < operation->row->result_count; r++) used = used || needed[operation->results[r]];
+    for (uint32_t k = 0; used && k < RONDO_MAX_OPERANDS; k++) {
+      if (operation->inputs[k] != RONDO_NO_VALUE) needed[operation->inputs[k]] = true;
+    }
+  }
+}
+
+/* Resolves the asked values and looks at their types. */
+static rondo_status resolve_asked(const rondo_program *program, const rondo_value *values, size_t count,
+                                  uint32_t *indices) {
+  for (size_t i = 0; i < count; i++) {
+    RONDO_TRY(rondo_program_resolve(program, values[i], "rondo_program_gradients", "an entry of values", &indices[i]));
+    const rondo_shape *shape = rondo_program_shape(program, indices[i]);
+    if (!rondo_shape_is_float(shape)) {
+      char text[RONDO_CALL_TEXT];
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
+                        "rondo_program_gradients: value %zu of the list is %s; f32, f16 and bf16 have gradients", i,
+                        rondo_value_text(text, program, indices[i]));
+    }
+  }
+  return RONDO_OK;
+}
+
+/* What has no gradient gets zeros. */
+static rondo_status differentiate_all(rondo_program *program, uint32_t loss, const uint32_t *values, size_t count,
+                                      uint32_t *gradients) {
+  RONDO_TRY(rondo_program_differentiate(program, loss, RONDO_NO_VALUE, values, count, gradients));
+  for (size_t i = 0; i < count; i++) {
+    const rondo_shape shape = *rondo_program_shape(program, values[i]);
+    if (gradients[i] == RONDO_NO_VALUE) RONDO_TRY(rondo_program_add_zeros(program, &shape, &gradients[i]));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_gradients(rondo_program *program, uint32_t loss, const rondo_value *values, size_t count,
+                                  uint32_t *asked, rondo_value *out_gradients) {
+  uint32_t *gradients = count == 0 ? NULL : asked + count;
+  RONDO_TRY(resolve_asked(program, values, count, asked));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = differentiate_all(program, loss, asked, count, gradients);
+  if (status != RONDO_OK) {
+    rondo_program_roll_back(program, mark);
+    return status;
+  }
+  for (size_t i = 0; i < count; i++) out_gradients[i] = rondo_program_tag(program, gradients[i]);
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss, const rondo_value *values, size_t count,
+                                     rondo_value *out_gradients) {
+  static const char call[] = "rondo_program_gradients";
+  RONDO_TRY(rondo_require(call, "program", program));
+  if (count > 0) RONDO_TRY(rondo_require(call, "values", values));
+  if (count > 0) RONDO_TRY(rondo_require(call, "out_gradients", out_gradients));
+  for (size_t i = 0; i < count; i++) out_gradients[i] = (rondo_value){0};
+  uint32_t index = 0;
+  RONDO_TRY(rondo_program_resolve(program, loss, call, "loss", &index));
+  uint32_t *asked = NULL; /* and the gradients behind them */
+  RONDO_TRY(rondo_allocate_items(&program->allocator, count, 2 * sizeof *asked, &asked));
+  const rondo_status status = add_gradients(program, index, values, count, asked, out_gradients);
+  rondo_release(&program->allocator, asked, count, 2 * sizeof *asked);
+  return status;
+}

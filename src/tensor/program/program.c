@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ * Programs: making them, their named values and outputs, and the values' tags.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "tensor/program/operators.h"
+#include "tensor/program/program_internal.h"
+#include "tensor/program/shape.h"
+
+static atomic_uint last_serial;
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_program_make_label(const rondo_allocator *allocator, const char *name, char **out) {
+  char label[128];
+  (void)snprintf(label, sizeof label, name[0] == '\0' ? "the program%s" : "program '%.100s'", name);
+  return rondo_allocate_text(allocator, label, out);
+}
+
+rondo_status rondo_program_create(const rondo_program_options *options, rondo_program **out_program) {
+  RONDO_TRY(rondo_require("rondo_program_create", "out_program", out_program));
+  *out_program = NULL;
+  rondo_program_options given;
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_program_options", options, &given));
+  rondo_allocator allocator;
+  RONDO_TRY(rondo_allocator_resolve(given.allocator, &allocator));
+  rondo_program *program = NULL;
+  RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *program, &program));
+  program->allocator = allocator;
+  rondo_status status = rondo_allocate_text(&allocator, given.name, &program->name);
+  if (status == RONDO_OK) status = rondo_program_make_label(&allocator, program->name, &program->label);
+  if (status != RONDO_OK) {
+    rondo_release_text(&allocator, program->name);
+    rondo_release(&allocator, program, 1, sizeof *program);
+    return status;
+  }
+  program->serial = atomic_fetch_add(&last_serial, 1) + 1;
+  *out_program = program;
+  return RONDO_OK;
+}
+
+void rondo_program_destroy(rondo_program *program) {
+  if (program == NULL) return;
+  const rondo_allocator allocator = program->allocator;
+  rondo_program_roll_back(program, (rondo_program_mark){0});
+  rondo_array_free(&allocator, &program->values);
+  rondo_array_free(&allocator, &program->operations);
+  rondo_array_free(&allocator, &program->outputs);
+  rondo_release_text(&allocator, program->name);
+  rondo_release_text(&allocator, program->label);
+  rondo_release(&allocator, program, 1, sizeof *program);
+}
+
+rondo_program_mark rondo_program_get_mark(const rondo_program *program) {
+  return (rondo_program_mark){program->values.count, program->operations.count, program->outputs.count};
+}
+
+void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
+  while (program->operations.count > mark.operations) {
+    const rondo_operation *last = &program->operations.items[--program->operations.count];
+    for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++)
+      if (last->inputs[i] != RONDO_NO_VALUE) program->values.items[last->inputs[i]].readers--;
+  }
+  while (program->outputs.count > mark.outputs) {
+    const rondo_named_output *last = &program->outputs.items[--program->outputs.count];
+    program->values.items[last->value].readers--;
+    rondo_release_text(&program->allocator, last->name);
+  }
+  while (program->values.count > mark.values) {
+    rondo_release_text(&program->allocator, program->values.items[--program->values.count].name);
+  }
+}
+
+/* Tags ------------------------------------------------------------------------------------------------------------- */
+
+rondo_value rondo_program_tag(const rondo_program *program, uint32_t index) {
+  return (rondo_value){(uint64_t)program->serial << 32 | (index + 1)};
+}
+
+rondo_status rondo_program_resolve(const rondo_program *program, rondo_value value, const char *call, const char *what,
+                                   uint32_t *out_index) {
+  const uint32_t number = (uint32_t)value.id;
+  if (value.id == 0) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s is no value", call, what);
+  }
+  if (value.id >> 32 != program->serial || number == 0 || number > program->values.count) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
+                      "%s: %s is a value of another program, not of %s", call, what, program->label);
+  }
+  *out_index = number - 1;
+  return RONDO_OK;
+}
+
+const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t index) {
+  return &program->values.items[index].shape;
+}
+
+rondo_status rondo_value_shape(const rondo_program *program, rondo_value value, rondo_type *out_type, size_t *out_shape,
+                               size_t *out_rank) {
+  static const char call[] = "rondo_value_shape";
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_require(call, "out_type", out_type));
+  RONDO_TRY(rondo_require(call, "out_shape", out_shape));
+  RONDO_TRY(rondo_require(call, "out_rank", out_rank));
+  uint32_t index = 0;
+  RONDO_TRY(rondo_program_resolve(program, value, call, "value", &index));
+  const rondo_shape *shape = rondo_program_shape(program, index);
+  *out_type = shape->type;
+  *out_rank = shape->rank;
+  memcpy(out_shape, shape->dims, sizeof shape->dims);
+  return RONDO_OK;
+}
+
+/* Named values ----------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_name(const rondo_program *program, const char *name) {
+  if (name == NULL || name[0] == '\0') {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a value of %s needs a name", program->label);
+  }
+  bool taken = false;
+  for (size_t i = 0; i < program->values.count; i++) {
+    const char *other = program->values.items[i].name;
+    taken = taken || (other != NULL && strcmp(other, name) == 0);
+  }
+  for (size_t i = 0; i < program->outputs.count; i++) {
+    taken = taken || strcmp(program->outputs.items[i].name, name) == 0;
+  }
+  if (!taken) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "%s has a value called '%s' already",
+                    program->label, name);
+}
+
+static rondo_status push_value(rondo_program *program, const rondo_program_value *value, uint32_t *out_index) {
+  if (program->values.count >= RONDO_NO_VALUE - 1) {
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the most",
+                      program->label, program->values.count);
+  }
+  RONDO_TRY(rondo_array_push(&program->allocator, &program->values, value));
+  *out_index = (uint32_t)program->values.count - 1;
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_declare(rondo_program *program, rondo_value_kind kind, const char *name,
+                                   const rondo_shape *shape, float initial, uint32_t *out_index) {
+  RONDO_TRY(check_name(program, name));
+  rondo_program_value value = {
+      .kind = kind, .shape = *shape, .initial = initial, .operation = RONDO_NO_VALUE, .view_of = RONDO_NO_VALUE};
+  RONDO_TRY(rondo_allocate_text(&program->allocator, name, &value.name));
+  const rondo_status status = push_value(program, &value, out_index);
+  if (status != RONDO_OK) rondo_release_text(&program->allocator, value.name);
+  return status;
+}
+
+rondo_status rondo_program_constant(rondo_program *program, float number, uint32_t *out_index) {
+  const rondo_program_value value = {.kind = RONDO_VALUE_CONSTANT,
+                                     .shape = rondo_shape_scalar(RONDO_F32),
+                                     .initial = number,
+                                     .operation = RONDO_NO_VALUE,
+                                     .view_of = RONDO_NO_VALUE};
+  return push_value(program, &value, out_index);
+}
+
+static rondo_status declare_shaped(const char *call, rondo_program *program, rondo_value_kind kind, const char *name,
+                                   rondo_type type, const size_t *shape, size_t rank, rondo_value *out_value) {
+  RONDO_TRY(rondo_require(call, "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require(call, "program", program));
+  if (rank > 0) RONDO_TRY(rondo_require(call, "shape", shape));
+  if (name == NULL || name[0] == '\0') return rondo_fail_context(check_name(program, name), "%s", call);
+  rondo_shape made;
+  rondo_status status = rondo_shape_make(call, type, shape, rank, &made);
+  uint32_t index = 0;
+  if (status == RONDO_OK) status = rondo_program_declare(program, kind, name, &made, 0, &index);
+  if (status != RONDO_OK) return rondo_fail_context(status, "'%s'", name);
+  *out_value = rondo_program_tag(program, index);
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_input(rondo_program *program, const char *name, rondo_type type, const size_t *shape,
+                                 size_t rank, rondo_value *out_value) {
+  return declare_shaped("rondo_program_input", program, RONDO_VALUE_INPUT, name, type, shape, rank, out_value);
+}
+
+rondo_status rondo_program_state(rondo_program *program, const char *name, rondo_type type, const size_t *shape,
+                                 size_t rank, rondo_value *out_value) {
+  return declare_shaped("rondo_program_state", program, RONDO_VALUE_STATE, name, type, shape, rank, out_value);
+}
+
+rondo_status rondo_program_state_with(rondo_program *program, const char *name, rondo_type type, const size_t *shape,
+                                      size_t rank, const rondo_state_options *options, rondo_value *out_value) {
+  static const char call[] = "rondo_program_state_with";
+  rondo_state_options given;
+  RONDO_TRY(rondo_require(call, "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_versioned_read("rondo_state_options", options, &given, sizeof given));
+  RONDO_TRY(declare_shaped(call, program, RONDO_VALUE_STATE, name, type, shape, rank, out_value));
+  program->values.items[program->values.count - 1].frozen = given.frozen;
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_cell(rondo_program *program, const char *name, float initial, rondo_value *out_value) {
+  RONDO_TRY(rondo_require("rondo_program_cell", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require("rondo_program_cell", "program", program));
+  const rondo_shape scalar = rondo_shape_scalar(RONDO_F32);
+  uint32_t index = 0;
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_CELL, name, &scalar, initial, &index));
+  *out_value = rondo_program_tag(program, index);
+  return RONDO_OK;
+}
+
+/* What shows the bytes of a state or cell would show what an update, or the user, makes of them after it was computed:
+ * a copy stays as the run had it. */
+static rondo_status keep_computed(rondo_program *program, uint32_t *inout_value) {
+  uint32_t root = *inout_value;
+  while (program->values.items[root].view_of != RONDO_NO_VALUE) root = program->values.items[root].view_of;
+  const rondo_value_kind kind = program->values.items[root].kind;
+  if (root == *inout_value || (kind != RONDO_VALUE_STATE && kind != RONDO_VALUE_CELL)) return RONDO_OK;
+  const uint32_t value = *inout_value;
+  rondo_attributes same_order = {.size_count = rondo_program_shape(program, value)->rank};
+  for (uint32_t i = 0; i < same_order.size_count; i++) same_order.sizes[i] = i;
+  return rondo_program_add(program, &rondo_operator_permute, &value, 1, &same_order, inout_value);
+}
+
+static rondo_status add_output(rondo_program *program, const char *name, uint32_t value) {
+  rondo_named_output output = {.value = value};
+  RONDO_TRY(keep_computed(program, &output.value));
+  RONDO_TRY(rondo_allocate_text(&program->allocator, name, &output.name));
+  const rondo_status status = rondo_array_push(&program->allocator, &program->outputs, &output);
+  if (status == RONDO_OK)
+    program->values.items[output.value].readers++;
+  else
+    rondo_release_text(&program->allocator, output.name);
+  return status;
+}
+
+rondo_status rondo_program_output(rondo_program *program, const char *name, rondo_value value) {
+  RONDO_TRY(rondo_require("rondo_program_output", "program", program));
+  uint32_t index = 0;
+  RONDO_TRY(rondo_program_resolve(program, value, "rondo_program_output", "value", &index));
+  RONDO_TRY(check_name(program, name));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_output(program, name, index);
+  if (status != RONDO_OK) rondo_program_roll_back(program, mark);
+  return status;
+}

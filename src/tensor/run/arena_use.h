@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Who may use the bytes of an arena that compiled programs share: the one that ran or was written to last holds it, and
+ * what the others had in it is lost. A lost input is written anew before a run, a lost output computed anew before it
+ * is read; both are refused until then. One comparison where nothing is shared.
+ */
+#ifndef RONDO_TENSOR_RUN_ARENA_USE_H
+#define RONDO_TENSOR_RUN_ARENA_USE_H
+
+#include "tensor/run/compiled.h"
+
+/* Before an input in the arena is written: makes the program the holder, and behind it: the input is no longer lost. */
+void rondo_arena_claim(rondo_compiled *compiled);
+void rondo_arena_note_written(rondo_compiled *compiled, rondo_named_value *value);
+
+static inline bool rondo_arena_is_whole(const rondo_compiled *compiled) {
+  return compiled->arena == NULL || (compiled->arena->holder == compiled && !compiled->has_lost);
+}
+
+/* Before a run where the arena is not whole: makes the program the holder, of outputs too. Errors:
+ * INVALID_STATE/OVERWRITTEN naming an input that is lost; nothing has changed then. */
+RONDO_MUST_USE rondo_status rondo_arena_take(rondo_compiled *compiled, const char *call);
+
+/* Before an output is read. Errors: INVALID_STATE/OVERWRITTEN when it is lost. */
+RONDO_MUST_USE rondo_status rondo_arena_require(const rondo_compiled *compiled, const rondo_named_value *value,
+                                                const char *call);
+
+#endif

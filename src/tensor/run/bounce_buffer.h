@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Handing bytes to a stream without waiting for it: they are copied into host memory that stays as it is until the copy
+ * to the device has run. The memory is two halves, filled in turn; a half is filled again only after the event that was
+ * recorded when it was left. Bytes past a half go in pieces.
+ */
+#ifndef RONDO_TENSOR_RUN_BOUNCE_BUFFER_H
+#define RONDO_TENSOR_RUN_BOUNCE_BUFFER_H
+
+#include <rondo/stream.h>
+
+typedef struct rondo_bounce {
+  rondo_device *device;
+  unsigned char *memory; /* two halves */
+  size_t half_bytes;
+  size_t used;            /* of the current half */
+  uint32_t current;       /* 0 or 1 */
+  rondo_event *events[2]; /* recorded when half i was left: work that reads it is done */
+} rondo_bounce;
+
+/* `bytes`: what is usually written between two runs. */
+RONDO_MUST_USE rondo_status rondo_bounce_init(rondo_bounce *bounce, rondo_device *device, size_t bytes);
+/* The stream's work is done. One that is zeroed, or whose init failed, is fine. */
+RONDO_MUST_USE rondo_status rondo_bounce_deinit(rondo_bounce *bounce);
+
+/* Of both halves; a zeroed one has none. */
+static inline size_t rondo_bounce_bytes(const rondo_bounce *bounce) { return 2 * bounce->half_bytes; }
+
+/* Queues a copy of `bytes` bytes to `dst`; `src` may be reused at once. */
+RONDO_MUST_USE rondo_status rondo_bounce_write(rondo_bounce *bounce, rondo_stream *stream, void *dst, const void *src,
+                                               size_t bytes);
+
+#endif

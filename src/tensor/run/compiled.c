@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ * Using a compiled program: running it, what is known of it, and its end.
+ */
+#include "tensor/run/compiled.h"
+
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "device/device.h"
+#include "exec/capture/stray_work.h"
+#include "tensor/run/arena_use.h"
+
+/* Running --------------------------------------------------------------------------------------------------------- */
+
+/* What is recorded is verified, so the bytes are said. */
+static rondo_status play_kernel(const rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+  if (!compiled->resources.capturing)
+    return rondo_launch(stream, step->kernel, step->grid, step->args, step->arg_count);
+  const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT, .arg_bytes = step->arg_bytes};
+  return rondo_launch_with(stream, step->kernel, step->grid, step->args, step->arg_count, &options);
+}
+
+rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+  const rondo_status status = step->kernel != NULL ? play_kernel(compiled, step, stream)
+                                                   : step->call(&compiled->resources, stream, step->memory);
+  if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
+  return rondo_fail_context(status, "%s (operator %u of %s)", step->operator_name, step->operation, compiled->label);
+}
+
+rondo_status rondo_compiled_play_all(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_feeds_play_inputs(compiled));
+  for (size_t i = 0; i < compiled->steps.count; i++)
+    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i], compiled->stream));
+  return rondo_feeds_play_outputs(compiled);
+}
+
+rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_require("rondo_compiled_run_unrecorded", "compiled", compiled));
+  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_unrecorded"));
+  if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_unrecorded"));
+  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run_unrecorded"));
+  return rondo_executed_play(compiled);
+}
+
+rondo_status rondo_compiled_run(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_require("rondo_compiled_run", "compiled", compiled));
+  if (compiled->exec == NULL) return rondo_compiled_run_unrecorded(compiled);
+  if (__builtin_expect(!rondo_arena_is_whole(compiled), 0)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run"));
+  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run"));
+  return rondo_exec_launch(compiled->exec, compiled->stream);
+}
+
+/* Of a failure that was told nothing is left: a run that stopped half way, which no update ended, has the number of the
+ * next. */
+static rondo_status clear_gate(rondo_compiled *compiled) {
+  if (compiled->gate == NULL) return RONDO_OK;
+  const rondo_fill zeros = {
+      .dst = compiled->gate, .element_bytes = sizeof(uint32_t), .width = compiled->gate_bytes / sizeof(uint32_t)};
+  RONDO_TRY(rondo_fill_async(compiled->stream, &zeros));
+  return rondo_stream_synchronize(compiled->stream);
+}
+
+rondo_status rondo_compiled_judge(rondo_compiled *compiled) {
+  rondo_saved_error error;
+  RONDO_TRY(rondo_stream_synchronize(compiled->stream));
+  RONDO_TRY(rondo_executor_settle(compiled->executed.plan));
+  const rondo_status status = rondo_index_checks_judge(&compiled->checks);
+  if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
+  const rondo_status failed = rondo_fail_context(status, "%s", compiled->label);
+  rondo_error_save(&error);
+  const rondo_status cleared = clear_gate(compiled);
+  return failed == RONDO_OK ? cleared : rondo_error_raise(&error);
+}
+
+rondo_status rondo_compiled_synchronize(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_require("rondo_compiled_synchronize", "compiled", compiled));
+  RONDO_TRY(rondo_compiled_judge(compiled));
+  return compiled->feeds.stream == NULL ? RONDO_OK : rondo_stream_synchronize(compiled->feeds.stream);
+}
+
+rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_status status, const char *what,
+                                        size_t bytes) {
+  char text[RONDO_SIZE_TEXT];
+  if (status == RONDO_OK) return RONDO_OK;
+  return rondo_fail_context(status, "%s of %s (%s)", what, compiled->label, rondo_size_text(text, bytes));
+}
+
+/* What is known --------------------------------------------------------------------------------------------------- */
+
+rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled) {
+  return compiled == NULL ? NULL : compiled->stream;
+}
+
+rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled) { return compiled == NULL ? NULL : compiled->graph; }
+
+rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled) { return compiled == NULL ? NULL : compiled->exec; }
+
+rondo_status rondo_compiled_get_info(const rondo_compiled *compiled, rondo_compiled_info *out_info) {
+  RONDO_TRY(rondo_require("rondo_compiled_get_info", "compiled", compiled));
+  RONDO_TRY(rondo_require("rondo_compiled_get_info", "out_info", out_info));
+  return rondo_versioned_write("rondo_compiled_info", &compiled->info, out_info, sizeof compiled->info);
+}
+
+/* The end --------------------------------------------------------------------------------------------------------- */
+
+static void keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
+
+static void free_host(rondo_compiled *compiled) {
+  const rondo_allocator allocator = compiled->allocator;
+  rondo_device *device = compiled->device;
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    rondo_release(&allocator, compiled->steps.items[i].memory, compiled->steps.items[i].memory_bytes, 1);
+  }
+  for (size_t i = 0; i < compiled->values.count; i++) rondo_release_text(&allocator, compiled->values.items[i].name);
+  rondo_array_free(&allocator, &compiled->steps);
+  rondo_release(&allocator, compiled->order, compiled->before.count, sizeof *compiled->order);
+  rondo_edges_free(&allocator, &compiled->before);
+  rondo_array_free(&allocator, &compiled->values);
+  rondo_held_free(compiled);
+  rondo_release_text(&allocator, compiled->name);
+  rondo_release_text(&allocator, compiled->label);
+  rondo_release(&allocator, compiled, 1, sizeof *compiled);
+  atomic_fetch_sub_explicit(&device->programs, 1, memory_order_release);
+}
+
+/* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. Where waiting
+ * failed, the stream may still run. */
+static rondo_status finish_work(rondo_compiled *compiled) {
+  if (compiled->stream == NULL) return RONDO_OK;
+  rondo_saved_error error;
+  const rondo_status status = rondo_compiled_judge(compiled);
+  rondo_error_save(&error);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_status_ignore(rondo_stream_synchronize(compiled->stream), "the first failure is the one to tell");
+  return rondo_error_raise(&error);
+}
+
+static rondo_status settle(rondo_compiled *compiled) {
+  rondo_status status = finish_work(compiled);
+  rondo_exec_destroy(compiled->exec);
+  rondo_executed_deinit(compiled);
+  keep_first(&status, rondo_graph_destroy(compiled->graph));
+  keep_first(&status, rondo_feeds_deinit(compiled));
+  keep_first(&status, rondo_bounce_deinit(&compiled->bounce));
+  keep_first(&status, rondo_index_checks_deinit(&compiled->checks));
+  keep_first(&status, rondo_sharing_leave_arena(compiled->sharing, compiled->arena, compiled));
+  keep_first(&status, rondo_free(compiled->device, compiled->own));
+  keep_first(&status, rondo_free(compiled->device, compiled->states));
+  rondo_resources_deinit(&compiled->resources);
+  keep_first(&status, rondo_sharing_release(compiled->sharing));
+  return status;
+}
+
+rondo_status rondo_compiled_destroy(rondo_compiled *compiled) {
+  if (compiled == NULL || compiled->device->is_inherited) return RONDO_OK;
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* freeing must not disturb a capture of somebody else's */
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  keep_first(&status, settle(compiled));
+  keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  free_host(compiled);
+  return status;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * A compiled program's inside: its memory, the steps of a run with their arguments, the recorded graph and exec, and
+ * what runs have in common: memory for writing, staged values, the cells of index checks. The stream, states, arena and
+ * kernels it may share with others (tensor/run/sharing.h). Nothing of the program it came from is used once it is
+ * compiled. Addresses never change.
+ */
+#ifndef RONDO_TENSOR_RUN_COMPILED_H
+#define RONDO_TENSOR_RUN_COMPILED_H
+
+#include <rondo/capture.h>
+
+#include "exec/cost/recording_gain.h"
+#include "tensor/compile/emit.h"
+#include "tensor/compile/operator_edges.h"
+#include "tensor/run/arena_values.h"
+#include "tensor/run/eager_run.h"
+#include "tensor/run/index_check.h"
+#include "tensor/run/sharing.h"
+#include "tensor/run/staged_values.h"
+
+/* One kernel or call of a run. */
+typedef struct rondo_step {
+  const char *operator_name; /* static */
+  uint32_t operation;        /* its number in the program */
+  rondo_kernel *kernel;      /* NULL: a call */
+  rondo_grid grid;
+  const void **args;
+  size_t *arg_bytes; /* that the kernel accesses behind each argument, for verification */
+  size_t arg_count;
+  rondo_step_call call;
+  void *memory; /* holds args, their bytes and what they point to, or what the call is given */
+  size_t memory_bytes;
+  uint32_t nodes_end; /* nodes of the recorded graph up to and with this step's */
+} rondo_step;
+
+typedef struct rondo_named_value {
+  char kind; /* see rondo_compiled_value */
+  char *name;
+  rondo_shape shape;
+  void *address;
+  rondo_staged_input *input;   /* NULL: not staged; the address is the buffer's otherwise */
+  rondo_staged_output *output; /* likewise */
+  const char *trained_by;      /* the operator that updates the state as an optimizer's; static; NULL: none */
+  bool in_arena;
+  bool is_lost; /* in the arena, which another program used since this was written or computed */
+} rondo_named_value;
+
+struct rondo_compiled {
+  rondo_allocator allocator;
+  rondo_device *device;
+  bool is_cuda; /* the device runs kernels from their CUDA source */
+  char *name;   /* the program's */
+  char *label;  /* likewise */
+  rondo_sharing *sharing;
+  rondo_stream *stream; /* the sharing's */
+  rondo_graph *graph;   /* NULL: not recorded */
+  rondo_exec *exec;
+  unsigned char *states;   /* its states and cells, until they are the sharing's */
+  unsigned char *own;      /* constants, and the gate */
+  rondo_update_gate *gate; /* in `own`; NULL: there is none */
+  size_t gate_bytes;
+  rondo_arena *arena; /* for inputs and results; NULL when there are none */
+  bool has_lost;      /* a named value is lost */
+  rondo_resources resources;
+  RONDO_ARRAY(rondo_step) steps;
+  uint32_t *order; /* operations by position, and what comes before each: kept where it is laid out for branches and */
+  rondo_edges before; /* ... not recorded itself, for rondo_compiled_record_into; NULL and empty: one line */
+  RONDO_ARRAY(rondo_named_value) values; /* states, cells, inputs, outputs */
+  RONDO_ARRAY(rondo_held_value) held;    /* of the arena */
+  rondo_index_checks checks;
+  rondo_feeds feeds;
+  rondo_executed executed;
+  rondo_bounce bounce;
+  rondo_compiled_info info;
+  rondo_record_policy policy;
+  rondo_gain_bar bar;
+  rondo_gain gain;   /* what recording gains, as it was last measured or predicted */
+  rondo_costs costs; /* of the device, that it was predicted with */
+  bool has_gain;
+  rondo_branch_policy branches; /* that it was compiled with, */
+  rondo_fusion_policy fusion;   /* and these */
+  bool allow_tf32, own_kernels;
+};
+
+/* Plays one step; a failure names the operator. */
+RONDO_MUST_USE rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream);
+
+/* Plays a whole run in a line, with staged inputs and outputs. */
+RONDO_MUST_USE rondo_status rondo_compiled_play_all(rondo_compiled *compiled);
+
+/* The status of taking so many bytes for `what`; a failure names it, the program and the bytes. */
+RONDO_MUST_USE rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_status status,
+                                                       const char *what, size_t bytes);
+
+/* Waits for all runs, and looks for wrong indices. */
+RONDO_MUST_USE rondo_status rondo_compiled_judge(rondo_compiled *compiled);
+
+/* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once while the stream captures, which goes on. */
+RONDO_MUST_USE rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call);
+
+#endif

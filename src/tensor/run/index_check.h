@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * How a wrong index makes a run fail, and how that keeps the run from changing states. A kernel cannot return an error,
+ * so it writes the wrong index into a cell (rondo_check_index), one cell an operation; whoever waits for the program
+ * looks at the cells. The cells are sticky: a run that is right does not take back what an earlier one found. A finding
+ * is told once and the cells are cleared.
+ *
+ * The cells are host memory that kernels write where it is (pinned on CUDA). So a right run touches none of them: there
+ * is no copy to the host, neither a call behind a replay nor a node in it. A wrong one pays with a few accesses across
+ * the bus. Only one device writes a cell and the host looks when that is idle, so that atomics of the device's own are
+ * enough.
+ *
+ * Not a host function at the end of the graph: that would put a host round trip into every replay, for a mistake that
+ * is rare, and what the kernels do in its stead (row 0) is harmless until the host looks.
+ *
+ * Updates cannot wait for the host, so kernels that check leave a mark in device memory as well: the gate, which a
+ * program has if it has both checks and updates. Updates come behind all checks (tensor/compile/operator_order.c), read
+ * the marks, and do nothing if one says that this run failed. Runs have numbers, so nothing has to be reset between
+ * them and no kernel or copy is added: a check that fails writes the number plus one; the first check copies the number
+ * to where updates read it, and the first update sets the number of the next run.
+ */
+#ifndef RONDO_TENSOR_RUN_INDEX_CHECK_H
+#define RONDO_TENSOR_RUN_INDEX_CHECK_H
+
+#include <rondo/device.h>
+
+#include "base/array.h"
+
+typedef struct rondo_index_check {
+  const char *operator_name; /* static */
+  uint32_t operation;
+  const char *input; /* what the operator calls its indices; static */
+  const char *rule;  /* what is told beside its range; static */
+  size_t bound;      /* right: 0 <= index < bound */
+  bool is_wide;      /* indices of 64 bits, of which the cell holds the nearest of 32 */
+} rondo_index_check;
+
+/* In device memory; zeroed before the first run. Updates read it from `begun` on. Checks that find nothing write
+ * nothing there, as several run side by side. */
+typedef struct rondo_update_gate {
+  uint64_t run;      /* the number of the run that is next, or under way until one of its updates has begun */
+  uint64_t begun;    /* the number of the run that is under way, once the first check has begun */
+  uint64_t failed[]; /* one a check: the number plus one of the last run in which it failed; 0: none */
+} rondo_update_gate;
+
+typedef struct rondo_index_checks {
+  rondo_allocator allocator;
+  rondo_device *device;
+  uint64_t *cells; /* of rondo_host_malloc; zero: no finding */
+  size_t room;     /* 0: there are no cells */
+  RONDO_ARRAY(rondo_index_check) items;
+} rondo_index_checks;
+
+/* For `room` cells. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_index_checks_init(rondo_index_checks *checks, const rondo_allocator *allocator,
+                                                    rondo_device *device, size_t room);
+/* No work uses the cells. A zeroed one is fine. */
+RONDO_MUST_USE rondo_status rondo_index_checks_deinit(rondo_index_checks *checks);
+
+RONDO_MUST_USE rondo_status rondo_index_checks_add(rondo_index_checks *checks, const rondo_index_check *check,
+                                                   void **out_cell);
+
+/* For both, work that writes the cells has been waited for. Judge: EXECUTION_FAILED with OUT_OF_RANGE if there is a
+ * finding, naming the operator, the index and its position; the cells are clear then. */
+void rondo_index_checks_clear(rondo_index_checks *checks);
+RONDO_MUST_USE rondo_status rondo_index_checks_judge(rondo_index_checks *checks);
+
+#endif

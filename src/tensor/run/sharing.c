@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * What compiled programs that share have in common.
+ */
+#include "tensor/run/sharing.h"
+
+#include <string.h>
+
+rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device *device, const char *name,
+                                  rondo_sharing **out) {
+  *out = NULL;
+  rondo_sharing *sharing;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *sharing, &sharing));
+  *sharing = (rondo_sharing){.allocator = *allocator,
+                             .device = device,
+                             .users = 1,
+                             .kernels = {.allocator = *allocator},
+                             .maker = {.device = device, .allocator = *allocator}};
+  const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
+  const rondo_status status = rondo_stream_create(device, &options, &sharing->stream);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, sharing, 1, sizeof *sharing);
+    return status;
+  }
+  rondo_convolution_maker_init(&sharing->convolution_maker, device, allocator);
+  *out = sharing;
+  return RONDO_OK;
+}
+
+static void keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
+
+rondo_status rondo_sharing_release(rondo_sharing *sharing) {
+  if (sharing == NULL || --sharing->users > 0) return RONDO_OK;
+  const rondo_allocator allocator = sharing->allocator;
+  rondo_status status = rondo_stream_destroy(sharing->stream);
+  for (size_t i = 0; i < sharing->blocks.count; i++)
+    keep_first(&status, rondo_free(sharing->device, sharing->blocks.items[i]));
+  for (size_t i = 0; i < sharing->values.count; i++) rondo_release_text(&allocator, sharing->values.items[i].name);
+  rondo_kernel_set_free(&sharing->kernels);
+  rondo_product_maker_deinit(&sharing->maker);
+  rondo_convolution_maker_deinit(&sharing->convolution_maker);
+  rondo_array_free(&allocator, &sharing->blocks);
+  rondo_array_free(&allocator, &sharing->values);
+  rondo_array_free(&allocator, &sharing->arenas);
+  keep_first(&status, rondo_sharing_release(sharing->lender));
+  rondo_release(&allocator, sharing, 1, sizeof *sharing);
+  return status;
+}
+
+/* States ----------------------------------------------------------------------------------------------------------- */
+
+uint32_t rondo_sharing_find(const rondo_sharing *sharing, const char *name) {
+  for (size_t i = 0; sharing != NULL && i < sharing->values.count; i++)
+    if (strcmp(sharing->values.items[i].name, name) == 0) return (uint32_t)i;
+  return RONDO_NO_VALUE;
+}
+
+static void drop_values(rondo_sharing *sharing, size_t count) {
+  while (sharing->values.count > count)
+    rondo_release_text(&sharing->allocator, sharing->values.items[--sharing->values.count].name);
+}
+
+static rondo_status add_value(rondo_sharing *sharing, const rondo_shared_value *value) {
+  rondo_shared_value mine = *value;
+  RONDO_TRY(rondo_allocate_text(&sharing->allocator, value->name, &mine.name));
+  const rondo_status status = rondo_array_push(&sharing->allocator, &sharing->values, &mine);
+  if (status != RONDO_OK) rondo_release_text(&sharing->allocator, mine.name);
+  return status;
+}
+
+rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo_sharing **out) {
+  RONDO_TRY(rondo_sharing_create(&lender->allocator, lender->device, name, out));
+  (*out)->lender = lender;
+  lender->users++;
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; i < lender->values.count && status == RONDO_OK; i++)
+    status = add_value(*out, &lender->values.items[i]);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status_ignore(rondo_sharing_release(*out), "the failure that led here is the one to tell");
+  *out = NULL;
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rondo_shared_value *values, size_t count) {
+  const size_t before = sharing->values.count;
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; i < count && status == RONDO_OK; i++) status = add_value(sharing, &values[i]);
+  if (status == RONDO_OK) status = rondo_array_push(&sharing->allocator, &sharing->blocks, &block);
+  if (status != RONDO_OK) drop_values(sharing, before);
+  return status;
+}
+
+void *rondo_sharing_give_back(rondo_sharing *sharing, size_t count) {
+  drop_values(sharing, count);
+  return sharing->blocks.items[--sharing->blocks.count];
+}
+
+/* Arenas ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status make_arena(rondo_sharing *sharing, size_t bytes, rondo_arena **out) {
+  rondo_arena *arena;
+  void *memory = NULL;
+  RONDO_TRY(rondo_array_reserve(&sharing->allocator, &sharing->arenas, sharing->arenas.count + 1));
+  RONDO_TRY(rondo_allocate_items(&sharing->allocator, 1, sizeof *arena, &arena));
+  const rondo_status status = rondo_malloc(sharing->device, bytes, "arena", &memory);
+  if (status != RONDO_OK) {
+    rondo_release(&sharing->allocator, arena, 1, sizeof *arena);
+    return status;
+  }
+  *arena = (rondo_arena){.memory = memory, .bytes = bytes};
+  sharing->arenas.items[sharing->arenas.count++] = arena;
+  *out = arena;
+  return RONDO_OK;
+}
+
+rondo_status rondo_sharing_take_arena(rondo_sharing *sharing, size_t bytes, rondo_arena **out) {
+  rondo_arena *largest = NULL;
+  for (size_t i = 0; i < sharing->arenas.count; i++)
+    if (largest == NULL || sharing->arenas.items[i]->bytes > largest->bytes) largest = sharing->arenas.items[i];
+  if (largest == NULL || largest->bytes < bytes) RONDO_TRY(make_arena(sharing, bytes, &largest));
+  largest->users++;
+  *out = largest;
+  return RONDO_OK;
+}
+
+rondo_status rondo_sharing_leave_arena(rondo_sharing *sharing, rondo_arena *arena, const rondo_compiled *user) {
+  if (arena == NULL) return RONDO_OK;
+  if (arena->holder == user) arena->holder = NULL;
+  if (--arena->users > 0) return RONDO_OK;
+  size_t at = 0;
+  while (sharing->arenas.items[at] != arena) at++;
+  sharing->arenas.items[at] = sharing->arenas.items[--sharing->arenas.count];
+  const rondo_status status = rondo_free(sharing->device, arena->memory);
+  rondo_release(&sharing->allocator, arena, 1, sizeof *arena);
+  return status;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * What compiled programs that share (rondo_compile_options.share) have in common, and one that shares nothing has to
+ * itself: the stream, states and cells by their names, arenas, kernels. Counted: it goes with the last of them.
+ *
+ * States stay where they are until then. An arena goes when no compiled program uses it any more. The bytes of an arena
+ * are those of its holder, the program that ran or was written to last: what another one had in it is lost.
+ * Thread-compatible, with all programs that share it.
+ */
+#ifndef RONDO_TENSOR_RUN_SHARING_H
+#define RONDO_TENSOR_RUN_SHARING_H
+
+#include <rondo/memory.h>
+
+#include "tensor/compile/resources.h"
+#include "tensor/program/program_internal.h"
+
+/* A state or cell. */
+typedef struct rondo_shared_value {
+  char kind; /* see rondo_compiled_value */
+  char *name;
+  rondo_shape shape;
+  void *address;
+} rondo_shared_value;
+
+typedef struct rondo_arena {
+  unsigned char *memory;
+  size_t bytes;
+  uint32_t users;
+  const rondo_compiled *holder; /* compared only; NULL: nobody */
+} rondo_arena;
+
+typedef struct rondo_sharing {
+  struct rondo_sharing *lender; /* whose values are among these; NULL: nobody's */
+  rondo_allocator allocator;
+  rondo_device *device;
+  rondo_stream *stream;
+  uint32_t users;
+  RONDO_ARRAY(rondo_shared_value) values;
+  RONDO_ARRAY(void *) blocks; /* that the values lie in */
+  RONDO_ARRAY(rondo_arena *) arenas;
+  rondo_kernel_set kernels;
+  rondo_product_maker maker;
+  rondo_convolution_maker convolution_maker;
+} rondo_sharing;
+
+/* With one user and a stream of this name. */
+RONDO_MUST_USE rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device *device,
+                                                 const char *name, rondo_sharing **out);
+/* The same with the values of another, which stays as long as this one. */
+RONDO_MUST_USE rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo_sharing **out);
+/* One user less; the last one's work is done. NULL is fine. */
+RONDO_MUST_USE rondo_status rondo_sharing_release(rondo_sharing *sharing);
+
+/* Its index, or RONDO_NO_VALUE. sharing may be NULL. */
+uint32_t rondo_sharing_find(const rondo_sharing *sharing, const char *name);
+
+/* Adds states and cells, whose names are copied, and the block that they lie in, which belongs to it from then on.
+ * Everything is as before on failure. */
+RONDO_MUST_USE rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rondo_shared_value *values,
+                                                size_t count);
+
+/* Takes back the last adoption: `count` values remain, and the block is the caller's again. */
+void *rondo_sharing_give_back(rondo_sharing *sharing, size_t count);
+
+/* The largest arena if it has so many bytes, else a new one; its users are one more. */
+RONDO_MUST_USE rondo_status rondo_sharing_take_arena(rondo_sharing *sharing, size_t bytes, rondo_arena **out);
+/* One user less, whose work is done. NULL is fine. */
+RONDO_MUST_USE rondo_status rondo_sharing_leave_arena(rondo_sharing *sharing, rondo_arena *arena,
+                                                      const rondo_compiled *user);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT
+ * Choosing ways, running products. The library stores matrices column by column: what is stored row by row is to it the
+ * transposed matrix, so it is asked for c transposed, which is b' transposed times a' transposed.
+ */
+#include "tensor/vendor/cublaslt.h"
+
+#include "base/log.h"
+#include "device/device.h"
+#include "tensor/vendor/libraries.h"
+
+struct rondo_product {
+  rondo_product_maker *maker;
+  rondo_product_shape shape;
+  cublaslt_product product;
+  cublaslt_layout a, b, c; /* as the caller calls them */
+  bool has_way;            /* of making it; the next two are the way */
+  cublaslt_algorithm algorithm;
+  size_t workspace_bytes;
+  rondo_product_memory memory;
+};
+
+/* The library ------------------------------------------------------------------------------------------------------ */
+
+typedef struct cublaslt_api {
+#define MEMBER(result, member, symbol, arguments) result(*member) arguments;
+  CUBLASLT_FUNCTIONS(MEMBER)
+#undef MEMBER
+} cublaslt_api;
+
+static const rondo_library_symbol symbols[] = {
+#define SYMBOL(result, member, symbol, arguments) {#symbol, offsetof(cublaslt_api, member)},
+    CUBLASLT_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+static cublaslt_api api;
+
+rondo_library rondo_cublaslt = {.name = "cuBLASLt",
+                                .purpose = "matrix products on CUDA devices",
+                                .needed = "cuBLAS of CUDA 12 or 13",
+                                .option = RONDO_OPTION_CUBLASLT_LIBRARY,
+                                .usual = {"libcublasLt.so.13", "libcublasLt.so.12"},
+                                .symbols = symbols,
+                                .symbol_count = sizeof symbols / sizeof symbols[0],
+                                .functions = &api,
+                                .search = PTHREAD_MUTEX_INITIALIZER};
+
+static rondo_status check(int code, const char *what) {
+  if (code == CUBLASLT_OK) return RONDO_OK;
+  const char *name = api.status_name(code);
+  return rondo_fail_driver(code == CUBLASLT_NO_MEMORY ? RONDO_OUT_OF_MEMORY : RONDO_EXECUTION_FAILED, RONDO_REASON_NONE,
+                           code, name, "%s: cuBLASLt refused it (RONDO_CUBLASLT_LIBRARY=none does without)", what);
+}
+
+/* Making ready ----------------------------------------------------------------------------------------------------- */
+
+/* Of more memory than so many parts of a result take no way makes good use. */
+#define PARTS 32
+#define LEAST_WORKSPACE ((uint64_t)64 << 10)
+#define MOST_WORKSPACE ((uint64_t)32 << 20)
+
+static uint64_t workspace_limit(const rondo_product_shape *shape) {
+  const double parts = (double)PARTS * sizeof(float) * (double)shape->batches * (double)shape->m * (double)shape->n;
+  if (parts < (double)LEAST_WORKSPACE) return LEAST_WORKSPACE;
+  return parts > (double)MOST_WORKSPACE ? MOST_WORKSPACE : (uint64_t)parts;
+}
+
+static int type_of(rondo_type type) {
+  return type == RONDO_F16 ? CUBLASLT_F16 : type == RONDO_BF16 ? CUBLASLT_BF16 : CUBLASLT_F32;
+}
+
+/* Matrices stored as `rows` rows of `columns`, `stride` elements from one to the next of the batch. */
+static int create_layout(const rondo_product_shape *s, size_t rows_stored, size_t columns, size_t stride,
+                         cublaslt_layout *out) {
+  const int32_t batches = (int32_t)s->batches;
+  const int64_t apart = (int64_t)stride;
+  int code = api.layout_create(out, type_of(s->type), columns, rows_stored, (int64_t)columns);
+  if (code != CUBLASLT_OK || batches == 1) return code;
+  code = api.layout_set(*out, CUBLASLT_LAYOUT_BATCHES, &batches, sizeof batches);
+  return code == CUBLASLT_OK ? api.layout_set(*out, CUBLASLT_LAYOUT_BATCH_STRIDE, &apart, sizeof apart) : code;
+}
+
+static int create_layouts(rondo_product *p) {
+  const rondo_product_shape *s = &p->shape;
+  int code = s->transpose_a ? create_layout(s, s->k, s->m, s->a_stride, &p->a)
+                            : create_layout(s, s->m, s->k, s->a_stride, &p->a);
+  if (code == CUBLASLT_OK)
+    code = s->transpose_b ? create_layout(s, s->n, s->k, s->b_stride, &p->b)
+                          : create_layout(s, s->k, s->n, s->b_stride, &p->b);
+  return code == CUBLASLT_OK ? create_layout(s, s->m, s->n, s->m * s->n, &p->c) : code;
+}
+
+static int set_number(cublaslt_product product, int attribute, uint32_t value) {
+  return api.product_set(product, attribute, &value, sizeof value);
+}
+
+static int set_distance(cublaslt_product product, int attribute, size_t value) {
+  const int64_t distance = (int64_t)value;
+  return api.product_set(product, attribute, &distance, sizeof distance);
+}
+
+/* What is kept has as many elements in a row as the library wants, or a multiple of it. */
+#define KEPT_UNIT 8
+
+/* Not relu: some of the library's ways lose not-a-number, and what went wrong must not be hidden. Its gelu keeps it
+ * (tests/gpu/cublaslt_nan.c). */
+bool rondo_product_takes(rondo_activation activation, bool keeps_unactivated, size_t columns) {
+  if (keeps_unactivated) return activation == RONDO_ACTIVATION_GELU_TANH && columns % KEPT_UNIT == 0;
+  return activation == RONDO_ACTIVATION_NONE || activation == RONDO_ACTIVATION_GELU_TANH;
+}
+
+static int describe_end(const rondo_product *p) {
+  const rondo_product_shape *s = &p->shape;
+  uint32_t epilogue = s->has_bias ? CUBLASLT_EPILOGUE_ADD_BIAS : 0;
+  if (s->activation == RONDO_ACTIVATION_GELU_TANH) epilogue |= CUBLASLT_EPILOGUE_BE_GELU;
+  if (s->keeps_unactivated) epilogue |= CUBLASLT_EPILOGUE_KEEP;
+  int code = epilogue == 0 ? CUBLASLT_OK : set_number(p->product, CUBLASLT_PRODUCT_EPILOGUE, epilogue);
+  if (code != CUBLASLT_OK || !s->keeps_unactivated) return code;
+  code = set_distance(p->product, CUBLASLT_PRODUCT_KEPT_STRIDE, s->n);
+  return code == CUBLASLT_OK ? set_distance(p->product, CUBLASLT_PRODUCT_KEPT_BATCH, s->m * s->n) : code;
+}
+
+static int describe(rondo_product *p) {
+  const rondo_product_shape *s = &p->shape;
+  const bool in_tf32 = p->maker->allow_tf32 && s->type == RONDO_F32;
+  int code = api.product_create(&p->product, in_tf32 ? CUBLASLT_COMPUTE_TF32 : CUBLASLT_COMPUTE_F32, CUBLASLT_F32);
+  if (code == CUBLASLT_OK) /* their a is our b */
+    code =
+        set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_A, s->transpose_b ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);
+  if (code == CUBLASLT_OK)
+    code =
+        set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_B, s->transpose_a ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);
+  if (code == CUBLASLT_OK) code = describe_end(p);
+  return code == CUBLASLT_OK ? create_layouts(p) : code;
+}
+
+/* Parts of half precision would be rounded before they are added. */
+static uint32_t reductions_of(const rondo_product_shape *shape) {
+  const uint32_t in_f32 = CUBLASLT_REDUCE_COMPUTE_TYPE;
+  return shape->type == RONDO_F32 ? in_f32 | CUBLASLT_REDUCE_OUTPUT_TYPE : in_f32;
+}
+
+static int wish(const rondo_product *p, cublaslt_wishes wishes) {
+  const uint64_t most = workspace_limit(&p->shape);
+  const uint32_t reductions = reductions_of(&p->shape);
+  const int code = api.wishes_set(wishes, CUBLASLT_WISH_WORKSPACE, &most, sizeof most);
+  return code == CUBLASLT_OK ? api.wishes_set(wishes, CUBLASLT_WISH_REDUCTIONS, &reductions, sizeof reductions) : code;
+}
+
+/* A result of so few rows or columns is hardly more than a matrix times a vector, which own kernels are not made for.
+ */
+#define THIN 8
+#define THIN_SHARE 8
+
+static bool is_thin(const rondo_product_shape *shape) { return shape->m <= THIN || shape->n <= THIN; }
+
+/* As few tiles as keep less than this of the device busy, each as deep as the product, take longer than own kernels,
+ * whose tiles are smaller and share out their depth: measured on an H200, up to 10.8 times as long in products of 24 to
+ * 192 rows. Of no more than SHALLOW steps they did not. */
+#define LEAST_BUSY (1.0f / 16)
+#define SHALLOW 1024
+
+static bool takes_all(void) { return rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST) <= 1; }
+
+static bool is_idle(const rondo_product_shape *shape, const cublaslt_choice *choice) {
+  return !takes_all() && !is_thin(shape) && shape->k > SHALLOW && choice->workspace_bytes == 0 &&
+         choice->waves < LEAST_BUSY;
+}
+
+/* One result of F32 so small that own kernels, whose tiles are smaller, keep more of the device busy: measured on an
+ * H200 with bench_products, the library took 1.1 to 1.6 times as long; with larger ones own kernels did, and with all
+ * where the library may use TF32. */
+#define SMALL_RESULT 65536
+
+static bool is_small(const rondo_product_maker *maker, const rondo_product_shape *shape) {
+  return !takes_all() && shape->type == RONDO_F32 && !maker->allow_tf32 && shape->batches == 1 && !is_thin(shape) &&
+         (double)shape->m * (double)shape->n <= SMALL_RESULT;
+}
+
+static int choose(rondo_product *p) {
+  cublaslt_wishes wishes = NULL;
+  cublaslt_choice choice = {0};
+  int count = 0;
+  int code = api.wishes_create(&wishes);
+  if (code != CUBLASLT_OK) return code;
+  code = wish(p, wishes);
+  if (code == CUBLASLT_OK)
+    code = api.choose(p->maker->handle, p->product, p->b, p->a, p->c, p->c, wishes, 1, &choice, &count);
+  (void)api.wishes_destroy(wishes); /* of wishes that exist; nothing to tell */
+  if (code == CUBLASLT_NO_SUCH || (code == CUBLASLT_OK && count == 0)) return CUBLASLT_OK;
+  p->has_way = code == CUBLASLT_OK && choice.status == CUBLASLT_OK && !is_idle(&p->shape, &choice);
+  p->algorithm = choice.algorithm;
+  p->workspace_bytes = choice.workspace_bytes;
+  return code;
+}
+
+/* rondo_library_call. */
+static rondo_status make_ready(void *user) {
+  rondo_product *p = user;
+  if (p->maker->handle == NULL) RONDO_TRY(check(api.create(&p->maker->handle), "beginning to use cuBLASLt"));
+  RONDO_TRY(check(describe(p), "describing a matrix product"));
+  return check(choose(p), "choosing how to make a matrix product");
+}
+
+static void log_no_way(const rondo_product_shape *shape) {
+  rondo_log(RONDO_LOG_DEBUG, "tensor",
+            "cuBLASLt has no quick way of making %zu matrix products of %zu x %zu, %zu deep, activation %d",
+            shape->batches, shape->m, shape->n, shape->k, (int)shape->activation);
+}
+
+/* Products of next to nothing take as long either way, and own kernels need no workspace. */
+static bool is_worth_while(const rondo_product_maker *maker, const rondo_product_shape *shape) {
+  const double least = (double)rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST);
+  const double products = (double)shape->batches * (double)shape->m * (double)shape->n * (double)shape->k;
+  return products >= (is_thin(shape) ? least / THIN_SHARE : least) && !is_small(maker, shape) &&
+         shape->batches <= INT32_MAX;
+}
+
+rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape, rondo_product **out) {
+  *out = NULL;
+  if (!rondo_device_takes_libraries(maker->device) || !is_worth_while(maker, shape) ||
+      !rondo_library_find(&rondo_cublaslt))
+    return RONDO_OK;
+  rondo_product *made;
+  RONDO_TRY(rondo_allocate_items(&maker->allocator, 1, sizeof *made, &made));
+  *made = (rondo_product){.maker = maker, .shape = *shape};
+  const rondo_status status = rondo_device_call_library(maker->device, RONDO_LIBRARY_AT_ONCE, make_ready, made);
+  if (status == RONDO_OK && made->has_way) {
+    *out = made;
+    return RONDO_OK;
+  }
+  if (status == RONDO_OK) log_no_way(shape);
+  rondo_product_destroy(made);
+  return status;
+}
+
+/* rondo_library_call. Descriptions are host memory; there is nothing to tell. */
+static rondo_status free_descriptions(void *user) {
+  const rondo_product *p = user;
+  if (p->product != NULL) (void)api.product_destroy(p->product);
+  if (p->a != NULL) (void)api.layout_destroy(p->a);
+  if (p->b != NULL) (void)api.layout_destroy(p->b);
+  if (p->c != NULL) (void)api.layout_destroy(p->c);
+  return RONDO_OK;
+}
+
+void rondo_product_destroy(rondo_product *product) {
+  if (product == NULL) return;
+  rondo_status_ignore(rondo_device_call_library(product->maker->device, RONDO_LIBRARY_FREE, free_descriptions, product),
+                      "what cannot be entered has nothing left to free");
+  const rondo_allocator allocator = product->maker->allocator;
+  rondo_release(&allocator, product, 1, sizeof *product);
+}
+
+/* rondo_library_call. */
+static rondo_status free_handle(void *user) {
+  (void)api.destroy(user); /* a lost device has nothing of it any more */
+  return RONDO_OK;
+}
+
+void rondo_product_maker_deinit(rondo_product_maker *maker) {
+  if (maker->handle != NULL)
+    rondo_status_ignore(rondo_device_call_library(maker->device, RONDO_LIBRARY_FREE, free_handle, maker->handle),
+                        "what cannot be entered has nothing left to free");
+  maker->handle = NULL;
+}
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+size_t rondo_product_workspace(const rondo_product *product) { return product->workspace_bytes; }
+
+bool rondo_product_activates(const rondo_product *product) {
+  return product->shape.activation != RONDO_ACTIVATION_NONE;
+}
+
+static rondo_status name_memory(rondo_product *product, int attribute, const void *const *address, const char *what) {
+  return check(api.product_set(product->product, attribute, address, sizeof *address), what);
+}
+
+rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory) {
+  const void *kept = memory->unactivated;
+  product->memory = *memory;
+  if (product->shape.has_bias)
+    RONDO_TRY(name_memory(product, CUBLASLT_PRODUCT_BIAS, &memory->bias, "naming the bias of a matrix product"));
+  if (!product->shape.keeps_unactivated) return RONDO_OK;
+  return name_memory(product, CUBLASLT_PRODUCT_KEPT, &kept, "naming what a matrix product keeps");
+}
+
+typedef struct product_run {
+  const rondo_product *product;
+  cublaslt_stream stream;
+} product_run;
+
+/* rondo_library_call. */
+static rondo_status multiply(void *user) {
+  const product_run *run = user;
+  const rondo_product *p = run->product;
+  const rondo_product_memory *at = &p->memory;
+  const float one = 1, zero = 0;
+  return check(api.multiply(p->maker->handle, p->product, &one, at->b, p->b, at->a, p->a, &zero, at->c, p->c, at->c,
+                            p->c, &p->algorithm, at->workspace, p->workspace_bytes, run->stream),
+               "a matrix product");
+}
+
+rondo_status rondo_product_run(const rondo_product *product, rondo_stream *stream) {
+  product_run run = {product, rondo_stream_native(stream)};
+  return rondo_device_call_library(product->maker->device, RONDO_LIBRARY_WORK, multiply, &run);
+}

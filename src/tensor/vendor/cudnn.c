@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions as graphs of one operation, for which the library's heuristics list ways, the quickest first; the first
+ * that may be taken and can be made is. What a plan was made of is kept as long as the plan.
+ */
+#include "tensor/vendor/cudnn.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "device/device.h"
+#include "tensor/vendor/libraries.h"
+
+/* Descriptors that are kept, in the order in which they are made. */
+enum { X, WEIGHT, Y, WINDOW, OPERATION, GRAPH, CONFIG, PLAN, PACK, DESCRIPTORS };
+
+struct rondo_convolution {
+  rondo_convolution_maker *maker;
+  rondo_convolution_shape shape;
+  cudnn_descriptor descriptors[DESCRIPTORS]; /* NULL: not made */
+  bool is_lacking;                           /* the library has not what was last asked of it */
+  size_t workspace_bytes;
+};
+
+/* The library ------------------------------------------------------------------------------------------------------ */
+
+typedef struct cudnn_api {
+#define MEMBER(result, member, symbol, arguments) result(*member) arguments;
+  CUDNN_FUNCTIONS(MEMBER)
+#undef MEMBER
+} cudnn_api;
+
+static const rondo_library_symbol symbols[] = {
+#define SYMBOL(result, member, symbol, arguments) {#symbol, offsetof(cudnn_api, member)},
+    CUDNN_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+static cudnn_api api;
+
+rondo_library rondo_cudnn = {.name = "cuDNN",
+                             .purpose = "convolutions on CUDA devices",
+                             .needed = "cuDNN 9",
+                             .option = RONDO_OPTION_CUDNN_LIBRARY,
+                             .usual = {"libcudnn.so.9"},
+                             .symbols = symbols,
+                             .symbol_count = sizeof symbols / sizeof symbols[0],
+                             .functions = &api,
+                             .search = PTHREAD_MUTEX_INITIALIZER};
+
+/* On one line. */
+static void read_words(char *words, size_t room) {
+  words[0] = '\0';
+  api.last_words(words, room);
+  words[room - 1] = '\0';
+  for (char *c = words; *c != '\0'; c++)
+    if (*c == '\n') *c = ' ';
+}
+
+static rondo_status check(int code, const char *what) {
+  char words[256];
+  if (code == CUDNN_OK) return RONDO_OK;
+  const char *name = api.status_name(code);
+  const bool is_memory = code == CUDNN_NO_MEMORY || code == CUDNN_NO_HOST_MEMORY;
+  read_words(words, sizeof words);
+  return rondo_fail_driver(is_memory ? RONDO_OUT_OF_MEMORY : RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, code, name,
+                           "%s: cuDNN refused it%s%s (RONDO_CUDNN_LIBRARY=none does without)", what,
+                           words[0] == '\0' ? "" : ": ", words);
+}
+
+/* Not supported, or beyond what it can do; other codes are failures. */
+static bool is_lack(int code) {
+  return code >= CUDNN_NO_SUCH && code < CUDNN_NOT_RUN && code != CUDNN_NO_MEMORY && code != CUDNN_NO_HOST_MEMORY;
+}
+
+/* Describing ------------------------------------------------------------------------------------------------------- */
+
+static const char describing[] = "describing a convolution";
+
+/* An attribute of a descriptor. */
+typedef struct setting {
+  cudnn_attribute attribute;
+  cudnn_element_type type;
+  int64_t count;
+  const void *elements;
+} setting;
+
+static int set_all(cudnn_descriptor descriptor, const setting *settings, size_t count) {
+  int code = CUDNN_OK;
+  for (size_t i = 0; i < count && code == CUDNN_OK; i++)
+    code = api.descriptor_set(descriptor, settings[i].attribute, settings[i].type, settings[i].count,
+                              settings[i].elements);
+  return code == CUDNN_OK ? api.finalize(descriptor) : code;
+}
+
+#define SETTINGS(...) (const setting[]){__VA_ARGS__}, sizeof((const setting[]){__VA_ARGS__}) / sizeof(setting)
+
+/* Makes one and gives it these attributes, if the library has such a thing; see is_lacking. */
+static rondo_status make(rondo_convolution *c, int which, cudnn_kind kind, const setting *settings, size_t count) {
+  RONDO_TRY(check(api.descriptor_create(kind, &c->descriptors[which]), describing));
+  const int code = set_all(c->descriptors[which], settings, count);
+  c->is_lacking = is_lack(code);
+  return c->is_lacking ? RONDO_OK : check(code, describing);
+}
+
+static void drop(cudnn_descriptor *descriptor) {
+  if (*descriptor != NULL) (void)api.descriptor_destroy(*descriptor); /* one that exists; nothing to tell */
+  *descriptor = NULL;
+}
+
+#define RANK 4
+#define ALIGNMENT 16 /* that all ways are content with, and values have */
+
+static int type_of(rondo_type type) {
+  return type == RONDO_F16 ? CUDNN_F16 : type == RONDO_BF16 ? CUDNN_BF16 : CUDNN_F32;
+}
+
+/* The number by which the plan knows the tensor is its place among the descriptors. */
+static rondo_status make_tensor(rondo_convolution *c, int which, size_t count, size_t channels, const size_t *plane) {
+  const int64_t sizes[RANK] = {(int64_t)count, (int64_t)channels, (int64_t)plane[0], (int64_t)plane[1]};
+  const int64_t strides[RANK] = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+  const int64_t number = which, alignment = ALIGNMENT;
+  const int type = type_of(c->shape.type);
+  return make(
+      c, which, CUDNN_TENSOR,
+      SETTINGS({CUDNN_TENSOR_NUMBER, CUDNN_OF_INT64, 1, &number}, {CUDNN_TENSOR_TYPE, CUDNN_OF_TYPE, 1, &type},
+               {CUDNN_TENSOR_SIZES, CUDNN_OF_INT64, RANK, sizes}, {CUDNN_TENSOR_STRIDES, CUDNN_OF_INT64, RANK, strides},
+               {CUDNN_TENSOR_ALIGNMENT, CUDNN_OF_INT64, 1, &alignment}));
+}
+
+static rondo_status make_x(rondo_convolution *c) {
+  const rondo_convolution_shape *s = &c->shape;
+  return make_tensor(c, X, s->images, s->groups * s->in_channels, s->in);
+}
+static rondo_status make_weight(rondo_convolution *c) {
+  const rondo_convolution_shape *s = &c->shape;
+  return make_tensor(c, WEIGHT, s->groups * s->out_channels, s->in_channels, s->kernel);
+}
+static rondo_status make_y(rondo_convolution *c) {
+  const rondo_convolution_shape *s = &c->shape;
+  return make_tensor(c, Y, s->images, s->groups * s->out_channels, s->out);
+}
+
+#define AXES 2
+
+static rondo_status make_window(rondo_convolution *c) {
+  const rondo_convolution_shape *s = &c->shape;
+  const int64_t axes = AXES;
+  const int64_t stride[AXES] = {(int64_t)s->stride[0], (int64_t)s->stride[1]};
+  const int64_t padding[AXES] = {(int64_t)s->padding[0], (int64_t)s->padding[1]};
+  const int64_t dilation[AXES] = {(int64_t)s->dilation[0], (int64_t)s->dilation[1]};
+  const int compute = CUDNN_F32, mode = CUDNN_CORRELATION;
+  return make(
+      c, WINDOW, CUDNN_WINDOW,
+      SETTINGS({CUDNN_WINDOW_AXES, CUDNN_OF_INT64, 1, &axes}, {CUDNN_WINDOW_COMPUTE, CUDNN_OF_TYPE, 1, &compute},
+               {CUDNN_WINDOW_MODE, CUDNN_OF_MODE, 1, &mode}, {CUDNN_WINDOW_BEFORE, CUDNN_OF_INT64, AXES, padding},
+               {CUDNN_WINDOW_AFTER, CUDNN_OF_INT64, AXES, padding},
+               {CUDNN_WINDOW_DILATION, CUDNN_OF_INT64, AXES, dilation},
+               {CUDNN_WINDOW_STRIDE, CUDNN_OF_INT64, AXES, stride}));
+}
+
+static rondo_status make_operation(rondo_convolution *c) {
+  static const struct {
+    cudnn_kind kind;
+    cudnn_attribute alpha;
+  } passes[] = {[RONDO_CONVOLUTION_FORWARD] = {CUDNN_FORWARD, CUDNN_FORWARD_ALPHA},
+                [RONDO_CONVOLUTION_INPUT_GRADIENT] = {CUDNN_INPUT_GRADIENT, CUDNN_INPUT_GRADIENT_ALPHA},
+                [RONDO_CONVOLUTION_WEIGHT_GRADIENT] = {CUDNN_WEIGHT_GRADIENT, CUDNN_WEIGHT_GRADIENT_ALPHA}};
+  const cudnn_attribute first = passes[c->shape.pass].alpha;
+  const cudnn_descriptor *of = c->descriptors;
+  const float one = 1, before = c->shape.adds ? 1 : 0;
+  return make(c, OPERATION, passes[c->shape.pass].kind,
+              SETTINGS({first, CUDNN_OF_FLOAT, 1, &one}, {first + CUDNN_BEHIND_ALPHA_BETA, CUDNN_OF_FLOAT, 1, &before},
+                       {first + CUDNN_BEHIND_ALPHA_WINDOW, CUDNN_OF_DESCRIPTOR, 1, &of[WINDOW]},
+                       {first + CUDNN_BEHIND_ALPHA_WEIGHT, CUDNN_OF_DESCRIPTOR, 1, &of[WEIGHT]},
+                       {first + CUDNN_BEHIND_ALPHA_X, CUDNN_OF_DESCRIPTOR, 1, &of[X]},
+                       {first + CUDNN_BEHIND_ALPHA_Y, CUDNN_OF_DESCRIPTOR, 1, &of[Y]}));
+}
+
+static rondo_status make_graph(rondo_convolution *c) {
+  return make(c, GRAPH, CUDNN_GRAPH,
+              SETTINGS({CUDNN_GRAPH_OPERATIONS, CUDNN_OF_DESCRIPTOR, 1, &c->descriptors[OPERATION]},
+                       {CUDNN_GRAPH_HANDLE, CUDNN_OF_HANDLE, 1, &c->maker->handle}));
+}
+
+static rondo_status describe(rondo_convolution *c) {
+  static rondo_status (*const makers[])(rondo_convolution * c) = {make_x,      make_weight,    make_y,
+                                                                  make_window, make_operation, make_graph};
+  for (size_t i = 0; i < sizeof makers / sizeof makers[0] && !c->is_lacking; i++) RONDO_TRY(makers[i](c));
+  return RONDO_OK;
+}
+
+/* Choosing --------------------------------------------------------------------------------------------------------- */
+
+static const char choosing[] = "choosing how to make a convolution";
+
+#define MOST_WAYS 64
+
+/* Bytes for one copy of all tensors, in another order or as F32, and some parts: no way makes good use of more. */
+#define LEAST_WORKSPACE ((double)(4 << 20))
+
+static double workspace_limit(const rondo_convolution_shape *s) {
+  const double planes_in = (double)s->images * (double)s->groups * (double)s->in_channels;
+  const double planes_out = (double)s->images * (double)s->groups * (double)s->out_channels;
+  const double weights = (double)s->groups * (double)s->out_channels * (double)s->in_channels * (double)s->kernel[0];
+  const double elements = planes_in * (double)s->in[0] * (double)s->in[1] +
+                          planes_out * (double)s->out[0] * (double)s->out[1] + weights * (double)s->kernel[1];
+  return LEAST_WORKSPACE + 2 * elements * (double)rondo_type_bytes(s->type);
+}
+
+/* None but a sum of products of the factors as they are, made in F32 in one order, may be taken. */
+static bool may_take(const rondo_convolution *c, const int *notes, int64_t count) {
+  const bool is_f32 = c->shape.type == RONDO_F32, in_tf32 = is_f32 && c->maker->allow_tf32;
+  for (int64_t i = 0; i < count; i++) {
+    if (notes[i] == CUDNN_NOTE_STRICT_NOT_NUMBER) continue;
+    if (notes[i] == CUDNN_NOTE_TENSOR_CORE && (!is_f32 || in_tf32)) continue;
+    if (notes[i] == CUDNN_NOTE_ROUNDS_FACTORS && in_tf32) continue;
+    return false;
+  }
+  return true;
+}
+
+static rondo_status look_at_engine(const rondo_convolution *c, cudnn_descriptor config, bool *out_may_take) {
+  cudnn_descriptor engine = NULL;
+  int notes[CUDNN_NOTES];
+  int64_t count = 0;
+  int code = api.descriptor_create(CUDNN_ENGINE, &engine);
+  if (code == CUDNN_OK) code = api.descriptor_get(config, CUDNN_CONFIG_ENGINE, CUDNN_OF_DESCRIPTOR, 1, &count, &engine);
+  if (code == CUDNN_OK)
+    code = api.descriptor_get(engine, CUDNN_ENGINE_NOTES, CUDNN_OF_NOTE, CUDNN_NOTES, &count, notes);
+  const rondo_status status = check(code, choosing);
+  drop(&engine);
+  *out_may_take = status == RONDO_OK && may_take(c, notes, count);
+  return status;
+}
+
+/* The plan of this configuration is the convolution's, unless it cannot be made, or wants too much memory. */
+static rondo_status try_config(rondo_convolution *c, cudnn_descriptor config) {
+  bool takes = false;
+  int64_t bytes = 0, count = 0;
+  RONDO_TRY(look_at_engine(c, config, &takes));
+  if (!takes) return RONDO_OK;
+  RONDO_TRY(make(c, PLAN, CUDNN_PLAN,
+                 SETTINGS({CUDNN_PLAN_CONFIG, CUDNN_OF_DESCRIPTOR, 1, &config},
+                          {CUDNN_PLAN_HANDLE, CUDNN_OF_HANDLE, 1, &c->maker->handle})));
+  cudnn_descriptor *plan = &c->descriptors[PLAN];
+  if (!c->is_lacking)
+    RONDO_TRY(check(api.descriptor_get(*plan, CUDNN_PLAN_WORKSPACE, CUDNN_OF_INT64, 1, &count, &bytes), choosing));
+  if (c->is_lacking || (double)bytes > workspace_limit(&c->shape)) drop(plan);
+  c->workspace_bytes = (size_t)bytes;
+  return RONDO_OK;
+}
+
+static rondo_status try_configs(rondo_convolution *c, cudnn_descriptor *configs, int64_t count) {
+  for (int64_t i = 0; i < count && c->descriptors[PLAN] == NULL; i++) {
+    RONDO_TRY(try_config(c, configs[i]));
+    if (c->descriptors[PLAN] == NULL) continue;
+    c->descriptors[CONFIG] = configs[i];
+    configs[i] = NULL;
+  }
+  return RONDO_OK;
+}
+
+/* Lists ways, at most MOST_WAYS, the best first. Descriptors of them belong to the caller, also on failure. */
+static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *configs, int64_t *count) {
+  int64_t listed = 0;
+  RONDO_TRY(
+      check(api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, 0, &listed, NULL), choosing));
+  const int64_t room = listed < MOST_WAYS ? listed : MOST_WAYS;
+  for (int64_t i = 0; i < room; i++) RONDO_TRY(check(api.descriptor_create(CUDNN_CONFIG, &configs[i]), choosing));
+  if (room == 0) return RONDO_OK;
+  return check(api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, room, count, configs),
+               choosing);
+}
+
+/* Takes one of the ways that the heuristic lists, if there is one to take. */
+static rondo_status choose_of(rondo_convolution *c, cudnn_descriptor heuristic) {
+  cudnn_descriptor configs[MOST_WAYS] = {NULL};
+  int64_t count = 0;
+  rondo_status status = list_configs(heuristic, configs, &count);
+  if (status == RONDO_OK) status = try_configs(c, configs, count < MOST_WAYS ? count : MOST_WAYS);
+  for (size_t i = 0; i < MOST_WAYS; i++) drop(&configs[i]);
+  return status;
+}
+
+static rondo_status choose(rondo_convolution *c, int mode) {
+  cudnn_descriptor heuristic = NULL;
+  RONDO_TRY(check(api.descriptor_create(CUDNN_HEURISTIC, &heuristic), choosing));
+  const int code = set_all(heuristic, SETTINGS({CUDNN_HEURISTIC_GRAPH, CUDNN_OF_DESCRIPTOR, 1, &c->descriptors[GRAPH]},
+                                               {CUDNN_HEURISTIC_MODE, CUDNN_OF_HEURISTIC, 1, &mode}));
+  rondo_status status = is_lack(code) ? RONDO_OK : check(code, choosing);
+  if (code == CUDNN_OK) status = choose_of(c, heuristic);
+  drop(&heuristic);
+  return status;
+}
+
+/* Making ready ----------------------------------------------------------------------------------------------------- */
+
+/* rondo_library_call. */
+static rondo_status make_ready(void *user) {
+  rondo_convolution *c = user;
+  if (c->maker->handle == NULL) RONDO_TRY(check(api.create(&c->maker->handle), "beginning to use cuDNN"));
+  RONDO_TRY(describe(c));
+  if (c->is_lacking) return RONDO_OK;
+  RONDO_TRY(choose(c, CUDNN_HEURISTIC_LEARNED));
+  return c->descriptors[PLAN] == NULL ? choose(c, CUDNN_HEURISTIC_SAFE) : RONDO_OK;
+}
+
+static void log_no_way(const rondo_convolution_shape *s) {
+  rondo_log(RONDO_LOG_DEBUG, "tensor",
+            "cuDNN has no way of making pass %d of a convolution of %zu images [%zu, %zu, %zu] by %zu windows [%zu, "
+            "%zu, %zu] of each of %zu groups",
+            (int)s->pass, s->images, s->groups * s->in_channels, s->in[0], s->in[1], s->out_channels, s->in_channels,
+            s->kernel[0], s->kernel[1], s->groups);
+}
+
+static bool is_worth_while(const rondo_convolution_shape *s) {
+  const double results = (double)s->images * (double)s->groups * (double)s->out_channels * (double)s->out[0];
+  const double each = (double)s->out[1] * (double)s->in_channels * (double)s->kernel[0] * (double)s->kernel[1];
+  return results * each >= (double)rondo_option_number(RONDO_OPTION_CUDNN_LEAST);
+}
+
+rondo_status rondo_convolution_create(rondo_convolution_maker *maker, const rondo_convolution_shape *shape,
+                                      rondo_convolution **out) {
+  *out = NULL;
+  if (!rondo_device_takes_libraries(maker->device) || !is_worth_while(shape) || !rondo_library_find(&rondo_cudnn))
+    return RONDO_OK;
+  rondo_convolution *made;
+  RONDO_TRY(rondo_allocate_items(&maker->allocator, 1, sizeof *made, &made));
+  *made = (rondo_convolution){.maker = maker, .shape = *shape};
+  const rondo_status status = rondo_device_call_library(maker->device, RONDO_LIBRARY_AT_ONCE, make_ready, made);
+  if (status == RONDO_OK && made->descriptors[PLAN] != NULL) {
+    *out = made;
+    return RONDO_OK;
+  }
+  if (status == RONDO_OK) log_no_way(shape);
+  rondo_convolution_destroy(made);
+  return status;
+}
+
+/* rondo_library_call. */
+static rondo_status free_descriptors(void *user) {
+  rondo_convolution *c = user;
+  for (int i = DESCRIPTORS - 1; i >= 0; i--) drop(&c->descriptors[i]);
+  return RONDO_OK;
+}
+
+void rondo_convolution_destroy(rondo_convolution *convolution) {
+  if (convolution == NULL) return;
+  rondo_status_ignore(
+      rondo_device_call_library(convolution->maker->device, RONDO_LIBRARY_FREE, free_descriptors, convolution),
+      "what cannot be entered has nothing left to free");
+  const rondo_allocator allocator = convolution->maker->allocator;
+  rondo_release(&allocator, convolution, 1, sizeof *convolution);
+}
+
+void rondo_convolution_maker_init(rondo_convolution_maker *maker, rondo_device *device,
+                                  const rondo_allocator *allocator) {
+  *maker = (rondo_convolution_maker){.device = device, .allocator = *allocator};
+  pthread_mutex_init(&maker->use, NULL);
+}
+
+/* rondo_library_call. */
+static rondo_status free_handle(void *user) {
+  (void)api.destroy(user); /* a lost device has nothing of it any more */
+  return RONDO_OK;
+}
+
+void rondo_convolution_maker_deinit(rondo_convolution_maker *maker) {
+  if (maker->handle != NULL)
+    rondo_status_ignore(rondo_device_call_library(maker->device, RONDO_LIBRARY_FREE, free_handle, maker->handle),
+                        "what cannot be entered has nothing left to free");
+  maker->handle = NULL;
+  pthread_mutex_destroy(&maker->use);
+}
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+size_t rondo_convolution_workspace(const rondo_convolution *convolution) { return convolution->workspace_bytes; }
+
+rondo_status rondo_convolution_bind(rondo_convolution *convolution, const rondo_convolution_memory *memory) {
+  const int64_t numbers[] = {X, WEIGHT, Y};
+  const void *const addresses[] = {memory->x, memory->weight, memory->y};
+  const setting settings[] = {{CUDNN_PACK_NUMBERS, CUDNN_OF_INT64, 3, numbers},
+                              {CUDNN_PACK_ADDRESSES, CUDNN_OF_ADDRESS, 3, addresses},
+                              {CUDNN_PACK_WORKSPACE, CUDNN_OF_ADDRESS, 1, &memory->workspace}};
+  const char *const what = "naming the memory of a convolution";
+  cudnn_descriptor *pack = &convolution->descriptors[PACK];
+  RONDO_TRY(check(api.descriptor_create(CUDNN_PACK, pack), what));
+  return check(set_all(*pack, settings, convolution->workspace_bytes > 0 ? 3 : 2), what);
+}
+
+typedef struct convolution_run {
+  const rondo_convolution *convolution;
+  cudnn_stream stream;
+} convolution_run;
+
+static rondo_status queue(const rondo_convolution *c, cudnn_stream stream) {
+  const cudnn_handle handle = c->maker->handle;
+  RONDO_TRY(check(api.set_stream(handle, stream), "a convolution's stream"));
+  return check(api.execute(handle, c->descriptors[PLAN], c->descriptors[PACK]), "a convolution");
+}
+
+/* rondo_library_call. */
+static rondo_status execute(void *user) {
+  const convolution_run *run = user;
+  pthread_mutex_t *use = &run->convolution->maker->use;
+  pthread_mutex_lock(use);
+  const rondo_status status = queue(run->convolution, run->stream);
+  pthread_mutex_unlock(use);
+  return status;
+}
+
+rondo_status rondo_convolution_run(const rondo_convolution *convolution, rondo_stream *stream) {
+  convolution_run run = {convolution, rondo_stream_native(stream)};
+  return rondo_device_call_library(convolution->maker->device, RONDO_LIBRARY_WORK, execute, &run);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * Buffers with memory of their own, from the tree's pool: outputs of calls that ran as they are, which belong to their
+ * step, and what belongs to none: clones, and what the user asked for. They stand in one of two lists by that.
+ */
+#include "tree/path/owned_buffer.h"
+
+#include "base/log.h"
+#include "tree/call.h"
+
+static rondo_buffer **list_of(rondo_tree *tree, const rondo_buffer *buffer) {
+  return buffer->era == RONDO_NO_ERA ? &tree->kept_buffers : &tree->step_buffers;
+}
+
+static void link_in(rondo_tree *tree, rondo_buffer *buffer) {
+  rondo_buffer **list = list_of(tree, buffer);
+  buffer->before = NULL;
+  buffer->after = *list;
+  if (*list != NULL) (*list)->before = buffer;
+  *list = buffer;
+}
+
+static void link_out(rondo_tree *tree, rondo_buffer *buffer) {
+  if (buffer->before == NULL)
+    *list_of(tree, buffer) = buffer->after;
+  else
+    buffer->before->after = buffer->after;
+  if (buffer->after != NULL) buffer->after->before = buffer->before;
+  buffer->before = buffer->after = NULL;
+}
+
+rondo_status rondo_own_adopt(rondo_tree *tree, void *address, const rondo_buffer_layout *extent, rondo_origin *origin,
+                             uint64_t era, rondo_buffer **out) {
+  uint64_t allocations = 0;
+  RONDO_TRY(rondo_buffer_take(tree->commons, origin, &allocations, out));
+  rondo_buffer *buffer = *out;
+  buffer->kind = RONDO_BUFFER_OWN;
+  buffer->era = era;
+  buffer->step = tree->step;
+  buffer->address = address;
+  buffer->extent = *extent;
+  tree->pool_bytes += extent->bytes;
+  link_in(tree, buffer);
+  return RONDO_OK;
+}
+
+rondo_status rondo_own_allocate(const rondo_tree *tree, rondo_stream *stream, size_t bytes, const char *name,
+                                void **out) {
+  *out = NULL;
+  if (bytes == 0) return RONDO_OK;
+  if (stream == NULL) return rondo_malloc(tree->device, bytes, name, out);
+  const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = name, .pool = tree->pool};
+  return rondo_malloc_async(stream, bytes, &options, out);
+}
+
+/* False when it is to be tried again: there was no host memory to free it with, or the stream did not take it. On a
+ * lost device nothing runs that could use the memory, and it is freed at once. */
+static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
+  if (address == NULL) return true;
+  rondo_status status = stream == NULL ? rondo_free(tree->device, address) : rondo_free_async(stream, address);
+  if (stream != NULL && status == RONDO_DEVICE_LOST) status = rondo_free(tree->device, address);
+  if (status != RONDO_OK) rondo_log(RONDO_LOG_ERROR, "tree", "freeing a buffer: %s", rondo_last_error()->message);
+  return status == RONDO_OK;
+}
+
+/* The list itself may not grow, for want of host memory. */
+static void keep_address(rondo_tree *tree, rondo_stream *stream, void *address) {
+  if (rondo_array_push(&tree->allocator, &tree->unfreed_addresses, &address) == RONDO_OK) return;
+  if (stream != NULL && rondo_stream_await(stream, "rondo_function_call") == RONDO_OK &&
+      rondo_memory_free(tree->memory, "rondo_function_call", NULL, address) == RONDO_OK)
+    return;
+  rondo_log(RONDO_LOG_ERROR, "tree", "freeing memory of a tree (%s): %s",
+            tree->options.name[0] == '\0' ? "no name" : tree->options.name, rondo_last_error()->message);
+}
+
+void rondo_own_free_address(rondo_tree *tree, rondo_stream *stream, void *address) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  const bool is_captured = stream != NULL && rondo_stream_find_capture(stream) != NULL;
+  if (!free_address(tree, stream, address) && !is_captured) keep_address(tree, stream, address);
+  rondo_error_restore(&error);
+}
+
+static void forget_memory(rondo_tree *tree, rondo_buffer *buffer) {
+  tree->pool_bytes -= buffer->extent.bytes;
+  buffer->address = NULL;
+  buffer->kind = RONDO_BUFFER_BORROWED;
+}
+
+/* What cannot be freed now stays in its list, which is swept again with the next call. */
+void rondo_own_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  if (!free_address(tree, stream, buffer->address)) return;
+  link_out(tree, buffer);
+  forget_memory(tree, buffer);
+}
+
+static void free_or_keep(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  if (!free_address(tree, stream, buffer->address)) {
+    buffer->next = tree->unfreed;
+    tree->unfreed = buffer;
+    return;
+  }
+  forget_memory(tree, buffer);
+  rondo_buffer_put_back(buffer);
+}
+
+void rondo_own_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  link_out(tree, buffer);
+  if (stream != NULL || buffer->address == NULL) {
+    free_or_keep(tree, stream, buffer);
+    return;
+  }
+  buffer->next = tree->unfreed;
+  tree->unfreed = buffer;
+}
+
+static void free_addresses_late(rondo_tree *tree, rondo_stream *stream) {
+  size_t kept = 0;
+  for (size_t i = 0; i < tree->unfreed_addresses.count; i++) {
+    void *address = tree->unfreed_addresses.items[i];
+    if (!free_address(tree, stream, address)) tree->unfreed_addresses.items[kept++] = address;
+  }
+  tree->unfreed_addresses.count = kept;
+}
+
+void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream) {
+  rondo_buffer *buffer = tree->unfreed;
+  tree->unfreed = NULL;
+  while (buffer != NULL) {
+    rondo_buffer *next = buffer->next;
+    free_or_keep(tree, stream, buffer);
+    buffer = next;
+  }
+  free_addresses_late(tree, stream);
+}
+
+void rondo_own_keep(rondo_tree *tree, rondo_buffer *buffer) {
+  link_out(tree, buffer);
+  buffer->era = RONDO_NO_ERA;
+  link_in(tree, buffer);
+}
+
+/* All its room: a part may lie beyond the rows that were handed out of it. */
+rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  void *address;
+  RONDO_TRY(rondo_own_allocate(tree, stream, buffer->room, buffer->origin->name, &address));
+  const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->room);
+  if (status != RONDO_OK) {
+    rondo_own_free_address(tree, stream, address);
+    return status;
+  }
+  rondo_path_let_go(tree, stream, buffer);
+  buffer->kind = RONDO_BUFFER_OWN;
+  buffer->era = RONDO_NO_ERA;
+  buffer->address = address;
+  buffer->recording = NULL;
+  buffer->is_recorded = false;
+  tree->pool_bytes += buffer->extent.bytes;
+  tree->clones++;
+  tree->cloned_bytes += buffer->room;
+  link_in(tree, buffer);
+  return RONDO_OK;
+}
+
+/* The tree goes, and nothing is tried again. */
+static void drop(rondo_tree *tree, rondo_buffer *buffer) {
+  (void)free_address(tree, NULL, buffer->address);
+  forget_memory(tree, buffer);
+}
+
+void rondo_own_free_all(rondo_tree *tree) {
+  while (tree->unfreed != NULL) {
+    rondo_buffer *buffer = tree->unfreed;
+    tree->unfreed = buffer->next;
+    drop(tree, buffer);
+    rondo_buffer_put_back(buffer);
+  }
+  free_addresses_late(tree, NULL);
+  rondo_array_free(&tree->allocator, &tree->unfreed_addresses);
+  rondo_buffer **const lists[] = {&tree->step_buffers, &tree->kept_buffers};
+  for (size_t i = 0; i < 2; i++)
+    while (*lists[i] != NULL) {
+      rondo_buffer *buffer = *lists[i];
+      link_out(tree, buffer);
+      drop(tree, buffer);
+    }
+}
+
+/* The user's ------------------------------------------------------------------------------------------------------- */
+
+static rondo_status make(rondo_tree *tree, rondo_stream *stream, const rondo_buffer_layout *extent,
+                         rondo_origin *origin, const char *name, rondo_buffer **out) {
+  void *address;
+  RONDO_TRY(rondo_own_allocate(tree, stream, extent->bytes, name, &address));
+  const rondo_status status = rondo_own_adopt(tree, address, extent, origin, RONDO_NO_ERA, out);
+  if (status != RONDO_OK && stream != NULL) rondo_own_free_address(tree, stream, address);
+  if (status != RONDO_OK && stream == NULL) (void)free_address(tree, NULL, address);
+  return status;
+}
+
+rondo_status rondo_buffer_create(rondo_tree *tree, size_t bytes, const rondo_output_options *options,
+                                 rondo_buffer **out_buffer) {
+  const char *const call = "rondo_buffer_create";
+  RONDO_TRY(rondo_front(call, "out_buffer", out_buffer));
+  *out_buffer = NULL;
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  if (bytes == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: a buffer of 0 bytes", call);
+  rondo_buffer_layout extent;
+  const char *name;
+  RONDO_TRY(rondo_layout_read(call, bytes, options, &extent, &name));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const rondo_status status = make(tree, NULL, &extent, NULL, name, out_buffer);
+  rondo_tree_leave(tree);
+  return status;
+}
+
+rondo_status rondo_buffer_clone(const rondo_buffer *buffer, rondo_stream *stream, rondo_buffer **out_buffer) {
+  const char *const call = "rondo_buffer_clone";
+  RONDO_TRY(rondo_front(call, "out_buffer", out_buffer));
+  *out_buffer = NULL;
+  RONDO_TRY(rondo_front(call, "the buffer", buffer));
+  RONDO_TRY(rondo_require(call, "the stream", stream));
+  if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale(call, buffer);
+  rondo_tree *tree = buffer->commons->tree;
+  RONDO_TRY(rondo_require_device(call, "the stream", tree->device, stream->device));
+  RONDO_TRY(rondo_call_refuse_capture(call, stream));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  rondo_status status = make(tree, stream, &buffer->extent, buffer->origin, "a clone", out_buffer);
+  if (status == RONDO_OK && buffer->extent.bytes > 0) {
+    (*out_buffer)->output = buffer->output;
+    status = rondo_copy_async(stream, (*out_buffer)->address, rondo_buffer_memory(buffer), buffer->extent.bytes);
+    if (status != RONDO_OK) {
+      rondo_buffer_release(*out_buffer);
+      *out_buffer = NULL;
+    }
+  }
+  rondo_tree_leave(tree);
+  return status;
+}

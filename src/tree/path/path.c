@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * The path: what of it lives, how it goes on, how it ends, and what comes back from those who held its buffers.
+ *
+ * Invariant: bit b is set exactly while the holder of b, a buffer of the era, was not settled; all bits at and above
+ * the path's number of them are clear.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "tree/path/owned_buffer.h"
+#include "tree/path/path_warm_up.h"
+#include "tree/path/separate_recordings.h"
+
+/* Bits ------------------------------------------------------------------------------------------------------------- */
+
+static size_t bit_words(const rondo_tree *tree) { return tree->bit_room / 64; }
+
+rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits) {
+  if (bits <= tree->bit_room) return RONDO_OK;
+  const size_t room = (bits + 63) / 64 * 64 * 2;
+  const rondo_allocator *allocator = &tree->allocator;
+  uint64_t *live;
+  rondo_buffer **holders;
+  RONDO_TRY(rondo_allocate_items(allocator, room / 64, sizeof *live, &live));
+  const rondo_status status = rondo_allocate_items(allocator, room, sizeof(rondo_buffer *), &holders);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, live, room / 64, sizeof *live);
+    return status;
+  }
+  if (tree->bit_room > 0) {
+    memcpy(live, tree->live, bit_words(tree) * sizeof *live);
+    memcpy(holders, tree->holders, tree->bit_room * sizeof(rondo_buffer *));
+  }
+  rondo_release(allocator, tree->live, bit_words(tree), sizeof *tree->live);
+  rondo_release(allocator, tree->holders, tree->bit_room, sizeof(rondo_buffer *));
+  tree->live = live;
+  tree->holders = holders;
+  tree->bit_room = room;
+  return RONDO_OK;
+}
+
+static bool is_any_live(const rondo_tree *tree) {
+  for (size_t i = 0; i < (tree->path_bits + 63) / 64; i++)
+    if (tree->live[i] != 0) return true;
+  return false;
+}
+
+bool rondo_path_is_dead(const rondo_tree *tree) { return tree->step_buffers == NULL && !is_any_live(tree); }
+
+void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
+  if (tree->current == NULL)
+    tree->guess = call;
+  else
+    tree->current->guess = call;
+  call->used = ++tree->tick;
+  tree->replayed_call = call;
+  if (call->arena != NULL) return; /* nothing comes behind it */
+  tree->current = call;
+  tree->path_bits = (size_t)call->first_bit + call->bit_count;
+}
+
+/* Settling --------------------------------------------------------------------------------------------------------- */
+
+/* Where lifetimes end behind the tree's work: on the stream, else on that of the last call, which has all of it; NULL
+ * when that is gone, and the work done. */
+static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *stream) {
+  if (stream == NULL && tree->last_stream != NULL) stream = tree->last_stream->stream;
+  return stream == NULL ? NULL : stream->queue;
+}
+
+void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
+  if (buffer->recording != NULL) {
+    rondo_separate_let_go(buffer->recording, queue_behind(tree, stream), buffer);
+    return;
+  }
+  if (buffer->era != tree->commons->era) return;
+  tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
+  tree->holders[buffer->bit] = NULL;
+  rondo_arena_end_life(tree->arena, queue_behind(tree, stream), buffer->address);
+}
+
+/* What nobody holds any more; a part gives its base up. */
+static void settle(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  rondo_buffer *base = buffer->base;
+  if (buffer->kind == RONDO_BUFFER_ARENA) rondo_path_let_go(tree, stream, buffer);
+  if (buffer->kind == RONDO_BUFFER_OWN)
+    rondo_own_free(tree, stream, buffer);
+  else
+    rondo_buffer_put_back(buffer);
+  if (base != NULL) rondo_buffer_release(base);
+}
+
+void rondo_path_settle(rondo_tree *tree, rondo_stream *stream) {
+  if (stream != NULL && rondo_own_has_late(tree)) rondo_own_free_late(tree, stream);
+  while (atomic_load_explicit(&tree->commons->released, memory_order_relaxed) != NULL) {
+    rondo_buffer *buffer = atomic_exchange_explicit(&tree->commons->released, NULL, memory_order_acquire);
+    while (buffer != NULL) {
+      rondo_buffer *next = buffer->next;
+      settle(tree, stream, buffer);
+      buffer = next;
+    }
+  }
+}
+
+static bool is_nested(const rondo_buffer *buffer) {
+  return buffer->kind == RONDO_BUFFER_NESTED || (buffer->base != NULL && buffer->base->kind == RONDO_BUFFER_NESTED);
+}
+
+/* The free of a buffer of a call inside a recorded body is recorded. A part gives its base up, which is such a buffer.
+ */
+static rondo_status free_nested(rondo_stream *stream, rondo_buffer *buffer) {
+  rondo_buffer *base = buffer->base;
+  const rondo_status status = buffer->address == NULL ? RONDO_OK : rondo_free_async(stream, buffer->address);
+  rondo_buffer_put_back(buffer);
+  rondo_buffer_release(base);
+  return status;
+}
+
+rondo_status rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream) {
+  rondo_status first = RONDO_OK;
+  rondo_buffer *others = NULL, *buffer;
+  while ((buffer = atomic_exchange_explicit(&tree->commons->released, NULL, memory_order_acquire)) != NULL)
+    for (rondo_buffer *next; buffer != NULL; buffer = next) {
+      next = buffer->next;
+      if (is_nested(buffer)) {
+        const rondo_status status = free_nested(stream, buffer);
+        if (first == RONDO_OK) first = status;
+      } else {
+        buffer->next = others;
+        others = buffer;
+      }
+    }
+  for (rondo_buffer *next; others != NULL; others = next) {
+    next = others->next;
+    rondo_buffer_push(others);
+  }
+  return first;
+}
+
+/* Ending ----------------------------------------------------------------------------------------------------------- */
+
+/* What is held of the path stays, in memory of its own. Memory of the pool needs no copy: it stays where it is. */
+static rondo_status clone_held(rondo_tree *tree, rondo_stream *stream) {
+  for (size_t bit = 0; bit < tree->path_bits; bit++) {
+    if (tree->live[bit / 64] == 0) {
+      bit |= 63;
+      continue;
+    }
+    if (tree->holders[bit] != NULL) RONDO_TRY(rondo_own_clone(tree, stream, tree->holders[bit]));
+  }
+  while (tree->step_buffers != NULL) rondo_own_keep(tree, tree->step_buffers);
+  return RONDO_OK;
+}
+
+static bool is_input(const rondo_tree *tree, size_t input_count, const rondo_buffer *memory) {
+  for (size_t i = 0; i < input_count; i++) {
+    const rondo_buffer *buffer = tree->inputs[i].buffer;
+    if (buffer != NULL && (buffer == memory || buffer->base == memory)) return true;
+  }
+  return false;
+}
+
+/* On a device that watches lifetimes, those of what is held are over; of what the call that begins reads, when it is
+ * allocated anew. */
+static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input_count) {
+  for (size_t bit = 0; bit < tree->path_bits; bit++) {
+    const rondo_buffer *holder = tree->holders[bit];
+    if (holder != NULL && !is_input(tree, input_count, holder))
+      rondo_arena_end_life(tree->arena, queue_behind(tree, stream), holder->address);
+  }
+}
+
+rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+  if (tree->options.outputs == RONDO_OUTPUTS_CLONE && stream != NULL) RONDO_TRY(clone_held(tree, stream));
+  if (tree->is_watched) end_lives(tree, stream, input_count);
+  if (is_any_live(tree)) {
+    memset(tree->live, 0, bit_words(tree) * sizeof *tree->live);
+    memset(tree->holders, 0, tree->bit_room * sizeof(rondo_buffer *));
+  }
+  if (__builtin_expect(tree->rehearsing != NULL, 0)) rondo_rehearsal_end(tree);
+  tree->commons->era++;
+  tree->current = NULL;
+  tree->path_bits = 0;
+  tree->is_unrecorded = false;
+  return RONDO_OK;
+}
+
+void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream) {
+  for (rondo_buffer *buffer = tree->step_buffers, *after; buffer != NULL; buffer = after) {
+    after = buffer->after;
+    if (buffer->era != tree->commons->era) rondo_own_expire(tree, stream, buffer);
+  }
+}
+
+/* Order ------------------------------------------------------------------------------------------------------------ */
+
+/* The stream that was worked on last is another one, and still there. */
+static rondo_status join_streams(rondo_tree *tree, rondo_stream *last, rondo_stream *stream) {
+  if (rondo_stream_find_capture(last) != NULL)
+    return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
+                      "rondo_function_call: %s, on which the tree's last call ran, captures now, so that %s cannot be "
+                      "ordered behind it: end the capture first",
+                      last->label, stream->label);
+  if (tree->order == NULL) RONDO_TRY(rondo_event_create(tree->device, NULL, &tree->order));
+  RONDO_TRY(rondo_event_record(tree->order, last));
+  return rondo_stream_wait_event(stream, tree->order);
+}
+
+rondo_status rondo_path_follow(rondo_tree *tree, rondo_stream *stream) {
+  rondo_stream_tie *tie = tree->last_stream;
+  if (tie != NULL && tie->stream == stream) return RONDO_OK;
+  if (tie != NULL && tie->stream != NULL) RONDO_TRY(join_streams(tree, tie->stream, stream));
+  RONDO_TRY(rondo_stream_tie_make(stream, &tree->last_stream));
+  rondo_stream_tie_release(tie);
+  return RONDO_OK;
+}

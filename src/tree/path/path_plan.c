@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT
+ * Planning the paths again that need most of the arena. What is planned is a path's calls from the first one on that
+ * was not planned with its path, so that planning one path leaves another with the same beginning as it is, and comes
+ * to an end: recordings that were planned stay so until they are forgotten, or all is planned anew on demand.
+ */
+#include "tree/path/path_plan.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "memory/profile/memory_profile.h"
+#include "tree/path/path_warm_up.h"
+
+/* How much more than what lives at once a path may need before it is planned; and of what it needed, what its plan may
+ * take to be worth recording anew. By itself, and on demand. */
+typedef struct path_worth {
+  double planning, recording;
+  bool in_pages; /* it must save one at least */
+} path_worth;
+static const path_worth worth_calm = {.planning = 1.05, .recording = 0.97, .in_pages = true};
+static const path_worth worth_asked = {.planning = 1.005, .recording = 0.995};
+
+/* Paths that begin without a recording made before one is planned by itself: at first, and at most, when each such plan
+ * has doubled it. */
+enum { FEWEST_CALM = 2, MOST_CALM = 64, MOST_PLANS = 16 };
+
+typedef struct rondo_planned_part {
+  const rondo_function *function;
+  const rondo_form *form;
+  size_t slot_count;
+  uint32_t first_bit;
+  uint64_t *dead_before;
+  rondo_given_up *given_up; /* that it relies on */
+  size_t given_up_count, given_up_room;
+  rondo_profile *profile;
+  bool is_recorded;
+} rondo_planned_part;
+
+struct rondo_path_plan {
+  rondo_path_plan *next; /* of the tree, newest first */
+  uint64_t number;
+  uint32_t behind; /* number of the recording before the first part; 0: none */
+  rondo_planned_part *parts;
+  size_t count;
+};
+
+/* Plans ------------------------------------------------------------------------------------------------------------ */
+
+static void free_part(const rondo_tree *tree, const rondo_planned_part *part) {
+  if (part->profile != NULL) rondo_profile_release(part->profile);
+  rondo_release(&tree->allocator, part->dead_before, ((size_t)part->first_bit + 63) / 64, sizeof *part->dead_before);
+  rondo_release(&tree->allocator, part->given_up, part->given_up_room, sizeof *part->given_up);
+}
+
+static void free_plan(const rondo_tree *tree, rondo_path_plan *plan) {
+  for (size_t i = 0; i < plan->count; i++) free_part(tree, &plan->parts[i]);
+  rondo_release(&tree->allocator, plan->parts, plan->count, sizeof *plan->parts);
+  rondo_release(&tree->allocator, plan, 1, sizeof *plan);
+}
+
+static void drop_plan(rondo_tree *tree, rondo_path_plan *plan) {
+  rondo_path_plan **place = &tree->plans;
+  while (*place != plan) place = &(*place)->next;
+  *place = plan->next;
+  free_plan(tree, plan);
+}
+
+static rondo_path_plan *find_plan(const rondo_tree *tree, uint64_t number) {
+  rondo_path_plan *plan = tree->plans;
+  while (plan != NULL && plan->number != number) plan = plan->next;
+  return plan;
+}
+
+/* The part that comes behind the path's end; `count` when none does. */
+static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
+  const rondo_recorded_call *current = tree->current;
+  if (plan->behind == (current == NULL ? 0 : current->number)) return 0;
+  return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
+}
+
+/* What is given up there is given now. */
+static bool is_given(const rondo_planned_part *part, const rondo_resolved_input *inputs) {
+  for (size_t i = 0; i < part->given_up_count; i++) {
+    const rondo_resolved_input *input = &inputs[part->given_up[i].key - 1];
+    if (input->way != RONDO_WAY_MANAGED || !input->is_sole || input->buffer->bit != part->given_up[i].bit) return false;
+  }
+  return true;
+}
+
+static bool is_fitting(const rondo_tree *tree, const rondo_planned_part *part, const rondo_form *form,
+                       const rondo_resolved_input *inputs, size_t slot_count) {
+  return part->form == form && part->slot_count == slot_count && part->first_bit == tree->path_bits &&
+         rondo_recorded_fits(tree, part->dead_before, part->first_bit) && is_given(part, inputs);
+}
+
+static rondo_profile *find(const rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
+                           size_t slot_count, rondo_plan_place *out) {
+  *out = (rondo_plan_place){0};
+  for (const rondo_path_plan *plan = tree->plans; plan != NULL; plan = plan->next) {
+    const size_t index = next_part(tree, plan);
+    if (index >= plan->count) continue;
+    const rondo_planned_part *part = &plan->parts[index];
+    if (!is_fitting(tree, part, form, inputs, slot_count)) continue;
+    *out = (rondo_plan_place){.plan = plan->number, .part = (uint32_t)index};
+    return part->profile;
+  }
+  return NULL;
+}
+
+rondo_profile *rondo_path_plan_find(rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
+                                    size_t slot_count, rondo_plan_place *out) {
+  rondo_profile *profile = find(tree, form, inputs, slot_count, out);
+  if (profile != NULL || !rondo_rehearsal_plan(tree, form)) return profile;
+  return find(tree, form, inputs, slot_count, out);
+}
+
+static bool is_recorded(const rondo_path_plan *plan) {
+  for (size_t i = 0; i < plan->count; i++)
+    if (!plan->parts[i].is_recorded) return false;
+  return true;
+}
+
+void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_plan_place place) {
+  rondo_path_plan *plan = find_plan(tree, place.plan);
+  if (place.plan == 0 || plan == NULL) return;
+  made->plan = place.plan;
+  made->plan_part = place.part;
+  made->is_planned = true;
+  plan->parts[place.part].is_recorded = true;
+  if (is_recorded(plan)) drop_plan(tree, plan);
+}
+
+void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_place place) {
+  rondo_path_plan *plan = find_plan(tree, place.plan);
+  if (plan != NULL) drop_plan(tree, plan);
+}
+
+static bool has_function(const rondo_path_plan *plan, const rondo_function *function) {
+  for (size_t i = 0; i < plan->count; i++)
+    if (plan->parts[i].function == function) return true;
+  return false;
+}
+
+void rondo_path_plan_forget(rondo_tree *tree, const rondo_function *function) {
+  for (rondo_path_plan *plan = tree->plans, *next; plan != NULL; plan = next) {
+    next = plan->next;
+    if (has_function(plan, function)) drop_plan(tree, plan);
+  }
+}
+
+/* A new one is the tree's; the oldest ones, whose calls did not come, go. */
+static void keep_plan(rondo_tree *tree, rondo_path_plan *plan) {
+  size_t count = 1;
+  plan->number = ++tree->plans_made;
+  plan->next = tree->plans;
+  tree->plans = plan;
+  for (rondo_path_plan *at = plan; at->next != NULL; count++) {
+    if (count < MOST_PLANS)
+      at = at->next;
+    else
+      drop_plan(tree, at->next);
+  }
+}
+
+/* Paths ------------------------------------------------------------------------------------------------------------ */
+
+/* The calls of a path that are planned, with what lives before them. */
+typedef struct planned_path {
+  rondo_tree *tree;
+  rondo_recorded_call **calls;
+  rondo_path_part *parts;
+  size_t *slots;        /* of all parts; */
+  rondo_path_end *ends; /* ... and theirs */
+  rondo_arena_block *blocks;
+  size_t count, slot_room, end_room, block_room; /* of the arrays */
+  size_t slot_count, end_count, block_count;     /* that are filled */
+  size_t need;                                   /* of the largest of them */
+} planned_path;
+
+static rondo_recorded_call *find_largest(const rondo_tree *tree) {
+  rondo_recorded_call *largest = NULL;
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (largest == NULL || call->arena_end > largest->arena_end) largest = call;
+  return largest;
+}
+
+static size_t find_least(const rondo_tree *tree) {
+  size_t least = 0;
+  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (call->arena_least > least) least = call->arena_least;
+  return least;
+}
+
+/* The end of the path that goes on as it did last. */
+static rondo_recorded_call *find_end(rondo_recorded_call *call) {
+  while (call->children != NULL) call = call->guess != NULL ? call->guess : call->children;
+  return call;
+}
+
+/* From the first call on that is not planned; empty where one of them cannot be, for what it allocates is not known. */
+static rondo_status list_calls(planned_path *path, rondo_recorded_call *largest) {
+  rondo_recorded_call *end = find_end(largest);
+  size_t count = 0;
+  for (const rondo_recorded_call *at = end; at != NULL; at = at->parent) {
+    if (at->noted == NULL) return RONDO_OK;
+    if (!at->is_planned) count = end->depth - at->depth + 1;
+  }
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, count, sizeof(rondo_recorded_call *), &path->calls));
+  path->count = count;
+  for (size_t i = count; i > 0; i--, end = end->parent) {
+    path->calls[i - 1] = end;
+    if (end->arena_end > path->need) path->need = end->arena_end;
+  }
+  return RONDO_OK;
+}
+
+static bool is_dead_before(const rondo_recorded_call *call, uint32_t bit) {
+  return (call->dead_before[bit / 64] >> bit % 64 & 1) != 0;
+}
+
+/* The key of the end that the output has in the call's noted lifetimes; 0 when it has none. */
+static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
+  for (size_t i = 0; i < call->given_up_count; i++)
+    if (call->given_up[i].bit == bit && rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
+      return call->given_up[i].key;
+  return 0;
+}
+
+/* Where the life of an output from before part `from` ends; false: nowhere on the path. */
+static bool find_life_end(const planned_path *path, size_t from, uint32_t bit, rondo_path_end *out) {
+  for (size_t i = from; i < path->count; i++) {
+    const rondo_recorded_call *call = path->calls[i];
+    out->part = (uint32_t)i;
+    out->key = is_dead_before(call, bit) ? 0 : key_of_end(call, bit);
+    if (out->key != 0 || is_dead_before(call, bit)) return true;
+  }
+  return false;
+}
+
+static void fill_part(planned_path *path, size_t index) {
+  const rondo_recorded_call *call = path->calls[index];
+  rondo_path_part *part = &path->parts[index];
+  *part = (rondo_path_part){.lifetimes = call->noted, .slot_count = call->bound_count};
+  if (call->bound_count > 0) part->slots = path->slots + path->slot_count;
+  for (size_t i = 0; i < call->bound_count; i++) path->slots[path->slot_count++] = call->bound[i].bytes;
+  const size_t first_end = path->end_count;
+  for (size_t i = 0; i < call->output_count; i++) {
+    const rondo_output *output = &call->outputs[i];
+    rondo_path_end end = {.allocation = output->allocation};
+    if (output->place == RONDO_OUTPUT_FRESH && find_life_end(path, index + 1, output->bit, &end))
+      path->ends[path->end_count++] = end;
+  }
+  part->end_count = path->end_count - first_end;
+  if (part->end_count > 0) part->ends = path->ends + first_end;
+}
+
+static rondo_status fill_parts(planned_path *path) {
+  const rondo_allocator *allocator = &path->tree->allocator;
+  for (size_t i = 0; i < path->count; i++) {
+    path->slot_room += path->calls[i]->bound_count;
+    path->end_room += path->calls[i]->bit_count;
+  }
+  RONDO_TRY(rondo_allocate_items(allocator, path->slot_room, sizeof *path->slots, &path->slots));
+  RONDO_TRY(rondo_allocate_items(allocator, path->end_room, sizeof *path->ends, &path->ends));
+  RONDO_TRY(rondo_allocate_items(allocator, path->count, sizeof *path->parts, &path->parts));
+  for (size_t i = 0; i < path->count; i++) fill_part(path, i);
+  return RONDO_OK;
+}
+
+/* What lives of the calls before the first one that is planned. */
+static rondo_status fill_blocks(planned_path *path) {
+  const rondo_recorded_call *first = path->calls[0];
+  path->block_room = first->first_bit;
+  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, path->block_room, sizeof *path->blocks, &path->blocks));
+  for (const rondo_recorded_call *at = first->parent; at != NULL; at = at->parent)
+    for (size_t i = 0; i < at->output_count; i++) {
+      const rondo_output *output = &at->outputs[i];
+      rondo_path_end end = {.key = 0};
+      if (output->place != RONDO_OUTPUT_FRESH || is_dead_before(first, output->bit)) continue;
+      if (!find_life_end(path, 0, output->bit, &end)) end = (rondo_path_end){.key = 0};
+      path->blocks[path->block_count++] = (rondo_arena_block){
+          .address = output->address, .bytes = output->extent.bytes, .key = end.key, .part = end.part};
+    }
+  return RONDO_OK;
+}
+
+static void free_path(const planned_path *path) {
+  const rondo_allocator *allocator = &path->tree->allocator;
+  for (size_t i = 0; i < path->count && path->parts != NULL; i++)
+    if (path->parts[i].profile != NULL) rondo_profile_release(path->parts[i].profile);
+  rondo_release(allocator, path->parts, path->count, sizeof *path->parts);
+  rondo_release(allocator, path->ends, path->end_room, sizeof *path->ends);
+  rondo_release(allocator, path->slots, path->slot_room, sizeof *path->slots);
+  rondo_release(allocator, path->blocks, path->block_room, sizeof *path->blocks);
+  rondo_release(allocator, path->calls, path->count, sizeof(rondo_recorded_call *));
+}
+
+/* Planning --------------------------------------------------------------------------------------------------------- */
+
+/* What must be so for the plan to fit. */
+static rondo_status fill_premises(const rondo_allocator *allocator, const rondo_recorded_call *call,
+                                  rondo_planned_part *out) {
+  const size_t words = ((size_t)call->first_bit + 63) / 64;
+  RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *out->dead_before, &out->dead_before));
+  out->first_bit = call->first_bit;
+  if (words > 0) memcpy(out->dead_before, call->dead_before, words * sizeof *out->dead_before);
+  RONDO_TRY(rondo_allocate_items(allocator, call->given_up_count, sizeof *out->given_up, &out->given_up));
+  out->given_up_room = call->given_up_count;
+  for (size_t i = 0; i < call->given_up_count; i++)
+    if (rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
+      out->given_up[out->given_up_count++] = call->given_up[i];
+  return RONDO_OK;
+}
+
+static rondo_status fill_plan(planned_path *path, rondo_path_plan *plan) {
+  const rondo_allocator *allocator = &path->tree->allocator;
+  RONDO_TRY(rondo_allocate_items(allocator, path->count, sizeof *plan->parts, &plan->parts));
+  plan->count = path->count;
+  plan->behind = path->calls[0]->parent == NULL ? 0 : path->calls[0]->parent->number;
+  for (size_t i = 0; i < path->count; i++) {
+    const rondo_recorded_call *call = path->calls[i];
+    plan->parts[i] = (rondo_planned_part){.function = call->function,
+                                          .form = call->form,
+                                          .slot_count = call->bound_count,
+                                          .profile = path->parts[i].profile};
+    path->parts[i].profile = NULL;
+    RONDO_TRY(fill_premises(allocator, call, &plan->parts[i]));
+  }
+  return RONDO_OK;
+}
+
+/* The path's profiles become a plan of the tree. */
+static rondo_status make_plan(planned_path *path) {
+  rondo_path_plan *plan;
+  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, 1, sizeof *plan, &plan));
+  const rondo_status status = fill_plan(path, plan);
+  if (status == RONDO_OK)
+    keep_plan(path->tree, plan);
+  else
+    free_plan(path->tree, plan);
+  return status;
+}
+
+static bool is_worth_recording(const planned_path *path, size_t peak, const path_worth *worth) {
+  const size_t page = path->tree->memory->page_bytes;
+  if ((double)peak > (double)path->need * worth->recording) return false;
+  return !worth->in_pages || (peak + page - 1) / page < (path->need + page - 1) / page;
+}
+
+/* Recordings for which there is a better plan go, with all behind them. */
+static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
+  rondo_tree *tree = path->tree;
+  rondo_recorded_call *first = path->calls[0];
+  RONDO_TRY(make_plan(path));
+  tree->planned_paths++;
+  tree->planned_before = path->need;
+  tree->planned_after = info->peak;
+  rondo_log(
+      RONDO_LOG_INFO, "tree",
+      "the path from '%s' on is planned again: %zu recordings, which needed %zu bytes of the arena, are made anew "
+      "with %zu; %zu are the least",
+      first->function->origin->name, path->count, path->need, info->peak, info->lower_bound);
+  rondo_recorded_remove(tree, first);
+  return RONDO_OK;
+}
+
+static void leave_as_it_is(const planned_path *path) {
+  for (size_t i = 0; i < path->count; i++) path->calls[i]->is_planned = true;
+}
+
+/* Of the calls that are listed. */
+static rondo_status plan_parts(planned_path *path, rondo_plan_info *out_info) {
+  const rondo_tree *tree = path->tree;
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .gap = 1.005, .budget_ms = tree->options.plan_ms};
+  RONDO_TRY(fill_parts(path));
+  RONDO_TRY(fill_blocks(path));
+  return rondo_arena_plan_path(tree->arena, path->blocks, path->block_count, path->parts, path->count, &options,
+                               out_info);
+}
+
+static rondo_status plan_path(planned_path *path, rondo_recorded_call *largest, const path_worth *worth,
+                              bool *out_planned) {
+  rondo_plan_info info = {.struct_size = sizeof info};
+  RONDO_TRY(list_calls(path, largest));
+  if (path->count == 0) return RONDO_OK;
+  RONDO_TRY(plan_parts(path, &info));
+  *out_planned = is_worth_recording(path, info.peak, worth);
+  if (*out_planned) return use_plan(path, &info);
+  leave_as_it_is(path);
+  return RONDO_OK;
+}
+
+rondo_status rondo_path_plan_rehearsed(rondo_tree *tree, rondo_recorded_call *const *calls, size_t count) {
+  planned_path path = {.tree = tree};
+  rondo_plan_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof(rondo_recorded_call *), &path.calls));
+  path.count = count;
+  memcpy(path.calls, calls, count * sizeof(rondo_recorded_call *));
+  rondo_status status = plan_parts(&path, &info);
+  if (status == RONDO_OK) status = make_plan(&path);
+  if (status == RONDO_OK) {
+    tree->rehearsed_paths++;
+    rondo_log(RONDO_LOG_INFO, "tree",
+              "the path from '%s' on is planned as it was warmed up: %zu recordings, %zu bytes "
+              "of the arena; %zu are the least",
+              calls[0]->function->origin->name, count, info.peak, info.lower_bound);
+  }
+  free_path(&path);
+  return status;
+}
+
+/* Plans the path of the recording that needs most of the arena, if that is more than it is worth. No path is under way.
+ */
+static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool *out_planned) {
+  rondo_recorded_call *largest = find_largest(tree);
+  *out_planned = false;
+  if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL || tree->options.separate)
+    return RONDO_OK;
+  if ((double)largest->arena_end <= (double)find_least(tree) * worth->planning) return RONDO_OK;
+  planned_path path = {.tree = tree};
+  const rondo_status status = plan_path(&path, largest, worth, out_planned);
+  free_path(&path);
+  return status;
+}
+
+/* Gives back what recordings that are gone needed. Nothing runs and nothing of the arena is held. */
+static rondo_status trim(const rondo_tree *tree) {
+  rondo_arena_info arena;
+  rondo_arena_get_info(tree->arena, &arena);
+  const size_t initial = (size_t)tree->options.initial_bytes;
+  return rondo_arena_trim(tree->arena, arena.high > initial ? arena.high : initial);
+}
+
+/* By itself -------------------------------------------------------------------------------------------------------- */
+
+/* Inputs of the call that begins may be what the path before left in the arena. */
+static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
+  for (size_t i = 0; i < input_count; i++)
+    if (tree->inputs[i].is_of_ending) return true;
+  return false;
+}
+
+static rondo_status plan_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+  bool is_planned;
+  RONDO_TRY(plan_largest(tree, &worth_calm, &is_planned));
+  if (is_planned && tree->options.plan_after == 0 && tree->calm_after < MOST_CALM) tree->calm_after *= 2;
+  if (!is_planned || is_arena_read(tree, input_count)) return RONDO_OK;
+  RONDO_TRY(rondo_stream_await(stream, "rondo_function_call"));
+  return trim(tree);
+}
+
+void rondo_path_plan_begin_waiting(rondo_tree *tree) {
+  tree->calm_after = tree->options.plan_after == 0 ? FEWEST_CALM : tree->options.plan_after;
+}
+
+void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  if (plan_calm(tree, stream, input_count) == RONDO_OK) return;
+  rondo_log(RONDO_LOG_WARNING, "tree", "planning a path again: %s", rondo_last_error()->message);
+  rondo_error_restore(&before);
+}
+
+/* On demand -------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_path_plan_all(rondo_tree *tree) {
+  bool is_planned = true;
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) call->is_planned = false;
+  for (int i = 0; i < MOST_PLANS && is_planned; i++) RONDO_TRY(plan_largest(tree, &worth_asked, &is_planned));
+  return trim(tree);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * Rehearsals: noting calls that run as they are as parts of a path to come. Nothing here fails a call: what cannot be
+ * noted ends the rehearsal, whose calls up to there are planned all the same.
+ */
+#include "tree/path/path_warm_up.h"
+
+#include "base/log.h"
+#include "tree/path/path_plan.h"
+
+enum { MOST_REHEARSALS = 16 };
+
+struct rondo_rehearsal {
+  rondo_rehearsal *next; /* of those that are over, newest first */
+  uint32_t behind;       /* number of the recording before the first call; 0: none */
+  bool is_closed;        /* nothing is added any more */
+  RONDO_ARRAY(rondo_recorded_call *) calls;
+};
+
+/* Life ------------------------------------------------------------------------------------------------------------- */
+
+static void drop_calls(rondo_tree *tree, rondo_rehearsal *rehearsal) {
+  for (size_t i = 0; i < rehearsal->calls.count; i++) rondo_recorded_free(tree, rehearsal->calls.items[i]);
+  rondo_array_free(&tree->allocator, &rehearsal->calls);
+}
+
+static void free_rehearsal(rondo_tree *tree, rondo_rehearsal *rehearsal) {
+  drop_calls(tree, rehearsal);
+  rondo_release(&tree->allocator, rehearsal, 1, sizeof *rehearsal);
+}
+
+static bool has_function(const rondo_rehearsal *rehearsal, const rondo_function *function) {
+  for (size_t i = 0; i < rehearsal->calls.count; i++)
+    if (rehearsal->calls.items[i]->function == function) return true;
+  return false;
+}
+
+void rondo_rehearsal_forget(rondo_tree *tree, const rondo_function *function) {
+  for (rondo_rehearsal **place = &tree->rehearsals; *place != NULL;) {
+    rondo_rehearsal *at = *place;
+    if (has_function(at, function)) {
+      *place = at->next;
+      free_rehearsal(tree, at);
+    } else {
+      place = &at->next;
+    }
+  }
+  if (tree->rehearsing == NULL || !has_function(tree->rehearsing, function)) return;
+  drop_calls(tree, tree->rehearsing);
+  tree->rehearsing->is_closed = true; /* what comes would be behind what is not known */
+}
+
+void rondo_rehearsal_forget_all(rondo_tree *tree) {
+  for (rondo_rehearsal *at = tree->rehearsals, *next; at != NULL; at = next) {
+    next = at->next;
+    free_rehearsal(tree, at);
+  }
+  tree->rehearsals = NULL;
+  if (tree->rehearsing != NULL) free_rehearsal(tree, tree->rehearsing);
+  tree->rehearsing = NULL;
+}
+
+/* Adding ----------------------------------------------------------------------------------------------------------- */
+
+/* The first bit behind the path and what was rehearsed. */
+static uint32_t next_bit(const rondo_tree *tree) {
+  const rondo_rehearsal *rehearsal = tree->rehearsing;
+  if (rehearsal->calls.count == 0) return (uint32_t)tree->path_bits;
+  const rondo_recorded_call *last = rehearsal->calls.items[rehearsal->calls.count - 1];
+  return last->first_bit + last->bit_count;
+}
+
+/* The how manieth of what the form leaves each fresh output is, among its noted lifetimes. */
+static bool find_allocation(const rondo_noted_lifetimes *noted, uint32_t order, uint32_t *out) {
+  for (size_t i = 0; i < noted->lifetimes.count; i++)
+    if (noted->lifetimes.items[i].freed == RONDO_PLAN_FOREVER && order-- == 0) {
+      *out = (uint32_t)i;
+      return true;
+    }
+  return false;
+}
+
+/* What it leaves are its fresh outputs, in the order of their making. */
+static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
+  uint32_t none;
+  for (size_t i = 0; i < call->output_count; i++) {
+    rondo_output *output = &call->outputs[i];
+    if (form->output_orders[i] == 0) continue;
+    output->place = RONDO_OUTPUT_FRESH;
+    output->bit = call->first_bit + call->bit_count++;
+    if (!find_allocation(call->noted, form->output_orders[i] - 1, &output->allocation)) return false;
+  }
+  return !find_allocation(call->noted, call->bit_count, &none);
+}
+
+/* What nobody holds when the call begins, of the path and of what was rehearsed. */
+static void fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) {
+  const size_t words = ((size_t)call->first_bit + 63) / 64;
+  for (size_t i = 0; i < words; i++) call->dead_before[i] = i < tree->bit_room / 64 ? ~tree->live[i] : ~UINT64_C(0);
+  if (call->first_bit % 64 != 0) call->dead_before[words - 1] &= (UINT64_C(1) << call->first_bit % 64) - 1;
+  for (const rondo_buffer *buffer = tree->step_buffers; buffer != NULL; buffer = buffer->after)
+    if (rondo_buffer_is_rehearsed(buffer, tree->commons) && buffer->bit < call->first_bit)
+      call->dead_before[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
+}
+
+/* When it is recorded, an output of the path has no slot. */
+static bool has_slot(const rondo_tree *tree, const rondo_resolved_input *input) {
+  if (input->way != RONDO_WAY_MOVING || input->bytes == 0) return false;
+  return input->buffer == NULL || !rondo_buffer_is_rehearsed(input->buffer, tree->commons);
+}
+
+static rondo_status fill_inputs(rondo_recorded_call *call) {
+  const rondo_tree *tree = call->function->tree;
+  const size_t count = call->function->options.input_count;
+  size_t slots = 0;
+  for (size_t i = 0; i < count; i++) slots += has_slot(tree, &tree->inputs[i]);
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, slots, sizeof *call->bound, &call->bound));
+  call->bound_count = slots;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *call->given_up, &call->given_up));
+  call->given_up_room = count;
+  for (size_t i = 0, at = 0; i < count; i++) {
+    const rondo_resolved_input *input = &tree->inputs[i];
+    if (has_slot(tree, input)) call->bound[at++] = (rondo_bound_input){.input = (uint32_t)i, .bytes = input->bytes};
+    if (input->is_sole)
+      call->given_up[call->given_up_count++] = (rondo_given_up){.key = i + 1, .bit = input->buffer->bit};
+  }
+  return RONDO_OK;
+}
+
+static rondo_status fill(rondo_recorded_call *call, rondo_function *function, rondo_form *form) {
+  const rondo_tree *tree = function->tree;
+  call->function = function;
+  call->form = form;
+  call->noted = form->noted[0];
+  rondo_noted_lifetimes_retain(call->noted);
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, ((size_t)next_bit(tree) + 63) / 64, sizeof *call->dead_before,
+                                 &call->dead_before));
+  call->first_bit = next_bit(tree);
+  fill_dead_before(tree, call);
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, form->output_count, sizeof *call->outputs, &call->outputs));
+  call->output_count = form->output_count;
+  return fill_inputs(call);
+}
+
+static rondo_status open_rehearsal(rondo_tree *tree) {
+  if (tree->rehearsing != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *tree->rehearsing, &tree->rehearsing));
+  tree->rehearsing->behind = tree->current == NULL ? 0 : tree->current->number;
+  return RONDO_OK;
+}
+
+/* What the form leaves must be known, and be its outputs. */
+static rondo_status add(rondo_function *function, rondo_form *form, rondo_recorded_call **out) {
+  rondo_tree *tree = function->tree;
+  rondo_recorded_call *call;
+  *out = NULL;
+  RONDO_TRY(rondo_array_reserve(&tree->allocator, &tree->rehearsing->calls, tree->rehearsing->calls.count + 1));
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *call, &call));
+  const rondo_status status = fill(call, function, form);
+  if (status == RONDO_OK && fill_outputs(form, call)) {
+    tree->rehearsing->calls.items[tree->rehearsing->calls.count++] = call;
+    *out = call;
+  } else {
+    rondo_recorded_free(tree, call);
+  }
+  return status;
+}
+
+static void mark_outputs(const rondo_recorded_call *call, rondo_buffer *const *outputs, size_t count) {
+  for (size_t i = 0; i < count && i < call->output_count; i++) {
+    if (call->outputs[i].place != RONDO_OUTPUT_FRESH || outputs[i]->kind != RONDO_BUFFER_OWN) continue;
+    outputs[i]->is_rehearsed = true;
+    outputs[i]->bit = call->outputs[i].bit;
+  }
+}
+
+/* Whether a recording of the form can be part of a plan of its path. */
+static bool is_plannable(const rondo_tree *tree, const rondo_form *form) {
+  return form->host_steps == 0 && form->noted_count == 1 && form->has_orders &&
+         (tree->current != NULL || tree->path_bits == 0);
+}
+
+void rondo_rehearsal_add(rondo_function *function, rondo_form *form, rondo_buffer *const *outputs, size_t count) {
+  rondo_tree *tree = function->tree;
+  rondo_recorded_call *call = NULL;
+  if (form == NULL || form->skip != RONDO_SKIP_NONE || tree->options.separate || tree->device->ops->guard != NULL)
+    return;
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  rondo_status status = open_rehearsal(tree);
+  if (status == RONDO_OK && !tree->rehearsing->is_closed && is_plannable(tree, form))
+    status = add(function, form, &call);
+  if (status != RONDO_OK) rondo_error_restore(&before);
+  if (call != NULL)
+    mark_outputs(call, outputs, count);
+  else if (tree->rehearsing != NULL)
+    tree->rehearsing->is_closed = true;
+}
+
+/* Ending ----------------------------------------------------------------------------------------------------------- */
+
+/* Another one that begins so: a newer one stands for both. */
+static bool is_like(const rondo_rehearsal *a, const rondo_rehearsal *b) {
+  return a->behind == b->behind && a->calls.items[0]->form == b->calls.items[0]->form;
+}
+
+/* The older ones of the same beginning go, and what is beyond the bound. */
+static void drop_older(rondo_tree *tree, rondo_rehearsal *newest) {
+  size_t count = 1;
+  for (rondo_rehearsal **place = &newest->next; *place != NULL;) {
+    rondo_rehearsal *at = *place;
+    if (count == MOST_REHEARSALS || is_like(at, newest)) {
+      *place = at->next;
+      free_rehearsal(tree, at);
+    } else {
+      place = &at->next;
+      count++;
+    }
+  }
+}
+
+/* One call alone is planned when it is recorded. */
+void rondo_rehearsal_end(rondo_tree *tree) {
+  rondo_rehearsal *rehearsal = tree->rehearsing;
+  tree->rehearsing = NULL;
+  if (rehearsal->calls.count < 2) {
+    free_rehearsal(tree, rehearsal);
+    return;
+  }
+  rehearsal->next = tree->rehearsals;
+  tree->rehearsals = rehearsal;
+  drop_older(tree, rehearsal);
+}
+
+/* Planning --------------------------------------------------------------------------------------------------------- */
+
+static rondo_rehearsal **find(rondo_tree *tree, const rondo_form *form) {
+  const uint32_t behind = tree->current == NULL ? 0 : tree->current->number;
+  rondo_rehearsal **place = &tree->rehearsals;
+  for (; *place != NULL; place = &(*place)->next) {
+    const rondo_recorded_call *first = (*place)->calls.items[0];
+    if ((*place)->behind == behind && first->form == form && first->first_bit == tree->path_bits &&
+        rondo_recorded_fits(tree, first->dead_before, first->first_bit))
+      break;
+  }
+  return place;
+}
+
+bool rondo_rehearsal_plan(rondo_tree *tree, const rondo_form *form) {
+  rondo_rehearsal **place = find(tree, form), *rehearsal = *place;
+  if (rehearsal == NULL) return false;
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  *place = rehearsal->next;
+  rehearsal->calls.items[0]->parent = tree->current;
+  const rondo_status status = rondo_path_plan_rehearsed(tree, rehearsal->calls.items, rehearsal->calls.count);
+  free_rehearsal(tree, rehearsal);
+  if (status == RONDO_OK) return true;
+  rondo_log(RONDO_LOG_WARNING, "tree", "planning a path that was warmed up: %s", rondo_last_error()->message);
+  rondo_error_restore(&before);
+  return false;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * Whether addresses that were found by comparing recordings are all there are. The work runs twice on the same
+ * contents: with its inputs where it was recorded, and with those that are to be patched elsewhere and zeros where they
+ * were. Only when all that it leaves is the same, bit for bit, is it trusted; else all its inputs are copied. An
+ * address that it keeps in memory, or in pieces, leads to the zeros.
+ *
+ * Both runs are taken back: what they write but outputs, and what they give up, was saved, and what they draw is drawn
+ * again. Nothing is told by inputs that are zeros already, nor by work that never gives the same twice.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "tree/path/owned_buffer.h"
+#include "tree/record/record_call.h"
+#include "tree/record/save_inputs.h"
+
+enum { CHUNK_BYTES = 65536 };
+
+/* What the work leaves, in the one run and in the other. */
+typedef struct rondo_left {
+  char *first, *second;
+  void *copy; /* of the first */
+  size_t bytes;
+} rondo_left;
+
+typedef struct rondo_check {
+  rondo_take *take;
+  void **elsewhere;            /* copies of the bound inputs */
+  rondo_resolved_input *saved; /* the call's inputs; as written are also outputs of the path, if only as they are given
+                                  up, and static inputs that the work writes without saying so */
+  RONDO_ARRAY(rondo_left) left;
+  char *chunks; /* two of the host's */
+  bool is_same;
+} rondo_check;
+
+static bool is_patched(const rondo_recorded_call *made) {
+  for (size_t i = 0; i < made->bound_count; i++)
+    if (made->bound[i].way == RONDO_BOUND_PATCHED) return true;
+  return false;
+}
+
+/* Preparing -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status allocate(const rondo_check *check, size_t bytes, void **out) {
+  return rondo_own_allocate(check->take->tree, check->take->stream, bytes, "a check of patched inputs", out);
+}
+
+static rondo_status copy_inputs(rondo_check *check) {
+  const rondo_take *take = check->take;
+  const size_t count = take->made->bound_count;
+  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof(void *), &check->elsewhere));
+  for (size_t i = 0; i < count; i++) {
+    const rondo_bound_input *bound = &take->made->bound[i];
+    RONDO_TRY(allocate(check, bound->bytes, &check->elsewhere[i]));
+    RONDO_TRY(rondo_copy_async(take->stream, check->elsewhere[i], take->given[bound->input].address, bound->bytes));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_left(rondo_check *check, void *first, void *second, size_t bytes) {
+  rondo_left left = {.first = first, .second = second, .bytes = bytes};
+  RONDO_TRY(rondo_array_reserve(&check->take->tree->allocator, &check->left, check->left.count + 1));
+  RONDO_TRY(allocate(check, bytes, &left.copy));
+  check->left.items[check->left.count++] = left;
+  return RONDO_OK;
+}
+
+/* Or may write it, for all that the recorded work says. */
+static rondo_status writes(const rondo_take *take, const rondo_resolved_input *input, bool *out) {
+  rondo_patch_look look;
+  *out = input->is_mutated || input->way == RONDO_WAY_MANAGED;
+  if (*out || input->way != RONDO_WAY_STATIC || input->bytes == 0) return RONDO_OK;
+  RONDO_TRY(
+      rondo_patch_look_for("rondo_function_call", take->segments.items[0].exec, input->address, input->bytes, &look));
+  *out = look.is_written;
+  return RONDO_OK;
+}
+
+static rondo_status list_saved(rondo_check *check) {
+  const rondo_take *take = check->take;
+  const size_t count = take->function->options.input_count;
+  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof *check->saved, &check->saved));
+  for (size_t i = 0; i < count; i++) {
+    check->saved[i] = take->given[i];
+    RONDO_TRY(writes(take, &take->given[i], &check->saved[i].is_mutated));
+  }
+  return RONDO_OK;
+}
+
+/* Outputs, and inputs that it writes. */
+static rondo_status list_left(rondo_check *check) {
+  const rondo_take *take = check->take;
+  const rondo_recorded_call *made = take->made;
+  for (size_t i = 0; i < made->output_count; i++)
+    if (made->outputs[i].place == RONDO_OUTPUT_FRESH)
+      RONDO_TRY(add_left(check, made->outputs[i].address, made->outputs[i].address, made->outputs[i].extent.bytes));
+  for (size_t i = 0; i < made->bound_count; i++) {
+    const rondo_bound_input *bound = &made->bound[i];
+    void *second = bound->way == RONDO_BOUND_PATCHED ? check->elsewhere[i] : bound->slot;
+    if (bound->is_mutated) RONDO_TRY(add_left(check, bound->slot, second, bound->bytes));
+  }
+  for (size_t i = 0; i < take->function->options.input_count; i++) {
+    const rondo_resolved_input *input = &take->given[i];
+    const bool is_written = input->way == RONDO_WAY_STATIC ? check->saved[i].is_mutated : input->is_mutated;
+    const bool stays = input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED;
+    if (stays && is_written && input->bytes > 0)
+      RONDO_TRY(add_left(check, input->address, input->address, input->bytes));
+  }
+  return RONDO_OK;
+}
+
+/* Looking ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status read_chunk(const rondo_check *check, int which, const void *from, size_t bytes) {
+  RONDO_TRY(rondo_copy_async(check->take->stream, check->chunks + (size_t)which * CHUNK_BYTES, from, bytes));
+  return rondo_stream_drain(check->take->stream, "rondo_function_call");
+}
+
+/* Two ranges of the device; the second NULL: zeros. */
+static rondo_status compare(const rondo_check *check, const char *a, const char *b, size_t bytes, bool *out_same) {
+  memset(check->chunks + CHUNK_BYTES, 0, CHUNK_BYTES);
+  *out_same = true;
+  for (size_t at = 0; at < bytes && *out_same; at += CHUNK_BYTES) {
+    const size_t part = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
+    RONDO_TRY(read_chunk(check, 0, a + at, part));
+    if (b != NULL) RONDO_TRY(read_chunk(check, 1, b + at, part));
+    *out_same = memcmp(check->chunks, check->chunks + CHUNK_BYTES, part) == 0;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find_zeros(rondo_check *check) {
+  const rondo_recorded_call *made = check->take->made;
+  for (size_t i = 0; i < made->bound_count && check->is_same; i++) {
+    bool is_zero;
+    if (made->bound[i].way != RONDO_BOUND_PATCHED) continue;
+    RONDO_TRY(compare(check, check->elsewhere[i], NULL, made->bound[i].bytes, &is_zero));
+    check->is_same = !is_zero;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status keep_left(const rondo_check *check) {
+  for (size_t i = 0; i < check->left.count; i++) {
+    const rondo_left *left = &check->left.items[i];
+    RONDO_TRY(rondo_copy_async(check->take->stream, left->copy, left->first, left->bytes));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status compare_left(rondo_check *check) {
+  for (size_t i = 0; i < check->left.count && check->is_same; i++) {
+    const rondo_left *left = &check->left.items[i];
+    RONDO_TRY(compare(check, left->copy, left->second, left->bytes, &check->is_same));
+  }
+  return RONDO_OK;
+}
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status place_inputs(const rondo_check *check, bool is_elsewhere) {
+  const rondo_recorded_call *made = check->take->made;
+  for (size_t i = 0; i < made->bound_count; i++) {
+    const rondo_bound_input *bound = &made->bound[i];
+    const bool moves = is_elsewhere && bound->way == RONDO_BOUND_PATCHED;
+    const rondo_fill zeros = {.dst = bound->slot, .element_bytes = 1, .width = bound->bytes};
+    RONDO_TRY(moves ? rondo_fill_async(check->take->stream, &zeros)
+                    : rondo_copy_async(check->take->stream, bound->slot, check->elsewhere[i], bound->bytes));
+    made->addresses[i] = moves ? check->elsewhere[i] : bound->slot;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status run(rondo_check *check, bool is_elsewhere) {
+  const rondo_take *take = check->take;
+  RONDO_TRY(place_inputs(check, is_elsewhere));
+  RONDO_TRY(rondo_replay_segment(take->made, &take->segments.items[0], take->stream));
+  return is_elsewhere ? compare_left(check) : keep_left(check);
+}
+
+static rondo_status run_and_take_back(rondo_check *check, bool is_elsewhere) {
+  const rondo_take *take = check->take;
+  rondo_saved saved;
+  rondo_saved_error error;
+  RONDO_TRY(rondo_save(take->tree, take->stream, take->function, check->saved, &saved));
+  const rondo_status status = run(check, is_elsewhere);
+  if (status != RONDO_OK) rondo_error_save(&error);
+  const rondo_status ended = rondo_save_end(take->tree, take->stream, &saved, false);
+  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+}
+
+/* What the path before left in the arena may have been written over. */
+static rondo_status put_back(const rondo_check *check) {
+  const rondo_take *take = check->take;
+  if (take->tree->device->ops->guard != NULL) return RONDO_OK; /* nothing shares bytes there */
+  for (size_t i = 0; i < take->made->bound_count; i++) {
+    const rondo_bound_input *bound = &take->made->bound[i];
+    const rondo_resolved_input *input = &take->given[bound->input];
+    if (input->is_of_ending && !bound->is_mutated)
+      RONDO_TRY(rondo_copy_async(take->stream, input->address, check->elsewhere[i], bound->bytes));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status run_both(rondo_check *check) {
+  RONDO_TRY(rondo_allocate_items(&check->take->tree->allocator, 2 * CHUNK_BYTES, 1, &check->chunks));
+  RONDO_TRY(copy_inputs(check));
+  RONDO_TRY(list_saved(check));
+  RONDO_TRY(list_left(check));
+  RONDO_TRY(find_zeros(check));
+  if (!check->is_same) return RONDO_OK;
+  RONDO_TRY(run_and_take_back(check, false));
+  RONDO_TRY(run_and_take_back(check, true));
+  return put_back(check);
+}
+
+static void release(const rondo_check *check, void *memory) {
+  rondo_own_free_address(check->take->tree, check->take->stream, memory);
+}
+
+static void finish(rondo_check *check) {
+  const rondo_allocator *allocator = &check->take->tree->allocator;
+  const size_t count = check->take->made->bound_count;
+  for (size_t i = 0; i < check->left.count; i++) release(check, check->left.items[i].copy);
+  for (size_t i = 0; check->elsewhere != NULL && i < count; i++) release(check, check->elsewhere[i]);
+  rondo_release(allocator, check->elsewhere, count, sizeof(void *));
+  rondo_release(allocator, check->saved, check->take->function->options.input_count, sizeof *check->saved);
+  if (check->chunks != NULL) rondo_release(allocator, check->chunks, 2 * CHUNK_BYTES, 1);
+  rondo_array_free(allocator, &check->left);
+}
+
+/* Deciding --------------------------------------------------------------------------------------------------------- */
+
+static void mistrust(const rondo_take *take, const char *why) {
+  for (size_t i = 0; i < take->made->bound_count; i++)
+    if (take->made->bound[i].way == RONDO_BOUND_PATCHED) take->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+  take->tree->mistrusted++;
+  rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, though where their addresses are was found: %s",
+            take->function->origin->name, why);
+}
+
+static bool gives_up(const rondo_take *take) {
+  for (size_t i = 0; i < take->function->options.input_count; i++)
+    if (take->inputs[i].is_dropped) return true;
+  return false;
+}
+
+/* NULL: it can be tried. */
+static const char *find_obstacle(const rondo_take *take) {
+  if (take->tree->is_aside)
+    return "it is prepared while outputs of the step before are held, so that it cannot be tried";
+  if (take->tree->is_watched && gives_up(take))
+    return "it gives inputs up, whose lifetimes, which the device watches, end with the first try";
+  return NULL;
+}
+
+rondo_status rondo_take_check(rondo_take *take) {
+  rondo_check check = {.take = take, .is_same = true};
+  if (!is_patched(take->made)) return RONDO_OK;
+  const char *const obstacle = find_obstacle(take);
+  if (obstacle != NULL) {
+    mistrust(take, obstacle);
+    return RONDO_OK;
+  }
+  /* A failure of what the stream was given before is no finding, and would be lost as one. */
+  RONDO_TRY(rondo_stream_drain(take->stream, "rondo_function_call"));
+  take->tree->checked++;
+  const rondo_status status = run_both(&check);
+  finish(&check);
+  if (status == RONDO_DEVICE_LOST) return status;
+  if (status != RONDO_OK)
+    mistrust(take, rondo_last_error()->message);
+  else if (!check.is_same)
+    mistrust(take,
+             "with inputs elsewhere it does not do the same, or they hold nothing but zeros, which tells nothing");
+  return RONDO_OK;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ * Demoting inputs that move: PyTorch's CUDAGraph Trees call it re-recording for managed inputs
+ * (torch/_inductor/cudagraph_trees.py, cudagraph_managed_input_rerecord_limit). An input is held to account for a
+ * recording when it alone, or with others, sets the call apart from the recording there that is most like it. So what
+ * stays where it is is never demoted, however others move; and of one function in one place there are no more
+ * recordings for moved outputs than its inputs times the limit.
+ *
+ * An input that the work writes, declared or not, or may write, is written back when it is copied: it was written in
+ * place while it was an output of the path.
+ */
+#include "tree/record/demote_inputs.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "tree/record/shared_execs.h"
+
+/* Asking ----------------------------------------------------------------------------------------------------------- */
+
+/* NULL when nothing is demoted of the function there. HOT: looks at one where calls repeat. */
+static const rondo_demoted *find_demoted(rondo_recorded_call *behind, const rondo_function *function) {
+  for (rondo_demoted **place = &behind->demoted; *place != NULL; place = &(*place)->next) {
+    rondo_demoted *found = *place;
+    if (found->function != function) continue;
+    *place = found->next;
+    found->next = behind->demoted;
+    behind->demoted = found;
+    return found;
+  }
+  return NULL;
+}
+
+static bool is_shared(const rondo_function *function, const rondo_resolved_input *inputs, size_t index) {
+  for (size_t i = 0; i < function->options.input_count; i++)
+    if (i != index && rondo_inputs_overlap(&inputs[index], &inputs[i])) return true;
+  return false;
+}
+
+void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *inputs) {
+  const rondo_demoted *demoted = find_demoted(function->tree->current, function);
+  if (demoted == NULL || function->options.demotion != RONDO_DEMOTION_BIND) return;
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    if (inputs[i].way != RONDO_WAY_MANAGED || demoted->inputs[i].after == 0) continue;
+    if (demoted->has_written && is_shared(function, inputs, i)) continue;
+    inputs[i].way = RONDO_WAY_MOVING;
+    inputs[i].is_sole = false;
+    inputs[i].is_mutated = inputs[i].is_mutated || demoted->inputs[i].is_written;
+  }
+}
+
+bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_input *inputs) {
+  rondo_recorded_call *behind = function->tree->current;
+  if (behind == NULL || function->options.demotion != RONDO_DEMOTION_SKIP) return false;
+  const rondo_demoted *demoted = find_demoted(behind, function);
+  for (size_t i = 0; demoted != NULL && i < function->options.input_count; i++)
+    if (inputs[i].way == RONDO_WAY_MANAGED && demoted->inputs[i].after > 0) return true;
+  return false;
+}
+
+/* Counting --------------------------------------------------------------------------------------------------------- */
+
+/* How many outputs of the path the call has elsewhere than the recording, each of which is added to `moves` unless it
+ * is NULL; SIZE_MAX when something else differs. */
+static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, size_t key_count, uint32_t *moves) {
+  const uint64_t *at = rondo_key_inputs(call->key), *now = rondo_key_inputs(key);
+  size_t moved = 0;
+  if (call->key_count != key_count) return SIZE_MAX;
+  for (size_t i = 0; i < call->function->options.input_count; i++) {
+    rondo_keyed_input recorded, asked;
+    const uint64_t *const end = rondo_key_read_input(at, false, &recorded);
+    const bool is_managed = recorded.way == RONDO_WAY_MANAGED;
+    if (memcmp(at, now, (size_t)(end - at - is_managed) * sizeof *at) != 0) return SIZE_MAX;
+    now = rondo_key_read_input(now, false, &asked);
+    at = end;
+    const bool has_moved = is_managed && recorded.address != asked.address;
+    moved += has_moved;
+    if (has_moved && moves != NULL) moves[i]++;
+  }
+  return moved;
+}
+
+/* The recording that is most like the call, of several the newest. Moves are at least what any of them counted. */
+static const rondo_recorded_call *find_closest(const rondo_tree *tree, const rondo_form *form, size_t key_count,
+                                               size_t input_count) {
+  const rondo_recorded_call *closest = NULL;
+  size_t least = SIZE_MAX;
+  for (const rondo_recorded_call *call = tree->current->children; call != NULL; call = call->sibling) {
+    const size_t moved = call->form == form ? count_moved(call, tree->words, key_count, NULL) : SIZE_MAX;
+    if (moved == SIZE_MAX) continue;
+    for (size_t i = 0; call->moves != NULL && i < input_count; i++)
+      if (call->moves[i] > tree->moves[i]) tree->moves[i] = call->moves[i];
+    if (moved < least) closest = call;
+    if (moved < least) least = moved;
+  }
+  return closest;
+}
+
+rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_call *made) {
+  const size_t count = made->function->options.input_count;
+  bool has_moved = false;
+  for (size_t i = 0; i < count; i++) has_moved |= tree->moves[i] > 0;
+  if (!has_moved) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *made->moves, &made->moves));
+  memcpy(made->moves, tree->moves, count * sizeof *made->moves);
+  return RONDO_OK;
+}
+
+/* What recordings write -------------------------------------------------------------------------------------------- */
+
+/* Its exec is the recording's now, with addresses where the patches know them to be. */
+static rondo_status take_exec(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
+  return segment->runner->holds == segment->number ? RONDO_OK : rondo_runner_switch(tree, call, segment);
+}
+
+static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_segment *segment) {
+  if (segment->patches == NULL) return RONDO_OK;
+  for (size_t i = 0; i < call->bound_count; i++) call->patched_at[i] = NULL;
+  return rondo_patch_rebase(segment->patches, call->patched_at);
+}
+
+/* Whether a segment writes to the memory, or has the address where nothing says what for. */
+static rondo_status look_at_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
+  rondo_patch_look look;
+  RONDO_TRY(rondo_patch_look_for("rondo_function_call", segment->exec, input->address, input->bytes, &look));
+  *inout_written |= look.is_written;
+  return RONDO_OK;
+}
+
+static rondo_status look_at_inputs(const rondo_recorded_call *call, const rondo_segment *segment,
+                                   rondo_demoted *demoted) {
+  const uint64_t *words = rondo_key_inputs(call->key);
+  for (size_t i = 0; i < call->function->options.input_count; i++) {
+    rondo_keyed_input input;
+    bool is_written = demoted->inputs[i].is_written;
+    words = rondo_key_read_input(words, false, &input);
+    if ((input.way == RONDO_WAY_MANAGED || input.way == RONDO_WAY_STATIC) && input.bytes > 0)
+      RONDO_TRY(look_at_segment(segment, &input, &is_written));
+    demoted->inputs[i].is_written = is_written;
+    demoted->has_written |= is_written;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status look_for_writes(rondo_tree *tree, const rondo_recorded_call *call, rondo_demoted *demoted) {
+  demoted->has_written |= call->function->has_written;
+  for (size_t i = 0; i < call->segment_count; i++) {
+    const rondo_segment *segment = &call->segments[i];
+    RONDO_TRY(take_exec(tree, call, segment));
+    const rondo_status status = look_at_inputs(call, segment, demoted);
+    RONDO_TRY(give_exec_back(call, segment)); /* also then: the recording stays */
+    RONDO_TRY(status);
+  }
+  return RONDO_OK;
+}
+
+/* Demoting --------------------------------------------------------------------------------------------------------- */
+
+static void free_one(rondo_tree *tree, rondo_demoted *demoted) {
+  rondo_release(&tree->allocator, demoted->inputs, demoted->function->options.input_count, sizeof *demoted->inputs);
+  rondo_release(&tree->allocator, demoted, 1, sizeof *demoted);
+  tree->demoted_places--;
+}
+
+/* What is demoted of the function behind the path's end; *out stays NULL where there are as many as may be. */
+static rondo_status open_demoted(rondo_tree *tree, const rondo_function *function, rondo_demoted **out) {
+  const rondo_allocator *allocator = &tree->allocator;
+  *out = find_demoted(tree->current, function) == NULL ? NULL : tree->current->demoted;
+  if (*out != NULL || tree->demoted_places >= tree->options.max_recordings) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
+  const rondo_status status =
+      rondo_allocate_items(allocator, function->options.input_count, sizeof *(*out)->inputs, &(*out)->inputs);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, *out, 1, sizeof **out);
+    return status;
+  }
+  (*out)->function = function;
+  (*out)->next = tree->current->demoted;
+  tree->current->demoted = *out;
+  tree->demoted_places++;
+  return RONDO_OK;
+}
+
+static bool is_too_many(const rondo_function *function, uint32_t moves) {
+  const uint32_t most = function->tree->options.max_recordings_per_place;
+  return moves >= (function->options.demote_after < most ? function->options.demote_after : most);
+}
+
+/* `demoted`: what is so far; NULL when nothing is. */
+static bool is_to_demote(const rondo_function *function, const rondo_resolved_input *inputs,
+                         const rondo_demoted *demoted, size_t index) {
+  return inputs[index].way == RONDO_WAY_MANAGED && (function->options.inputs[index] & 0xff) == RONDO_INPUT_MOVING &&
+         (demoted == NULL || demoted->inputs[index].after == 0) && is_too_many(function, function->tree->moves[index]);
+}
+
+static void demote(rondo_function *function, rondo_demoted *demoted, size_t index) {
+  rondo_tree *tree = function->tree;
+  const bool is_skipped = function->options.demotion == RONDO_DEMOTION_SKIP;
+  demoted->inputs[index].after = tree->moves[index];
+  function->has_written_moving |= demoted->inputs[index].is_written;
+  function->demoted++;
+  tree->demoted++;
+  rondo_log(RONDO_LOG_INFO, "tree",
+            "input %zu of '%s' was another output of the path for %" PRIu32 " recordings behind number %" PRIu32
+            ": from now on %s there",
+            index, function->origin->name, tree->moves[index], tree->current->number,
+            is_skipped ? "the function runs as it is" : "it is patched or copied as other memory that moves");
+}
+
+static bool is_shared_there(const rondo_recorded_call *call, size_t index, const rondo_keyed_input *input) {
+  const uint64_t *words = rondo_key_inputs(call->key);
+  for (size_t i = 0; i < call->function->options.input_count; i++) {
+    rondo_keyed_input other;
+    words = rondo_key_read_input(words, false, &other);
+    if (i != index && (other.way == RONDO_WAY_MANAGED || other.way == RONDO_WAY_STATIC) &&
+        other.address < input->address + input->bytes && input->address < other.address + other.bytes)
+      return true;
+  }
+  return false;
+}
+
+/* It has a demoted input as an output of the path, which no call has any more. */
+static bool is_over(const rondo_recorded_call *call, const rondo_demoted *demoted) {
+  const uint64_t *words = rondo_key_inputs(call->key);
+  if (call->function != demoted->function) return false;
+  for (size_t i = 0; i < call->function->options.input_count; i++) {
+    rondo_keyed_input input;
+    words = rondo_key_read_input(words, false, &input);
+    if (input.way != RONDO_WAY_MANAGED || demoted->inputs[i].after == 0) continue;
+    if (!demoted->has_written || !is_shared_there(call, i, &input)) return true;
+  }
+  return false;
+}
+
+static void remove_over(rondo_tree *tree, const rondo_demoted *demoted) {
+  for (rondo_recorded_call *call = tree->current->children, *next; call != NULL; call = next) {
+    next = call->sibling;
+    if (is_over(call, demoted)) rondo_recorded_remove(tree, call);
+  }
+}
+
+static rondo_status demote_all(rondo_function *function, const rondo_recorded_call *closest,
+                               const rondo_resolved_input *inputs, bool *out_demoted) {
+  rondo_tree *tree = function->tree;
+  rondo_demoted *demoted;
+  RONDO_TRY(open_demoted(tree, function, &demoted));
+  if (demoted == NULL) return RONDO_OK;
+  RONDO_TRY(look_for_writes(tree, closest, demoted));
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    if (!is_to_demote(function, inputs, demoted, i)) continue;
+    demote(function, demoted, i);
+    *out_demoted = true;
+  }
+  if (*out_demoted) remove_over(tree, demoted);
+  return RONDO_OK;
+}
+
+rondo_status rondo_demoted_look(rondo_function *function, const rondo_form *form, const rondo_resolved_input *inputs,
+                                size_t key_count, bool *out_demoted) {
+  rondo_tree *tree = function->tree;
+  const size_t count = function->options.input_count;
+  *out_demoted = false;
+  if (count > 0) memset(tree->moves, 0, count * sizeof *tree->moves);
+  if (tree->current == NULL || function->options.demotion == RONDO_DEMOTION_NEVER) return RONDO_OK;
+  const rondo_recorded_call *closest = find_closest(tree, form, key_count, count);
+  if (closest == NULL || count_moved(closest, tree->words, key_count, tree->moves) == 0) return RONDO_OK;
+  const rondo_demoted *demoted = find_demoted(tree->current, function);
+  for (size_t i = 0; i < count; i++)
+    if (is_to_demote(function, inputs, demoted, i)) return demote_all(function, closest, inputs, out_demoted);
+  return RONDO_OK;
+}
+
+/* Ending ----------------------------------------------------------------------------------------------------------- */
+
+void rondo_demoted_free_all(rondo_tree *tree, rondo_recorded_call *behind) {
+  while (behind->demoted != NULL) {
+    rondo_demoted *demoted = behind->demoted;
+    behind->demoted = demoted->next;
+    free_one(tree, demoted);
+  }
+  rondo_release(&tree->allocator, behind->moves, behind->function->options.input_count, sizeof *behind->moves);
+}
+
+void rondo_demoted_forget(rondo_tree *tree, const rondo_function *function) {
+  for (rondo_recorded_call *behind = tree->first; behind != NULL; behind = behind->next) {
+    const bool is_there = find_demoted(behind, function) != NULL;
+    if (!is_there) continue;
+    rondo_demoted *demoted = behind->demoted;
+    behind->demoted = demoted->next;
+    free_one(tree, demoted);
+  }
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * What a body sees of its call: stream, inputs, places for outputs, host steps, and ways to say what it must not be
+ * recorded for. The same code runs recorded and as it is: an output is memory allocated on the stream either way.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/versioned_struct.h"
+#include "tree/eager_call.h"
+
+#define MOST_OUTPUTS 1024
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+/* Places behind the last output that was made are of calls that were refused. */
+static rondo_status settle_outputs(rondo_call *call) {
+  while (call->outputs.count > 0 && !call->outputs.items[call->outputs.count - 1].is_made) call->outputs.count--;
+  for (size_t i = 0; i < call->outputs.count; i++)
+    if (!call->outputs.items[i].is_made)
+      return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
+                        "rondo_function_call: the body of '%s' made no output %zu, of %zu: make all from 0 on "
+                        "(rondo_call_output)",
+                        call->function->origin->name, i, call->outputs.count);
+  return RONDO_OK;
+}
+
+rondo_status rondo_body_run(rondo_call *call) {
+  rondo_tree *tree = call->tree;
+  call->outer = tree->active;
+  tree->active = call;
+  call->function->bodies++;
+  const uint64_t before = rondo_error_number();
+  rondo_stream_hold(call->stream);
+  if (call->notes_values) rondo_launch_values_begin(&call->values, &tree->allocator);
+  const rondo_status status = call->function->options.body(call, call->function->options.user);
+  if (call->notes_values) rondo_launch_values_end(&call->values);
+  rondo_stream_let_go(call->stream);
+  tree->active = call->outer;
+  RONDO_TRY(rondo_fail_callback(status, before, "rondo_function_call: the body of '%s'", call->function->origin->name));
+  if (call->failed_step != RONDO_OK)
+    return rondo_fail(call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
+                      "rondo_function_call: a host step of '%s' failed (%s), and its body went on",
+                      call->function->origin->name, rondo_status_name(call->failed_step));
+  return settle_outputs(call);
+}
+
+rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user) {
+  rondo_tree *tree = call->tree;
+  rondo_call *const inner = tree->active;
+  tree->active = NULL;
+  rondo_launch_values *const paused = rondo_launch_values_pause();
+  const uint64_t before = rondo_error_number();
+  const rondo_status returned = step(user);
+  rondo_launch_values_resume(paused);
+  const rondo_status status =
+      rondo_fail_callback(returned, before, "rondo_function_call: a host step of '%s'", call->function->origin->name);
+  tree->active = inner;
+  if (status != RONDO_OK) rondo_call_outermost(call)->failed_step = status;
+  return status;
+}
+
+rondo_call *rondo_call_outermost(rondo_call *call) {
+  while (call->outer != NULL) call = call->outer;
+  return call;
+}
+
+bool rondo_body_compare_values(rondo_form *form, rondo_call *call, char message[RONDO_TREE_MESSAGE]) {
+  if (!call->notes_values) return false;
+  const bool differ = rondo_launch_values_differ(&form->values, &call->values, message, RONDO_TREE_MESSAGE);
+  rondo_launch_values_free(&form->values);
+  form->values = call->values;
+  call->values = (rondo_launch_values){0};
+  if (differ)
+    rondo_log(RONDO_LOG_WARNING, "tree", "'%s' is not recorded now: %s", call->function->origin->name, message);
+  return differ;
+}
+
+void rondo_body_free(rondo_call *call) {
+  rondo_array_free(&call->tree->allocator, &call->outputs);
+  rondo_launch_values_free(&call->values);
+}
+
+/* Looking ---------------------------------------------------------------------------------------------------------- */
+
+rondo_stream *rondo_call_stream(const rondo_call *call) { return call == NULL ? NULL : call->stream; }
+
+void *rondo_call_input(const rondo_call *call, size_t index) {
+  return call == NULL || index >= call->function->options.input_count ? NULL : call->inputs[index].address;
+}
+
+static rondo_status check_input(const char *name, const rondo_call *call, size_t index) {
+  RONDO_TRY(rondo_require(name, "the call", call));
+  if (index < call->function->options.input_count) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: input %zu of '%s', which has %zu", name,
+                    index, call->function->origin->name, call->function->options.input_count);
+}
+
+rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_input *out_input) {
+  const char *const name = "rondo_call_get_input";
+  RONDO_TRY(rondo_require(name, "out_input", out_input));
+  *out_input = (rondo_input){0};
+  RONDO_TRY(check_input(name, call, index));
+  const rondo_resolved_input *input = &call->inputs[index];
+  *out_input = (rondo_input){.address = input->address, .type = input->type, .rank = input->rank};
+  if (input->way == RONDO_WAY_SCALAR)
+    out_input->scalar = input->bytes;
+  else
+    out_input->bytes = input->bytes;
+  if (input->rank > 0) memcpy(out_input->shape, input->shape, input->rank * sizeof input->shape[0]);
+  return RONDO_OK;
+}
+
+/* Outputs ---------------------------------------------------------------------------------------------------------- */
+
+/* The place of output `index`, which was not made yet. */
+static rondo_status open_output(const char *name, rondo_call *call, size_t index, rondo_made_output **out) {
+  RONDO_TRY(rondo_require(name, "the call", call));
+  if (index >= MOST_OUTPUTS)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: output %zu of '%s'; %d are the most",
+                      name, index, call->function->origin->name, MOST_OUTPUTS);
+  const rondo_made_output none = {0};
+  while (call->outputs.count <= index) RONDO_TRY(rondo_array_push(&call->tree->allocator, &call->outputs, &none));
+  *out = &call->outputs.items[index];
+  if (!(*out)->is_made) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "%s: output %zu of '%s' was made already",
+                    name, index, call->function->origin->name);
+}
+
+/* Messages call an output by its name, or by function and number. */
+static void name_output(const rondo_call *call, size_t index, const char *name, rondo_made_output *made) {
+  if (name[0] != '\0')
+    (void)snprintf(made->name, sizeof made->name, "%.60s", name);
+  else
+    (void)snprintf(made->name, sizeof made->name, "%.48s.%zu", call->function->origin->name, index);
+}
+
+rondo_status rondo_call_output(rondo_call *call, size_t index, size_t bytes, const rondo_output_options *options,
+                               void **out_address) {
+  const char *const name = "rondo_call_output";
+  rondo_made_output *made;
+  const char *label;
+  RONDO_TRY(rondo_require(name, "out_address", out_address));
+  *out_address = NULL;
+  RONDO_TRY(open_output(name, call, index, &made));
+  RONDO_TRY(rondo_layout_read(name, bytes, options, &made->output.extent, &label));
+  name_output(call, index, label, made);
+  if (bytes > 0) {
+    const rondo_malloc_options memory = {RONDO_MALLOC_OPTIONS_INIT, .name = made->name, .pool = call->tree->pool};
+    RONDO_TRY(rondo_malloc_async(call->stream, bytes, &memory, &made->output.address));
+    made->order = ++call->fresh_count;
+  }
+  made->output.place = bytes > 0 ? RONDO_OUTPUT_FRESH : RONDO_OUTPUT_EMPTY;
+  made->is_made = true;
+  *out_address = made->output.address;
+  return RONDO_OK;
+}
+
+/* An output of memory that there is. */
+static rondo_status make_part(const char *name, rondo_made_output *made, size_t whole, size_t offset, size_t bytes,
+                              const rondo_output_options *options) {
+  const char *label;
+  if (offset > whole || bytes > whole - offset)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu bytes from %zu on of %zu bytes", name,
+                      bytes, offset, whole);
+  RONDO_TRY(rondo_layout_read(name, bytes, options, &made->output.extent, &label));
+  made->output.offset = offset;
+  made->is_made = true;
+  return RONDO_OK;
+}
+
+rondo_status rondo_call_output_of_input(rondo_call *call, size_t index, size_t input, size_t offset, size_t bytes,
+                                        const rondo_output_options *options) {
+  const char *const name = "rondo_call_output_of_input";
+  rondo_made_output *made;
+  RONDO_TRY(open_output(name, call, index, &made));
+  RONDO_TRY(check_input(name, call, input));
+  if (call->inputs[input].is_dropped)
+    return rondo_fail(
+        RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
+        "%s: input %zu of '%s' was dropped (rondo_call_drop_input): make outputs of it before, or keep it", name, input,
+        call->function->origin->name);
+  if ((call->function->options.inputs[input] & RONDO_INPUT_ROWS) != 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: input %zu of '%s' may be padded (RONDO_INPUT_ROWS), so that no output can be a part of it: "
+                      "copy it",
+                      name, input, call->function->origin->name);
+  RONDO_TRY(make_part(name, made, call->inputs[input].bytes, offset, bytes, options));
+  made->output.place = RONDO_OUTPUT_OF_INPUT;
+  made->output.of = (uint32_t)input;
+  return RONDO_OK;
+}
+
+rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t output, size_t offset, size_t bytes,
+                                         const rondo_output_options *options) {
+  const char *const name = "rondo_call_output_of_output";
+  rondo_made_output *made;
+  RONDO_TRY(open_output(name, call, index, &made));
+  if (output >= call->outputs.count || !call->outputs.items[output].is_made)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: there is no output %zu of '%s' yet", name,
+                      output, call->function->origin->name);
+  const rondo_output *whole = &call->outputs.items[output].output;
+  RONDO_TRY(make_part(name, made, whole->extent.bytes, offset, bytes, options));
+  made->output.place = RONDO_OUTPUT_OF_OUTPUT;
+  made->output.of = (uint32_t)output;
+  if (whole->place == RONDO_OUTPUT_FRESH || whole->place == RONDO_OUTPUT_EMPTY) return RONDO_OK;
+  /* A part of a part is one of the whole. */
+  made->output.place = whole->place;
+  made->output.of = whole->of;
+  made->output.offset += whole->offset;
+  return RONDO_OK;
+}
+
+/* Saying ----------------------------------------------------------------------------------------------------------- */
+
+/* An output holds the input that it is of. */
+static bool is_handed_out(const rondo_call *call, size_t input) {
+  for (size_t i = 0; i < call->outputs.count; i++) {
+    const rondo_made_output *made = &call->outputs.items[i];
+    if (made->is_made && made->output.place == RONDO_OUTPUT_OF_INPUT && made->output.of == input) return true;
+  }
+  return false;
+}
+
+rondo_status rondo_call_drop_input(rondo_call *call, size_t index) {
+  const char *const name = "rondo_call_drop_input";
+  RONDO_TRY(check_input(name, call, index));
+  rondo_resolved_input *input = &call->inputs[index];
+  if (!input->is_sole || input->is_dropped || is_handed_out(call, index)) return RONDO_OK;
+  input->is_dropped = input->way == RONDO_WAY_MANAGED;
+  if (call->take != NULL) return rondo_take_drop_input(call, index);
+  if (call->outer == NULL) rondo_profile_note_end(call->stream, index + 1); /* keys are of the whole call's inputs */
+  return RONDO_OK;
+}
+
+rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, void *user) {
+  const char *const name = "rondo_call_host_step";
+  RONDO_TRY(rondo_require(name, "the call", call));
+  RONDO_TRY(rondo_require(name, "the step", (const void *)(uintptr_t)step));
+  rondo_call_outermost(call)->host_steps++;
+  if (call->take != NULL) return rondo_take_host_step(call, step, user);
+  return rondo_plain_host_step(call, step, user);
+}
+
+rondo_status rondo_call_warm_up_again(rondo_call *call) {
+  RONDO_TRY(rondo_require("rondo_call_warm_up_again", "the call", call));
+  rondo_call *whole = rondo_call_outermost(call);
+  whole->wants_warm_up = whole->is_warm_up;
+  return RONDO_OK;
+}
+
+/* What the body said counts for the form of the whole call, unless it is one of those that depend on the tree. */
+rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *what) {
+  const char *const name = "rondo_call_refuse";
+  RONDO_TRY(rondo_require(name, "the call", call));
+  RONDO_TRY(rondo_require(name, "what", what));
+  if (reason != RONDO_SKIP_UNKNOWN_SHAPE && reason != RONDO_SKIP_HOST_WORK && reason != RONDO_SKIP_UNSAFE &&
+      reason != RONDO_SKIP_UNSAFE_DETERMINISTIC)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: a body refuses for UNKNOWN_SHAPE, HOST_WORK, UNSAFE or UNSAFE_DETERMINISTIC, not for %s",
+                      name, rondo_skip_name(reason));
+  if (reason == RONDO_SKIP_UNSAFE_DETERMINISTIC && !call->tree->options.deterministic) return RONDO_OK;
+  rondo_call *whole = rondo_call_outermost(call);
+  if (whole->refused == RONDO_SKIP_NONE) {
+    whole->refused = reason;
+    (void)snprintf(whole->message, sizeof whole->message, "the body of '%.100s' says so of '%.200s'",
+                   call->function->origin->name, what);
+  }
+  if (call->take == NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s: '%s' is being recorded, which '%s' forbids",
+                    name, call->function->origin->name, what);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * Sharing execs. An exec costs the device memory for each of its nodes; recordings of the same work, as one function
+ * makes for each place of its inputs, differ in addresses alone. So one exec can run them all, told each time by an
+ * update what it is to be, which costs the host time. That is done when the tree was asked for it, or when another exec
+ * would pass its bound.
+ *
+ * Invariant: `holds` is the number of a segment only while the exec has all of that segment's parameters, but for the
+ * addresses of its inputs, which its patch set knows.
+ */
+#include "tree/record/shared_execs.h"
+
+#include <inttypes.h>
+
+#include "base/log.h"
+
+static uint64_t exec_bytes(const rondo_tree *tree) { return tree->exec_bytes[0] + tree->exec_bytes[1]; }
+
+static void give(rondo_runner *runner, rondo_segment *segment) {
+  runner->references++;
+  runner->holds = segment->number;
+  segment->runner = runner;
+  segment->exec = runner->exec;
+}
+
+/* Another recording's exec for the graph. One that does not take the update has other work after all. */
+static bool share(rondo_tree *tree, rondo_graph *graph, uint64_t fingerprint, rondo_segment *segment) {
+  for (rondo_runner *runner = tree->runners; runner != NULL; runner = runner->next) {
+    if (runner->fingerprint != fingerprint) continue;
+    runner->holds = 0;
+    if (rondo_exec_update(runner->exec, graph, NULL) != RONDO_OK) continue;
+    give(runner, segment);
+    tree->shared_execs++;
+    return true;
+  }
+  return false;
+}
+
+static rondo_status measure(rondo_runner *runner) {
+  rondo_exec_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_exec_get_info(runner->exec, &info));
+  runner->bytes[0] = info.host_bytes;
+  runner->bytes[1] = info.device_bytes;
+  return RONDO_OK;
+}
+
+static rondo_status fill(rondo_runner *runner, rondo_graph *graph) {
+  RONDO_TRY(rondo_instantiate(graph, NULL, &runner->exec));
+  return measure(runner);
+}
+
+static rondo_status make(rondo_tree *tree, rondo_graph *graph, uint64_t fingerprint, rondo_segment *segment) {
+  rondo_runner *runner;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *runner, &runner));
+  const rondo_status status = fill(runner, graph);
+  if (status != RONDO_OK) {
+    rondo_exec_destroy(runner->exec);
+    rondo_release(&tree->allocator, runner, 1, sizeof *runner);
+    return status;
+  }
+  runner->fingerprint = fingerprint;
+  runner->next = tree->runners;
+  tree->runners = runner;
+  for (int i = 0; i < 2; i++) tree->exec_bytes[i] += runner->bytes[i];
+  give(runner, segment);
+  return RONDO_OK;
+}
+
+/* Recordings are evicted until execs, but for so many bytes of them, have less than the bound. */
+static void keep_bound(rondo_tree *tree, uint64_t besides) {
+  const uint64_t most = tree->options.max_exec_bytes;
+  if (most == 0 || exec_bytes(tree) - besides < most) return;
+  rondo_recorded_evict_bytes(tree, most + besides);
+  if (exec_bytes(tree) - besides < most) return;
+  tree->exec_overruns++;
+  rondo_log(RONDO_LOG_INFO, "tree", "an exec is made beyond max_exec_bytes: all recordings are needed");
+}
+
+static rondo_status take(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool is_trial, bool *out_made) {
+  const uint64_t most = tree->options.max_exec_bytes;
+  uint64_t fingerprint = 0;
+  *out_made = false;
+  segment->number = ++tree->segments_made;
+  if (rondo_tree_shares(tree)) RONDO_TRY(rondo_graph_fingerprint(graph, &fingerprint));
+  const bool is_short = most != 0 && exec_bytes(tree) >= most;
+  if (rondo_tree_shares(tree) && (tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment))
+    return RONDO_OK;
+  if (!is_trial) keep_bound(tree, 0);
+  *out_made = true;
+  return make(tree, graph, fingerprint, segment);
+}
+
+rondo_status rondo_runner_take(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
+  return take(tree, graph, segment, false, out_made);
+}
+
+rondo_status rondo_runner_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
+  return take(tree, graph, segment, true, out_made);
+}
+
+void rondo_runner_keep(rondo_tree *tree, const rondo_segment *segment) {
+  keep_bound(tree, segment->runner->bytes[0] + segment->runner->bytes[1]);
+}
+
+void rondo_runner_release(rondo_tree *tree, rondo_segment *segment) {
+  rondo_runner *runner = segment->runner;
+  segment->runner = NULL;
+  segment->exec = NULL;
+  if (runner == NULL) return;
+  if (runner->holds == segment->number) runner->holds = 0;
+  if (--runner->references > 0) return;
+  rondo_runner **place = &tree->runners;
+  while (*place != runner) place = &(*place)->next;
+  *place = runner->next;
+  for (int i = 0; i < 2; i++) tree->exec_bytes[i] -= runner->bytes[i];
+  rondo_exec_destroy(runner->exec);
+  rondo_release(&tree->allocator, runner, 1, sizeof *runner);
+}
+
+/* Where the segment's graph has its inputs. */
+static rondo_status rebase(const rondo_recorded_call *call, const rondo_segment *segment) {
+  if (segment->patches == NULL) return RONDO_OK;
+  for (size_t i = 0; i < call->bound_count; i++) call->patched_at[i] = call->bound[i].recorded;
+  return rondo_patch_rebase(segment->patches, call->patched_at);
+}
+
+rondo_status rondo_runner_switch(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
+  rondo_runner *runner = segment->runner;
+  runner->holds = 0;
+  RONDO_TRY(rondo_exec_update(runner->exec, segment->graph, NULL));
+  RONDO_TRY(rebase(call, segment));
+  runner->holds = segment->number;
+  tree->switches++;
+  if (rondo_log_on(RONDO_LOG_DEBUG))
+    rondo_log(RONDO_LOG_DEBUG, "tree", "recording %" PRIu32 " of '%s' gets the exec it shares", call->number,
+              call->function->origin->name);
+  return RONDO_OK;
+}

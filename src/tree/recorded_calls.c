@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * The recorded calls of a tree: the table that finds one by its key, their family, and which of them go when there are
+ * too many. Invariant: each stands in the table, in the tree's list and with its parent's children (or the roots), or
+ * in none of them.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "tree/path/separate_recordings.h"
+#include "tree/record/demote_inputs.h"
+#include "tree/record/shared_execs.h"
+
+/* Finding ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_fitting(const rondo_tree *tree, const rondo_recorded_call *call) {
+  return rondo_recorded_fits(tree, call->dead_before, call->first_bit);
+}
+
+rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash) {
+  if (tree->table_places == 0) return NULL;
+  rondo_recorded_call *call = tree->table[hash & (tree->table_places - 1)];
+  for (; call != NULL; call = call->same_place)
+    if (call->hash == hash && call->key_count == count && memcmp(call->key, key, count * sizeof *key) == 0 &&
+        is_fitting(tree, call))
+      return call;
+  return NULL;
+}
+
+rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_function *function,
+                                          const rondo_resolved_input *inputs) {
+  rondo_recorded_call *guess = tree->current == NULL ? tree->guess : tree->current->guess;
+  if (guess == NULL || !rondo_key_matches(tree, function, inputs, guess->key)) return NULL;
+  return is_fitting(tree, guess) ? guess : NULL;
+}
+
+rondo_recorded_call *rondo_recorded_guess_bare(const rondo_tree *tree, const rondo_function *function,
+                                               const rondo_input *given) {
+  rondo_recorded_call *guess = tree->current == NULL ? tree->guess : tree->current->guess;
+  if (guess == NULL || !rondo_key_matches_bare(tree, function, given, guess->key)) return NULL;
+  return is_fitting(tree, guess) ? guess : NULL;
+}
+
+/* Putting in ------------------------------------------------------------------------------------------------------- */
+
+static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
+  rondo_recorded_call **place = &table[call->hash & (places - 1)];
+  while (*place != NULL) place = &(*place)->same_place; /* in the order of making */
+  call->same_place = NULL;
+  *place = call;
+}
+
+rondo_status rondo_recorded_reserve(rondo_tree *tree) {
+  if (tree->recording_count < tree->table_places) return RONDO_OK;
+  const size_t places = tree->table_places == 0 ? 16 : tree->table_places * 2;
+  rondo_recorded_call **table;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, places, sizeof *table, &table));
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) place_in(table, places, call);
+  rondo_release(&tree->allocator, tree->table, tree->table_places, sizeof *tree->table);
+  tree->table = table;
+  tree->table_places = places;
+  return RONDO_OK;
+}
+
+void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
+  place_in(tree->table, tree->table_places, call);
+  call->number = ++tree->recordings_made;
+  call->depth = call->parent == NULL ? 1 : call->parent->depth + 1;
+  rondo_recorded_call **family = call->parent == NULL ? &tree->roots : &call->parent->children;
+  call->sibling = *family;
+  *family = call;
+  call->previous = tree->last;
+  if (tree->last == NULL)
+    tree->first = call;
+  else
+    tree->last->next = call;
+  tree->last = call;
+  tree->recording_count++;
+  tree->calm_paths = 0;
+  call->function->recordings++;
+  call->form->recordings++;
+}
+
+/* Taking out ------------------------------------------------------------------------------------------------------- */
+
+/* Where lifetimes are watched, those of slots end with the recording: its launches are done by then. */
+static void wait_where_watched(const rondo_tree *tree) {
+  const rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
+  if (tree->is_watched && stream != NULL)
+    rondo_status_ignore(stream->queue->ops->await(stream->queue), "who waits for the stream hears of it");
+}
+
+void rondo_segment_free(rondo_tree *tree, rondo_segment *segment) {
+  rondo_patch_destroy(segment->patches);
+  segment->patches = NULL;
+  rondo_runner_release(tree, segment);
+  rondo_status_ignore(rondo_graph_destroy(segment->graph), "it belongs to nobody else");
+  segment->graph = NULL;
+}
+
+static void free_segments(rondo_tree *tree, rondo_recorded_call *call) {
+  if (call->segment_count > 0) wait_where_watched(tree);
+  for (size_t i = 0; i < call->segment_count; i++) {
+    rondo_segment_free(tree, &call->segments[i]);
+  }
+  rondo_release(&tree->allocator, call->segments, call->segment_count, sizeof *call->segments);
+}
+
+void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
+  if (call == NULL) return;
+  const rondo_allocator *allocator = &tree->allocator;
+  free_segments(tree, call);
+  rondo_separate_free(tree, call);
+  rondo_demoted_free_all(tree, call);
+  rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
+  rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
+  rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
+  rondo_noted_lifetimes_release(call->noted);
+  rondo_release(allocator, call->given_up, call->given_up_room, sizeof *call->given_up);
+  rondo_release(allocator, call->bound, call->bound_count, sizeof *call->bound);
+  rondo_release(allocator, call->addresses, 2 * call->bound_count, sizeof *call->addresses);
+  rondo_release(allocator, call, 1, sizeof *call);
+}
+
+static void take_from_table(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_recorded_call **place = &tree->table[call->hash & (tree->table_places - 1)];
+  while (*place != call) place = &(*place)->same_place;
+  *place = call->same_place;
+}
+
+static void take_from_family(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_recorded_call **guess = call->parent == NULL ? &tree->guess : &call->parent->guess;
+  if (*guess == call) *guess = NULL;
+  rondo_recorded_call **place = call->parent == NULL ? &tree->roots : &call->parent->children;
+  while (*place != call) place = &(*place)->sibling;
+  *place = call->sibling;
+}
+
+static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
+  if (call->previous == NULL)
+    tree->first = call->next;
+  else
+    call->previous->next = call->next;
+  if (call->next == NULL)
+    tree->last = call->previous;
+  else
+    call->next->previous = call->previous;
+}
+
+/* One that nothing is behind. */
+static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
+  take_from_table(tree, call);
+  take_from_family(tree, call);
+  take_from_list(tree, call);
+  tree->recording_count--;
+  call->function->recordings--;
+  call->form->recordings--;
+  if (tree->last_call.recording == call->number) tree->last_call.recording = 0;
+  rondo_recorded_free(tree, call);
+}
+
+void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_recorded_call *at = call;
+  for (;;) {
+    while (at->children != NULL) at = at->children;
+    rondo_recorded_call *parent = at->parent;
+    const bool is_done = at == call;
+    remove_leaf(tree, at);
+    if (is_done) return;
+    at = parent;
+  }
+}
+
+/* Bounds ----------------------------------------------------------------------------------------------------------- */
+
+/* Only leaves are asked for, so that ends are looked at alone. */
+static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
+  return call == tree->current || call == tree->aside;
+}
+
+/* The leaf that was not used for longest; NULL when all there are belong to the path, or are held. */
+static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
+  rondo_recorded_call *oldest = NULL;
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call) &&
+        !rondo_separate_is_held(call))
+      oldest = call;
+  return oldest;
+}
+
+static bool give_up_oldest(rondo_tree *tree) {
+  rondo_recorded_call *oldest = find_oldest(tree);
+  if (oldest == NULL) return false;
+  rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is given up: %u recordings, %llu bytes in execs",
+            oldest->number, oldest->function->origin->name, tree->recording_count,
+            (unsigned long long)tree->exec_bytes[0] + tree->exec_bytes[1]);
+  tree->evicted++;
+  remove_leaf(tree, oldest);
+  return true;
+}
+
+bool rondo_recorded_evict(rondo_tree *tree) {
+  while (tree->recording_count >= tree->options.max_recordings && give_up_oldest(tree)) continue;
+  return tree->recording_count < tree->options.max_recordings;
+}
+
+void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most) {
+  while (tree->exec_bytes[0] + tree->exec_bytes[1] >= most && give_up_oldest(tree)) continue;
+}
