@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
 #include "graph/node.h"
 
 bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index) {

@@ -9,7 +9,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
 #include "graph/node.h"
+#include "graph/node_name.h"
+#include "graph/node_params.h"
 
 /* Never 0, so that the zero tag is no node. Serials come round after 2^32 graphs. */
 static uint32_t next_serial(void) {

@@ -8,7 +8,11 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
 #include "graph/node.h"
+#include "graph/node_params.h"
+#include "graph/topological_order.h"
 
 /* A graph with the order of its nodes and, for each slot, its place in the order. */
 typedef struct ordered_graph {

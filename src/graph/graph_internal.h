@@ -81,19 +81,6 @@ struct rondo_graph {
       random; /* what it draws from generators of random numbers, set by the layer above; as `hold` */
 };
 
-/* A graph for a device of which only the identity and the allocator are known here. `allocator` is resolved. */
-RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
-                                             rondo_graph **out);
-/* rondo_graph_clone, also of a bound graph: for its exec. */
-RONDO_MUST_USE rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out);
-void rondo_graph_free(rondo_graph *graph); /* without the checks of rondo_graph_destroy; NULL is fine */
-
-/* True when a stream captures into the graph or into a child at any depth. */
-bool rondo_graph_is_captured_into(const rondo_graph *graph);
-
-/* The slot of a node id, checked: UNKNOWN_NODE naming the graph. */
-RONDO_MUST_USE rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot);
-rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot);
 static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot) { /* slot of a live node */
   assert(slot < graph->nodes.count && graph->nodes.items[slot].live);
   return &graph->nodes.items[slot];
@@ -110,57 +97,13 @@ typedef struct rondo_node_where {
  * "kernel 'saxpy' (node 2)", "copy (node 3)" when it has no name, and inside of a child graph
  * "copy (node 3 of child 'inner' (node 7))". NULL for `where`: of work in a stream, "a copy of 4.0 KiB to 0x7f0000". */
 #define RONDO_LABEL_BYTES 272
-const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
-const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name);
-const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params, uint32_t number);
-const char *rondo_node_label_at(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params,
-                                const rondo_node_where *where);
-/* Of the node in the slot of a graph; `root` as below. */
-const char *rondo_node_label_in(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph, const rondo_graph *root,
-                                uint32_t slot);
-/* Of what is left of a node: its kind and its name, "" or NULL when it has none. NULL for `where`: of work in a stream,
- * "kernel 'saxpy'", "a copy". */
-const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kind, const char *name,
-                             const rondo_node_where *where);
-/* The part in brackets: "node 3 of child 'inner' (node 7)". */
-const char *rondo_node_where_text(char buffer[RONDO_LABEL_BYTES], const rondo_node_where *where);
 
 /* Which edge orders one node after another: "an edge 2 -> 5", of the graph around all if it can be there. */
 #define RONDO_EDGE_TEXT 64
-const char *rondo_node_edge_text(char buffer[RONDO_EDGE_TEXT], const rondo_node_where *from,
-                                 const rondo_node_where *to);
 
 /* Of the node in the slot of a graph, which may be a child graph of `root`, or, when that is NULL, of any. `inside`
  * points into the buffer. Below its two halves: the child node that has the graph, and the number. */
 #define RONDO_INSIDE_BYTES 160
-rondo_node_where rondo_node_where_in(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root,
-                                     uint32_t slot);
-const char *rondo_graph_inside(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root);
-uint32_t rondo_graph_outer_number(const rondo_graph *graph, const rondo_graph *root, uint32_t slot);
-
-/* With a text of its own, taken from the allocator, and freed there. */
-RONDO_MUST_USE rondo_status rondo_node_where_copy(const rondo_allocator *allocator, const rondo_node_where *from,
-                                                  rondo_node_where *out);
-void rondo_node_where_free(const rondo_allocator *allocator, rondo_node_where *where);
-
-/* Adds a node of any kind: checks the list of dependencies and the parameters (B2 to B4), copies, retains the kernel,
- * clones the child. For ALLOC the address must be set already; the memory layer has chosen it. Nothing changes on
- * failure. */
-RONDO_MUST_USE rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
-                                               const rondo_node_params *params, rondo_node *out);
-/* The same with parameters that have passed rondo_node_params_check for the graph's device. */
-RONDO_MUST_USE rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *dependencies, size_t count,
-                                                       const rondo_node_params *params, rondo_node *out);
-
-/* The checks of rondo_graph_insert alone, on the parameters (not the dependencies; the address of an ALLOC may still be
- * NULL). `where` starts the message: the call that was given them, so that a mistake reads the same queued or captured.
- * Does not allocate. */
-RONDO_MUST_USE rondo_status rondo_node_params_check(const char *where, const rondo_device *device,
-                                                    const rondo_node_params *params);
-
-/* Gives checked parameters their defaults, as rondo_graph_insert does: no zero in a grid, height, depth or pitch; what
- * does not count (the pitch of one row) is what it would be by default; a fill's value has no bits past its element. */
-void rondo_node_params_resolve(rondo_node_params *params);
 
 /* A range of bytes that a copy or fill accesses, from its first to past its last; `what` names it in messages. */
 typedef struct rondo_extent {
@@ -172,63 +115,9 @@ typedef struct rondo_extent {
 /* The ranges of a copy or fill, resolved or not; returns their number, 0 for other kinds. Those that
  * rondo_node_params_check would refuse are left out. */
 #define RONDO_MOST_EXTENTS 2
-size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]);
-
-/* Replaces a node's parameters, checked; the old ones stay on failure. NODE_KIND when the kind is another one,
- * UNSUPPORTED for kinds CHILD, ALLOC and FREE. `params` may point into the node. */
-RONDO_MUST_USE rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
-
-/* The same in two steps, of which the second cannot fail, with parameters of the node's kind that were checked: makes
- * the contents that a node of the slot would get, and puts them there, or discards them. */
-RONDO_MUST_USE rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
-                                                rondo_graph_node *out);
-void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared);
-void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
-
-/* Whether rondo_graph_overwrite may put the parameters, resolved, in place of the node's own: a kernel's arguments have
- * room there, and the name is the same. */
-bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
-void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
-
-/* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound); UNKNOWN_NODE (no live node in
- * that slot); INVALID_STATE/CAPTURING_INTO (C12), the graph or the node's child. Never fails for want of memory. What
- * relies on the node's order (address reuse) is the caller's to ask first. The check alone is what erasing begins with;
- * nothing else of it can fail. */
-RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
-RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
-
-/* Edges from[i] -> to[i] between live slots, all or none. Adding fails with SELF_EDGE, DUPLICATE_EDGE (there already,
- * or twice in the lists), UNKNOWN_NODE, OUT_OF_MEMORY; removing with MISSING_EDGE (not there, or twice in the lists)
- * and UNKNOWN_NODE, UNSUPPORTED/FOREIGN_WORK (the graph is bound), never for want of memory. */
-RONDO_MUST_USE rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
-                                                   size_t count);
-RONDO_MUST_USE rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
-                                                    size_t count);
-
-/* The same for one programmatic edge; its ends have neither kind of edge between them yet, else DUPLICATE_EDGE. */
-RONDO_MUST_USE rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge);
-
-/* The programmatic edges that leave a slot; *out_count of them from there on. */
-const rondo_programmatic_edge *rondo_graph_programmatic_from(const rondo_graph *graph, uint32_t slot,
-                                                             size_t *out_count);
 
 /* For a graph that is bound: what makes it so, and what helps. */
 #define RONDO_BOUND_TEXT 400
-const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]);
-
-/* For a graph that is bound: UNSUPPORTED/FOREIGN_WORK with that text behind "graph 'name' cannot ...", which is what.
- */
-RONDO_MUST_USE rondo_status rondo_graph_refuse_bound(const rondo_graph *graph, const char *what);
-
-/* Slots in topological order, lowest number first among the free ones; *out has live_count entries, freed with
- * rondo_release(allocator of the graph). INVALID_GRAPH/CYCLE names a node on the cycle. Programmatic edges
- * count. Does not look into children. */
-RONDO_MUST_USE rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out);
-
-/* Ancestor queries for one set of dependencies: marks every slot that is `from` or comes before it. `marks` has
- * nodes.count entries, zeroed by the caller; work is linear in nodes and edges. Programmatic edges do not count. */
-RONDO_MUST_USE rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count,
-                                                       bool *marks);
 
 static inline bool rondo_node_names_event(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
@@ -242,13 +131,5 @@ static inline bool rondo_node_is_plain(const rondo_node_params *params) {
   if (params->kind == RONDO_NODE_COPY) return params->as.copy.height == 1 && params->as.copy.depth == 1;
   return params->kind != RONDO_NODE_FILL || params->as.fill.height == 1;
 }
-
-/* What differs between two nodes' parameters; 0 when nothing. See rondo_graph_diff. Both are resolved. Child graphs are
- * not compared here: that can fail. */
-int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses);
-
-/* rondo_graph_from_json with an allocator for the graph. */
-RONDO_MUST_USE rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char *bytes, size_t count,
-                                                  rondo_graph **out);
 
 #endif

@@ -12,7 +12,11 @@
 
 #include "base/error.h"
 #include "base/json_parse.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
+#include "graph/graph_json_read.h"
 #include "graph/node.h"
+#include "graph/node_params.h"
 
 const char *const rondo_access_names[RONDO_ACCESS_COUNT] = {"", "scalar", "read", "write", "read_write"};
 

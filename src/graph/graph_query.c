@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/graph.h"
 #include "graph/node.h"
+#include "graph/topological_order.h"
 
 typedef struct node_writer {
   const rondo_graph *graph;

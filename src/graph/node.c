@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/graph.h"
+#include "graph/node_params.h"
 
 /* A slab has no other alignment. */
 static const rondo_allocator *arguments_allocator(const rondo_graph *owner, const rondo_kernel *kernel) {

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "graph/graph_internal.h"
+#include "graph/node_name.h"
+#include "graph/node_params.h"
 
 /* What the outermost part of a path takes at most, and the brackets of all parts. */
 enum { TAIL_BYTES = 48, CHILD_BYTES = 72 };

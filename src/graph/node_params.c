@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "graph/byte_box.h"
 #include "graph/node.h"
+#include "graph/node_params.h"
 
 static const char *const kind_names[] = {
     [RONDO_NODE_KERNEL] = "kernel",

@@ -9,7 +9,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
 #include "graph/node.h"
+#include "graph/node_name.h"
+#include "graph/topological_order.h"
 
 #define LONGEST_PRINTED_CYCLE 8
 

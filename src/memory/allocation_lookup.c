@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include "memory/arena/arena_internal.h"
+#include "memory/arena/arena_recording.h"
+#include "memory/graph_memory/graph_allocation.h"
 #include "memory/peer_access.h"
 
 /* Under the lock. Of several graph allocations that begin there, the one that a free would mean. */

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/graph_memory/graph_allocation.h"
 #include "memory/heap/heap.h"
 #include "memory/host_memory_watch.h"
 #include "memory/memory_errors.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "memory/arena/arena_internal.h"
+#include "memory/graph_memory/graph_allocation.h"
 #include "memory/peer_access.h"
 
 static size_t offset_in(const char *begin, const void *address) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "graph/node_name.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/node_addresses.h"
 #include "memory/range_index.h"

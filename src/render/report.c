@@ -9,7 +9,10 @@
 
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
+#include "render/report_memory.h"
+#include "render/report_page.h"
 #include "render/report_parts.h"
+#include "render/report_sections.h"
 
 static const char *title_of(const rondo_report_model *m) {
   if (m->options->title != NULL && m->options->title[0] != '\0') return m->options->title;

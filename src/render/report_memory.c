@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "render/plan_picture.h"
+#include "render/report_memory.h"
+#include "render/report_parameters.h"
 #include "render/report_parts.h"
 
 enum { MAP_WIDTH = 1160, MAP_HEIGHT = 560 };

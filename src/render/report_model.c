@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/topological_order.h"
 
 /* Walking ---------------------------------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "render/plan_picture.h"
+#include "render/report_page.h"
 #include "render/report_parts.h"
 
 static void add_lines(rondo_text *text, const char *const *lines, size_t count) {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "render/report_parameters.h"
 #include "render/report_parts.h"
 
 enum { BRIEF_POINTERS = 4, MOST_DEPENDENCIES = 24, WORD_BYTES = 8 };

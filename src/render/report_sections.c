@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "graph/verify/findings.h"
+#include "render/report_parameters.h"
 #include "render/report_parts.h"
+#include "render/report_sections.h"
 
 /* Figures ---------------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,10 @@
  */
 #include <string.h>
 
+#include "session/function_instance.h"
+#include "session/model_callback.h"
 #include "session/session_internal.h"
+#include "session/staging_memory.h"
 #include "tree/tree_internal.h"
 
 /* Inputs and outputs ----------------------------------------------------------------------------------------------- */
@@ -35,7 +38,7 @@ static rondo_status check_output(const rondo_session_model *model, const rondo_s
                     model->name, info.bytes, rows, value->row_bytes);
 }
 
-static rondo_status copy_outputs(const rondo_place *place, const rondo_stage *stage, size_t rows,
+static rondo_status copy_outputs(const rondo_model_instance *place, const rondo_stage *stage, size_t rows,
                                  rondo_buffer *const *buffers) {
   const rondo_session_model *model = place->model;
   for (size_t i = 0; i < model->outputs.count; i++) {
@@ -49,7 +52,7 @@ static rondo_status copy_outputs(const rondo_place *place, const rondo_stage *st
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status make_function(const rondo_place *place, rondo_record_policy record, rondo_function **out) {
+static rondo_status make_function(const rondo_model_instance *place, rondo_record_policy record, rondo_function **out) {
   const rondo_session_model *model = place->model;
   uint32_t kinds[RONDO_SESSION_MAX_VALUES];
   for (size_t i = 0; i < model->inputs.count; i++) kinds[i] = RONDO_INPUT_STATIC;
@@ -64,7 +67,7 @@ static rondo_status make_function(const rondo_place *place, rondo_record_policy 
 }
 
 /* A function keeps something of each form of inputs: after so many it is made anew. */
-static rondo_status renew_plain(rondo_place *place) {
+static rondo_status renew_plain(rondo_model_instance *place) {
   rondo_function_info info = {.struct_size = sizeof info};
   rondo_function *fresh = NULL, *old = place->plain_function;
   RONDO_TRY(rondo_function_get_info(old, &info));
@@ -75,8 +78,8 @@ static rondo_status renew_plain(rondo_place *place) {
 }
 
 /* Within the body, unless it is replayed, calls of the session are refused. */
-static rondo_status call_function(const rondo_place *place, rondo_function *function, const rondo_input *inputs,
-                                  rondo_buffer **outputs) {
+static rondo_status call_function(const rondo_model_instance *place, rondo_function *function,
+                                  const rondo_input *inputs, rondo_buffer **outputs) {
   const rondo_session_model *model = place->model;
   rondo_session_callback callback;
   rondo_session_callback_enter(&callback, model->session);
@@ -86,7 +89,8 @@ static rondo_status call_function(const rondo_place *place, rondo_function *func
   return status;
 }
 
-static rondo_status prepare_function(const rondo_place *place, rondo_function *function, const rondo_input *inputs) {
+static rondo_status prepare_function(const rondo_model_instance *place, rondo_function *function,
+                                     const rondo_input *inputs) {
   rondo_session_callback callback;
   rondo_session_callback_enter(&callback, place->model->session);
   const rondo_status status = rondo_function_prepare(function, place->stream, inputs, place->model->inputs.count);
@@ -94,8 +98,8 @@ static rondo_status prepare_function(const rondo_place *place, rondo_function *f
   return status;
 }
 
-rondo_status rondo_function_place_call(rondo_place *place, rondo_function *function, const rondo_stage *stage,
-                                       size_t rows) {
+rondo_status rondo_function_instance_call(rondo_model_instance *place, rondo_function *function,
+                                          const rondo_stage *stage, size_t rows) {
   const rondo_session_model *model = place->model;
   if (function == NULL) RONDO_TRY(renew_plain(place));
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
@@ -111,7 +115,7 @@ rondo_status rondo_function_place_call(rondo_place *place, rondo_function *funct
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
 /* Whatever is there might be an index that is in no table. */
-static rondo_status zero_inputs(const rondo_place *place, const rondo_stage *stage, size_t rows) {
+static rondo_status zero_inputs(const rondo_model_instance *place, const rondo_stage *stage, size_t rows) {
   const rondo_session_model *model = place->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
     const rondo_fill zeros = {.dst = rondo_stage_input(model, stage->device_memory, stage->rows, i),
@@ -122,7 +126,7 @@ static rondo_status zero_inputs(const rondo_place *place, const rondo_stage *sta
   return RONDO_OK;
 }
 
-rondo_status rondo_function_place_write_zeros(const rondo_place *place, const rondo_place_graph *g) {
+rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *place, const rondo_instance_graph *g) {
   return zero_inputs(place, &(rondo_stage){.device_memory = g->device_memory, .rows = g->stage_rows}, g->rows);
 }
 
@@ -137,7 +141,7 @@ static rondo_status audit(const rondo_session_model *model, const rondo_recorded
 }
 
 /* What a row of the map would be, had the body's inputs been copied in by the graph. */
-static void list_copies(const rondo_session_model *model, rondo_place_graph *g) {
+static void list_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++)
     g->copies[i] = (rondo_input_copy){.input = i,
                                       .copy = {.dst = rondo_stage_input(model, g->device_memory, g->stage_rows, i),
@@ -148,7 +152,8 @@ static void list_copies(const rondo_session_model *model, rondo_place_graph *g) 
 }
 
 /* The call makes sure that what was prepared is what calls come to, and that outputs are as they were said to be. */
-rondo_status rondo_function_place_record(rondo_place *place, const rondo_stage *stage, rondo_place_graph *g) {
+rondo_status rondo_function_instance_record(rondo_model_instance *place, const rondo_stage *stage,
+                                            rondo_instance_graph *g) {
   const rondo_session_model *model = place->model;
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
   rondo_call_info called = {.struct_size = sizeof called};
@@ -160,7 +165,7 @@ rondo_status rondo_function_place_record(rondo_place *place, const rondo_stage *
   RONDO_TRY(prepare_function(place, g->function, inputs));
   g->recorded = place->tree->last;
   RONDO_TRY(audit(model, g->recorded));
-  RONDO_TRY(rondo_function_place_call(place, g->function, stage, g->rows));
+  RONDO_TRY(rondo_function_instance_call(place, g->function, stage, g->rows));
   RONDO_TRY(rondo_stream_synchronize(place->stream));
   RONDO_TRY(rondo_tree_get_last_call(place->tree, &called));
   if (called.outcome != RONDO_CALL_REPLAYED)
@@ -170,7 +175,7 @@ rondo_status rondo_function_place_record(rondo_place *place, const rondo_stage *
   return RONDO_OK;
 }
 
-rondo_status rondo_function_place_describe(const rondo_place_graph *g, rondo_session_graph *out) {
+rondo_status rondo_function_instance_describe(const rondo_instance_graph *g, rondo_session_graph *out) {
   *out = (rondo_session_graph){.rows = g->rows, .arena_bytes = g->recorded->arena_end};
   for (size_t i = 0; i < g->recorded->segment_count; i++) {
     rondo_exec_info info = {.struct_size = sizeof info};
@@ -183,7 +188,7 @@ rondo_status rondo_function_place_describe(const rondo_place_graph *g, rondo_ses
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_function_place_open(rondo_place *place) {
+rondo_status rondo_function_instance_open(rondo_model_instance *place) {
   rondo_device *device = place->model->session->device;
   const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = place->model->name, .no_host_steps = true};
   RONDO_TRY(rondo_stream_create(device, NULL, &place->stream));
@@ -191,16 +196,16 @@ rondo_status rondo_function_place_open(rondo_place *place) {
   return make_function(place, RONDO_RECORD_NEVER, &place->plain_function);
 }
 
-void rondo_function_place_reset(rondo_place *place, rondo_status *kept) {
+void rondo_function_instance_reset(rondo_model_instance *place, rondo_status *kept) {
   rondo_keep_first(kept, rondo_tree_reset(place->tree));
 }
 
-void rondo_function_place_close(rondo_place *place, rondo_status *kept) {
+void rondo_function_instance_close(rondo_model_instance *place, rondo_status *kept) {
   rondo_keep_first(kept, rondo_tree_destroy(place->tree));
   rondo_keep_first(kept, rondo_stream_destroy(place->stream));
 }
 
-uint64_t rondo_function_place_arena(const rondo_place *place) {
+uint64_t rondo_function_instance_arena(const rondo_model_instance *place) {
   rondo_tree_info info = {.struct_size = sizeof info};
   return rondo_tree_get_info(place->tree, &info) == RONDO_OK ? info.arena_used : 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/api_check.h"
+#include "session/function_model.h"
 #include "session/session_internal.h"
 
 static const char call[] = "rondo_session_add_model";

@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
+#include "session/model_callback.h"
+#include "session/model_instance.h"
 #include "session/placement/parts_ahead.h"
+#include "session/session.h"
+#include "session/sizing/dispatch_tables.h"
+#include "session/staging_memory.h"
 
 /* Finds the model and keeps the lock; without it on failure. */
 static rondo_status enter(const char *call, rondo_session *session, const char *name, rondo_session_model **out) {
@@ -53,10 +58,10 @@ rondo_status rondo_session_get_output(rondo_session *session, const char *model,
   return get_value("rondo_session_get_output", session, model, false, index, out_value);
 }
 
-static rondo_status write_state(rondo_place *place, const char *name, const void *data, size_t bytes) {
+static rondo_status write_state(rondo_model_instance *place, const char *name, const void *data, size_t bytes) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = rondo_place_write_state(place, name, data, bytes);
+  rondo_status status = rondo_model_instance_write_state(place, name, data, bytes);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }
@@ -213,7 +218,7 @@ static rondo_status settle_lane(rondo_session *session, size_t number) {
   rondo_session_model *first = session->models;
   pthread_mutex_unlock(&session->lock);
   for (rondo_session_model *m = first; m != NULL; m = m->next)
-    rondo_keep_first(&status, rondo_place_synchronize(&m->places[number]));
+    rondo_keep_first(&status, rondo_model_instance_synchronize(&m->places[number]));
   return status;
 }
 
@@ -244,7 +249,7 @@ rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
 
 /* The graph of a place, under the lock. */
 static rondo_status find_in(const char *call, rondo_session_model *m, size_t index, size_t number,
-                            rondo_place **out_place, rondo_place_graph **out) {
+                            rondo_model_instance **out_place, rondo_instance_graph **out) {
   const uint32_t streams = m->session->options.streams;
   if (index >= m->graphs.count) return fail_range(call, "graph", index, m->graphs.count);
   if (number >= streams) return fail_range(call, "stream", number, streams);
@@ -255,7 +260,7 @@ static rondo_status find_in(const char *call, rondo_session_model *m, size_t ind
 
 /* Without the lock: it stays as long as a stream is taken. */
 static rondo_status find_graph(const char *call, rondo_session *session, const char *model, size_t index, size_t number,
-                               rondo_place **out_place, rondo_place_graph **out) {
+                               rondo_model_instance **out_place, rondo_instance_graph **out) {
   rondo_session_model *m;
   RONDO_TRY(enter(call, session, model, &m));
   const rondo_status status = find_in(call, m, index, number, out_place, out);
@@ -267,8 +272,8 @@ rondo_status rondo_session_get_input_copy(rondo_session *session, const char *mo
                                           size_t input, rondo_input_copy *out_copy) {
   static const char call[] = "rondo_session_get_input_copy";
   rondo_session_model *m;
-  rondo_place *place = NULL;
-  rondo_place_graph *g = NULL;
+  rondo_model_instance *place = NULL;
+  rondo_instance_graph *g = NULL;
   RONDO_TRY(rondo_require(call, "out_copy", out_copy));
   RONDO_TRY(enter(call, session, model, &m));
   rondo_status status = find_in(call, m, index, number, &place, &g);
@@ -289,12 +294,12 @@ static rondo_status require_taken(const char *call, rondo_session *session, size
 
 rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index, size_t number) {
   static const char call[] = "rondo_session_launch";
-  rondo_place *place = NULL;
-  rondo_place_graph *g = NULL;
+  rondo_model_instance *place = NULL;
+  rondo_instance_graph *g = NULL;
   RONDO_TRY(find_graph(call, session, model, index, number, &place, &g));
   RONDO_TRY(require_taken(call, session, number));
-  RONDO_TRY(rondo_place_run_ahead(place, g, true));
-  RONDO_TRY(rondo_place_launch(place, g, true));
+  RONDO_TRY(rondo_model_instance_run_ahead(place, g, true));
+  RONDO_TRY(rondo_model_instance_launch(place, g, true));
   place->last_graph = index + 1;
   pthread_mutex_lock(&session->lock);
   place->model->graphs.items[index].launches++;
@@ -306,8 +311,8 @@ rondo_status rondo_session_launch(rondo_session *session, const char *model, siz
 rondo_status rondo_session_get_result(rondo_session *session, const char *model, size_t number, size_t output,
                                       const void **out_data) {
   static const char call[] = "rondo_session_get_result";
-  rondo_place *place = NULL;
-  rondo_place_graph *g = NULL;
+  rondo_model_instance *place = NULL;
+  rondo_instance_graph *g = NULL;
   RONDO_TRY(rondo_require(call, "out_data", out_data));
   *out_data = NULL;
   RONDO_TRY(find_graph(call, session, model, 0, number, &place, &g));

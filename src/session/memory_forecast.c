@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
+#include "session/model_capture.h"
+#include "session/model_instance.h"
+#include "session/session.h"
 #include "session/session_internal.h"
 
 static const char call[] = "rondo_session_plan";
@@ -41,7 +44,7 @@ static rondo_status plan_lanes(rondo_session_model *model, const size_t *rows, s
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams && status == RONDO_OK; i++)
-    status = rondo_place_plan(&model->places[i], rows, count, out);
+    status = rondo_model_instance_plan(&model->places[i], rows, count, out);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }

@@ -3,6 +3,7 @@
  * change a model, so that a call of the same session from inside could wait for what waits for the callback. Such calls
  * are refused at the front doors, which know by a list of each thread's callbacks.
  */
+#include "session/model_callback.h"
 #include "exec/api_check.h"
 #include "session/session_internal.h"
 

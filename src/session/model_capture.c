@@ -2,18 +2,24 @@
  * Capturing: graphs recorded on every lane, and the capture mode. The model is changing all the while, so that no
  * request of it runs; each lane is claimed while it records.
  */
+#include "session/model_capture.h"
 #include "base/clock.h"
+#include "session/model_callback.h"
+#include "session/model_instance.h"
+#include "session/session.h"
 #include "session/session_internal.h"
+#include "session/session_model.h"
+#include "session/sizing/choose_sizes.h"
 
 /* Recording a size ------------------------------------------------------------------------------------------------ */
 
 /* With what it takes, found out on the first lane. */
 static rondo_status record_on_first(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
-  rondo_place *place = &model->places[0];
+  rondo_model_instance *place = &model->places[0];
   const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(rondo_place_capture(place, rows));
+  RONDO_TRY(rondo_model_instance_capture(place, rows));
   const double capture_us = (double)(rondo_clock_ns() - begin) / 1e3;
-  RONDO_TRY(rondo_place_describe(place, place->graphs.count - 1, out));
+  RONDO_TRY(rondo_model_instance_describe(place, place->graphs.count - 1, out));
   out->capture_us = capture_us;
   return RONDO_OK;
 }
@@ -23,7 +29,7 @@ rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t lane, 
   rondo_session_claim(model->session, lane);
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
-    status = lane == 0 ? record_on_first(model, rows, out) : rondo_place_capture(&model->places[lane], rows);
+    status = lane == 0 ? record_on_first(model, rows, out) : rondo_model_instance_capture(&model->places[lane], rows);
     rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   }
   rondo_session_release(model->session, lane);
@@ -37,7 +43,7 @@ void rondo_session_take_back(rondo_session_model *model, size_t count) {
   rondo_model_forget_graphs(model, count);
   for (uint32_t i = 0; i < model->session->options.streams; i++) {
     rondo_session_claim(model->session, i);
-    while (model->places[i].graphs.count > count) rondo_place_drop_last(&model->places[i], &ignored);
+    while (model->places[i].graphs.count > count) rondo_model_instance_drop_last(&model->places[i], &ignored);
     rondo_session_release(model->session, i);
   }
   rondo_error_restore(&error);

@@ -5,14 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/function_instance.h"
+#include "session/model_instance.h"
 #include "session/placement/parts_ahead.h"
+#include "session/session_model.h"
+#include "session/staging_memory.h"
+#include "tensor/compile/compile.h"
+#include "tensor/compile/program_record.h"
+#include "tensor/run/arena_use.h"
+#include "tensor/run/named_values.h"
 
 /* What arenas take now. */
-static void count_arenas(rondo_place *place) {
+static void count_arenas(rondo_model_instance *place) {
   rondo_session *session = place->model->session;
   uint64_t largest;
   const uint64_t ahead = rondo_ahead_arenas(place->anchor.ahead);
-  const uint64_t bytes = place->tree != NULL ? rondo_function_place_arena(place)
+  const uint64_t bytes = place->tree != NULL ? rondo_function_instance_arena(place)
                                              : rondo_compiled_arenas(place->anchor.compiled, &largest) + ahead;
   pthread_mutex_lock(&session->lock);
   place->arena_bytes = bytes;
@@ -23,7 +31,7 @@ static void count_arenas(rondo_place *place) {
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
 /* With states, stream and arena of the place's anchor; the anchors have states in common. */
-static rondo_compile_options options_of(const rondo_place *place) {
+static rondo_compile_options options_of(const rondo_model_instance *place) {
   const bool is_anchor = place->anchor.compiled == NULL;
   return (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                  .share = (is_anchor ? &place->model->places[0] : place)->anchor.compiled,
@@ -55,13 +63,13 @@ void rondo_placed_forget(const rondo_session_model *model, void **addresses) {
   rondo_release(&model->session->allocator, addresses, model->inputs.count + model->outputs.count, sizeof *addresses);
 }
 
-static rondo_status compile_part(const rondo_place *place, rondo_program *program, rondo_placed *out) {
+static rondo_status compile_part(const rondo_model_instance *place, rondo_program *program, rondo_placed *out) {
   const rondo_compile_options options = options_of(place);
   RONDO_TRY(rondo_compile(program, place->model->session->device, &options, &out->compiled));
   return rondo_placed_find(place->model, out->compiled, &out->addresses);
 }
 
-static rondo_status compile_divided(const rondo_place *place, const rondo_program *program, size_t rows,
+static rondo_status compile_divided(const rondo_model_instance *place, const rondo_program *program, size_t rows,
                                     rondo_placed *out) {
   rondo_division division;
   rondo_status status = rondo_model_divide(place, program, rows, &division);
@@ -71,14 +79,14 @@ static rondo_status compile_divided(const rondo_place *place, const rondo_progra
   return status;
 }
 
-static void drop_placed(const rondo_place *place, rondo_placed *placed, rondo_status *kept) {
+static void drop_placed(const rondo_model_instance *place, rondo_placed *placed, rondo_status *kept) {
   rondo_keep_first(kept, rondo_compiled_destroy(placed->compiled));
   rondo_ahead_destroy(placed->ahead, kept);
   rondo_placed_forget(place->model, placed->addresses);
   *placed = (rondo_placed){.compiled = NULL};
 }
 
-static rondo_status compile(const rondo_place *place, size_t rows, rondo_placed *out) {
+static rondo_status compile(const rondo_model_instance *place, size_t rows, rondo_placed *out) {
   rondo_program *program = NULL;
   *out = (rondo_placed){.compiled = NULL};
   RONDO_TRY(rondo_model_make_program(place->model, rows, &program));
@@ -93,14 +101,14 @@ static rondo_status compile(const rondo_place *place, size_t rows, rondo_placed 
 }
 
 /* Waits: the other lanes have streams of their own. */
-static rondo_status apply(const rondo_place *place, const rondo_weights *weights) {
+static rondo_status apply(const rondo_model_instance *place, const rondo_weights *weights) {
   RONDO_TRY(rondo_weights_apply(weights, place->anchor.compiled, NULL));
   RONDO_TRY(rondo_compiled_synchronize(place->anchor.compiled));
   return rondo_ahead_apply(place->anchor.ahead, weights);
 }
 
-rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, uint32_t lane,
-                              const rondo_weights *weights) {
+rondo_status rondo_model_instance_open(rondo_model_instance *place, rondo_session_model *model, uint32_t lane,
+                                       const rondo_weights *weights) {
   const rondo_session *session = model->session;
   rondo_placed anchor;
   place->model = model;
@@ -108,7 +116,7 @@ rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, ui
   RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_unrecorded, sizeof *place->programs,
                                  &place->programs));
   RONDO_TRY(rondo_array_reserve(&model->session->allocator, &place->graphs, RONDO_SESSION_MAX_SIZES));
-  if (model->body != NULL) return rondo_function_place_open(place);
+  if (model->body != NULL) return rondo_function_instance_open(place);
   RONDO_TRY(compile(place, 1, &anchor));
   place->anchor = anchor;
   place->stream = rondo_compiled_stream(anchor.compiled);
@@ -116,20 +124,21 @@ rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, ui
   return weights == NULL || lane > 0 ? RONDO_OK : apply(place, weights);
 }
 
-static void drop_program(const rondo_place *place, rondo_place_program *program, rondo_status *kept) {
+static void drop_program(const rondo_model_instance *place, rondo_instance_program *program, rondo_status *kept) {
   drop_placed(place, &program->program, kept);
-  *program = (rondo_place_program){.rows = 0};
+  *program = (rondo_instance_program){.rows = 0};
 }
 
 /* The least recently used one goes, or one that is none. */
-static rondo_place_program *choose_victim(rondo_place *place) {
-  rondo_place_program *victim = &place->programs[0];
+static rondo_instance_program *choose_victim(rondo_model_instance *place) {
+  rondo_instance_program *victim = &place->programs[0];
   for (uint32_t i = 1; i < place->model->session->options.max_unrecorded; i++)
     if (place->programs[i].last_use < victim->last_use) victim = &place->programs[i];
   return victim;
 }
 
-static void count_program(rondo_place *place, const rondo_placed *program, bool has_victim, rondo_status *kept) {
+static void count_program(rondo_model_instance *place, const rondo_placed *program, bool has_victim,
+                          rondo_status *kept) {
   rondo_session *session = place->model->session;
   rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_keep_first(kept, rondo_compiled_get_info(program->compiled, &info));
@@ -140,9 +149,9 @@ static void count_program(rondo_place *place, const rondo_placed *program, bool 
   pthread_mutex_unlock(&session->lock);
 }
 
-rondo_status rondo_place_program_for(rondo_place *place, size_t rows, const rondo_placed **out) {
+rondo_status rondo_model_instance_program_for(rondo_model_instance *place, size_t rows, const rondo_placed **out) {
   for (uint32_t i = 0; i < place->model->session->options.max_unrecorded; i++) {
-    rondo_place_program *program = &place->programs[i];
+    rondo_instance_program *program = &place->programs[i];
     if (program->rows != rows) continue;
     program->last_use = ++place->uses;
     *out = &program->program;
@@ -151,16 +160,17 @@ rondo_status rondo_place_program_for(rondo_place *place, size_t rows, const rond
   rondo_placed compiled;
   RONDO_TRY(compile(place, rows, &compiled));
   rondo_status status = RONDO_OK;
-  rondo_place_program *victim = choose_victim(place);
+  rondo_instance_program *victim = choose_victim(place);
   count_program(place, &compiled, victim->rows != 0, &status);
   drop_program(place, victim, &status);
-  *victim = (rondo_place_program){.rows = rows, .program = compiled, .last_use = ++place->uses};
+  *victim = (rondo_instance_program){.rows = rows, .program = compiled, .last_use = ++place->uses};
   *out = &victim->program;
   count_arenas(place);
   return status;
 }
 
-rondo_status rondo_place_write_state(rondo_place *place, const char *name, const void *data, size_t bytes) {
+rondo_status rondo_model_instance_write_state(rondo_model_instance *place, const char *name, const void *data,
+                                              size_t bytes) {
   rondo_compiled *compiled = place->anchor.compiled;
   bool is_ahead, is_here = false;
   RONDO_TRY(rondo_ahead_write(place->anchor.ahead, name, data, bytes, &is_ahead));
@@ -174,7 +184,7 @@ rondo_status rondo_place_write_state(rondo_place *place, const char *name, const
 /* Recording ------------------------------------------------------------------------------------------------------- */
 
 /* Inputs, the work and outputs, all on the one stream; branches of the work are kept. */
-static rondo_status queue_all(const rondo_place *place, const rondo_place_graph *g) {
+static rondo_status queue_all(const rondo_model_instance *place, const rondo_instance_graph *g) {
   const rondo_session_model *model = place->model;
   const rondo_placed *p = &g->program;
   rondo_stream *stream = rondo_compiled_stream(p->compiled);
@@ -193,7 +203,7 @@ static rondo_status queue_all(const rondo_place *place, const rondo_place_graph 
   return RONDO_OK;
 }
 
-static rondo_status record_work(const rondo_place *place, rondo_place_graph *g) {
+static rondo_status record_work(const rondo_model_instance *place, rondo_instance_graph *g) {
   rondo_stream *stream = rondo_compiled_stream(g->program.compiled);
   RONDO_TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
   const rondo_status status = queue_all(place, g);
@@ -211,7 +221,7 @@ typedef struct graph_ranges {
   size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by range of an input: which of the model's */
 } graph_ranges;
 
-static void list_ranges(const rondo_session_model *model, const rondo_place_graph *g, graph_ranges *out) {
+static void list_ranges(const rondo_session_model *model, const rondo_instance_graph *g, graph_ranges *out) {
   const rondo_ahead *ahead = g->program.ahead;
   for (size_t i = 0; i < model->inputs.count; i++) {
     const rondo_session_value *value = &model->inputs.items[i];
@@ -231,7 +241,7 @@ static void list_ranges(const rondo_session_model *model, const rondo_place_grap
 }
 
 /* The rows that a part ahead reads go to where it copies them from, or, if the graph reads them too, this does. */
-static void list_stage_copies(const rondo_session_model *model, rondo_place_graph *g) {
+static void list_stage_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++) {
     unsigned char *stage = rondo_stage_input(model, g->stage, g->stage_rows, i);
     const size_t width = model->inputs.items[i].row_bytes * g->rows;
@@ -241,7 +251,7 @@ static void list_stage_copies(const rondo_session_model *model, rondo_place_grap
 }
 
 /* The copies of inputs go, and are kept as the map. */
-static rondo_status audit(const rondo_session_model *model, rondo_place_graph *g) {
+static rondo_status audit(const rondo_session_model *model, rondo_instance_graph *g) {
   graph_ranges ranges = {.input_count = 0};
   list_ranges(model, g, &ranges);
   const rondo_audit_options options = {RONDO_AUDIT_OPTIONS_INIT,
@@ -263,7 +273,7 @@ static rondo_status audit(const rondo_session_model *model, rondo_place_graph *g
   return RONDO_OK;
 }
 
-static rondo_status make_exec(rondo_place *place, rondo_place_graph *g) {
+static rondo_status make_exec(rondo_model_instance *place, rondo_instance_graph *g) {
   rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* what must not happen in a capture is refused here */
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = record_work(place, g);
@@ -274,34 +284,34 @@ static rondo_status make_exec(rondo_place *place, rondo_place_graph *g) {
   return rondo_instantiate(g->graph, &options, &g->exec);
 }
 
-static rondo_status make_graph(rondo_place *place, rondo_place_graph *g) {
+static rondo_status make_graph(rondo_model_instance *place, rondo_instance_graph *g) {
   rondo_session_model *model = place->model;
   rondo_stage stage;
   RONDO_TRY(rondo_allocate_items(&model->session->allocator, model->inputs.count, sizeof *g->copies, &g->copies));
   if (model->body == NULL) RONDO_TRY(compile(place, g->rows, &g->program));
-  RONDO_TRY(rondo_place_find_stage(place, g->rows, &stage));
+  RONDO_TRY(rondo_model_instance_find_stage(place, g->rows, &stage));
   g->stage = stage.memory;
   g->stage_rows = stage.rows;
-  if (model->body != NULL) return rondo_function_place_record(place, &stage, g);
+  if (model->body != NULL) return rondo_function_instance_record(place, &stage, g);
   if (g->program.ahead != NULL) {
-    RONDO_TRY(rondo_place_find_handover(place, g->program.ahead->bytes, &g->handover));
+    RONDO_TRY(rondo_model_instance_find_handover(place, g->program.ahead->bytes, &g->handover));
     RONDO_TRY(rondo_ahead_record(g->program.ahead, &stage, g->handover));
   }
   return make_exec(place, g);
 }
 
-static void drop_graph(rondo_place *place, rondo_place_graph *g, rondo_status *kept) {
+static void drop_graph(rondo_model_instance *place, rondo_instance_graph *g, rondo_status *kept) {
   rondo_session_model *model = place->model;
   rondo_keep_first(kept, rondo_function_destroy(g->function));
   rondo_exec_destroy(g->exec);
   rondo_keep_first(kept, rondo_graph_destroy(g->graph));
   drop_placed(place, &g->program, kept);
   rondo_release(&model->session->allocator, g->copies, model->inputs.count, sizeof *g->copies);
-  *g = (rondo_place_graph){.rows = 0};
+  *g = (rondo_instance_graph){.rows = 0};
 }
 
-rondo_status rondo_place_capture(rondo_place *place, size_t rows) {
-  rondo_place_graph g = {.rows = rows};
+rondo_status rondo_model_instance_capture(rondo_model_instance *place, size_t rows) {
+  rondo_instance_graph g = {.rows = rows};
   RONDO_TRY(rondo_array_reserve(&place->model->session->allocator, &place->graphs, place->graphs.count + 1));
   const rondo_status status = make_graph(place, &g);
   if (status == RONDO_OK) {
@@ -316,59 +326,62 @@ rondo_status rondo_place_capture(rondo_place *place, size_t rows) {
   return rondo_fail_context(rondo_error_raise(&error), "%zu rows of model '%s'", rows, place->model->name);
 }
 
-void rondo_place_drop_last(rondo_place *place, rondo_status *kept) {
+void rondo_model_instance_drop_last(rondo_model_instance *place, rondo_status *kept) {
   drop_graph(place, &place->graphs.items[--place->graphs.count], kept);
   if (place->last_graph > place->graphs.count) place->last_graph = 0;
   if (place->graphs.count > 0) return;
-  if (place->tree != NULL) rondo_function_place_reset(place, kept);
+  if (place->tree != NULL) rondo_function_instance_reset(place, kept);
   count_arenas(place);
-  rondo_place_drop_stages(place, kept);
+  rondo_model_instance_drop_stages(place, kept);
 }
 
-void rondo_place_close(rondo_place *place, rondo_status *kept) {
+void rondo_model_instance_close(rondo_model_instance *place, rondo_status *kept) {
   if (place->model == NULL) return;
   const rondo_session *session = place->model->session;
-  while (place->graphs.count > 0) rondo_place_drop_last(place, kept);
+  while (place->graphs.count > 0) rondo_model_instance_drop_last(place, kept);
   for (uint32_t i = 0; place->programs != NULL && i < session->options.max_unrecorded; i++)
     drop_program(place, &place->programs[i], kept);
-  rondo_place_close_stages(place, kept);
+  rondo_model_instance_close_stages(place, kept);
   rondo_release(&session->allocator, place->programs, session->options.max_unrecorded, sizeof *place->programs);
   drop_placed(place, &place->anchor, kept);
-  if (place->model->body != NULL) rondo_function_place_close(place, kept);
+  if (place->model->body != NULL) rondo_function_instance_close(place, kept);
   rondo_array_free(&session->allocator, &place->graphs);
-  *place = (rondo_place){.model = NULL};
+  *place = (rondo_model_instance){.model = NULL};
 }
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_place_start_ahead(rondo_place *place, const rondo_place_graph *g, bool is_recorded) {
+rondo_status rondo_model_instance_start_ahead(rondo_model_instance *place, const rondo_instance_graph *g,
+                                              bool is_recorded) {
   const rondo_stage stage = {.memory = g->stage, .rows = g->stage_rows};
   const rondo_ahead *ahead = g->program.ahead;
   if (ahead == NULL) return RONDO_OK;
-  RONDO_TRY(rondo_place_synchronize(place));
+  RONDO_TRY(rondo_model_instance_synchronize(place));
   return is_recorded ? rondo_ahead_replay(ahead) : rondo_ahead_run(ahead, &stage, g->handover);
 }
 
-rondo_status rondo_place_take_ahead(const rondo_place_graph *g, rondo_status started) {
+rondo_status rondo_model_instance_take_ahead(const rondo_instance_graph *g, rondo_status started) {
   return g->program.ahead == NULL ? started : rondo_ahead_take(g->program.ahead, started);
 }
 
-rondo_status rondo_place_run_ahead(rondo_place *place, const rondo_place_graph *g, bool is_recorded) {
-  return rondo_place_take_ahead(g, rondo_place_start_ahead(place, g, is_recorded));
+rondo_status rondo_model_instance_run_ahead(rondo_model_instance *place, const rondo_instance_graph *g,
+                                            bool is_recorded) {
+  return rondo_model_instance_take_ahead(g, rondo_model_instance_start_ahead(place, g, is_recorded));
 }
 
-static rondo_status run_unrecorded(rondo_place *place, const rondo_place_graph *g) {
+static rondo_status run_unrecorded(rondo_model_instance *place, const rondo_instance_graph *g) {
   if (g->program.ahead != NULL) RONDO_TRY(rondo_ahead_hand_over(g->program.ahead, place->stream, g->handover));
   return rondo_compiled_run_unrecorded(g->program.compiled);
 }
 
-rondo_status rondo_place_launch(rondo_place *place, const rondo_place_graph *g, bool is_recorded) {
+rondo_status rondo_model_instance_launch(rondo_model_instance *place, const rondo_instance_graph *g, bool is_recorded) {
   const rondo_stage stage = {.memory = g->stage, .device_memory = g->device_memory, .rows = g->stage_rows};
-  if (place->tree != NULL) return rondo_function_place_call(place, is_recorded ? g->function : NULL, &stage, g->rows);
+  if (place->tree != NULL)
+    return rondo_function_instance_call(place, is_recorded ? g->function : NULL, &stage, g->rows);
   return is_recorded ? rondo_exec_launch(g->exec, place->stream) : run_unrecorded(place, g);
 }
 
-rondo_status rondo_place_synchronize(const rondo_place *place) {
+rondo_status rondo_model_instance_synchronize(const rondo_model_instance *place) {
   return place->tree != NULL ? rondo_stream_synchronize(place->stream)
                              : rondo_compiled_synchronize(place->anchor.compiled);
 }
@@ -381,7 +394,7 @@ typedef struct planned {
   uint64_t arenas[RONDO_MAX_PLACES], handover;
 } planned;
 
-static rondo_status plan_part(const rondo_place *place, rondo_program *program, uint32_t of_place, planned *p,
+static rondo_status plan_part(const rondo_model_instance *place, rondo_program *program, uint32_t of_place, planned *p,
                               rondo_model_bytes *inout) {
   const rondo_session_model *model = place->model;
   rondo_compiled_info info;
@@ -392,8 +405,8 @@ static rondo_status plan_part(const rondo_place *place, rondo_program *program, 
   return RONDO_OK;
 }
 
-static rondo_status plan_divided(const rondo_place *place, const rondo_program *program, size_t rows, planned *p,
-                                 rondo_model_bytes *inout) {
+static rondo_status plan_divided(const rondo_model_instance *place, const rondo_program *program, size_t rows,
+                                 planned *p, rondo_model_bytes *inout) {
   rondo_division division;
   rondo_status status = rondo_model_divide(place, program, rows, &division);
   const size_t bytes = status == RONDO_OK ? rondo_ahead_bytes(&division) : 0;
@@ -404,7 +417,7 @@ static rondo_status plan_divided(const rondo_place *place, const rondo_program *
   return status;
 }
 
-static rondo_status plan_rows(const rondo_place *place, size_t rows, planned *p, rondo_model_bytes *inout) {
+static rondo_status plan_rows(const rondo_model_instance *place, size_t rows, planned *p, rondo_model_bytes *inout) {
   rondo_program *program = NULL;
   RONDO_TRY(rondo_model_make_program(place->model, rows, &program));
   const rondo_status status = place->model->devices == NULL ? plan_part(place, program, 0, p, inout)
@@ -414,7 +427,8 @@ static rondo_status plan_rows(const rondo_place *place, size_t rows, planned *p,
 }
 
 /* As rondo_sharing_take_arena has it: the largest one there is, if it is large enough. */
-rondo_status rondo_place_plan(const rondo_place *place, const size_t *rows, size_t count, rondo_model_bytes *inout) {
+rondo_status rondo_model_instance_plan(const rondo_model_instance *place, const size_t *rows, size_t count,
+                                       rondo_model_bytes *inout) {
   const rondo_session_model *model = place->model;
   planned p = {.handover = 0};
   inout->arena_bytes += rondo_compiled_arenas(place->anchor.compiled, &p.arenas[0]);
@@ -432,7 +446,7 @@ rondo_status rondo_place_plan(const rondo_place *place, const size_t *rows, size
 /* What is known ---------------------------------------------------------------------------------------------------- */
 
 /* In what the graph's work reads, also of what is handed over, and in what parts ahead copy. */
-static rondo_status write_zeros(const rondo_place *place, const rondo_place_graph *g) {
+static rondo_status write_zeros(const rondo_model_instance *place, const rondo_instance_graph *g) {
   const rondo_session_model *model = place->model;
   for (size_t i = 0; i < model->inputs.count; i++)
     memset(rondo_stage_input(model, g->stage, g->stage_rows, i), 0, model->inputs.items[i].row_bytes * g->rows);
@@ -445,16 +459,16 @@ static rondo_status write_zeros(const rondo_place *place, const rondo_place_grap
   return RONDO_OK;
 }
 
-rondo_status rondo_place_write_zeros(rondo_place *place, size_t graph) {
-  const rondo_place_graph *g = &place->graphs.items[graph];
-  return place->tree != NULL ? rondo_function_place_write_zeros(place, g) : write_zeros(place, g);
+rondo_status rondo_model_instance_write_zeros(rondo_model_instance *place, size_t graph) {
+  const rondo_instance_graph *g = &place->graphs.items[graph];
+  return place->tree != NULL ? rondo_function_instance_write_zeros(place, g) : write_zeros(place, g);
 }
 
-rondo_status rondo_place_describe(const rondo_place *place, size_t graph, rondo_session_graph *out) {
-  const rondo_place_graph *g = &place->graphs.items[graph];
+rondo_status rondo_model_instance_describe(const rondo_model_instance *place, size_t graph, rondo_session_graph *out) {
+  const rondo_instance_graph *g = &place->graphs.items[graph];
   rondo_exec_info exec = {.struct_size = sizeof exec};
   rondo_compiled_info compiled = {.struct_size = sizeof compiled};
-  if (place->tree != NULL) return rondo_function_place_describe(g, out);
+  if (place->tree != NULL) return rondo_function_instance_describe(g, out);
   RONDO_TRY(rondo_exec_get_info(g->exec, &exec));
   RONDO_TRY(rondo_compiled_get_info(g->program.compiled, &compiled));
   *out = (rondo_session_graph){.rows = g->rows,

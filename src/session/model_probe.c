@@ -4,7 +4,10 @@
  */
 #include <string.h>
 
+#include "session/model_probe.h"
 #include "session/session_internal.h"
+#include "session/session_model.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

@@ -6,6 +6,8 @@
 
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
+#include "session/model_callback.h"
+#include "session/session.h"
 #include "session/session_internal.h"
 
 struct rondo_model_run {

@@ -7,7 +7,15 @@
 
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
+#include "session/function_model.h"
+#include "session/model_callback.h"
 #include "session/placement/parts_ahead.h"
+#include "session/serve/lane.h"
+#include "session/serve/request_queue.h"
+#include "session/serve/utilisation.h"
+#include "session/session.h"
+#include "session/session_model.h"
+#include "session/sizing/dispatch_tables.h"
 
 /* Lanes ----------------------------------------------------------------------------------------------------------- */
 

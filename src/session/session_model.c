@@ -3,7 +3,13 @@
  */
 #include <string.h>
 
+#include "session/function_model.h"
+#include "session/model_callback.h"
+#include "session/model_instance.h"
+#include "session/model_probe.h"
 #include "session/placement/parts_ahead.h"
+#include "session/session_model.h"
+#include "session/sizing/dispatch_tables.h"
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
@@ -49,13 +55,13 @@ void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
   rondo_model_forget_graphs(model, 0);
   rondo_model_drop_tables(model);
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    while (model->places[i].graphs.count > 0) rondo_place_drop_last(&model->places[i], kept);
+    while (model->places[i].graphs.count > 0) rondo_model_instance_drop_last(&model->places[i], kept);
 }
 
 static rondo_status close_places(rondo_session_model *model) {
   rondo_status status = RONDO_OK;
   rondo_model_drop_graphs(model, &status);
-  for (uint32_t i = 0; i < model->session->options.streams; i++) rondo_place_close(&model->places[i], &status);
+  for (uint32_t i = 0; i < model->session->options.streams; i++) rondo_model_instance_close(&model->places[i], &status);
   return status;
 }
 
@@ -83,7 +89,7 @@ rondo_status rondo_model_free(rondo_session_model *model) {
 
 static rondo_status open_places(rondo_session_model *model, const rondo_weights *weights) {
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    RONDO_TRY(rondo_place_open(&model->places[i], model, i, weights));
+    RONDO_TRY(rondo_model_instance_open(&model->places[i], model, i, weights));
   return RONDO_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "session/placement/parts_ahead.h"
+#include "session/staging_memory.h"
 
 static size_t aligned(size_t bytes) {
   return (bytes + RONDO_STAGING_ALIGNMENT - 1) / RONDO_STAGING_ALIGNMENT * RONDO_STAGING_ALIGNMENT;
@@ -33,7 +34,7 @@ size_t rondo_stage_bytes(const rondo_session_model *model, size_t rows) {
   return stage_offset(model, rows, model->inputs.count + model->outputs.count);
 }
 
-static void count_staging(rondo_place *place, size_t more, size_t less) {
+static void count_staging(rondo_model_instance *place, size_t more, size_t less) {
   rondo_session *session = place->model->session;
   pthread_mutex_lock(&session->lock);
   place->model->info.staging_bytes += more;
@@ -47,7 +48,7 @@ static size_t device_bytes(const rondo_session_model *model, size_t rows) {
   return model->body == NULL ? 0 : stage_offset(model, rows, model->inputs.count);
 }
 
-static void drop_stage(rondo_place *place, rondo_stage *stage, rondo_status *kept) {
+static void drop_stage(rondo_model_instance *place, rondo_stage *stage, rondo_status *kept) {
   const rondo_session_model *model = place->model;
   if (stage->memory == NULL) return;
   count_staging(place, 0, rondo_stage_bytes(model, stage->rows) + device_bytes(model, stage->rows));
@@ -56,7 +57,7 @@ static void drop_stage(rondo_place *place, rondo_stage *stage, rondo_status *kep
   *stage = (rondo_stage){.memory = NULL};
 }
 
-static rondo_status make_stage(rondo_place *place, size_t rows, rondo_stage *out) {
+static rondo_status make_stage(rondo_model_instance *place, size_t rows, rondo_stage *out) {
   const rondo_session_model *model = place->model;
   void *memory = NULL, *device_memory = NULL;
   const size_t bytes = rondo_stage_bytes(model, rows), more = device_bytes(model, rows);
@@ -76,7 +77,7 @@ static rondo_status make_stage(rondo_place *place, size_t rows, rondo_stage *out
   return rondo_error_raise(&error);
 }
 
-rondo_status rondo_place_find_stage(rondo_place *place, size_t rows, rondo_stage *out) {
+rondo_status rondo_model_instance_find_stage(rondo_model_instance *place, size_t rows, rondo_stage *out) {
   rondo_allocator *allocator = &place->model->session->allocator;
   for (size_t i = 0; i < place->stages.count; i++) {
     *out = place->stages.items[i];
@@ -90,14 +91,14 @@ rondo_status rondo_place_find_stage(rondo_place *place, size_t rows, rondo_stage
 
 /* What is handed over ---------------------------------------------------------------------------------------------- */
 
-static void drop_handover(rondo_place *place, rondo_handover_memory *handover, rondo_status *kept) {
+static void drop_handover(rondo_model_instance *place, rondo_handover_memory *handover, rondo_status *kept) {
   if (handover->memory == NULL) return;
   count_staging(place, 0, handover->bytes);
   rondo_keep_first(kept, rondo_host_free(place->model->host_of, handover->memory));
   *handover = (rondo_handover_memory){.memory = NULL};
 }
 
-static rondo_status make_handover(rondo_place *place, size_t bytes, rondo_handover_memory *out) {
+static rondo_status make_handover(rondo_model_instance *place, size_t bytes, rondo_handover_memory *out) {
   void *memory = NULL;
   RONDO_TRY(rondo_fail_context(rondo_host_malloc(place->model->host_of, bytes, &memory),
                                "what parts of model '%s' on other devices hand over", place->model->name));
@@ -106,7 +107,7 @@ static rondo_status make_handover(rondo_place *place, size_t bytes, rondo_handov
   return RONDO_OK;
 }
 
-rondo_status rondo_place_find_handover(rondo_place *place, size_t bytes, unsigned char **out) {
+rondo_status rondo_model_instance_find_handover(rondo_model_instance *place, size_t bytes, unsigned char **out) {
   rondo_handover_memory made;
   *out = NULL;
   for (size_t i = 0; i < place->handovers.count; i++)
@@ -121,7 +122,7 @@ rondo_status rondo_place_find_handover(rondo_place *place, size_t bytes, unsigne
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status reserve_plain_stage(rondo_place *place, size_t rows) {
+static rondo_status reserve_plain_stage(rondo_model_instance *place, size_t rows) {
   if (place->plain.rows >= rows) return RONDO_OK;
   rondo_stage larger;
   RONDO_TRY(make_stage(place, rows, &larger));
@@ -131,7 +132,7 @@ static rondo_status reserve_plain_stage(rondo_place *place, size_t rows) {
   return status;
 }
 
-rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows, const rondo_ahead *ahead) {
+rondo_status rondo_model_instance_reserve_plain(rondo_model_instance *place, size_t rows, const rondo_ahead *ahead) {
   RONDO_TRY(reserve_plain_stage(place, rows));
   if (ahead == NULL || place->plain_handover.bytes >= ahead->bytes) return RONDO_OK;
   rondo_handover_memory larger;
@@ -142,14 +143,14 @@ rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows, const ro
   return status;
 }
 
-void rondo_place_drop_stages(rondo_place *place, rondo_status *kept) {
+void rondo_model_instance_drop_stages(rondo_model_instance *place, rondo_status *kept) {
   for (size_t i = 0; i < place->stages.count; i++) drop_stage(place, &place->stages.items[i], kept);
   for (size_t i = 0; i < place->handovers.count; i++) drop_handover(place, &place->handovers.items[i], kept);
   place->stages.count = place->handovers.count = 0;
 }
 
-void rondo_place_close_stages(rondo_place *place, rondo_status *kept) {
-  rondo_place_drop_stages(place, kept);
+void rondo_model_instance_close_stages(rondo_model_instance *place, rondo_status *kept) {
+  rondo_model_instance_drop_stages(place, kept);
   drop_stage(place, &place->plain, kept);
   drop_handover(place, &place->plain_handover, kept);
   rondo_array_free(&place->model->session->allocator, &place->stages);

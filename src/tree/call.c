@@ -8,16 +8,24 @@
 
 #include "base/log.h"
 #include "tree/call.h"
+#include "tree/call_inputs.h"
 #include "tree/eager_call.h"
 #include "tree/function.h"
 #include "tree/pad_to_bucket.h"
 #include "tree/path/owned_buffer.h"
+#include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
 #include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
 #include "tree/record/moved_input.h"
+#include "tree/record/record_call.h"
 #include "tree/record/record_pays.h"
+#include "tree/recorded_calls.h"
+#include "tree/recording_key.h"
+#include "tree/replay.h"
+#include "tree/skip_reason.h"
+#include "tree/tree.h"
 
 /* Given references go, whatever became of the call. */
 static void drop_given(const rondo_input *given, size_t count) {

@@ -3,6 +3,7 @@
  */
 #include <assert.h>
 
+#include "tree/call_inputs.h"
 #include "tree/tree_internal.h"
 
 /* Looking ---------------------------------------------------------------------------------------------------------- */

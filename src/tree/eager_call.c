@@ -5,7 +5,9 @@
 #include "tree/eager_call.h"
 
 #include "tree/call.h"
+#include "tree/function.h"
 #include "tree/path/owned_buffer.h"
+#include "tree/record/function_body.h"
 #include "tree/record/record_pays.h"
 
 /* Notes ------------------------------------------------------------------------------------------------------------ */

@@ -8,12 +8,18 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
+#include "memory/arena/arena_guard.h"
+#include "tree/call_inputs.h"
 #include "tree/eager_call.h"
 #include "tree/pad_to_bucket.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
 #include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
+#include "tree/recorded_calls.h"
+#include "tree/recording_key.h"
+#include "tree/skip_reason.h"
+#include "tree/tree.h"
 
 enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
 

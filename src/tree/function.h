@@ -22,4 +22,7 @@ void rondo_function_free(rondo_function *function);
  * call's work runs. */
 void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on);
 
+/* The form is not recorded, for good; and whether calls of it may be. */
+void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message);
+
 #endif

@@ -9,6 +9,8 @@
 #include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
 #include "tree/record/shared_execs.h"
+#include "tree/recorded_calls.h"
+#include "tree/recording_key.h"
 
 /* Finding ---------------------------------------------------------------------------------------------------------- */
 

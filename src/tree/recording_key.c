@@ -4,6 +4,8 @@
  */
 #include "tree/tree_internal.h"
 
+#include "tree/recording_key.h"
+
 /* The product of two words, folded: W. Yi, "wyhash" (https://github.com/wangyi-fudan/wyhash), public domain. */
 static inline uint64_t fold(uint64_t a, uint64_t b) {
   __extension__ const unsigned __int128 product = (unsigned __int128)a * b;

@@ -3,6 +3,7 @@
  * Nothing here allocates or locks but for inputs that have to be saved from the path that ends, which loops that feed a
  * step's outputs to the next one without a common step do.
  */
+#include "tree/replay.h"
 #include "base/log.h"
 #include "memory/memory_errors.h"
 #include "tree/eager_call.h"

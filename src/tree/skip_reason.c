@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "tree/skip_reason.h"
 #include "tree/tree_internal.h"
 
 static const char *const names[] = {

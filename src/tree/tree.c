@@ -10,9 +10,11 @@
 #include "tree/eager_call.h"
 #include "tree/function.h"
 #include "tree/path/owned_buffer.h"
+#include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
 #include "tree/path/separate_recordings.h"
+#include "tree/tree.h"
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 

@@ -268,8 +268,6 @@ typedef struct rondo_resolved_input {
   const size_t *shape; /* of `rank` dimensions; not set when there are none */
 } rondo_resolved_input;
 
-/* The tree for one outermost use: CONCURRENT_USE, TREE_GONE never (the tree is the caller's). */
-RONDO_MUST_USE rondo_status rondo_tree_enter(rondo_tree *tree, const char *call);
 static inline void rondo_tree_leave(rondo_tree *tree) { atomic_store_explicit(&tree->owner, 0, memory_order_release); }
 bool rondo_tree_is_owner(const rondo_tree *tree); /* of the call under way, which is in a body */
 /* Whether the calling thread is inside a call of the tree: in a body. */
@@ -277,36 +275,6 @@ static inline bool rondo_tree_is_mine(const rondo_tree *tree) {
   return __builtin_expect(atomic_load_explicit(&tree->owner, memory_order_relaxed) != 0, 0) &&
          rondo_tree_is_owner(tree);
 }
-
-/* call_inputs.c: what the given inputs are. Errors for `call`, as rondo_function_call. */
-RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function,
-                                                 const rondo_input *given, rondo_resolved_input *out);
-/* Whether all are *bare*: memory at an address, of no buffer. Nothing is wrong with such inputs, and no path has them.
- */
-bool rondo_inputs_are_bare(const rondo_function *function, const rondo_input *given);
-/* Outputs of the path that ends are no longer of a path, nor where they were if they were cloned. */
-void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_input *inputs);
-/* Whether two have a byte in common, of which the second may be no memory. */
-bool rondo_inputs_overlap(const rondo_resolved_input *a, const rondo_resolved_input *b);
-/* Whether a moving input has a byte in common with another one, and the body writes to one of the two: copied or
- * patched, the other would or would not see what is written. */
-bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs);
-void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out); /* while it is entered */
-
-/* recording_key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
- * tree->words, and the form's, which has neither that nor addresses. They return the number of words. */
-size_t rondo_key_room(size_t input_count);
-size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
-                      uint64_t *words);
-uint64_t rondo_key_hash(const uint64_t *words, size_t count);
-/* Whether a recorded call's key is what rondo_key_make would make; keys of one function that are equal as far as they
- * go have one length. */
-bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
-                       const uint64_t *key);
-/* The same for bare inputs, as they are given, of a function that takes such. */
-bool rondo_key_matches_bare(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
-                            const uint64_t *key);
-size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
 
 /* What a key or a form says of an input. */
 typedef struct rondo_keyed_input {
@@ -317,27 +285,6 @@ typedef struct rondo_keyed_input {
   const char *address;   /* in a key: STATIC and MANAGED */
 } rondo_keyed_input;
 
-/* Where the inputs of a key begin; a form's begin where it does. Reading one returns where the next one is. */
-const uint64_t *rondo_key_inputs(const uint64_t *key);
-const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out);
-
-/* recorded_calls.c: the recorded call that fits; putting one in, which then is the tree's; taking it out with all
- * behind it and freeing them. A call of the path is never taken out but with the path. */
-rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash);
-/* The same for the one that the path went on with last time: without making a key, or a look at the table. */
-rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_function *function,
-                                          const rondo_resolved_input *inputs);
-rondo_recorded_call *rondo_recorded_guess_bare(const rondo_tree *tree, const rondo_function *function,
-                                               const rondo_input *given);
-RONDO_MUST_USE rondo_status rondo_recorded_reserve(rondo_tree *tree); /* room in the table for one more */
-void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
-void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);
-void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call); /* was never put in; NULL is fine */
-void rondo_segment_free(rondo_tree *tree, rondo_segment *segment);     /* what it has */
-/* Makes room for one more under the tree's bound. False: there is none, as all that there are belong to the path. */
-bool rondo_recorded_evict(rondo_tree *tree);
-void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most); /* until the execs have fewer bytes than that */
-
 /* Nothing that was dead when it was made is live. */
 static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *dead_before, uint32_t first_bit) {
   const size_t words = ((size_t)first_bit + 63) / 64;
@@ -345,31 +292,6 @@ static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *d
     if ((tree->live[i] & dead_before[i]) != 0) return false;
   return true;
 }
-
-/* path.c: the path takes a recorded call that was launched. Its buffers, as far as asked for, are handed out. */
-RONDO_MUST_USE rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits);
-void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call);
-/* Nobody holds an output of it any more, or that gets memory of its own. */
-void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer);
-/* Ends the path: what is held of it expires or is cloned on the stream. NULL: nothing is cloned. The first
- * `input_count` of tree->inputs are those of the call that begins. */
-RONDO_MUST_USE rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count);
-bool rondo_path_is_dead(const rondo_tree *tree); /* nobody holds anything of it */
-/* Takes over what was released since; memory is freed behind the stream's work, or later when it is NULL. */
-void rondo_path_settle(rondo_tree *tree, rondo_stream *stream);
-/* The same of calls inside a body that is recorded on the stream, or captured; others are left for later. */
-RONDO_MUST_USE rondo_status rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream);
-/* Frees the memory of buffers of steps that are over. */
-void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream);
-/* The stream's work comes after the tree's earlier work. */
-RONDO_MUST_USE rondo_status rondo_path_follow(rondo_tree *tree, rondo_stream *stream);
-
-/* skip_reason.c: why a call is run as it is. Counts it, keeps message and reason, and says so in the log. */
-void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message);
-void rondo_skip_forget(rondo_function *function); /* frees what was kept */
-/* Whether the reason is an error in a strict tree; and that error. */
-bool rondo_skip_is_strict(rondo_skip skip);
-rondo_status rondo_skip_refuse(const rondo_function *function, rondo_skip skip, const char *message);
 
 /* function_body.c: running a body. */
 typedef struct rondo_made_output {
@@ -402,48 +324,11 @@ struct rondo_call {
   char message[RONDO_TREE_MESSAGE];
 };
 
-/* Calls the body. A failure but NOT_READY has words, if only that no call of the library says why. Its outputs are
- * in call->outputs, without gaps. */
-RONDO_MUST_USE rondo_status rondo_body_run(rondo_call *call);
-void rondo_body_free(rondo_call *call);
-/* Keeps the values that the call's launches were given as the form's. True: some are not those of the run before, and
- * the message says which. */
-bool rondo_body_compare_values(rondo_form *form, rondo_call *call, char message[RONDO_TREE_MESSAGE]);
-rondo_call *rondo_call_outermost(rondo_call *call); /* that this one is a part of, or itself */
-/* Takes a host step, which is no body: it calls no functions. */
-RONDO_MUST_USE rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user);
-
 /* record_call.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise
  * the reason, and all is as before. A status that is not OK is the call's. */
 typedef struct rondo_record_result {
   rondo_skip skip;
   char message[RONDO_TREE_MESSAGE];
 } rondo_record_result;
-RONDO_MUST_USE rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
-                                              const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
-                                              rondo_record_result *out_result, rondo_recorded_call **out);
-/* In a body that is recorded: a call inside must be on a stream of the recording. */
-RONDO_MUST_USE rondo_status rondo_take_require_stream(rondo_take *take, const rondo_function *function,
-                                                      rondo_stream *stream);
-/* In a body that is recorded: between two segments what was queued so far runs, then the step; and an input is given
- * up. */
-RONDO_MUST_USE rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user);
-RONDO_MUST_USE rondo_status rondo_take_drop_input(rondo_call *call, size_t index);
-
-/* replay.c: whether what copies inputs inside the graph can copy this one. */
-bool rondo_input_can_be_copied(const rondo_tree *tree, const char *address, size_t bytes);
-/* Launches a recorded call with the inputs where they are, and takes its host steps; and a segment of it by itself,
- * with inputs where call->addresses says. */
-RONDO_MUST_USE rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
-                                         const rondo_resolved_input *inputs);
-/* The same in two, for bare inputs as they are given: where there is nothing to be done but to tell their addresses,
- * that is done. */
-bool rondo_replay_tell(rondo_tree *tree, const rondo_recorded_call *call, const rondo_input *given);
-RONDO_MUST_USE rondo_status rondo_replay_told(const rondo_recorded_call *call, rondo_stream *stream);
-RONDO_MUST_USE rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment,
-                                                 rondo_stream *stream);
-
-/* The form is not recorded, for good; and whether calls of it may be. */
-void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message);
 
 #endif

@@ -9,6 +9,8 @@
 #include "base/slab.h"
 #include "exec/capture/arena_capture.h"
 #include "fault/fault_fake.h"
+#include "memory/arena/arena_recording.h"
+#include "memory/arena/arena_recording_plan.h"
 #include "support/rondo_test.h"
 
 #define PAGE FAKE_PAGE

@@ -11,7 +11,11 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "fuzz/fuzz_target.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
 #include "graph/graph_internal.h"
+#include "graph/graph_json_read.h"
+#include "graph/topological_order.h"
 #include "support/test_allocator.h"
 
 #define GRAPHS 4

@@ -9,7 +9,9 @@
 
 #include "base/error.h"
 #include "fuzz/fuzz_target.h"
+#include "graph/graph.h"
 #include "graph/graph_internal.h"
+#include "graph/graph_json_read.h"
 #include "support/test_allocator.h"
 
 static void require_round_trip(test_allocator *allocator, const rondo_graph *graph, bool with_addresses) {

@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "fuzz/fuzz_target.h"
+#include "graph/graph.h"
+#include "graph/topological_order.h"
 #include "graph/verify/verifier.h"
 #include "support/test_allocator.h"
 

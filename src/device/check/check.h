@@ -49,11 +49,6 @@ typedef struct check_range {
 
 typedef RONDO_ARRAY(check_range) check_index;
 
-/* The first range that ends behind `address`. */
-size_t check_index_seek(const check_index *index, const void *address);
-/* The range that holds `address`, or NULL. */
-const check_range *check_index_find(const check_index *index, const void *address);
-
 /* Memory at the place of a fault, for the rest of the work that faulted. */
 typedef struct check_scratch {
   char *begin;
@@ -140,94 +135,19 @@ typedef struct check_state {
   atomic_bool said_once;     /* that graphs like this one are not explored */
 } check_state;
 
-/* Makes the device a checking one (check_device.c). UNAVAILABLE when the process's signal handlers cannot be set. */
-RONDO_MUST_USE rondo_status check_open(cpu_device *device, const rondo_device_options *options);
 #define CHECK_UNAVAILABLE                                                                                              \
   "the handlers of SIGSEGV and SIGBUS cannot be set in this process: with AddressSanitizer, set ASAN_OPTIONS to hold " \
   "handle_segv=1:handle_sigbus=1"
 
-/* The tables and the memory (check_memory.c). Ranges are entered with `edit` held, and not `spin`. */
-RONDO_MUST_USE rondo_status check_index_insert(struct check_state *check, check_index *index, check_range range);
-/* Takes the first range that touches [begin, end) out; false when there is none. With `edit` held. */
-bool check_index_remove(check_state *check, check_index *index, const char *begin, const char *end, void **out_object);
-void check_memory_init(check_state *check);
-void check_memory_deinit(check_state *check);
-RONDO_MUST_USE rondo_status check_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
-RONDO_MUST_USE rondo_status check_unreserve(rondo_device *device, void *address, size_t bytes);
-RONDO_MUST_USE rondo_status check_map(rondo_device *device, void *address, rondo_physical *physical);
-RONDO_MUST_USE rondo_status check_unmap(rondo_device *device, void *address, size_t bytes);
-RONDO_MUST_USE rondo_status check_host_allocate(rondo_device *device, size_t bytes, void **out_address);
-void check_host_release(rondo_device *device, void *address, size_t bytes);
-void check_lock(check_state *check);
-void check_unlock(check_state *check);
-void check_spin_lock(check_state *check);
-void check_spin_unlock(check_state *check);
-/* Puts back what was at the scratches of a run (NULL: at all that touch the range). With both locks held. */
-void check_scratch_clear(check_state *check, const check_run *run, const char *begin, const char *end);
-
-/* Areas (check_allocation.c). What is called with `edit` held says so. */
-RONDO_MUST_USE rondo_status check_area_make(check_state *check, size_t bytes, const char *name, void **out_address);
-RONDO_MUST_USE rondo_status check_area_note(check_state *check, char *address, size_t bytes, const char *name);
-/* A lifetime begins: pages are there, poisoned, with canaries around the area; or ends. Found damage comes out by
- * check_fail. */
-RONDO_MUST_USE rondo_status check_area_begin(check_state *check, char *address);
-RONDO_MUST_USE rondo_status check_area_end(check_state *check, char *address);
-/* With `edit` held: lets it be accessed or not; its contents stay when its memory does. */
-RONDO_MUST_USE rondo_status check_area_open(check_state *check, check_area *area, check_life life);
-void check_area_shut(check_state *check, check_area *area, check_life life);
-/* What begins at the address, if it lives, may be written or not. */
-void check_area_set_read_only(check_state *check, const char *address, bool read_only);
-/* Takes areas of graphs that touch the range out of the tables. */
-void check_areas_forget(check_state *check, const char *begin, const char *end);
-void check_area_set_canaries(const check_area *area);
-/* With `edit` held: a byte around the area that is not the canary's any more, or NULL. */
-const char *check_area_damage(const check_area *area);
-/* With `edit` held: OUT_OF_RANGE when there is damage, which is mended; `who` did or saw it. */
-RONDO_MUST_USE rondo_status check_area_inspect(check_area *area, uint32_t node, const char *who);
-/* All live areas. */
-RONDO_MUST_USE rondo_status check_areas_inspect(check_state *check, const char *who);
-check_area *check_area_around(const check_state *check, const void *address); /* with `edit` held */
-
-/* Faults (check_fault.c) */
-RONDO_MUST_USE rondo_status check_handler_enter(check_state *check); /* from now on the device's faults are taken */
-void check_handler_leave(check_state *check);
-/* Puts the handler back in front if another one was installed meanwhile. */
-void check_handler_renew(void);
-bool check_handler_can_be_set(void);
-/* See rondo_device_ops. A run that is no work's: its faults are told to the caller, not to a queue. */
-void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes);
-void *check_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
-void check_run_begin(check_run *run, const check_work *work);
-void check_run_end(check_run *run);
-
 /* Reports (check_findings.c) */
 enum { CHECK_LABEL_BYTES = RONDO_LABEL_BYTES };
-const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work);
-/* Makes the run's faults its queue's failure. `before` is as of check_fail. */
-void check_report_faults(const check_run *run, const rondo_saved_error *before);
-/* The thread's last error becomes the failure of the queue, or, without one, of the device, and `before` the thread's
- * last error again: it may be that of a call which succeeds. */
-void check_fail(check_state *check, cpu_queue *queue, const rondo_saved_error *before);
-RONDO_MUST_USE rondo_status check_take_failure(check_state *check);
 
 /* Works (check_work.c) */
 void check_run_work(rondo_blocks blocks, void *const *args);
-const char *check_work_name(const check_work *work); /* for traces */
 static inline const check_work *check_work_of(const cpu_node *node) {
   return node->function == check_run_work ? (const check_work *)node->args[0] : NULL;
 }
-/* Wraps a node whose storage has room for it; gives alloc and free nodes something to do. */
-RONDO_MUST_USE rondo_status check_dress(cpu_executable *executable, cpu_node_detail *detail,
-                                        const rondo_node_params *params);
-RONDO_MUST_USE rondo_status check_submit(rondo_queue *queue, const rondo_node_params *params);
 extern const rondo_guard_ops check_guard_ops;
-
-/* The gate (check_gate.c) */
-void check_gate_enter(check_state *check);
-void check_gate_leave(check_state *check);
-void check_gate_close(check_state *check); /* waits until nobody is inside */
-void check_gate_open(check_state *check);
-bool check_gate_is_mine(void); /* the calling thread has closed it */
 
 /* Orders (check_orders.c) and what they start from and lead to (check_snapshot.c) */
 typedef struct check_entry {
@@ -242,16 +162,5 @@ typedef struct check_snapshot {
   check_state *check;
   RONDO_ARRAY(check_entry) entries;
 } check_snapshot;
-
-/* What an executable's nodes may write. False when that is not known, or there is no memory. */
-bool check_snapshot_take(check_snapshot *snapshot, check_state *check, const cpu_executable *executable);
-void check_snapshot_free(check_snapshot *snapshot);
-bool check_snapshot_keep_result(check_snapshot *snapshot);
-void check_snapshot_restore(check_snapshot *snapshot, bool result);
-/* The first entry whose contents differ from the kept result, with the offset; NULL when there is none. */
-const check_entry *check_snapshot_compare(const check_snapshot *snapshot, size_t *out_offset);
-
-/* Runs a launch in several orders; false when it is to be run as on other devices. */
-bool check_explore(cpu_executable *executable, cpu_queue *queue);
 
 #endif

@@ -14,6 +14,9 @@
 
 #include "base/log.h"
 #include "device/check/check.h"
+#include "device/check/check_allocation.h"
+#include "device/check/check_memory.h"
+#include "device/cpu/cpu_memory.h"
 
 #define ALIGNMENT 256
 #define POISON_BYTES ((size_t)64 << 20)

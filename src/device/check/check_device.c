@@ -6,6 +6,13 @@
 
 #include "base/environment.h"
 #include "device/check/check.h"
+#include "device/check/check_allocation.h"
+#include "device/check/check_device.h"
+#include "device/check/check_fault.h"
+#include "device/check/check_findings.h"
+#include "device/check/check_memory.h"
+#include "device/check/check_work.h"
+#include "device/cpu/cpu_queue.h"
 
 static check_state *check_of(const rondo_device *device) { return ((const cpu_device *)device)->check; }
 

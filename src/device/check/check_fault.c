@@ -19,6 +19,9 @@
 #include <unistd.h>
 
 #include "device/check/check.h"
+#include "device/check/check_allocation.h"
+#include "device/check/check_fault.h"
+#include "device/check/check_memory.h"
 
 enum { DEVICES = 64, EARLIER = 16, MOST_RETRIES = 3 };
 

@@ -9,6 +9,9 @@
 
 #include "base/log.h"
 #include "device/check/check.h"
+#include "device/check/check_findings.h"
+#include "device/check/check_memory.h"
+#include "graph/node_name.h"
 
 enum { ALLOCATION_TEXT = CHECK_NAME_BYTES + RONDO_SIZE_TEXT + 32 };
 

@@ -5,6 +5,8 @@
  */
 #include "device/check/check.h"
 
+#include "device/check/check_gate.h"
+
 #define CLOSED (UINT32_C(1) << 31)
 
 static _Thread_local const check_state *closed_here;

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "device/check/check.h"
+#include "device/check/check_memory.h"
+#include "device/cpu/cpu_memory.h"
 
 /* Regions in quarantine: no more than this. */
 #define QUARANTINE_BYTES ((size_t)1 << 40)

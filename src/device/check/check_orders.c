@@ -16,6 +16,12 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "device/check/check.h"
+#include "device/check/check_findings.h"
+#include "device/check/check_gate.h"
+#include "device/check/check_orders.h"
+#include "device/check/check_snapshot.h"
+#include "device/cpu/cpu_run.h"
+#include "graph/node_name.h"
 
 typedef struct explorer {
   check_state *check;

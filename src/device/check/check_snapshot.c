@@ -14,6 +14,9 @@
 #include <unistd.h>
 
 #include "device/check/check.h"
+#include "device/check/check_allocation.h"
+#include "device/check/check_memory.h"
+#include "device/check/check_snapshot.h"
 
 /* What writes ----------------------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,15 @@
 #include <string.h>
 
 #include "device/check/check.h"
+#include "device/check/check_allocation.h"
+#include "device/check/check_fault.h"
+#include "device/check/check_findings.h"
+#include "device/check/check_gate.h"
+#include "device/check/check_memory.h"
+#include "device/check/check_work.h"
+#include "device/cpu/cpu_executable.h"
+#include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_work.h"
 
 const char *check_work_name(const check_work *work) {
   return work->name[0] != '\0' ? work->name : rondo_node_kind_name(work->kind);

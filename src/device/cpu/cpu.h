@@ -58,24 +58,9 @@ typedef struct cpu_point {
   uint64_t value;
 } cpu_point;
 
-void cpu_timeline_init(cpu_timeline *timeline, void (*release)(cpu_timeline *));
-void cpu_timeline_retain(cpu_timeline *timeline);
-void cpu_timeline_release(cpu_timeline *timeline);
-void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value);
-/* The same for a timeline that several threads advance: it stays where it is when it is there already. */
-void cpu_timeline_raise(cpu_timeline *timeline, uint64_t value);
-/* True when the point is reached; else the waiter will be fired, perhaps before this returns: the caller must not touch
- * what the waiter belongs to afterwards. */
-bool cpu_timeline_pass_or_wait(cpu_timeline *timeline, cpu_waiter *waiter);
-/* Sleeps until the timeline may have reached `target`, or was signalled since `signal` was read from it. */
-void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target, uint32_t signal);
-/* Wakes those who sleep. */
-void cpu_timeline_signal(cpu_timeline *timeline);
 static inline bool cpu_point_reached(cpu_point point) {
   return point.timeline == NULL || atomic_load_explicit(&point.timeline->value, memory_order_acquire) >= point.value;
 }
-/* Replaces *point, with the references. */
-void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value);
 
 /* A semaphore (rondo_semaphore_ops; cpu_semaphore.c): a timeline that others advance. Its event's point has the value
  * CPU_AS_ASKED, which stands for what it is asked for when the wait is come to. */
@@ -96,8 +81,6 @@ static inline cpu_point cpu_point_now(cpu_point point) {
   if (point.timeline == NULL || point.value != CPU_AS_ASKED) return point;
   return (cpu_point){point.timeline, atomic_load(&((cpu_semaphore *)point.timeline)->asked)};
 }
-/* Behind a wait for the point: fails the queue where that is a semaphore's which failed. */
-void cpu_point_settle(cpu_point point, cpu_queue *queue);
 
 /* The pool -------------------------------------------------------------------------------------------------------- */
 
@@ -198,75 +181,20 @@ typedef struct cpu_pool {
   uint32_t processor_count;
 } cpu_pool;
 
-RONDO_MUST_USE rondo_status cpu_pool_start(cpu_device *device, uint32_t workers);
-void cpu_pool_stop(cpu_device *device);
-/* Whether a host thread that is going to wait for what it launches is best left to run it: others have long runs on all
- * processors but its own, and a worker looks soon whether it did. */
-bool cpu_pool_leaves_to_host(const cpu_pool *pool);
-/* Wakes one sleeping worker when there is one. */
-void cpu_pool_wake(cpu_pool *pool);
-/* Before an executable with that many segments is handed out: no run of it will lack room in a deque. */
-RONDO_MUST_USE rondo_status cpu_pool_make_room(cpu_device *device, uint64_t segments);
-/* To be called before the participant runs segments; its deque is empty. */
-void cpu_pool_take_room(cpu_pool *pool, cpu_participant *self);
-/* A participant for a host thread, or NULL when all are taken or there is no memory for a first one. */
-cpu_participant *cpu_pool_join(cpu_pool *pool);
-/* The same among those that need no memory: for launches, which do not allocate. */
-cpu_participant *cpu_pool_join_prepared(cpu_pool *pool);
-void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
-/* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen segment. False
- * when there was none. */
-bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
-/* The same for grids alone. */
-bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
-/* Whether there is something left that it would do, in the order of what wakes sleepers (cpu_queue_doze). */
-bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue);
-/* To be called before work of `queue`'s: lets another queue go that the participant watches, since it will not look at
- * that one meanwhile. */
-void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue);
-
 /* How long a waiting loop has turned: pauses first, a yield now and then, and after the pool's time it wants to sleep.
  */
 typedef struct cpu_patience {
   uint32_t turns;
   uint64_t since_ns; /* 0: not asked the clock yet */
 } cpu_patience;
-/* One turn; true when it is time to sleep: soon where each processor has a long run; never without a pool. */
-bool cpu_patience_turn(cpu_patience *patience, const cpu_pool *pool);
 
-/* Moves workers off processors where others' long runs are while one has none. */
-void cpu_pool_spread(cpu_pool *pool);
-/* A host thread that works along tells the workers which processor to leave to it. */
-void cpu_pool_note_host(cpu_pool *pool);
-
-/* Deques (cpu_deque.c) */
-/* Makes a buffer for at least `capacity` entries, a power of two, unless there is one. On any thread. */
-RONDO_MUST_USE rondo_status cpu_deque_prepare(cpu_device *device, cpu_deque *deque, size_t capacity);
-/* The owner, whose deque is empty, takes up the largest buffer when its own has less. */
-void cpu_deque_grow(cpu_deque *deque, size_t capacity);
-void cpu_deque_free(cpu_device *device, cpu_deque *deque);
-/* Who is to wake sleepers for the entry pushes it `loudly`: sequentially consistent with what tells of them. */
-void cpu_deque_push(cpu_deque *deque, uint64_t entry, bool loudly);
 #define CPU_DEQUE_EMPTY UINT64_MAX
-uint64_t cpu_deque_pop(cpu_deque *deque);
 static inline uint32_t cpu_entry_slot(uint64_t entry) { return (uint32_t)(entry >> 32) % CPU_MAX_QUEUES; }
 /* Stealing: a look at the oldest entry, which somebody else may take meanwhile, and taking it. */
 typedef struct cpu_loot {
   int64_t top;
   uint64_t entry;
 } cpu_loot;
-bool cpu_deque_look(cpu_deque *deque, cpu_loot *out);
-/* Sequentially consistent, as loud pushes are. */
-bool cpu_deque_is_empty(cpu_deque *deque);
-bool cpu_deque_take(cpu_deque *deque, const cpu_loot *loot);
-
-/* Grids (cpu_grid.c): runs all blocks of a kernel, sharing them when it pays. */
-void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
-                  rondo_blocks all);
-/* Takes part in what `owner` shares; false when there is nothing to do, or it is not `queue`'s (any, when NULL). */
-bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queue *queue);
-/* Whether there is something left to take part in. */
-bool cpu_grid_has_more(cpu_participant *owner, const cpu_queue *queue);
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
 
@@ -357,47 +285,12 @@ struct cpu_queue {
 extern const rondo_queue_ops cpu_queue_ops;
 extern const rondo_event_ops cpu_event_ops;
 extern const rondo_executable_ops cpu_executable_ops;
-RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *label, rondo_queue **out);
-/* Room for an item of `bytes`, which may wait until there is some; what is written there is in the queue once it is
- * published with *out_head. */
-cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head);
-void cpu_queue_publish(cpu_queue *queue, uint64_t head);
 /* True when there is an item and nobody at it. */
 static inline bool cpu_queue_pending(cpu_queue *queue) {
   /* The owner first: while a host thread runs the queue, its line with `head` is left to it for the next launch. */
   return atomic_load(&queue->owner) == CPU_FREE &&
          atomic_load(&queue->head) != atomic_load_explicit(&queue->tail, memory_order_relaxed);
 }
-/* Owns the queue and runs what is in it, at most `budget` items; false when somebody else has it. The caller keeps the
- * struct alive. */
-bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget);
-/* Lets the queue, put aside, go on: by a waiter, or by the last segment of a suspended graph. */
-void cpu_queue_resume(cpu_queue *queue);
-void cpu_queue_finish_graph(cpu_queue *queue);
-/* Makes sure that a worker looks at the queue. */
-void cpu_queue_schedule(cpu_queue *queue);
-/* Those who sleep over a queue though they would work along: hosts that wait for it, the starter of its graph. One who
- * is about to sleep reads the number that it sleeps on, dozes, looks once more whether there is something to do, sleeps
- * if there is not, and rises; true then means that it was roused. Whoever makes something ready rouses them after that;
- * false when nobody dozed.
- *
- * No wake is lost. Making ready and dozing are sequentially consistent, and so are the looks at each other behind them:
- * either the one who rouses sees the other doze, or that one, looking once more, sees what is ready. Dozing comes after
- * the number was read, and rousing changes it, so that one who is roused before it sleeps does not fall asleep. Rousing
- * ends the doze of all, so that of several who make something ready one pays for waking them; whoever is awake looks
- * again before it sleeps. */
-uint32_t cpu_queue_doze(cpu_queue *queue);
-bool cpu_queue_rise(cpu_queue *queue, uint32_t doze);
-bool cpu_queue_rouse(cpu_queue *queue);
-/* Waits until item number `target` is done, working along. */
-void cpu_queue_await(cpu_queue *queue, uint64_t target);
-/* The queue whose timeline it is; NULL when it is another one. */
-cpu_queue *cpu_queue_with(cpu_timeline *timeline);
-void cpu_queue_retain(cpu_queue *queue);
-void cpu_queue_release(cpu_queue *queue);
-
-/* Waits for a point; when it is a queue's, working along. */
-void cpu_point_await(cpu_device *device, cpu_point point);
 
 /* Work that is no kernel (cpu_work.c): functions of a kernel's form, args[0] points to their description. */
 typedef struct cpu_host_work {
@@ -407,10 +300,6 @@ typedef struct cpu_host_work {
   rondo_node_where where;  /* of a node; its text is the owner's */
   cpu_queue *const *queue; /* where a failure goes: looked up when it runs */
 } cpu_host_work;
-void cpu_run_nothing(rondo_blocks blocks, void *const *args);
-void cpu_run_host(rondo_blocks blocks, void *const *args);
-void cpu_run_copy(rondo_blocks blocks, void *const *args);
-void cpu_run_fill(rondo_blocks blocks, void *const *args);
 /* Of a copy or fill: the function, how many blocks of it there are, and what args[0] points to. */
 typedef struct cpu_description {
   rondo_cpu_function function;
@@ -418,7 +307,6 @@ typedef struct cpu_description {
   const void *data;
   size_t bytes;
 } cpu_description;
-cpu_description cpu_describe(const rondo_node_params *params);
 static inline rondo_blocks cpu_all_blocks(uint64_t count) {
   /* Such work looks at first and last alone; the grid's numbers are too small for all counts. */
   const uint32_t x = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
@@ -436,13 +324,6 @@ typedef struct cpu_event {
   _Atomic uint64_t stamp_serial; /* of the record that stamp_ns is of, twice; odd while that is being written */
   _Atomic uint64_t stamp_ns;
 } cpu_event;
-
-RONDO_MUST_USE rondo_status cpu_event_create(rondo_device *device, bool timing, rondo_device_event **out);
-void cpu_event_retain(cpu_event *event);
-void cpu_event_release(cpu_event *event);
-void cpu_event_stamp(cpu_event *event, uint64_t serial);
-/* A timeline on its own, for event-record nodes. */
-RONDO_MUST_USE rondo_status cpu_timeline_create(cpu_device *device, cpu_timeline **out);
 
 /* Executables (cpu_executable.c: building and changing; cpu_run.c: running) --------------------------------------- */
 
@@ -575,61 +456,6 @@ struct cpu_executable {
   uint64_t host_bytes;
 };
 
-RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
-                                                  rondo_executable **out);
-RONDO_MUST_USE rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *executable);
-RONDO_MUST_USE rondo_status cpu_queue_launch_patched_checked(rondo_queue *queue, rondo_executable *executable,
-                                                             const rondo_patch_change *changes, size_t count);
-/* Storage of a node's, which begins with `addresses` argument addresses and has `bytes` behind them at *out_data; on a
- * checking device with room for a check_work behind those. */
-RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,
-                                               size_t bytes, void **out_data);
-/* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
-void cpu_executable_reap(cpu_device *device, bool wait);
-void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);
-void cpu_event_record_at(cpu_event *event, cpu_timeline *timeline, uint64_t value);
-
-/* Runs it for `queue`. False: suspended; the last segment finishes the queue's item. */
-bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item);
-/* Runs a stolen entry and what follows from it. */
-void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
-/* The same for a segment that has waited for an event; false when there is none. */
-bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
-void cpu_run_record(rondo_blocks blocks, void *const *args);
-
-/* Crowds (cpu_contention.c): whether there are as many long runs as processors; whether one more, at most, makes them
- * as many; whether each processor has one, so that helping with one would keep another from running; whether some have
- * the same, and one none; how often crowds began.
- */
-bool cpu_crowd_is_there(const cpu_pool *pool);
-bool cpu_crowd_wants_one(const cpu_pool *pool);
-bool cpu_crowd_is_full(const cpu_pool *pool);
-bool cpu_crowd_is_stacked(const cpu_pool *pool);
-uint64_t cpu_crowd_count(const cpu_pool *pool);
-/* Whether a processor, by its place, has a long run; whether a worker's has one that is not its own (by the mover). */
-bool cpu_crowd_has_run_at(const cpu_pool *pool, uint32_t place);
-bool cpu_crowd_has_run_beside(const cpu_pool *pool, const cpu_participant *worker);
-/* Around a long run, and now and then in it, by who runs it. */
-void cpu_crowd_enter(cpu_participant *self);
-void cpu_crowd_follow(cpu_participant *self);
-void cpu_crowd_leave(cpu_participant *self);
-
-/* For the plan by lanes: runs a segment; puts up an entry that takes a thief to a lane; wakes starters that sleep. */
-void cpu_run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment);
-void cpu_run_invite(const cpu_executable *executable, cpu_participant *self, uint32_t lane);
-void cpu_run_wake_starters(cpu_pool *pool);
-
-/* Lanes (cpu_lanes.c). Building makes none where they make no sense. Run: by the starter, who then waits until
- * sinks_left is 0; join: by who took an invitation. */
-RONDO_MUST_USE rondo_status cpu_lanes_build(cpu_executable *executable);
-void cpu_lanes_free(cpu_executable *executable);
-void cpu_lanes_run(cpu_executable *executable, cpu_participant *self);
-void cpu_lanes_join(cpu_executable *executable, cpu_participant *self, uint32_t lane);
-
-/* Building (cpu_segments.c): chains of the lowered graph. */
-RONDO_MUST_USE rondo_status cpu_segments_build(cpu_executable *executable, const rondo_lowered_graph *graph);
-void cpu_segments_free(cpu_executable *executable);
-
 /* The device ------------------------------------------------------------------------------------------------------ */
 
 struct cpu_device {
@@ -649,18 +475,5 @@ struct cpu_device {
 
 /* Virtual memory (cpu_memory.c) */
 extern const rondo_driver rondo_cpu_driver;
-rondo_status cpu_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
-rondo_status cpu_unreserve(rondo_device *device, void *address, size_t bytes);
-rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out);
-void cpu_physical_destroy(rondo_physical *physical);
-void cpu_physical_seal(rondo_physical *physical);
-int cpu_physical_file(const rondo_physical *physical);
-rondo_status cpu_map(rondo_device *device, void *address, rondo_physical *physical);
-rondo_status cpu_unmap(rondo_device *device, void *address, size_t bytes);
-rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
-void *cpu_host_watch_begin(rondo_device *device, void *address, size_t bytes);
-void *cpu_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
-rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address);
-void cpu_host_release(rondo_device *device, void *address, size_t bytes);
 
 #endif

@@ -12,6 +12,9 @@
  */
 #include "device/cpu/cpu.h"
 
+#include "device/cpu/cpu_contention.h"
+#include "device/cpu/cpu_pool.h"
+
 static bool fill_all(const cpu_pool *pool, const _Atomic uint32_t *number) {
   const uint32_t count = atomic_load_explicit(number, memory_order_relaxed);
   return count > 1 && count >= pool->processor_count;

@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_deque.h"
 
 static size_t buffer_bytes(size_t capacity) { return sizeof(cpu_deque_buffer) + capacity * sizeof(_Atomic uint64_t); }
 

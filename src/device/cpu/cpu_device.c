@@ -10,6 +10,14 @@
 
 #include "base/environment.h"
 #include "device/check/check.h"
+#include "device/check/check_device.h"
+#include "device/check/check_fault.h"
+#include "device/cpu/cpu_event.h"
+#include "device/cpu/cpu_executable.h"
+#include "device/cpu/cpu_memory.h"
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_wait.h"
 
 enum { CPU_DEVICES = 16 };
 

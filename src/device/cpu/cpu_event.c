@@ -3,8 +3,11 @@
  * stamps carry the number of their record, so that a late one of an earlier record does not overwrite the last.
  * Counted: the handle holds one reference, each queued stamp and each executable with a node for it another.
  */
+#include "device/cpu/cpu_event.h"
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_timeline.h"
+#include "device/cpu/cpu_wait.h"
 
 void cpu_event_retain(cpu_event *event) { atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed); }
 

@@ -10,6 +10,17 @@
 #include <string.h>
 
 #include "device/check/check.h"
+#include "device/check/check_work.h"
+#include "device/cpu/cpu_event.h"
+#include "device/cpu/cpu_executable.h"
+#include "device/cpu/cpu_lanes.h"
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_run.h"
+#include "device/cpu/cpu_segments.h"
+#include "device/cpu/cpu_timeline.h"
+#include "device/cpu/cpu_wait.h"
+#include "device/cpu/cpu_work.h"
+#include "graph/node_name.h"
 
 static const rondo_allocator *allocator_of(const cpu_executable *executable) {
   return &executable->device->base.allocator;

@@ -5,8 +5,12 @@
  * A participant that looks at a job first adds itself to `users`, then checks that the job is open; the owner closes
  * it, then waits until nobody uses it, before the job's fields change. Both sides are sequentially consistent.
  */
+#include "device/cpu/cpu_grid.h"
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_contention.h"
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_wait.h"
 
 enum {
   PIECES = 256,            /* the first piece is this part of the grid, chunks twice that */

@@ -14,6 +14,11 @@
 #include <stdlib.h>
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_contention.h"
+#include "device/cpu/cpu_deque.h"
+#include "device/cpu/cpu_lanes.h"
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_run.h"
 
 enum {
   NODE_TIME = 8,

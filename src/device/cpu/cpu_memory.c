@@ -14,6 +14,7 @@
 
 #include "base/file_limit.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_memory.h"
 
 typedef struct cpu_physical {
   rondo_physical base;

@@ -12,6 +12,12 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_contention.h"
+#include "device/cpu/cpu_deque.h"
+#include "device/cpu/cpu_grid.h"
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_run.h"
 
 enum { TURNS_A_YIELD = 64, WATCH_NS = 400, BRIEF_ITEM_NS = 150, MOST_RESERVE = 3, ALONE_DRAINS = 8 };
 enum { GUARD_NS = 4 * 1000 * 1000 };

@@ -13,6 +13,18 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "device/check/check.h"
+#include "device/check/check_orders.h"
+#include "device/check/check_work.h"
+#include "device/cpu/cpu_event.h"
+#include "device/cpu/cpu_executable.h"
+#include "device/cpu/cpu_grid.h"
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_run.h"
+#include "device/cpu/cpu_semaphore.h"
+#include "device/cpu/cpu_timeline.h"
+#include "device/cpu/cpu_wait.h"
+#include "device/cpu/cpu_work.h"
 
 enum { PREFETCH_GRANULES = 16, NAME_BYTES = 64 /* kept of a name */ };
 

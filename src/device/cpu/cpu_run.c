@@ -15,9 +15,19 @@
  * and whoever finishes its last sink finishes the queue's item; `sinks_left` then counts one more for the starter
  * itself. After its last sink an executable is not touched.
  */
+#include "device/cpu/cpu_run.h"
 #include "base/clock.h"
 #include "base/trace.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_contention.h"
+#include "device/cpu/cpu_deque.h"
+#include "device/cpu/cpu_grid.h"
+#include "device/cpu/cpu_lanes.h"
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_semaphore.h"
+#include "device/cpu/cpu_timeline.h"
+#include "device/cpu/cpu_wait.h"
 
 enum {
   TRIALS = 3,              /* runs of each plan that are timed */

@@ -6,6 +6,8 @@
  */
 #include "device/cpu/cpu.h"
 
+#include "device/cpu/cpu_segments.h"
+
 typedef struct chains {
   const rondo_lowered_graph *graph;
   uint32_t *predecessors;    /* how many, a node */

@@ -5,6 +5,10 @@
  */
 #include "device/cpu/cpu.h"
 
+#include "device/cpu/cpu_event.h"
+#include "device/cpu/cpu_semaphore.h"
+#include "device/cpu/cpu_timeline.h"
+
 static cpu_semaphore *semaphore_of(const rondo_device_event *event) {
   return (cpu_semaphore *)((const cpu_event *)event)->point.timeline;
 }

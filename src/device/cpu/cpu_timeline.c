@@ -5,6 +5,10 @@
  */
 #include "device/cpu/cpu.h"
 
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_timeline.h"
+
 void cpu_timeline_init(cpu_timeline *timeline, void (*release)(cpu_timeline *)) {
   *timeline = (cpu_timeline){.release = release};
   atomic_init(&timeline->references, 1);

@@ -4,6 +4,12 @@
  */
 #include "device/cpu/cpu.h"
 
+#include "device/cpu/cpu_pool.h"
+#include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_run.h"
+#include "device/cpu/cpu_timeline.h"
+#include "device/cpu/cpu_wait.h"
+
 uint32_t cpu_queue_doze(cpu_queue *queue) { return (uint32_t)(atomic_fetch_add(&queue->doze, 1) >> 32); }
 
 bool cpu_queue_rise(cpu_queue *queue, uint32_t doze) {

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_work.h"
+#include "graph/node_name.h"
 
 enum { BLOCK_BYTES = 256 * 1024 };
 

@@ -163,18 +163,6 @@ typedef struct cuda_scope {
   cu_capture_mode mode;
 } cuda_scope;
 
-/* For work on streams, which a capture sees. Errors: DEVICE_LOST; what making the context current says. Nothing is to
- * be left then. */
-RONDO_MUST_USE rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out);
-/* The same for calls that act at once, under the relaxed mode. */
-RONDO_MUST_USE rondo_status cuda_enter(cuda_device *device, cuda_scope *out);
-/* The relaxed mode, too, for what was entered for work. */
-void cuda_relax(cuda_scope *scope);
-/* For calls that free, on a device that may be lost. Where the context cannot be made current they are made without:
- * the driver knows it from what is freed. */
-void cuda_enter_to_free(cuda_device *device, cuda_scope *out);
-void cuda_leave(const cuda_scope *scope);
-
 /* DEVICE_LOST with the code that lost it. `what` was tried. */
 RONDO_MUST_USE rondo_status cuda_fail_lost(const cuda_device *device, const char *what);
 
@@ -187,39 +175,14 @@ RONDO_MUST_USE static inline rondo_status cuda_require(const cuda_device *device
   return cuda_is_lost(device) ? cuda_fail_lost(device, "nothing was done") : RONDO_OK;
 }
 
-/* OK for CU_OK. Else the status that the code stands for, with its number and name, behind a message that says what was
- * tried; NOT_READY keeps none. A sticky code makes the device lost. */
-rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) RONDO_PRINTF(3, 4);
 /* As cuda_check, for an error about one node: `doing` is "patching ", and the message names the node and, unless it is
  * NULL, the graph, by its label. */
 struct cuda_node;
-rondo_status cuda_check_node(cuda_device *device, cu_result code, const struct cuda_node *node, const char *doing,
-                             const char *graph);
 
 /* Slots of the tables in driver.h */
 extern const rondo_queue_ops cuda_queue_ops;
 extern const rondo_event_ops cuda_event_ops;
 extern const rondo_executable_ops cuda_executable_ops;
-RONDO_MUST_USE rondo_status cuda_queue_create(rondo_device *device, const char *label, rondo_queue **out);
-RONDO_MUST_USE rondo_status cuda_event_create(rondo_device *device, bool timing, rondo_device_event **out);
-RONDO_MUST_USE rondo_status cuda_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
-                                                   rondo_executable **out);
-RONDO_MUST_USE rondo_status cuda_queue_launch(rondo_queue *queue, rondo_executable *executable);
-RONDO_MUST_USE rondo_status cuda_queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
-                                                      const rondo_patch_change *changes, size_t count);
-RONDO_MUST_USE rondo_status cuda_queue_upload(rondo_queue *queue, rondo_executable *executable);
-RONDO_MUST_USE rondo_status cuda_kernel_prepare(rondo_device *device, rondo_kernel *kernel);
-RONDO_MUST_USE rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel_node *node);
-RONDO_MUST_USE rondo_status cuda_call_library(rondo_device *device, rondo_library_use use, rondo_library_call call,
-                                              void *user);
-RONDO_MUST_USE rondo_status cuda_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
-RONDO_MUST_USE rondo_status cuda_unreserve(rondo_device *device, void *address, size_t bytes);
-RONDO_MUST_USE rondo_status cuda_physical_create(rondo_device *device, size_t bytes, rondo_physical **out);
-void cuda_physical_destroy(rondo_physical *physical);
-RONDO_MUST_USE rondo_status cuda_map(rondo_device *device, void *address, rondo_physical *physical);
-RONDO_MUST_USE rondo_status cuda_unmap(rondo_device *device, void *address, size_t bytes);
-RONDO_MUST_USE rondo_status cuda_protect(rondo_device *device, void *address, size_t bytes,
-                                         rondo_protection protection);
 /* Stand-ins (cuda_placeholder_memory.c) --------------------------------------------------------------------------- */
 
 /* All that a copy node or a memset node names must be mapped when the node is made, changed or instantiated, so that
@@ -230,60 +193,17 @@ typedef struct cuda_stand_ins {
   cuda_device *device;
   cuda_ranges ranges;
 } cuda_stand_ins;
-/* In the device's context. Errors: OUT_OF_MEMORY, DEVICE_LOST; to be ended all the same. */
-RONDO_MUST_USE rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out);
-RONDO_MUST_USE rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes);
-RONDO_MUST_USE rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy);
-/* Instead of end: what was added stays until `kept`, to which it is added, is dropped, or memory is mapped there.
- * Nothing stays when it fails. */
-RONDO_MUST_USE rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept);
-void cuda_stand_ins_drop(cuda_device *device, cuda_ranges *kept);
-/* With the mapping lock: something is about to be mapped there, or the addresses are given back. Fails where the driver
- * refuses to unmap what is there. */
-RONDO_MUST_USE rondo_status cuda_stand_ins_yield(cuda_device *device, cuda_range at);
-/* With the mapping lock: room to note one mapping, and noting it: it was made in vain and could not be taken back. It
- * is unmapped later, and until then nothing else is mapped there. */
-RONDO_MUST_USE rondo_status cuda_stand_ins_reserve_left(cuda_device *device);
-void cuda_stand_ins_take_back(cuda_device *device, cuda_range at);
-void cuda_stand_ins_end(cuda_stand_ins *self);
-void cuda_stand_in_free(cuda_device *device);
-/* Lets the device, and those that it has admitted, access what is mapped there. */
-cu_result cuda_set_access(cuda_device *device, cu_address address, size_t bytes, int flags);
 static inline cu_allocation_properties cuda_memory_properties(const cuda_device *device) {
   return (cu_allocation_properties){.type = CU_ALLOCATION_PINNED,
                                     .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
 }
-/* The bytes from the first to the last that the copy's sides take. */
-void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst);
-
-RONDO_MUST_USE rondo_status cuda_admit(rondo_device *device, uint64_t peers);
-RONDO_MUST_USE rondo_status cuda_host_allocate(rondo_device *device, size_t bytes, void **out_address);
-void cuda_host_release(rondo_device *device, void *address, size_t bytes);
-bool cuda_knows_address(rondo_device *device, const void *address, bool *out_is_device);
-bool cuda_has_address(rondo_device *device, const void *address);
-
-/* For an executable that is about to be destroyed: no queue names it any more. */
-void cuda_queues_forget(cuda_device *device, cuda_executable *executable);
-/* Under the device's lock: of each queue the graph that was launched last since it was waited for, as a text that
- * stands behind others; "" when there are none. */
-void cuda_queues_name_launched(const cuda_device *device, char *text, size_t bytes);
 
 /* Queues (cuda_queue.c) -------------------------------------------------------------------------------------------- */
-
-/* Takes the failure of one queue's host functions, if any queue has one. */
-RONDO_MUST_USE rondo_status cuda_queues_take_failure(cuda_device *device);
-/* All queues were waited for, since before the epoch was raised beyond this one. */
-void cuda_queues_settle(cuda_device *device, uint64_t epoch);
-/* The memory of queues that were destroyed on a lost device; no host function is called any more. */
-void cuda_dead_queues_free(cuda_device *device);
 
 /* So many more of its kernels, or launches. */
 static inline void cuda_queue_count(_Atomic uint64_t *counter, uint64_t more) {
   atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }
-
-/* In the queue's order, *place becomes the queue. */
-RONDO_MUST_USE rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place);
 
 /* The owner is about to give it a kernel or a graph. */
 static inline void cuda_queue_note_work(cuda_queue *queue) {
@@ -295,38 +215,11 @@ static inline void cuda_queue_note_work(cuda_queue *queue) {
 
 /* Host functions (cuda_host_function.c) --------------------------------------------------------------------------- */
 
-void cuda_hosts_prepare(cuda_device *device);
-/* Sees to it that there is a thread. Errors: those of rondo_thread_start. */
-RONDO_MUST_USE rondo_status cuda_hosts_start(cuda_device *device);
-/* Waits for the functions that were posted, and ends the threads; what is posted later is dropped. */
-void cuda_hosts_stop(cuda_device *device);
-
-/* cu_host_function of a cuda_host_work that is queued or stands in a graph: hands it to a thread. */
-void cuda_post_host(void *work);
-/* Frees a node's record that nobody calls any more. */
-void cuda_host_free(const rondo_allocator *allocator, cuda_host_work *work);
-
-/* A gate that is 0. Errors: OUT_OF_MEMORY, DEVICE_LOST. */
-RONDO_MUST_USE rondo_status cuda_gate_take(cuda_device *device, cuda_gate **out);
-void cuda_gate_give(cuda_device *device, cuda_gate *gate); /* NULL is fine */
-void cuda_gates_free(cuda_device *device);                 /* in the device's context */
-
-void cuda_host_put_unused(cuda_queue *queue, cuda_host_work *work);
-
 /* Kernels (cuda_kernel.c) ------------------------------------------------------------------------------------------ */
 
-/* Code as text or binary, and its function `name`. Errors: INVALID_DATA with the driver's log, and others. */
-RONDO_MUST_USE rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void *image,
-                                             cuda_kernel **out);
-/* Gives a kernel a function that somebody else keeps loaded. */
-RONDO_MUST_USE rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_function function);
 static inline const cuda_foreign_kernel *cuda_foreign_of(const rondo_kernel *kernel) {
   return ((const cuda_kernel *)kernel->driver_data)->foreign;
 }
-/* The driver's launch. */
-cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_kernel_node *kernel);
-/* Out of use: unloaded when no queue runs it any more. NULL is fine. */
-void cuda_kernel_bury(cuda_kernel *kernel);
 /* Unloads what is run no longer; with `all`, everything. */
 void cuda_kernels_reap(cuda_device *device, bool all);
 
@@ -337,20 +230,7 @@ static inline void cuda_kernels_look(cuda_device *device) {
 
 /* Executables (cuda_executable.c) ---------------------------------------------------------------------------------- */
 
-/* Destroyed executables: kept until their launches are over. Frees those that are; with `all` the others too, whose
- * memory alone is then left for cuda_executables_free. */
-void cuda_executables_reap(cuda_device *device, bool all);
-void cuda_executables_free(cuda_device *device);
-
 /* Work in the driver's terms (cuda_launch_params.c, cuda_fill.c) -------------------------------------------------- */
-
-/* A foreign kernel's are without arguments. */
-void cuda_kernel_params(const rondo_kernel_node *kernel, cu_kernel_params *out);
-
-/* A copy is done in so many parts: 1, or as many as it has slices where the driver cannot describe their distance. */
-size_t cuda_copy_parts(const rondo_copy *copy);
-void cuda_copy_params(const rondo_copy *copy, size_t part, cu_copy *out);
-cu_result cuda_copy_submit(const cuda_api *api, cu_stream stream, const rondo_copy *copy);
 
 #define CUDA_FILL_NAME "rondo_fill"
 
@@ -361,18 +241,6 @@ typedef struct cuda_fill {
   uint32_t value;
   void *addresses[5];
 } cuda_fill;
-
-/* Loads the kernel into device->fill. */
-RONDO_MUST_USE rondo_status cuda_fill_load(cuda_device *device);
-void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fill *out);
-
-/* Loads the kernels into device->copies and device->queued_copies (cuda_input_copies.c); leaves NULL there where the
- * driver does not compile them. cuda_copies_unload may follow a failure too. */
-RONDO_MUST_USE rondo_status cuda_copies_load(cuda_device *device);
-void cuda_copies_unload(cuda_device *device);
-rondo_kernel *cuda_copy_kernel(const rondo_device *device, size_t bytes, uint32_t *out_blocks);
-rondo_kernel *cuda_queued_copy_kernel(const rondo_device *device);
-uint32_t cuda_queued_copy_blocks(const rondo_device *device, size_t bytes, size_t largest);
 
 static inline cu_address cuda_address(const void *address) { return (cu_address)(uintptr_t)address; }
 static inline cuda_device *cuda_device_of(rondo_device *device) { return (cuda_device *)device; }

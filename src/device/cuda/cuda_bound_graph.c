@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_foreign_nodes.h"
+#include "device/cuda/cuda_graph_node.h"
+#include "graph/node_name.h"
 
 typedef struct edge_pair {
   cu_graph_node from, to;

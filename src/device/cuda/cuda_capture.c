@@ -4,6 +4,11 @@
  */
 #include "device/cuda/cuda_foreign_nodes.h"
 
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_kernel.h"
+#include "device/cuda/cuda_launch_params.h"
+#include "device/cuda/cuda_placeholder_memory.h"
+
 static cuda_captured *captured_of(rondo_captured *base) { return (cuda_captured *)base; }
 static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }
 static const rondo_allocator *allocator_of(const cuda_captured *captured) { return &captured->base.device->allocator; }

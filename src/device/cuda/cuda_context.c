@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
+#include "device/cuda/cuda_queue.h"
 
 /* After these nothing in the context works any more (CUDA driver API, CUresult). */
 static bool is_sticky(cu_result code) {

@@ -7,7 +7,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_event.h"
+#include "device/cuda/cuda_executable.h"
+#include "device/cuda/cuda_fill.h"
 #include "device/cuda/cuda_foreign_nodes.h"
+#include "device/cuda/cuda_host_function.h"
+#include "device/cuda/cuda_input_copies.h"
+#include "device/cuda/cuda_kernel.h"
+#include "device/cuda/cuda_memory.h"
+#include "device/cuda/cuda_placeholder_memory.h"
+#include "device/cuda/cuda_queue.h"
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 

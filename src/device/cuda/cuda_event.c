@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Events. The driver keeps what waits for a record alive, so destroying is immediate.
  */
+#include "device/cuda/cuda_event.h"
 #include "base/error.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/cuda_context.h"
 
 static void event_destroy(rondo_device_event *base) {
   cuda_event *event = (cuda_event *)base;

@@ -6,7 +6,16 @@
 #include <string.h>
 
 #include "base/allocation.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_foreign_nodes.h"
+#include "device/cuda/cuda_graph_build.h"
+#include "device/cuda/cuda_graph_node.h"
+#include "device/cuda/cuda_host_function.h"
+#include "device/cuda/cuda_node_timing.h"
+#include "device/cuda/cuda_placeholder_memory.h"
+#include "device/cuda/cuda_queue.h"
+#include "graph/graph.h"
 
 /* Edges ----------------------------------------------------------------------------------------------------------- */
 

@@ -15,6 +15,8 @@
 
 #include "base/slab.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/cuda_launch_params.h"
+#include "graph/node_name.h"
 
 /* A node's parameters. What patching it reads comes first, close together. */
 typedef struct cuda_node {
@@ -99,44 +101,24 @@ RONDO_MUST_USE rondo_status cuda_executable_change(cuda_executable *executable, 
 /* To be called when what decides it has changed: timing, what is replaced or torn, foreign work. */
 void cuda_note_direct(cuda_executable *executable);
 
-/* driver.h's slots set_timing and times (cuda_node_timing.c). */
-rondo_status cuda_set_timing(rondo_executable *executable, bool on);
-void cuda_times(const rondo_executable *executable, uint64_t *out_ns);
-
 /* Nodes (cuda_graph_node.c) --------------------------------------------------------------------------------------- */
 
-/* Fills a node, which is zero before, and after a failure; its parameters are copied. */
-RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
-                                           cuda_node *out);
-void cuda_node_free(cuda_executable *executable, cuda_node *node);
 /* How many nodes of the driver's it is, if it is not left out. */
 static inline size_t cuda_node_parts(const cuda_node *node) {
   if (node->kind == RONDO_NODE_COPY) return node->storage != NULL ? 1 : cuda_copy_parts(&node->as.copy);
   return node->kind == RONDO_NODE_HOST ? 2 : 1;
 }
-/* Adds it to a driver's graph behind `count` nodes; what follows it stands behind the last of its parts. */
-cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
-                        const cu_graph_node *before, size_t count, cu_graph_node *out_parts);
-/* Changes it in the driver's executable, for later launches. Some parts may be changed when it fails. */
-cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *built, const cuda_node *node);
-cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles,
-                           const cuda_node *node, bool enabled);
-/* Runs it on a stream by itself. */
-cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *node, cu_stream stream);
 
 /* Making the driver's objects (cuda_graph_build.c) ---------------------------------------------------------------- */
 
-/* From the executable's nodes; the handles of their parts go to `handles`. In the device's context. Nothing is left on
- * failure. */
-RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
-/* Calls `make` while what the executable's copies and captured fills name can be seen to be a device's memory
- * (cuda_stand_ins). */
-RONDO_MUST_USE rondo_status cuda_with_stand_ins(cuda_executable *executable,
-                                                rondo_status (*make)(cuda_executable *executable, void *user),
-                                                void *user);
-void cuda_built_free(const cuda_executable *executable, cuda_built *built);
-/* Instantiates built->graph. Errors: what the driver says, with the node that it names; handles may be NULL. */
-RONDO_MUST_USE rondo_status cuda_instantiate(cuda_executable *executable, cuda_built *built,
-                                             const cu_graph_node *handles);
+RONDO_MUST_USE rondo_status cuda_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
+                                                   rondo_executable **out);
+RONDO_MUST_USE rondo_status cuda_queue_launch(rondo_queue *queue, rondo_executable *executable);
+RONDO_MUST_USE rondo_status cuda_queue_upload(rondo_queue *queue, rondo_executable *executable);
+
+/* Destroyed executables: kept until their launches are over. Frees those that are; with `all` the others too, whose
+ * memory alone is then left for cuda_executables_free. */
+void cuda_executables_reap(cuda_device *device, bool all);
+void cuda_executables_free(cuda_device *device);
 
 #endif

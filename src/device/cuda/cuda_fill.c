@@ -3,8 +3,10 @@
  * at the first launch; a kernel node takes any address. It is text that every driver compiles by itself, so that no
  * NVRTC is needed; loaded when the device is opened, since loading waits for all that the device runs.
  */
+#include "device/cuda/cuda_fill.h"
 #include "base/error.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/cuda_kernel.h"
 
 /* Of each row the part that is aligned to 16 is written in such pieces, the bytes in front of it and behind it one by
  * one. `value` is the element repeated to four bytes; rows begin with an element, so that the byte at offset k of a row

@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_kernel.h"
+
 /* Tags in the list that a kernel's arguments may be given by (CU_LAUNCH_PARAM_). */
 enum { LAUNCH_END = 0, LAUNCH_BUFFER = 1, LAUNCH_BUFFER_BYTES = 2 };
 

@@ -4,8 +4,12 @@
 #include <stdio.h>
 
 #include "base/allocation.h"
+#include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_foreign_nodes.h"
+#include "device/cuda/cuda_graph_build.h"
 #include "device/cuda/cuda_graph_edges.h"
+#include "device/cuda/cuda_graph_node.h"
+#include "device/cuda/cuda_placeholder_memory.h"
 
 static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
                               const cuda_order *order, cu_graph_node *before) {

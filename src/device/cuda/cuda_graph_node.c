@@ -6,7 +6,13 @@
 #include <string.h>
 
 #include "base/allocation.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_fill.h"
 #include "device/cuda/cuda_foreign_nodes.h"
+#include "device/cuda/cuda_graph_node.h"
+#include "device/cuda/cuda_host_function.h"
+#include "device/cuda/cuda_launch_params.h"
+#include "graph/node_name.h"
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 

@@ -7,9 +7,11 @@
  * Invariants: as long as functions are posted there are as many threads as run or are posted; a thread touches nothing
  * of a record once it has written the gate.
  */
+#include "device/cuda/cuda_host_function.h"
 #include "base/allocation.h"
 #include "base/log.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/cuda_memory.h"
 
 /* Running --------------------------------------------------------------------------------------------------------- */
 

@@ -15,6 +15,8 @@
 
 #include "base/log.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/cuda_input_copies.h"
+#include "device/cuda/cuda_kernel.h"
 
 /* Block (x, y) has a share of range y; a piece of a range is the thread's whose number among those of the range it has,
  * and again a step further on. The argument, p_copies: eight bytes, then 24 a range. What has no source is zeros: the

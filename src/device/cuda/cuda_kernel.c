@@ -9,7 +9,9 @@
  * kernel is made, when the device is synchronized, and at its end. What has no code, such as what a library captured,
  * goes as soon as it is over.
  */
+#include "device/cuda/cuda_kernel.h"
 #include "base/allocation.h"
+#include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_kernel_cache.h"
 

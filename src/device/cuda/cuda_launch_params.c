@@ -4,6 +4,8 @@
  */
 #include "device/cuda/cuda_foreign_nodes.h"
 
+#include "device/cuda/cuda_launch_params.h"
+
 /* A copy as the driver has it. */
 typedef struct copy_shape {
   size_t height, depth, src_pitch, dst_pitch, src_slice, dst_slice; /* rows, slices; bytes */

@@ -3,8 +3,11 @@
  * cuMemMap, cuMemSetAccess); sizes are multiples of the granularity that info.page_bytes says. All act at once on the
  * host.
  */
+#include "device/cuda/cuda_memory.h"
 #include "base/error.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_placeholder_memory.h"
 
 /* Lists ----------------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,12 @@
  * begins when its predecessors' second records are done, so that what stands beside it costs it nothing; programmatic
  * edges count as full ones.
  */
+#include "device/cuda/cuda_node_timing.h"
 #include "base/allocation.h"
+#include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
+#include "device/cuda/cuda_graph_build.h"
+#include "device/cuda/cuda_graph_node.h"
 
 /* What making the second graph needs for a while. */
 typedef struct timed_parts {

@@ -5,7 +5,11 @@
  */
 #include <string.h>
 
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_foreign_nodes.h"
+#include "device/cuda/cuda_graph_node.h"
+#include "device/cuda/cuda_patch.h"
 
 /* Where the values of a library's kernel begin, behind the list that leads to them. */
 static unsigned char *foreign_values(const cuda_node *node) {

@@ -7,8 +7,12 @@
  * What the driver refuses to unmap, of these or of a mapping that failed half-way, is noted and tried again before
  * anything is mapped; nothing is mapped over it.
  */
+#include "device/cuda/cuda_placeholder_memory.h"
 #include "base/error.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_launch_params.h"
+#include "device/cuda/cuda_memory.h"
 
 /* Access to a mapping costs the same for one page as for many (docs/cuda-probes.md, 35): long runs are made of such
  * pieces. */

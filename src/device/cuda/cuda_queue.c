@@ -6,7 +6,12 @@
 #include <stdio.h>
 
 #include "base/allocation.h"
+#include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
+#include "device/cuda/cuda_host_function.h"
+#include "device/cuda/cuda_launch_params.h"
+#include "device/cuda/cuda_patch.h"
+#include "device/cuda/cuda_queue.h"
 
 /* Failures of host functions -------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,13 @@
 #include "exec/random/random_internal.h"
 #include "exec/stream/stream_internal.h"
 #include "exec/stream/stream_work.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
+#include "memory/graph_memory/address_reuse.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/graph_memory/alloc_node_address.h"
+#include "memory/graph_memory/free_nodes.h"
+#include "memory/graph_memory/graph_view.h"
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 

@@ -14,6 +14,9 @@
 #include "exec/capture/capture_driver.h"
 #include "exec/capture/capture_list.h"
 #include "exec/random/random_internal.h"
+#include "graph/graph.h"
+#include "graph/node_name.h"
+#include "graph/topological_order.h"
 #include "memory/arena/arena_internal.h"
 
 enum { FEW_NODES = 16 };

@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 #include "exec/capture/capture_list.h"
+#include "graph/node_name.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static rondo_capture *captures;

@@ -7,6 +7,8 @@
 
 #include "device/device.h"
 #include "exec/build/graph_build.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
 
 static const rondo_allocator *allocator_of(const rondo_importer *importer) { return &importer->graph->allocator; }
 

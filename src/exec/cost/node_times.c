@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "exec/launch/exec_internal.h"
+#include "graph/graph.h"
 
 #define MOST_REPEATS 1000
 

@@ -11,8 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/launch/declared_access.h"
 #include "exec/patch/patch.h"
+#include "graph/graph.h"
+#include "graph/node_params.h"
 #include "memory/arena/arena.h"
+#include "memory/arena/arena_recording.h"
 #include "memory/memory_errors.h"
 
 enum { REMEMBERED = 8 };

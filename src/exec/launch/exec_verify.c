@@ -11,9 +11,13 @@
 #include "base/log.h"
 #include "base/versioned_struct.h"
 #include "exec/launch/exec_internal.h"
+#include "exec/launch/exec_verify.h"
+#include "graph/graph.h"
+#include "graph/node_params.h"
 #include "graph/verify/verifier.h"
 #include "memory/allocation_lookup.h"
 #include "memory/arena/arena.h"
+#include "memory/arena/arena_recording.h"
 #include "memory/memory_errors.h"
 
 /* Allocations around ----------------------------------------------------------------------------------------------- */

@@ -2,12 +2,18 @@
  * Making execs: clone, lower, check, give the driver its executable. The clone means that neither the graph's later
  * changes nor its end matter; what fails on the way frees what was made.
  */
+#include "exec/launch/instantiate.h"
 #include "base/trace.h"
 #include "base/versioned_struct.h"
 #include "exec/build/graph_build.h"
+#include "exec/launch/declared_access.h"
+#include "exec/launch/exec_verify.h"
+#include "exec/launch/relocate.h"
 #include "exec/patch/patch.h"
 #include "exec/stream/stream_work.h"
+#include "graph/graph.h"
 #include "memory/arena/arena.h"
+#include "memory/arena/arena_recording.h"
 
 /* Drafts ---------------------------------------------------------------------------------------------------------- */
 

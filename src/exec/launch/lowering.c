@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "exec/stream/stream_internal.h"
+#include "graph/node_name.h"
+#include "graph/topological_order.h"
 
 /* A run of the pool of ends. */
 typedef struct ends {

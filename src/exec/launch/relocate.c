@@ -3,8 +3,12 @@
  * that is lowered. Both clones are of the same graph, so that their nodes have the same slots and their graphs the same
  * sources.
  */
+#include "exec/launch/relocate.h"
 #include "exec/launch/exec_internal.h"
+#include "graph/graph.h"
+#include "graph/node_name.h"
 #include "memory/arena/arena.h"
+#include "memory/arena/arena_recording.h"
 
 static bool is_child(const rondo_graph_node *node) { return node->live && node->params.kind == RONDO_NODE_CHILD; }
 

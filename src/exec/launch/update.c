@@ -6,8 +6,17 @@
 
 #include "base/trace.h"
 #include "base/versioned_struct.h"
+#include "exec/launch/declared_access.h"
+#include "exec/launch/exec_verify.h"
+#include "exec/launch/instantiate.h"
+#include "exec/launch/relocate.h"
+#include "exec/launch/update_commit.h"
+#include "exec/launch/update_in_place.h"
 #include "exec/patch/patch.h"
 #include "exec/stream/stream_work.h"
+#include "graph/graph.h"
+#include "graph/node_name.h"
+#include "graph/node_params.h"
 
 /* One node -------------------------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,9 @@
  */
 #include "exec/launch/exec_internal.h"
 
+#include "exec/launch/instantiate.h"
+#include "exec/launch/update_commit.h"
+
 /* For drivers that take them one by one alone. */
 static rondo_status set_each(rondo_executable *executable, const rondo_node_change *changes, size_t count,
                              size_t *out_done) {

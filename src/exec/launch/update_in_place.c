@@ -7,7 +7,13 @@
 #include <string.h>
 
 #include "exec/launch/exec_internal.h"
+#include "exec/launch/exec_verify.h"
+#include "exec/launch/update_commit.h"
+#include "exec/launch/update_in_place.h"
+#include "graph/graph.h"
+#include "graph/node_params.h"
 #include "memory/arena/arena.h"
+#include "memory/arena/arena_recording.h"
 #include "memory/peer_access.h"
 
 /* Comparing ------------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
+#include "exec/launch/declared_access.h"
+#include "exec/launch/launch.h"
+#include "exec/launch/relocate.h"
 #include "exec/patch/patch_internal.h"
+#include "graph/graph.h"
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 

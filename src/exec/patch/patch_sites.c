@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/launch/relocate.h"
 #include "exec/patch/patch_internal.h"
+#include "graph/node_params.h"
 #include "memory/allocation_lookup.h"
 #include "memory/node_addresses.h"
 

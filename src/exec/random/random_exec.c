@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "exec/random/random_cells.h"
 #include "exec/random/random_internal.h"
+#include "graph/graph.h"
+#include "graph/node_name.h"
 #include "memory/node_addresses.h"
 
 /* A generator that a launch moves on, and what it was at this launch. */

@@ -9,6 +9,7 @@
 #include "exec/api_check.h"
 #include "exec/random/random_cells.h"
 #include "exec/random/random_internal.h"
+#include "graph/graph.h"
 
 /* Lists ----------------------------------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "exec/capture/capture_internal.h"
 #include "exec/patch/launch_values.h"
 #include "exec/stream/stream_work.h"
+#include "graph/node_params.h"
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 

@@ -4,6 +4,8 @@
 #include "exec/stream/stream_work.h"
 
 #include "exec/stream/stream_internal.h"
+#include "graph/node_name.h"
+#include "graph/node_params.h"
 #include "memory/memory_errors.h"
 
 /* Without memory state the device has no allocations. */

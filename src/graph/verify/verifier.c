@@ -9,6 +9,9 @@
 
 #include "base/error.h"
 #include "graph/verify/verifier_internal.h"
+#include "graph/verify/verify_lifetimes.h"
+#include "graph/verify/verify_messages.h"
+#include "graph/verify/verify_races.h"
 
 #define PAIRS_AT_ONCE 65536
 #define MOST_MISTAKES 65536

@@ -165,21 +165,11 @@ static inline bool rondo_verifier_knows_order(const rondo_verifier *verifier, ui
                                      verifier->accesses.items[later].node);
 }
 
-/* Steps 1 and 2. */
-RONDO_MUST_USE rondo_status rondo_verify_collect(rondo_verifier *verifier);
-RONDO_MUST_USE rondo_status rondo_verify_pair_frees(rondo_verifier *verifier);
-
-/* Step 3, for one exact or loose access; its region is set. */
-RONDO_MUST_USE rondo_status rondo_verify_race(rondo_verifier *verifier, uint32_t access);
-/* An alloc node covers the cells anew. */
-void rondo_verify_forget(rondo_verifier *verifier, uint32_t first, uint32_t past);
+/* Of verifier.c, for the files that find mistakes. */
 
 /* Notes that `before` must come before `after`, or a mistake. */
 RONDO_MUST_USE rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t before,
                                                  uint32_t after, uint32_t subject, uint32_t object);
 RONDO_MUST_USE rondo_status rondo_verify_note(rondo_verifier *verifier, const rondo_mistake *mistake);
-
-/* Step 4. */
-RONDO_MUST_USE rondo_status rondo_verify_report(rondo_verifier *verifier, rondo_findings *findings);
 
 #endif

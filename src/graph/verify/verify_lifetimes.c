@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "graph/verify/verifier.h"
 #include "graph/verify/verifier_internal.h"
+#include "graph/verify/verify_lifetimes.h"
 
 /* Points ---------------------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/graph.h"
+#include "graph/node_name.h"
 #include "graph/verify/verifier_internal.h"
+#include "graph/verify/verify_messages.h"
 
 #define NODE_TEXT RONDO_LABEL_BYTES
 #define ALLOCATION_TEXT (RONDO_LABEL_BYTES + 128)

@@ -124,14 +124,6 @@ typedef struct rondo_arena_access {
   size_t bytes;
 } rondo_arena_access;
 
-/* Watches what the calling thread does on the host to addresses of the arena that have no memory, and to slots, which
- * have nothing in them (a body that reads what it is recorded with). Between the two the arena gets no more memory.
- * `end` looks at the first `used` bytes of the arena; it fails only where a guarded device cannot open the slots again.
- */
-void rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count);
-RONDO_MUST_USE rondo_status rondo_arena_watch_end(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count,
-                                                  size_t used, rondo_arena_access *out);
-
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
 /* An output: what a recording allocates and does not free. */
@@ -159,14 +151,6 @@ typedef struct rondo_arena_recording {
   size_t ended_count, ended_room;
 } rondo_arena_recording;
 
-/* Reads what was recorded: of the graph's own nodes, not of children. INVALID_ARGUMENT (the graph is not of an arena),
- * OUT_OF_MEMORY. Freed with the function below. */
-RONDO_MUST_USE rondo_status rondo_arena_recording_read(const rondo_graph *graph, rondo_arena_recording *out);
-void rondo_arena_recording_free(rondo_arena_recording *recording);
-
-/* The arena that the graph was recorded into; NULL when into none. */
-rondo_arena *rondo_arena_of(const rondo_graph *graph);
-
 /* Whole paths ------------------------------------------------------------------------------------------------------ */
 
 /* The end of an output's life further on the path. */
@@ -186,20 +170,6 @@ typedef struct rondo_path_part {
   rondo_profile *profile; /* set: to be recorded with, in the order of the path; released by the caller */
 } rondo_path_part;
 
-/* Plans the recordings of a path together, as they run one after another, to need as little as they can. `blocks` live
- * when it begins and stay, but for those that a part is named for, or of which a part's lifetimes have an end with
- * their key. plan may be NULL; *out_info (may be NULL) is the plan's. On failure all profiles are NULL:
- * INVALID_ARGUMENT naming the part and end, those of rondo_plan_make, OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_arena_plan_path(rondo_arena *arena, const rondo_arena_block *blocks,
-                                                  size_t block_count, rondo_path_part *parts, size_t count,
-                                                  const rondo_plan_options *plan, rondo_plan_info *out_info);
-
 /* Guarded devices -------------------------------------------------------------------------------------------------- */
-
-/* Where lifetimes are watched (elsewhere these do nothing), in the queue's order, or with NULL at once: an output's
- * life ends, so that later accesses are found; and writes to a block, a slot, or any other allocation of the device,
- * which begins at the address, are findings until they are allowed again. */
-void rondo_arena_end_life(rondo_arena *arena, rondo_queue *queue, void *address);
-void rondo_memory_set_read_only(rondo_device_memory *memory, rondo_queue *queue, void *address, bool read_only);
 
 #endif

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "memory/arena/arena_guard.h"
 #include "memory/arena/arena_internal.h"
+#include "memory/graph_memory/graph_allocation.h"
 
 /* The cursor goes round when it has passed so many times what is taken, and no less than that. */
 #define ROUND 4

@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 
+#include "memory/arena/arena_host_access.h"
 #include "memory/arena/arena_internal.h"
 
 void rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count) {

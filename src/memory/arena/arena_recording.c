@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/graph.h"
 #include "memory/arena/arena_internal.h"
+#include "memory/arena/arena_recording.h"
 #include "memory/arena/arena_recording_plan.h"
+#include "memory/graph_memory/graph_allocation.h"
 #include "memory/graph_memory/graph_view.h"
 
 /* Blocks ---------------------------------------------------------------------------------------------------------- */

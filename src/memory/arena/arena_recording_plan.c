@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "memory/arena/arena_internal.h"
+#include "memory/graph_memory/graph_allocation.h"
 
 /* How much more a plan with the outputs at the low end may take than one without. */
 #define LOW_END_WORTH 1.02

@@ -19,4 +19,12 @@ RONDO_MUST_USE rondo_status rondo_arena_plan_setting(const rondo_arena_setting *
 RONDO_MUST_USE rondo_status rondo_arena_find_least(const rondo_address_space *space, const rondo_noted_lifetimes *noted,
                                                    size_t *out);
 
+/* Plans the recordings of a path together, as they run one after another, to need as little as they can. `blocks` live
+ * when it begins and stay, but for those that a part is named for, or of which a part's lifetimes have an end with
+ * their key. plan may be NULL; *out_info (may be NULL) is the plan's. On failure all profiles are NULL:
+ * INVALID_ARGUMENT naming the part and end, those of rondo_plan_make, OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_arena_plan_path(rondo_arena *arena, const rondo_arena_block *blocks,
+                                                  size_t block_count, rondo_path_part *parts, size_t count,
+                                                  const rondo_plan_options *plan, rondo_plan_info *out_info);
+
 #endif

@@ -11,8 +11,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/node_name.h"
 #include "memory/graph_memory/address_map.h"
+#include "memory/graph_memory/address_reuse.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/graph_memory/graph_allocation.h"
 
 /* Of more edges at once detours are not looked for. */
 #define MOST_DETOURS 32

@@ -4,6 +4,8 @@
 #include "memory/graph_memory/address_space.h"
 
 #include "base/error.h"
+#include "memory/graph_memory/free_nodes.h"
+#include "memory/graph_memory/graph_allocation.h"
 
 /* Holding --------------------------------------------------------------------------------------------------------- */
 

@@ -173,9 +173,6 @@ RONDO_MUST_USE rondo_status rondo_address_space_create(rondo_device_memory *memo
  * address out twice, so there it is not followed. */
 void rondo_address_space_configure(rondo_address_space *space, const rondo_graph *graph, rondo_profile *profile,
                                    bool relocate);
-/* On a guarded device: addresses for `bytes`, rounded, on pages that nothing else of the space has or had; NULL when
- * there is no room. Under the memory's lock, if others know the space. */
-char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes);
 /* The last release retires the space, for good. Who does not know of a reference that lasts asks for one: false when
  * the space is retired, or about to be. Any thread. */
 void rondo_address_space_retain(rondo_address_space *space);
@@ -189,56 +186,6 @@ void rondo_address_space_forget_clone(rondo_address_space *space);
 
 /* The space of a graph that was made for a device. */
 rondo_address_space *rondo_address_space_of(const rondo_graph *graph);
-
-/* Chooses the address of an alloc node of `graph` that depends on `dependencies`, and sets it in `node`, which is else
- * as it will be. Taken back with rondo_address_space_unplace when the node is not made, and with _forget when it is
- * removed. */
-RONDO_MUST_USE rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies,
-                                                      size_t count, rondo_alloc_node *node);
-void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_node *node);
-void rondo_address_space_forget(const rondo_graph *graph, const rondo_alloc_node *node);
-
-/* Whether a free node of `address` may be added to the graph: FOREIGN_ADDRESS, DOUBLE_FREE. Counts it; taken back with
- * rondo_address_space_forget_free when the node is not made or removed. */
-RONDO_MUST_USE rondo_status rondo_address_space_claim_free(const rondo_graph *graph, const void *address);
-void rondo_address_space_forget_free(const rondo_graph *graph, const void *address);
-
-/* The graphs of the space are gone, and what frees other graphs' memory with them. Under the lock. */
-void rondo_address_space_forget_outside_frees(rondo_address_space *space);
-
-/* Whether the node in `slot` (RONDO_NO_NODE: none) and the edges may be removed together: EDGE_IN_USE naming the two
- * nodes that would no longer be ordered. The slots are checked. */
-RONDO_MUST_USE rondo_status rondo_address_space_check_removal(const rondo_graph *graph, uint32_t slot,
-                                                              const uint32_t *from, const uint32_t *to, size_t count);
-
-/* Something was removed from the graph. */
-void rondo_address_space_note_removal(const rondo_graph *graph);
-
-/* A record of a block or slot of a recording's space, which stays as long as that. Before others know the space. */
-RONDO_MUST_USE rondo_status rondo_graph_allocation_add(rondo_address_space *space, rondo_record_role role,
-                                                       char *address, size_t bytes, const char *name);
-
-/* The record of an alloc node; NULL when there is none. Under the lock. */
-rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *space, const rondo_alloc_node *node);
-
-/* The record of an alloc node, made anew if it was forgotten; a new reference is the caller's. Under the lock. */
-RONDO_MUST_USE rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_alloc_node *node,
-                                                      rondo_graph_allocation **out);
-/* Gives a reference up; the last one forgets the record, if it is not alive and there was never a clone. Under the
- * lock.
- */
-void rondo_graph_allocation_release(rondo_graph_allocation *allocation);
-
-/* Its bytes with what alignment adds: what it takes of the space. */
-size_t rondo_graph_allocation_rounded(const rondo_graph_allocation *allocation);
-
-/* Takes a record out of the table of addresses; and frees one that is in no table any more. */
-void rondo_graph_allocation_leave_table(rondo_graph_allocation *allocation);
-void rondo_graph_allocation_destroy(rondo_graph_allocation *allocation);
-
-/* The graph allocation at an address that a free from outside means: the live one, else the latest; NULL when there is
- * none. Under the lock. */
-rondo_graph_allocation *rondo_graph_allocation_at(const rondo_device_memory *memory, const void *address);
 
 /* A life begins, if it is still `from` (false: another call was first): the allocation now counts and holds its space.
  * Cancelling takes it back: the life is `before` again. No lock, so that a launch can call these. */
@@ -264,8 +211,5 @@ RONDO_MUST_USE rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allo
 
 /* Frees it from outside, after what is queued or (NULL) at once. The caller holds a reference. */
 RONDO_MUST_USE rondo_status rondo_graph_allocation_free(rondo_graph_allocation *allocation, rondo_queue *queue);
-
-/* "'scratch' (4.0 KiB)" for messages; returns buffer. */
-const char *rondo_allocation_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_allocation *allocation);
 
 #endif

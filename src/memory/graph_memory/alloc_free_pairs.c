@@ -10,9 +10,11 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "graph/node_name.h"
 #include "memory/graph_memory/address_map.h"
 #include "memory/graph_memory/address_ranges.h"
 #include "memory/graph_memory/exec_memory_internal.h"
+#include "memory/graph_memory/graph_allocation.h"
 
 /* One alloc node. */
 typedef struct instance {

@@ -11,8 +11,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/graph.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/address_ranges.h"
+#include "memory/graph_memory/alloc_node_address.h"
+#include "memory/graph_memory/graph_allocation.h"
 #include "memory/graph_memory/graph_view.h"
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,9 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "graph/node_name.h"
 #include "memory/graph_memory/exec_memory_internal.h"
+#include "memory/graph_memory/graph_allocation.h"
 
 rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes, size_t count,
                                       bool auto_free, rondo_exec_memory **out) {

@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/graph.h"
 #include "memory/arena/arena.h"
+#include "memory/graph_memory/free_nodes.h"
+#include "memory/graph_memory/graph_allocation.h"
 #include "memory/graph_memory/graph_view.h"
 #include "memory/memory_errors.h"
 

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/graph_memory/graph_allocation.h"
 
 #define FIRST_BUCKETS 16
 

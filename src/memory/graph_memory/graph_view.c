@@ -4,6 +4,8 @@
  */
 #include "memory/graph_memory/graph_view.h"
 
+#include "memory/graph_memory/graph_allocation.h"
+
 rondo_graph_allocation *rondo_graph_view_find_open(const rondo_address_space *space, const void *address) {
   rondo_allocation *at = rondo_allocation_starts_find(space->starts, address);
   for (; at != NULL; at = rondo_allocation_next(at)) {

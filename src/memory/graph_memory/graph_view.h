@@ -16,4 +16,7 @@ void rondo_graph_view_refresh(rondo_address_space *space, const rondo_graph *gra
 /* The allocation at exactly this address that stands open; NULL when there is none. */
 rondo_graph_allocation *rondo_graph_view_find_open(const rondo_address_space *space, const void *address);
 
+/* Something was removed from the graph. */
+void rondo_address_space_note_removal(const rondo_graph *graph);
+
 #endif

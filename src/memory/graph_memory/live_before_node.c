@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "memory/graph_memory/address_space.h"
+#include "memory/graph_memory/graph_allocation.h"
 
 /* How far back the roots of a standpoint are looked for before another is made. */
 #define NEAR_NODES 4096

@@ -13,9 +13,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/node_name.h"
 #include "graph/verify/happens_before.h"
 #include "memory/graph_memory/address_map.h"
 #include "memory/graph_memory/address_ranges.h"
+#include "memory/graph_memory/alloc_node_address.h"
 #include "memory/node_addresses.h"
 #include "memory/pool/block_pool.h"
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/address_ranges.h"
+#include "memory/graph_memory/graph_allocation.h"
 #include "memory/peer_access.h"
 
 /* Trimming -------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/node_name.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/pool/block_pool.h"
 

@@ -4,6 +4,7 @@
 #include "memory/profile/lifetimes.h"
 
 #include "base/error.h"
+#include "graph/topological_order.h"
 #include "memory/pool/block_pool.h"
 
 /* Planning -------------------------------------------------------------------------------------------------------- */

@@ -5,8 +5,13 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "graph/edges.h"
+#include "graph/graph.h"
+#include "graph/node_name.h"
+#include "graph/node_params.h"
 #include "memory/allocation_lookup.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/graph_memory/graph_view.h"
 #include "memory/node_addresses.h"
 #include "session/copies/copy_audit_internal.h"
 

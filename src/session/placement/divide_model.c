@@ -5,6 +5,7 @@
 
 #include "exec/api_check.h"
 #include "session/placement/parts_ahead.h"
+#include "tensor/run/named_values.h"
 
 static const char call[] = "rondo_session_add_model";
 
@@ -172,7 +173,7 @@ static rondo_status check_states(const rondo_session_model *model, const rondo_d
   return RONDO_OK;
 }
 
-static rondo_status check_alike(const rondo_place *place, const rondo_division *division, size_t rows) {
+static rondo_status check_alike(const rondo_model_instance *place, const rondo_division *division, size_t rows) {
   const rondo_session_model *model = place->model;
   const rondo_placed *anchor = &model->places[0].anchor;
   for (size_t i = 0; anchor->compiled != NULL && i < division->parts.count; i++) {
@@ -188,7 +189,7 @@ static rondo_status check_alike(const rondo_place *place, const rondo_division *
   return RONDO_OK;
 }
 
-rondo_status rondo_model_divide(const rondo_place *place, const rondo_program *program, size_t rows,
+rondo_status rondo_model_divide(const rondo_model_instance *place, const rondo_program *program, size_t rows,
                                 rondo_division *out) {
   RONDO_TRY(rondo_division_make(program, &place->model->devices->places, out));
   RONDO_TRY(check_parts(place->model, out));

@@ -6,7 +6,13 @@
 
 #include <string.h>
 
+#include "session/model_instance.h"
+#include "session/staging_memory.h"
+#include "tensor/compile/program_record.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
+#include "tensor/run/arena_use.h"
+#include "tensor/run/named_values.h"
 
 #define HANDOVER_ALIGNMENT 256
 
@@ -18,12 +24,12 @@ rondo_ahead_part *rondo_ahead_find(const rondo_ahead *ahead, const rondo_device 
   return NULL;
 }
 
-static rondo_compiled *compiled_on(const rondo_place *place, const rondo_device *device) {
+static rondo_compiled *compiled_on(const rondo_model_instance *place, const rondo_device *device) {
   const rondo_ahead_part *part = rondo_ahead_find(place->anchor.ahead, device);
   return part == NULL ? NULL : part->compiled;
 }
 
-rondo_compile_options rondo_ahead_options(const rondo_place *place, uint32_t of_place) {
+rondo_compile_options rondo_ahead_options(const rondo_model_instance *place, uint32_t of_place) {
   const rondo_device *device = place->model->devices->items[of_place];
   const bool is_anchor = place->anchor.compiled == NULL;
   return (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
@@ -31,7 +37,8 @@ rondo_compile_options rondo_ahead_options(const rondo_place *place, uint32_t of_
                                  .share_states_only = is_anchor};
 }
 
-static rondo_status compile_part(const rondo_place *place, const rondo_division_part *from, rondo_ahead *ahead) {
+static rondo_status compile_part(const rondo_model_instance *place, const rondo_division_part *from,
+                                 rondo_ahead *ahead) {
   const rondo_compile_options options = rondo_ahead_options(place, from->place);
   rondo_ahead_part *part = &ahead->parts.items[ahead->parts.count++];
   *part = (rondo_ahead_part){.device = place->model->devices->items[from->place]};
@@ -82,15 +89,15 @@ static rondo_status list_handovers(rondo_ahead *ahead, const rondo_division *div
   return RONDO_OK;
 }
 
-static rondo_status fill(const rondo_place *place, const rondo_division *division, const rondo_compiled *compiled,
-                         rondo_ahead *ahead) {
+static rondo_status fill(const rondo_model_instance *place, const rondo_division *division,
+                         const rondo_compiled *compiled, rondo_ahead *ahead) {
   const size_t count = division->parts.count - 1;
   RONDO_TRY(rondo_array_reserve(&ahead->model->session->allocator, &ahead->parts, count));
   for (size_t i = 0; i < count; i++) RONDO_TRY(compile_part(place, &division->parts.items[i], ahead));
   return list_handovers(ahead, division, compiled);
 }
 
-rondo_status rondo_ahead_compile(const rondo_place *place, size_t rows, const rondo_division *division,
+rondo_status rondo_ahead_compile(const rondo_model_instance *place, size_t rows, const rondo_division *division,
                                  const rondo_compiled *compiled, rondo_ahead **out) {
   rondo_ahead *ahead = NULL;
   *out = NULL;

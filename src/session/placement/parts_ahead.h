@@ -58,19 +58,20 @@ void rondo_model_devices_free(rondo_session_model *model);
 
 /* divide_model.c: the program's parts, of which the last is that of the session's device, in the shape that was said
  * above; as the place's anchor was divided, if there is one. Freed by rondo_division_free, also after a failure. */
-RONDO_MUST_USE rondo_status rondo_model_divide(const rondo_place *place, const rondo_program *program, size_t rows,
-                                               rondo_division *out);
+RONDO_MUST_USE rondo_status rondo_model_divide(const rondo_model_instance *place, const rondo_program *program,
+                                               size_t rows, rondo_division *out);
 
 /* The parts of a division that run ahead of `compiled`, which is its last one compiled; those of the same place share
  * states and arenas. *out is NULL where none does. */
-RONDO_MUST_USE rondo_status rondo_ahead_compile(const rondo_place *place, size_t rows, const rondo_division *division,
-                                                const rondo_compiled *compiled, rondo_ahead **out);
+RONDO_MUST_USE rondo_status rondo_ahead_compile(const rondo_model_instance *place, size_t rows,
+                                                const rondo_division *division, const rondo_compiled *compiled,
+                                                rondo_ahead **out);
 /* Errors are those of work that nobody waited for; it is gone all the same. NULL is fine. */
 void rondo_ahead_destroy(rondo_ahead *ahead, rondo_status *kept);
 /* The part on the device; NULL when there is none. ahead may be NULL. */
 rondo_ahead_part *rondo_ahead_find(const rondo_ahead *ahead, const rondo_device *device);
 /* How a part on the device of place `place` is compiled for the lane. */
-rondo_compile_options rondo_ahead_options(const rondo_place *place, uint32_t of_place);
+rondo_compile_options rondo_ahead_options(const rondo_model_instance *place, uint32_t of_place);
 
 /* Bytes that a division's results take on their way. */
 size_t rondo_ahead_bytes(const rondo_division *division);

@@ -6,8 +6,15 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
+#include "session/serve/batch_part.h"
+#include "session/serve/request_queue.h"
+#include "session/serve/utilisation.h"
+#include "session/session.h"
 #include "session/session_internal.h"
+#include "session/sizing/dispatch_tables.h"
+#include "session/sizing/time_trial.h"
 
 #define CHEAP_ENOUGH 1.1 /* of what a row costs at least, among requests that wait */
 enum { MOST_LOOKS = 64 };

@@ -10,7 +10,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "session/function_instance.h"
+#include "session/model_instance.h"
 #include "session/placement/parts_ahead.h"
+#include "session/serve/batch_part.h"
+#include "session/serve/utilisation.h"
+#include "session/staging_memory.h"
+#include "tensor/run/arena_use.h"
 
 /* The rows of a request that are in the part: from `row` of the request on, to `at` in the part. */
 typedef struct piece {
@@ -118,7 +124,7 @@ static void feed_ahead(const rondo_ahead *ahead, const rondo_stage *stage, const
 /* Running --------------------------------------------------------------------------------------------------------- */
 
 /* What was queued is waited for in any case: it reads what belongs to requests. */
-static rondo_status wait_for(const rondo_place *place, const rondo_placed *program, rondo_status queued) {
+static rondo_status wait_for(const rondo_model_instance *place, const rondo_placed *program, rondo_status queued) {
   rondo_saved_error error;
   if (queued != RONDO_OK) rondo_error_save(&error);
   const rondo_status waited = program == NULL || program->compiled == NULL
@@ -127,9 +133,9 @@ static rondo_status wait_for(const rondo_place *place, const rondo_placed *progr
   return queued == RONDO_OK ? waited : rondo_error_raise(&error);
 }
 
-static rondo_lane *lane_of(const rondo_place *place) { return &place->model->session->lanes[place->lane]; }
+static rondo_lane *lane_of(const rondo_model_instance *place) { return &place->model->session->lanes[place->lane]; }
 
-static input_place input_place_of(const rondo_place *place, const rondo_place_graph *g, size_t input) {
+static input_place input_place_of(const rondo_model_instance *place, const rondo_instance_graph *g, size_t input) {
   const rondo_session_model *model = place->model;
   return (input_place){.address = g->copies[input].copy.dst,
                        .stage = rondo_stage_input(model, g->stage, g->stage_rows, input),
@@ -139,7 +145,8 @@ static input_place input_place_of(const rondo_place *place, const rondo_place_gr
 
 /* Of inputs that nothing ahead reads; a graph copies the others itself. Padding of all of them comes before the copies:
  * between one and the other, where each is by itself, a GPU changes engines and waits. */
-static rondo_status feed_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+static rondo_status feed_recorded(const rondo_model_instance *place, const rondo_instance_graph *g,
+                                  const rondo_part *part) {
   const size_t inputs = place->model->inputs.count;
   rondo_copy_list *list = &lane_of(place)->copies;
   uint64_t direct = 0;
@@ -159,7 +166,8 @@ static rondo_status feed_recorded(const rondo_place *place, const rondo_place_gr
 }
 
 /* The parts ahead run while the other inputs are copied. */
-static rondo_status feed_behind(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+static rondo_status feed_behind(const rondo_model_instance *place, const rondo_instance_graph *g,
+                                const rondo_part *part) {
   const rondo_ahead *ahead = g->program.ahead;
   feed_ahead(ahead, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
   rondo_status status = rondo_ahead_replay(ahead);
@@ -167,12 +175,12 @@ static rondo_status feed_behind(const rondo_place *place, const rondo_place_grap
   return rondo_ahead_take(ahead, status);
 }
 
-static rondo_status queue_recorded(rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+static rondo_status queue_recorded(rondo_model_instance *place, const rondo_instance_graph *g, const rondo_part *part) {
   rondo_lane *lane = lane_of(place);
   const uint64_t begin_ns = rondo_usage_read_clock(lane->session);
   RONDO_TRY(g->program.ahead == NULL ? feed_recorded(place, g, part) : feed_behind(place, g, part));
   RONDO_TRY(rondo_usage_begin(lane, place->stream));
-  RONDO_TRY(rondo_place_launch(place, g, true));
+  RONDO_TRY(rondo_model_instance_launch(place, g, true));
   RONDO_TRY(rondo_usage_end(lane, place->stream));
   lane->queueing_ns = rondo_usage_read_clock(lane->session) - begin_ns;
   rondo_usage_take(lane);
@@ -184,9 +192,9 @@ static void scatter_outputs(const rondo_session_model *model, const rondo_stage 
     scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, stage->memory, stage->rows, i));
 }
 
-static rondo_status run_recorded(rondo_place *place, const rondo_part *part) {
+static rondo_status run_recorded(rondo_model_instance *place, const rondo_part *part) {
   const rondo_session_model *model = place->model;
-  const rondo_place_graph *g = &place->graphs.items[part->graph];
+  const rondo_instance_graph *g = &place->graphs.items[part->graph];
   rondo_lane *lane = lane_of(place);
   lane->part_begin_ns = rondo_clock_ns();
   RONDO_TRY(wait_for(place, &g->program, queue_recorded(place, g, part)));
@@ -203,7 +211,7 @@ static rondo_status feed_plain_input(const input_place *to, rondo_copy_list *lis
 }
 
 /* A function's inputs have the offsets of the stage. */
-static rondo_status feed_plain(const rondo_place *place, const rondo_placed *program, const rondo_part *part) {
+static rondo_status feed_plain(const rondo_model_instance *place, const rondo_placed *program, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_stage *stage = &place->plain;
   rondo_copy_list *list = &lane_of(place)->copies;
@@ -221,7 +229,8 @@ static rondo_status feed_plain(const rondo_place *place, const rondo_placed *pro
   return rondo_copy_list_end(list);
 }
 
-static rondo_status feed_plain_behind(const rondo_place *place, const rondo_placed *program, const rondo_part *part) {
+static rondo_status feed_plain_behind(const rondo_model_instance *place, const rondo_placed *program,
+                                      const rondo_part *part) {
   const rondo_ahead *ahead = program->ahead;
   feed_ahead(ahead, &place->plain, part);
   rondo_status status = rondo_ahead_run(ahead, &place->plain, place->plain_handover.memory);
@@ -230,7 +239,7 @@ static rondo_status feed_plain_behind(const rondo_place *place, const rondo_plac
   return rondo_ahead_hand_over(ahead, place->stream, place->plain_handover.memory);
 }
 
-static rondo_status run_program(const rondo_place *place, const rondo_placed *program, size_t rows) {
+static rondo_status run_program(const rondo_model_instance *place, const rondo_placed *program, size_t rows) {
   const rondo_session_model *model = place->model;
   const rondo_stage *stage = &place->plain;
   RONDO_TRY(rondo_compiled_run_unrecorded(program->compiled));
@@ -243,22 +252,22 @@ static rondo_status run_program(const rondo_place *place, const rondo_placed *pr
   return RONDO_OK;
 }
 
-static rondo_status queue_unrecorded(rondo_place *place, const rondo_placed *program, const rondo_part *part) {
+static rondo_status queue_unrecorded(rondo_model_instance *place, const rondo_placed *program, const rondo_part *part) {
   if (program != NULL) rondo_compiled_claim_inputs(program->compiled);
   RONDO_TRY(program == NULL || program->ahead == NULL ? feed_plain(place, program, part)
                                                       : feed_plain_behind(place, program, part));
   RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
-  RONDO_TRY(program == NULL ? rondo_function_place_call(place, NULL, &place->plain, part->rows)
+  RONDO_TRY(program == NULL ? rondo_function_instance_call(place, NULL, &place->plain, part->rows)
                             : run_program(place, program, part->rows));
   RONDO_TRY(rondo_usage_end(lane_of(place), place->stream));
   rondo_usage_take(lane_of(place));
   return RONDO_OK;
 }
 
-static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
+static rondo_status run_unrecorded(rondo_model_instance *place, const rondo_part *part) {
   const rondo_placed *program = NULL;
-  if (place->tree == NULL) RONDO_TRY(rondo_place_program_for(place, part->rows, &program));
-  RONDO_TRY(rondo_place_reserve_plain(place, part->rows, program == NULL ? NULL : program->ahead));
+  if (place->tree == NULL) RONDO_TRY(rondo_model_instance_program_for(place, part->rows, &program));
+  RONDO_TRY(rondo_model_instance_reserve_plain(place, part->rows, program == NULL ? NULL : program->ahead));
   RONDO_TRY(wait_for(place, program, queue_unrecorded(place, program, part)));
   rondo_usage_keep(lane_of(place));
   scatter_outputs(place->model, &place->plain, part);
@@ -266,7 +275,7 @@ static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
 }
 
 /* Captures of other threads are left alone. */
-rondo_status rondo_part_run(rondo_place *place, const rondo_part *part) {
+rondo_status rondo_part_run(rondo_model_instance *place, const rondo_part *part) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = part->graph == RONDO_UNRECORDED_PART ? run_unrecorded(place, part) : run_recorded(place, part);

@@ -11,7 +11,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include <time.h>
 
+#include "session/serve/batch.h"
+#include "session/serve/lane.h"
 #include "session/session_internal.h"
+#include "session/sizing/dispatch_tables.h"
 
 void rondo_lanes_call(rondo_session *session, size_t count) {
   for (uint32_t i = 0; i < session->options.streams && count > 0; i++) {

@@ -9,7 +9,12 @@
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
 #include "memory/device_memory.h"
+#include "session/model_callback.h"
+#include "session/model_capture.h"
+#include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
+#include "session/serve/request_queue.h"
+#include "session/session.h"
 #include "session/session_internal.h"
 
 /* What a request's futex says. */

@@ -5,8 +5,10 @@
  * one does, or who wants the sums: by the timer's lock, and sums are under the session's. What fails there is no
  * request's error.
  */
+#include "session/serve/utilisation.h"
 #include "base/clock.h"
 #include "base/versioned_struct.h"
+#include "session/model_callback.h"
 #include "session/session_internal.h"
 
 #define FAR_US 1e6 /* a single-precision number of milliseconds is exact to 0.06 us up to there */

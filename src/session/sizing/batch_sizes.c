@@ -6,6 +6,13 @@
  */
 #include "session/session_internal.h"
 
+#include "session/model_capture.h"
+#include "session/model_instance.h"
+#include "session/session.h"
+#include "session/sizing/batch_sizes.h"
+#include "session/sizing/choose_sizes.h"
+#include "session/sizing/measure_graphs.h"
+
 #define WORTH 0.9     /* of what a row cost in half as many */
 #define LONG_US 20000 /* what takes so long fills the device */
 enum { DEFAULT_TIMES = 4 };
@@ -14,7 +21,7 @@ enum { DEFAULT_TIMES = 4 };
 static rondo_status measure_last(rondo_session_model *model, double *out_us) {
   const size_t last = model->graphs.count - 1;
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    RONDO_TRY(rondo_place_write_zeros(&model->places[i], last));
+    RONDO_TRY(rondo_model_instance_write_zeros(&model->places[i], last));
   return rondo_model_measure_share(model, last, out_us);
 }
 

@@ -7,8 +7,15 @@
 
 #include "base/clock.h"
 #include "exec/api_check.h"
+#include "session/model_capture.h"
+#include "session/session.h"
 #include "session/session_internal.h"
+#include "session/session_model.h"
+#include "session/sizing/batch_sizes.h"
+#include "session/sizing/choose_sizes.h"
 #include "session/sizing/demand.h"
+#include "session/sizing/dispatch_tables.h"
+#include "session/sizing/measure_graphs.h"
 
 enum { EVEN_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
 #define AS_GOOD 1.002 /* of the least cost: times are not known as well as that */
@@ -17,7 +24,7 @@ enum { EVEN_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
 
 static rondo_status measure_graphs(rondo_session_model *model) {
   double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
-  RONDO_TRY(rondo_place_measure(&model->places[0], run_us, unrecorded_us));
+  RONDO_TRY(rondo_model_instance_measure(&model->places[0], run_us, unrecorded_us));
   rondo_model_put_times(model, run_us, unrecorded_us, false);
   return RONDO_OK;
 }
@@ -107,7 +114,7 @@ rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_u
   rondo_session_claim(model->session, 0);
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
-    status = rondo_place_measure(&model->places[0], out_us, NULL);
+    status = rondo_model_instance_measure(&model->places[0], out_us, NULL);
     rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   }
   rondo_session_release(model->session, 0);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "session/session_internal.h"
+#include "session/sizing/dispatch_tables.h"
 
 /* For so many times as long as a renewal took, the model has no other: renewals take 1 % of a thread's time at most. */
 enum { RENEWAL_PAUSE = 100 };

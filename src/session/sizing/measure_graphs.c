@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "session/model_instance.h"
 #include "session/session_internal.h"
 #include "session/sizing/graph_times.h"
+#include "session/sizing/measure_graphs.h"
 
 enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
 #define ENOUGH_NS UINT64_C(400000000)            /* of rounds */
@@ -22,26 +24,28 @@ typedef struct readings {
 
 /* Readings --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status time_run(rondo_place *place, const rondo_place_graph *g, bool is_recorded, double *out_us) {
-  RONDO_TRY(rondo_place_synchronize(place));
+static rondo_status time_run(rondo_model_instance *place, const rondo_instance_graph *g, bool is_recorded,
+                             double *out_us) {
+  RONDO_TRY(rondo_model_instance_synchronize(place));
   const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(rondo_place_run_ahead(place, g, is_recorded));
-  RONDO_TRY(rondo_place_launch(place, g, is_recorded));
-  RONDO_TRY(rondo_place_synchronize(place));
+  RONDO_TRY(rondo_model_instance_run_ahead(place, g, is_recorded));
+  RONDO_TRY(rondo_model_instance_launch(place, g, is_recorded));
+  RONDO_TRY(rondo_model_instance_synchronize(place));
   *out_us = (double)(rondo_clock_ns() - begin) / 1e3;
   return RONDO_OK;
 }
 
-static rondo_status read_run(rondo_place *place, const rondo_place_graph *g, bool is_recorded, rondo_least *inout) {
+static rondo_status read_run(rondo_model_instance *place, const rondo_instance_graph *g, bool is_recorded,
+                             rondo_least *inout) {
   double us;
   RONDO_TRY(time_run(place, g, is_recorded, &us));
   rondo_least_add(inout, us);
   return RONDO_OK;
 }
 
-static rondo_status take_round(rondo_place *place, bool with_unrecorded, readings *r) {
+static rondo_status take_round(rondo_model_instance *place, bool with_unrecorded, readings *r) {
   for (size_t i = 0; i < place->graphs.count; i++) {
-    RONDO_TRY(rondo_place_write_zeros(place, i));
+    RONDO_TRY(rondo_model_instance_write_zeros(place, i));
     RONDO_TRY(read_run(place, &place->graphs.items[i], true, &r->recorded[i]));
     if (with_unrecorded) RONDO_TRY(read_run(place, &place->graphs.items[i], false, &r->unrecorded[i]));
   }
@@ -49,11 +53,11 @@ static rondo_status take_round(rondo_place *place, bool with_unrecorded, reading
 }
 
 /* In its first runs a device may still try how a graph runs best; un-recorded there is nothing to try. */
-static rondo_status warm_up(rondo_place *place, bool with_unrecorded) {
+static rondo_status warm_up(rondo_model_instance *place, bool with_unrecorded) {
   for (size_t i = 0; i < place->graphs.count; i++) {
     const uint64_t begin = rondo_clock_ns();
     double us;
-    RONDO_TRY(rondo_place_write_zeros(place, i));
+    RONDO_TRY(rondo_model_instance_write_zeros(place, i));
     for (int run = 0; run < WARM_RUNS && rondo_clock_ns() - begin < WARM_ENOUGH_NS; run++)
       RONDO_TRY(time_run(place, &place->graphs.items[i], true, &us));
     if (with_unrecorded) RONDO_TRY(time_run(place, &place->graphs.items[i], false, &us));
@@ -61,7 +65,7 @@ static rondo_status warm_up(rondo_place *place, bool with_unrecorded) {
   return RONDO_OK;
 }
 
-static bool are_settled(const rondo_place *place, bool with_unrecorded, const readings *r) {
+static bool are_settled(const rondo_model_instance *place, bool with_unrecorded, const readings *r) {
   for (size_t i = 0; i < place->graphs.count; i++)
     if (!rondo_least_is_settled(&r->recorded[i]) || (with_unrecorded && !rondo_least_is_settled(&r->unrecorded[i])))
       return false;
@@ -75,7 +79,7 @@ static bool wants_reading(size_t rounds, uint64_t taken_ns, bool is_settled) {
   return !is_settled && rounds < MOST_UNSETTLED_ROUNDS && taken_ns < ENOUGH_UNSETTLED_NS;
 }
 
-static rondo_status take_all(rondo_place *place, bool with_unrecorded, readings *r) {
+static rondo_status take_all(rondo_model_instance *place, bool with_unrecorded, readings *r) {
   RONDO_TRY(warm_up(place, with_unrecorded));
   const uint64_t begin = rondo_clock_ns();
   for (size_t i = 0; wants_reading(i, rondo_clock_ns() - begin, are_settled(place, with_unrecorded, r)); i++)
@@ -83,7 +87,7 @@ static rondo_status take_all(rondo_place *place, bool with_unrecorded, readings 
   return RONDO_OK;
 }
 
-static void put_least(const rondo_place *place, const rondo_least *least, size_t *rows, double *out_us) {
+static void put_least(const rondo_model_instance *place, const rondo_least *least, size_t *rows, double *out_us) {
   for (size_t i = 0; i < place->graphs.count; i++) {
     rows[i] = place->graphs.items[i].rows;
     out_us[i] = least[i].us;
@@ -91,7 +95,7 @@ static void put_least(const rondo_place *place, const rondo_least *least, size_t
   rondo_times_make_rise(rows, out_us, place->graphs.count);
 }
 
-rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *out_unrecorded) {
+rondo_status rondo_model_instance_measure(rondo_model_instance *place, double *out_run, double *out_unrecorded) {
   size_t rows[RONDO_SESSION_MAX_SIZES];
   readings r = {.recorded = {{0}}};
   RONDO_TRY(take_all(place, out_unrecorded != NULL, &r));
@@ -118,14 +122,15 @@ static rondo_status time_lanes(rondo_session_model *model, size_t graph, uint32_
   rondo_status started[RONDO_SESSION_MAX_STREAMS], status = RONDO_OK;
   const uint64_t begin = rondo_clock_ns();
   for (uint32_t i = 0; i < lanes; i++)
-    started[i] = rondo_place_start_ahead(&model->places[i], &model->places[i].graphs.items[graph], is_recorded);
+    started[i] =
+        rondo_model_instance_start_ahead(&model->places[i], &model->places[i].graphs.items[graph], is_recorded);
   for (uint32_t i = 0; i < lanes; i++) {
-    rondo_place *place = &model->places[i];
-    rondo_keep_first(&status, rondo_place_take_ahead(&place->graphs.items[graph], started[i]));
-    rondo_keep_first(&status, rondo_place_launch(place, &place->graphs.items[graph], is_recorded));
+    rondo_model_instance *place = &model->places[i];
+    rondo_keep_first(&status, rondo_model_instance_take_ahead(&place->graphs.items[graph], started[i]));
+    rondo_keep_first(&status, rondo_model_instance_launch(place, &place->graphs.items[graph], is_recorded));
   }
   /* Who waits for a CPU device works along: on a lane that nobody has begun, as who waits for a request does. */
-  for (uint32_t i = lanes; i-- > 0;) rondo_keep_first(&status, rondo_place_synchronize(&model->places[i]));
+  for (uint32_t i = lanes; i-- > 0;) rondo_keep_first(&status, rondo_model_instance_synchronize(&model->places[i]));
   *inout_us = fmin(*inout_us, (double)(rondo_clock_ns() - begin) / 1e3);
   return status;
 }
@@ -157,7 +162,7 @@ static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t gr
   g->overlap = g->unrecorded_overlap = 1;
   if (model->session->options.streams == 1) return RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    RONDO_TRY(rondo_place_write_zeros(&model->places[i], graph));
+    RONDO_TRY(rondo_model_instance_write_zeros(&model->places[i], graph));
   RONDO_TRY(measure_overlap(model, graph, true, &g->overlap));
   return measure_overlap(model, graph, false, &g->unrecorded_overlap);
 }

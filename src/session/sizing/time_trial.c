@@ -8,7 +8,9 @@
  */
 #include <math.h>
 
+#include "session/session.h"
 #include "session/session_internal.h"
+#include "session/sizing/time_trial.h"
 
 #define TRIALS_SHARE 0.01
 enum { FIRST_TRIALS = 3 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/compile/chain_plan.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 _Static_assert(sizeof(rondo_chain_form) ==

@@ -11,10 +11,12 @@
 #include "base/error.h"
 #include "base/versioned_struct.h"
 #include "device/device.h"
+#include "tensor/compile/compile.h"
 #include "tensor/compile/emitter.h"
 #include "tensor/compile/program_gain.h"
 #include "tensor/compile/program_record.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/state_guard.h"
 

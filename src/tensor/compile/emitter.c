@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 #define MOST_BLOCKS 4096

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "tensor/compile/schedule.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 #define NOBODY 0

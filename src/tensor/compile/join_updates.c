@@ -21,7 +21,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 #define NEVER UINT32_MAX

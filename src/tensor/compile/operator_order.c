@@ -11,6 +11,8 @@
 
 #include "base/allocation.h"
 #include "tensor/compile/schedule.h"
+#include "tensor/program/operation.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 typedef struct scheduler {

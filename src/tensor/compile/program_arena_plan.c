@@ -10,6 +10,8 @@
 
 #include "base/allocation.h"
 #include "plan/partial_order/order_bound.h"
+#include "tensor/program/operation.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 /* Branches may take so much more memory than the order, in hundredths. */

@@ -4,6 +4,8 @@
 #ifndef RONDO_TENSOR_COMPILE_PROGRAM_RECORD_H
 #define RONDO_TENSOR_COMPILE_PROGRAM_RECORD_H
 
+#include "tensor/program/program_internal.h"
+
 #include "tensor/compile/layout.h"
 #include "tensor/run/compiled.h"
 
@@ -26,5 +28,10 @@ RONDO_MUST_USE rondo_status rondo_record_instantiate(rondo_compiled *compiled);
  * then has none. out_result: what an update was refused for. */
 RONDO_MUST_USE rondo_status rondo_record_replace(rondo_compiled *compiled, rondo_compiled *replaced,
                                                  rondo_update_result *out_result);
+
+/* program_record.c: captures a run into the capture that the program's stream is part of, behind its frontier, with
+ * branches where it is laid out for them; what comes next there comes behind all of them. Of a program that is not
+ * recorded itself and has no staged values. Errors: INVALID_STATE/UNPREPARED as rondo_compile. */
+RONDO_MUST_USE rondo_status rondo_compiled_record_into(rondo_compiled *compiled);
 
 #endif

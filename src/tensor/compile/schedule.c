@@ -9,7 +9,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operator.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 bool rondo_value_is_transient(const rondo_program *program, uint32_t value) {

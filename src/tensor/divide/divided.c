@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 static const char call[] = "rondo_compile_divided";

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "tensor/divide/division_parts.h"
+#include "tensor/program/operation.h"
+#include "tensor/program/program.h"
 
 /* What is known of the program while it is divided. */
 typedef struct divider {

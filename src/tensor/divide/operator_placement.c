@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/compile/schedule.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 typedef struct finder {

@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tensor/program/gradients.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

@@ -7,9 +7,12 @@
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
+#include "tensor/program/gradients.h"
 #include "tensor/program/learning_rate.h"
 #include "tensor/program/norm_parts.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

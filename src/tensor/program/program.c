@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

@@ -6,6 +6,8 @@
 #ifndef RONDO_TENSOR_RUN_ARENA_USE_H
 #define RONDO_TENSOR_RUN_ARENA_USE_H
 
+#include "tensor/program/program_internal.h"
+
 #include "tensor/run/compiled.h"
 
 /* Before an input in the arena is written: makes the program the holder, and behind it: the input is no longer lost. */
@@ -23,5 +25,12 @@ RONDO_MUST_USE rondo_status rondo_arena_take(rondo_compiled *compiled, const cha
 /* Before an output is read. Errors: INVALID_STATE/OVERWRITTEN when it is lost. */
 RONDO_MUST_USE rondo_status rondo_arena_require(const rondo_compiled *compiled, const rondo_named_value *value,
                                                 const char *call);
+
+/* arena_use.c: before copies in the order of the program's stream write all of its inputs at their addresses: makes the
+ * program the one that holds the arena; no input of it is lost. */
+void rondo_compiled_claim_inputs(rondo_compiled *compiled);
+
+/* arena_use.c: bytes of the arenas of all that share with it, and of the largest. */
+uint64_t rondo_compiled_arenas(const rondo_compiled *compiled, uint64_t *out_largest);
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef RONDO_TENSOR_RUN_NAMED_VALUES_H
 #define RONDO_TENSOR_RUN_NAMED_VALUES_H
 
+#include "tensor/program/program_internal.h"
+
 #include "tensor/run/compiled.h"
 
 /* The value of this name among those of the given kinds, for a call that copies it now. Errors: NULL_ARGUMENT,
@@ -21,5 +23,9 @@ RONDO_MUST_USE rondo_status rondo_values_find_sized(rondo_compiled *compiled, co
 RONDO_MUST_USE rondo_status rondo_values_write(rondo_compiled *compiled, rondo_named_value *value, const void *data);
 RONDO_MUST_USE rondo_status rondo_values_write_part(rondo_compiled *compiled, rondo_named_value *value, size_t offset,
                                                     const void *data, size_t bytes);
+
+/* Named values, in the order of rondo_compiled_get_value. */
+size_t rondo_compiled_count_values(const rondo_compiled *compiled);
+rondo_compiled_value rondo_compiled_value_at(const rondo_compiled *compiled, size_t index);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tensor/compile/emitter.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 /* Checking --------------------------------------------------------------------------------------------------------- */

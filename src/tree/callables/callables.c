@@ -8,7 +8,9 @@
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
 #include "tree/call.h"
+#include "tree/call_inputs.h"
 #include "tree/callables/callables_internal.h"
+#include "tree/tree.h"
 
 #define CALL "rondo_callables_create"
 

@@ -8,7 +8,10 @@
 
 #include "exec/api_check.h"
 #include "tree/call.h"
+#include "tree/call_inputs.h"
 #include "tree/callables/callables_internal.h"
+#include "tree/path/path.h"
+#include "tree/tree.h"
 
 /* Rounds ----------------------------------------------------------------------------------------------------------- */
 

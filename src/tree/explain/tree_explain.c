@@ -4,6 +4,8 @@
 #include "tree/explain/tree_explain.h"
 
 #include "exec/api_check.h"
+#include "tree/recording_key.h"
+#include "tree/tree.h"
 
 /* Order ------------------------------------------------------------------------------------------------------------ */
 

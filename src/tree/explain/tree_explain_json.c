@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "tree/explain/tree_explain.h"
+#include "tree/recording_key.h"
+#include "tree/tree.h"
 
 static void put_number(rondo_text *out, const char *key, uint64_t value) {
   rondo_json_key(out, key);

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 
 #include "tree/explain/tree_explain.h"
+#include "tree/recording_key.h"
+#include "tree/tree.h"
 
 enum { LABEL = 13, DEEPEST = 16 };
 

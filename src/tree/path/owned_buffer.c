@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "tree/call.h"
+#include "tree/path/path.h"
+#include "tree/tree.h"
 
 static rondo_buffer **list_of(rondo_tree *tree, const rondo_buffer *buffer) {
   return buffer->era == RONDO_NO_ERA ? &tree->kept_buffers : &tree->step_buffers;

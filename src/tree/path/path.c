@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "memory/arena/arena_guard.h"
 #include "tree/path/owned_buffer.h"
+#include "tree/path/path.h"
 #include "tree/path/path_warm_up.h"
 #include "tree/path/separate_recordings.h"
 

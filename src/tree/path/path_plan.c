@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "memory/arena/arena_recording_plan.h"
 #include "memory/profile/memory_profile.h"
 #include "tree/path/path_warm_up.h"
+#include "tree/recorded_calls.h"
 
 /* How much more than what lives at once a path may need before it is planned; and of what it needed, what its plan may
  * take to be worth recording anew. By itself, and on demand. */

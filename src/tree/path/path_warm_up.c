@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "tree/path/path_plan.h"
+#include "tree/recorded_calls.h"
 
 enum { MOST_REHEARSALS = 16 };
 

@@ -4,6 +4,7 @@
  */
 #include "tree/path/separate_recordings.h"
 
+#include "memory/arena/arena_guard.h"
 #include "memory/graph_memory/address_ranges.h"
 #include "tree/path/owned_buffer.h"
 

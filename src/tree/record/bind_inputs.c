@@ -13,8 +13,12 @@
 
 #include "base/log.h"
 #include "exec/cost/device_costs.h"
+#include "tree/record/bind_inputs.h"
+#include "tree/record/find_inputs.h"
 #include "tree/record/record_call.h"
 #include "tree/record/shared_execs.h"
+#include "tree/recorded_calls.h"
+#include "tree/replay.h"
 
 /* What is known of an input, and how it comes to the work. */
 typedef struct rondo_binding_choice {

@@ -11,8 +11,10 @@
 
 #include "base/log.h"
 #include "tree/path/owned_buffer.h"
+#include "tree/record/check_inputs.h"
 #include "tree/record/record_call.h"
 #include "tree/record/save_inputs.h"
+#include "tree/replay.h"
 
 enum { CHUNK_BYTES = 65536 };
 

@@ -14,7 +14,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "tree/call_inputs.h"
 #include "tree/record/shared_execs.h"
+#include "tree/recorded_calls.h"
+#include "tree/recording_key.h"
 
 /* Asking ----------------------------------------------------------------------------------------------------------- */
 

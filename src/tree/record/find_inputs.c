@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "tree/record/find_inputs.h"
+#include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 
 /* One more recording of the body, with slots of its own beside `block_count` of the take's blocks. */

@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/versioned_struct.h"
 #include "tree/eager_call.h"
+#include "tree/record/function_body.h"
+#include "tree/record/record_call.h"
 
 #define MOST_OUTPUTS 1024
 

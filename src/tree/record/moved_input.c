@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "tree/recording_key.h"
 
 /* In the same place; the one that was made last. */
 static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rondo_form *form) {

@@ -5,12 +5,18 @@
 #include "base/log.h"
 #include "exec/api_check.h"
 #include "tree/call.h"
+#include "tree/call_inputs.h"
 #include "tree/eager_call.h"
 #include "tree/function.h"
 #include "tree/pad_to_bucket.h"
+#include "tree/path/path.h"
 #include "tree/record/demote_inputs.h"
+#include "tree/record/record_call.h"
 #include "tree/record/record_pays.h"
 #include "tree/record/save_inputs.h"
+#include "tree/recorded_calls.h"
+#include "tree/recording_key.h"
+#include "tree/tree.h"
 
 #define CALL "rondo_function_prepare"
 

@@ -11,11 +11,21 @@
 #include <string.h>
 
 #include "exec/capture/capture_internal.h"
+#include "memory/arena/arena_host_access.h"
+#include "memory/arena/arena_recording.h"
 #include "tree/eager_call.h"
+#include "tree/function.h"
 #include "tree/path/owned_buffer.h"
+#include "tree/path/path.h"
 #include "tree/path/separate_recordings.h"
+#include "tree/record/bind_inputs.h"
+#include "tree/record/check_inputs.h"
 #include "tree/record/demote_inputs.h"
+#include "tree/record/find_inputs.h"
+#include "tree/record/function_body.h"
 #include "tree/record/shared_execs.h"
+#include "tree/recorded_calls.h"
+#include "tree/replay.h"
 
 /* Giving up -------------------------------------------------------------------------------------------------------- */
 

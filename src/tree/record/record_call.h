@@ -5,6 +5,8 @@
 #ifndef RONDO_TREE_RECORD_RECORD_CALL_H
 #define RONDO_TREE_RECORD_RECORD_CALL_H
 
+#include "tree/tree_internal.h"
+
 #include "exec/capture/stray_work.h"
 #include "tree/path/path_plan.h"
 
@@ -43,19 +45,17 @@ rondo_skip rondo_skip_of_error(void);
 /* Runs the body into the capture, watched for stray work, with the frees of what calls inside it leave. */
 RONDO_MUST_USE rondo_status rondo_take_run_body(rondo_take *take, rondo_call *call);
 
-/* find_inputs.c: records the body twice more, with `blocks` the blocks of the first recording. Where that fails, there
- * is nothing to compare with, and sites are what is declared. What was found is said in the log. */
-void rondo_take_find(rondo_take *take);
-void rondo_take_find_free(rondo_take *take);
-void rondo_take_say_findings(const rondo_take *take, const rondo_patch_set *patches);
+RONDO_MUST_USE rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
+                                              const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
+                                              rondo_record_result *out_result, rondo_recorded_call **out);
 
-/* check_inputs.c: what was found so is tried before it is trusted, with the recorded call made but for its first
- * launch; inputs of work that does not pass are copied. Fails only with the device. */
-RONDO_MUST_USE rondo_status rondo_take_check(rondo_take *take);
+/* In a body that is recorded: a call inside must be on a stream of the recording. */
+RONDO_MUST_USE rondo_status rondo_take_require_stream(rondo_take *take, const rondo_function *function,
+                                                      rondo_stream *stream);
 
-/* bind_inputs.c: the exec of one segment, which then is the take's; `is_whole`: there is no other. The graph may be
- * changed.
- */
-RONDO_MUST_USE rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out);
+/* In a body that is recorded: between two segments what was queued so far runs, then the step; and an input is given
+ * up. */
+RONDO_MUST_USE rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user);
+RONDO_MUST_USE rondo_status rondo_take_drop_input(rondo_call *call, size_t index);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "exec/capture/capture_internal.h"
+#include "tree/function.h"
 
 #define MOST_GATE_NS UINT64_C(5000000)
 

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "tree/recorded_calls.h"
 
 static uint64_t exec_bytes(const rondo_tree *tree) { return tree->exec_bytes[0] + tree->exec_bytes[1]; }
 

@@ -6,6 +6,9 @@
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
+#include "exec/launch/instantiate.h"
+#include "graph/graph.h"
+#include "graph/node_name.h"
 #include "memory/profile/memory_profile.h"
 #include "tree/recording/recording_internal.h"
 

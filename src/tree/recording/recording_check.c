@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/node_name.h"
 #include "memory/node_addresses.h"
 #include "tree/recording/recording_internal.h"
 

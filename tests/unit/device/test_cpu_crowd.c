@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_contention.h"
+#include "device/cpu/cpu_pool.h"
 #include "device_tests.h"
 
 enum { MOST_PROCESSORS = 64 };

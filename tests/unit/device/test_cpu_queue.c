@@ -10,7 +10,10 @@
 #include <rondo/trace.h>
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_deque.h"
+#include "device/cpu/cpu_pool.h"
 #include "device_tests.h"
+#include "graph/node_params.h"
 
 typedef struct wide {
   unsigned char bytes[200];

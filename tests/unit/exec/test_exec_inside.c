@@ -6,6 +6,8 @@
 #include <rondo/rondo.h>
 
 #include "exec/launch/exec_internal.h"
+#include "exec/launch/exec_verify.h"
+#include "exec/launch/update_in_place.h"
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"
 

@@ -8,6 +8,7 @@
 #include <rondo/rondo.h>
 
 #include "exec/launch/exec_internal.h"
+#include "exec/launch/instantiate.h"
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"
 

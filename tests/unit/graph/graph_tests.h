@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/graph.h"
 #include "graph/graph_internal.h"
 #include "support/test_allocator.h"
 

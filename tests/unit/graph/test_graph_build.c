@@ -4,6 +4,8 @@
  */
 #include "unit/graph/graph_tests.h"
 
+#include "graph/graph.h"
+
 #define BAD RONDO_INVALID_ARGUMENT
 
 static rondo_status try_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count) {

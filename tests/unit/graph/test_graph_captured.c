@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "graph/edges.h"
+#include "graph/graph.h"
+#include "graph/graph_json_read.h"
 #include "graph/node.h"
+#include "graph/topological_order.h"
 #include "unit/graph/graph_tests.h"
 
 #define BAD RONDO_INVALID_ARGUMENT

@@ -3,6 +3,8 @@
  */
 #include "unit/graph/graph_tests.h"
 
+#include "graph/graph.h"
+
 #define BAD RONDO_INVALID_ARGUMENT
 
 static rondo_graph *clone_of(const rondo_graph *graph) {

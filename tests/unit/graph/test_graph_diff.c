@@ -4,6 +4,8 @@
  */
 #include "unit/graph/graph_tests.h"
 
+#include "graph/graph.h"
+
 #define BAD RONDO_INVALID_ARGUMENT
 
 static uint64_t fingerprint(const rondo_graph *graph) {

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "graph/graph.h"
 #include "unit/graph/graph_tests.h"
 
 #define BAD RONDO_INVALID_ARGUMENT

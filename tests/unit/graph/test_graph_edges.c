@@ -3,6 +3,9 @@
  */
 #include "unit/graph/graph_tests.h"
 
+#include "graph/edges.h"
+#include "graph/graph.h"
+
 #define BAD RONDO_INVALID_ARGUMENT
 #define SIDE 12
 

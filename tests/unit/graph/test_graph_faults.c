@@ -4,6 +4,11 @@
  */
 #include "unit/graph/graph_tests.h"
 
+#include "graph/edges.h"
+#include "graph/graph.h"
+#include "graph/graph_json_read.h"
+#include "graph/topological_order.h"
+
 typedef rondo_status (*attempt_function)(graph_fixture *fixture);
 
 /* The graph's nodes and edges, as a number. Taken while allocations succeed. */

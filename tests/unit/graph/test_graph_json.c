@@ -4,6 +4,8 @@
  */
 #include <stdio.h>
 
+#include "graph/graph.h"
+#include "graph/graph_json_read.h"
 #include "unit/graph/graph_tests.h"
 
 static rondo_status read_text(graph_fixture *fixture, const char *text, rondo_graph **out) {

@@ -3,6 +3,10 @@
  */
 #include "unit/graph/graph_tests.h"
 
+#include "graph/edges.h"
+#include "graph/graph.h"
+#include "graph/topological_order.h"
+
 static void link_slots(rondo_graph *graph, uint32_t from, uint32_t to) {
   expect_ok(rondo_graph_link_edges(graph, &from, &to, 1));
 }

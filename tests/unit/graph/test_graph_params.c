@@ -3,6 +3,9 @@
  */
 #include "unit/graph/graph_tests.h"
 
+#include "graph/node_name.h"
+#include "graph/node_params.h"
+
 #define BAD RONDO_INVALID_ARGUMENT
 
 static rondo_status check(const rondo_node_params *params) {

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "graph/graph.h"
 #include "support/test_effort.h"
 #include "unit/graph/graph_tests.h"
 

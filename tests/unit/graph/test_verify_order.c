@@ -3,6 +3,7 @@
  * closure, with clocks and with masks; random boxes against the bytes that they touch.
  */
 #include "graph/byte_box.h"
+#include "graph/node_params.h"
 #include "graph/verify/happens_before.h"
 #include "support/test_effort.h"
 #include "unit/graph/graph_tests.h"

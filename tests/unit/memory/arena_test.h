@@ -5,6 +5,7 @@
 #define RONDO_TESTS_UNIT_MEMORY_ARENA_TEST_H
 
 #include "exec/capture/arena_capture.h"
+#include "memory/arena/arena_recording.h"
 #include "support/rondo_test.h"
 
 /* An arena 'tree'; reserve as rondo_arena_options. */

@@ -4,6 +4,10 @@
  * of an arena are known for what they are wherever one can be given.
  */
 #include "exec/launch/exec_internal.h"
+#include "graph/graph.h"
+#include "memory/arena/arena_guard.h"
+#include "memory/arena/arena_recording.h"
+#include "memory/arena/arena_recording_plan.h"
 #include "support/test_effort.h"
 #include "unit/memory/arena_test.h"
 

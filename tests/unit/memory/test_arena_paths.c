@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/arena/arena_guard.h"
+#include "memory/arena/arena_recording_plan.h"
 #include "unit/memory/arena_test.h"
 
 #define KIB ((size_t)1024)

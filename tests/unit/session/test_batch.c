@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "session/serve/batch.h"
+#include "session/serve/request_queue.h"
 #include "session/session_internal.h"
 #include "session/sizing/pad_or_split.h"
 #include "support/rondo_test.h"

@@ -3,6 +3,7 @@
  * waits for: they are asked for while the device has the next part, or for who wants the sums (SE-11).
  */
 #include "fake_cuda/fake_fixture.h"
+#include "session/serve/utilisation.h"
 #include "session/session_internal.h"
 #include "support/test_session.h"
 #include "vendor/cuda_driver.h"

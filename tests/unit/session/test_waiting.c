@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "session/serve/batch_delay.h"
+#include "session/serve/request_queue.h"
 #include "session/session_internal.h"
 #include "session/sizing/pad_or_split.h"
 #include "support/rondo_test.h"

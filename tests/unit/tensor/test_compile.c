@@ -9,6 +9,7 @@
 
 #include "support/rondo_test.h"
 #include "tensor/compile/emit.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/program_internal.h"
 
 /* Operators of the test -------------------------------------------------------------------------------------------- */

@@ -9,7 +9,9 @@
 #include "tensor/compile/emit.h"
 #include "tensor/divide/division.h"
 #include "tensor/divide/division_parts.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 enum { ROWS = 4 };

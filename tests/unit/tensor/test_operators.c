@@ -9,6 +9,7 @@
 
 #include "support/rondo_test.h"
 #include "tensor/operators/elementwise/elementary.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "unit/tensor/reference.h"

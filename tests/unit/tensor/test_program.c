@@ -9,6 +9,7 @@
 #include "support/rondo_test.h"
 #include "tensor/compile/layout.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 
 static const rondo_value none = {0};
 

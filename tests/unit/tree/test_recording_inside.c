@@ -5,6 +5,7 @@
 #include "support/rondo_test.h"
 
 #include "exec/stream/stream_internal.h"
+#include "graph/graph.h"
 #include "memory/host_memory_watch.h"
 
 static rondo_device_memory *memory_of(const test_fixture *t) {

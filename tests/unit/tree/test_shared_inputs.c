@@ -2,6 +2,7 @@
  * Inputs that have bytes in common, of which one is written (TR-6): random ones, against comparing each with each.
  */
 #include "support/rondo_test.h"
+#include "tree/call_inputs.h"
 #include "tree/tree_internal.h"
 
 enum { MOST = 12, ROUNDS = 20000, SPAN = 64 };

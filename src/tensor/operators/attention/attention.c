@@ -10,7 +10,9 @@
 
 #include "base/versioned_struct.h"
 #include "tensor/operators/matmul/gemm.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "tensor/operators/attention/attention.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

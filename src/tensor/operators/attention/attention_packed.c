@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "tensor/operators/attention/attention.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"

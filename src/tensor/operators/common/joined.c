@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "tensor/program/operation.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

@@ -13,7 +13,9 @@
 #include "base/versioned_struct.h"
 #include "tensor/operators/convolution/conv2d_onednn.h"
 #include "tensor/operators/matmul/gemm.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
 enum { X, WEIGHT, BIAS };                                   /* inputs */

@@ -6,6 +6,7 @@
 
 #include "base/versioned_struct.h"
 #include "tensor/operators/convolution/window.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/shape.h"
 

@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/convolution/window.h"
 
+#include "tensor/program/operation.h"
+
 #define MOST ((size_t)1 << 30)
 
 static size_t or_one(size_t size) { return size == 0 ? 1 : size; }

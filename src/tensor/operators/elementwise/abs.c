@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/elementwise/unary.h"
 
+#include "tensor/program/operation.h"
+
 /* dy with the sign of x; 0 where x is 0, not a number where x is not. */
 RONDO_INLINE float abs_slope(float x, float dy) {
   const uint32_t bits = rondo_float_bits(x);

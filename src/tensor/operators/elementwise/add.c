@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/elementwise/broadcast.h"
 
+#include "tensor/program/operation.h"
+
 RONDO_TERM_CHUNK(add_floats, float, float, a + b)
 RONDO_TERM_CHUNK(add_integers, int64_t, int64_t, (int64_t)((uint64_t)a + (uint64_t)b))
 

@@ -4,6 +4,8 @@
  */
 #include "tensor/operators/elementwise/unary.h"
 
+#include "tensor/program/operation.h"
+
 enum { SLOPE, OFFSET }; /* numbers */
 
 rondo_attributes rondo_scale_attributes(float number) {

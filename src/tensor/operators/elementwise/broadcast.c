@@ -6,6 +6,8 @@
 #include <assert.h>
 
 #include "tensor/operators/reduction/reduction.h"
+#include "tensor/program/operation.h"
+#include "tensor/program/program.h"
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,9 @@
  * an F32, all others are F32 on their way.
  */
 #include "tensor/operators/common/joined.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

@@ -4,6 +4,8 @@
  */
 #include "tensor/operators/elementwise/broadcast.h"
 
+#include "tensor/program/operation.h"
+
 /* What one comparison is made of. */
 #define COMPARISON(compared, sign)                                                                                 \
   RONDO_TERM_CHUNK(compared##_floats, float, int64_t, a sign b)                                                    \

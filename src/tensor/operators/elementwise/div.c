@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/elementwise/broadcast.h"
 
+#include "tensor/program/operation.h"
+
 RONDO_TERM_CHUNK(div_floats, float, float, a / b)
 
 static void div_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {

@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/elementwise/unary.h"
 
+#include "tensor/program/operation.h"
+
 RONDO_UNARY_CHUNK(forward, rondo_exp(x))
 RONDO_SLOPE_CHUNK(slope, dy *kept)
 

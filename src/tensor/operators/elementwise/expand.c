@@ -3,6 +3,7 @@
  */
 #include "base/error.h"
 #include "tensor/operators/elementwise/broadcast.h"
+#include "tensor/program/operation.h"
 
 RONDO_TERM_CHUNK(expand_floats, float, float, a)
 RONDO_TERM_CHUNK(expand_integers, int64_t, int64_t, a)

@@ -4,6 +4,8 @@
  */
 #include "tensor/operators/elementwise/unary.h"
 
+#include "tensor/program/operation.h"
+
 /* Phi(x) */
 RONDO_INLINE float gelu_share(float x) { return 0.5f + 0.5f * rondo_erf(x * 0.707106781f); }
 

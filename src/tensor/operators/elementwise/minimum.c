@@ -4,6 +4,8 @@
  */
 #include "tensor/operators/elementwise/broadcast.h"
 
+#include "tensor/program/operation.h"
+
 RONDO_TERM_CHUNK(minimum_floats, float, float, ((a < b) | (a != a)) ? a : b)
 RONDO_TERM_CHUNK(minimum_integers, int64_t, int64_t, a < b ? a : b)
 

@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/elementwise/unary.h"
 
+#include "tensor/program/operation.h"
+
 /* All ones for a number above 0. */
 RONDO_INLINE uint32_t rondo_positive_mask(float x) {
   const uint32_t bits = rondo_float_bits(x);

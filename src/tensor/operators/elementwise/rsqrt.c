@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "tensor/operators/elementwise/unary.h"
+#include "tensor/program/operation.h"
 
 RONDO_UNARY_CHUNK(forward, 1.0f / sqrtf(x))
 RONDO_SLOPE_CHUNK(slope, -0.5f * dy * (kept * kept * kept))

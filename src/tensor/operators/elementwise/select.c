@@ -4,6 +4,8 @@
  */
 #include "tensor/operators/elementwise/broadcast.h"
 
+#include "tensor/program/operation.h"
+
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
 RONDO_VECTORISED(select_floats, (const void *const *terms, void *result, size_t count), (terms, result, count)) {

@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/elementwise/unary.h"
 
+#include "tensor/program/operation.h"
+
 /* s (1 + x (1 - s)), s = sigmoid(x) */
 RONDO_INLINE float silu_slope(float x, float dy) {
   const float s = rondo_sigmoid(x);

@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/elementwise/unary.h"
 
+#include "tensor/program/operation.h"
+
 RONDO_UNARY_CHUNK(forward, x *x)
 RONDO_SLOPE_CHUNK(slope, 2.0f * kept * dy)
 

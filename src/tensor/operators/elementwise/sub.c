@@ -3,6 +3,7 @@
  */
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/elementwise/unary.h"
+#include "tensor/program/operation.h"
 
 RONDO_TERM_CHUNK(sub_floats, float, float, a - b)
 RONDO_TERM_CHUNK(sub_integers, int64_t, int64_t, (int64_t)((uint64_t)a - (uint64_t)b))

@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/elementwise/unary.h"
 
+#include "tensor/program/operation.h"
+
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
 RONDO_VECTORISED(unary_blocks, (rondo_type type, rondo_unary_chunk chunk, rondo_blocks blocks, void *const *args),

@@ -4,6 +4,7 @@
 #include "tensor/operators/loss/pair_loss.h"
 
 #include "base/error.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

@@ -14,7 +14,9 @@
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/matmul/matmul_problem.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 
 enum { TRANSPOSE_A, TRANSPOSE_B }; /* flags */
 enum { ACTIVATION };               /* sizes */

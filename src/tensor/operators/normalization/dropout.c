@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "tensor/compile/emit.h"
 #include "tensor/operators/common/element.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

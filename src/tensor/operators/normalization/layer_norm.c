@@ -11,7 +11,9 @@
 #include "tensor/compile/emit.h"
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_rows.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

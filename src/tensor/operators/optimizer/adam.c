@@ -8,6 +8,7 @@
 
 #include "tensor/compile/emit.h"
 #include "tensor/operators/common/joined.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"

@@ -14,6 +14,7 @@
 #include "tensor/compile/emit.h"
 #include "tensor/operators/common/joined.h"
 #include "tensor/program/norm_parts.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"

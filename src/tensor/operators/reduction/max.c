@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "tensor/operators/reduction/reduction.h"
+#include "tensor/program/operation.h"
+#include "tensor/program/program.h"
 
 RONDO_VECTORISED(take_larger, (float *restrict into, const float *restrict x, size_t count), (into, x, count)) {
   RONDO_EACH_LANE(i, lane, count, into[i] = ((x[i] > into[i]) | (x[i] != x[i])) ? x[i] : into[i]);

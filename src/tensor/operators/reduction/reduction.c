@@ -4,6 +4,7 @@
 #include "tensor/operators/reduction/reduction.h"
 
 #include "base/error.h"
+#include "tensor/program/operation.h"
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 

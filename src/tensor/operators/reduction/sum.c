@@ -8,6 +8,7 @@
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/elementwise/unary.h"
 #include "tensor/operators/reduction/reduction.h"
+#include "tensor/program/operation.h"
 
 /* Over any dimensions ---------------------------------------------------------------------------------------------- */
 

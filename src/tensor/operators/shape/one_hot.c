@@ -5,6 +5,7 @@
 
 #include "tensor/compile/emit.h"
 #include "tensor/operators/common/kernel_support.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"

@@ -4,7 +4,9 @@
  */
 #include "base/error.h"
 #include "tensor/operators/shape/strided.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

@@ -2,6 +2,7 @@
  * reshape: the same bytes under another shape (attributes: sizes). A view: nothing runs.
  */
 #include "base/error.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"

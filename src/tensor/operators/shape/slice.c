@@ -8,8 +8,11 @@
 
 #include "base/error.h"
 #include "tensor/operators/common/element.h"
+#include "tensor/operators/shape/slice.h"
 #include "tensor/operators/shape/strided.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 

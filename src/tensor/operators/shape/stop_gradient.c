@@ -2,6 +2,7 @@
  * stop_gradient: the value itself, of which gradients do not pass on to what it was computed from. A view: nothing
  * runs.
  */
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "tensor/compile/emit.h"
 #include "tensor/operators/common/element.h"
+#include "tensor/program/gradients.h"
+#include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * The handler of SIGSEGV and SIGBUS.
+ */
+#ifndef RONDO_DEVICE_CHECK_CHECK_FAULT_H
+#define RONDO_DEVICE_CHECK_CHECK_FAULT_H
+
+#include "device/check/check.h"
+
+/* Faults (check_fault.c) */
+RONDO_MUST_USE rondo_status check_handler_enter(check_state *check); /* from now on the device's faults are taken */
+void check_handler_leave(check_state *check);
+
+/* Puts the handler back in front if another one was installed meanwhile. */
+void check_handler_renew(void);
+bool check_handler_can_be_set(void);
+void check_run_begin(check_run *run, const check_work *work);
+void check_run_end(check_run *run);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Findings in words: which work, which allocation, what is wrong and what mends it.
+ */
+#ifndef RONDO_DEVICE_CHECK_CHECK_FINDINGS_H
+#define RONDO_DEVICE_CHECK_CHECK_FINDINGS_H
+
+#include "device/check/check.h"
+
+const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work);
+
+/* Makes the run's faults its queue's failure. `before` is as of check_fail. */
+void check_report_faults(const check_run *run, const rondo_saved_error *before);
+
+/* The thread's last error becomes the failure of the queue, or, without one, of the device, and `before` the thread's
+ * last error again: it may be that of a call which succeeds. */
+void check_fail(check_state *check, cpu_queue *queue, const rondo_saved_error *before);
+RONDO_MUST_USE rondo_status check_take_failure(check_state *check);
+
+#endif

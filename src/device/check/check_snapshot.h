@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * What a launch may write, as it was before and as one order left it, so that another order starts from the same
+ * bytes and can be compared with the first.
+ */
+#ifndef RONDO_DEVICE_CHECK_CHECK_SNAPSHOT_H
+#define RONDO_DEVICE_CHECK_CHECK_SNAPSHOT_H
+
+#include "device/check/check.h"
+
+/* What an executable's nodes may write. False when that is not known, or there is no memory. */
+bool check_snapshot_take(check_snapshot *snapshot, check_state *check, const cpu_executable *executable);
+void check_snapshot_free(check_snapshot *snapshot);
+bool check_snapshot_keep_result(check_snapshot *snapshot);
+void check_snapshot_restore(check_snapshot *snapshot, bool result);
+
+/* The first entry whose contents differ from the kept result, with the offset; NULL when there is none. */
+const check_entry *check_snapshot_compare(const check_snapshot *snapshot, size_t *out_offset);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * Making, changing and freeing executables.
+ */
+#ifndef RONDO_DEVICE_CPU_CPU_EXECUTABLE_H
+#define RONDO_DEVICE_CPU_CPU_EXECUTABLE_H
+
+#include "device/cpu/cpu.h"
+
+RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
+                                                  rondo_executable **out);
+
+/* Storage of a node's, which begins with `addresses` argument addresses and has `bytes` behind them at *out_data; on a
+ * checking device with room for a check_work behind those. */
+RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,
+                                               size_t bytes, void **out_data);
+
+/* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
+void cpu_executable_reap(cpu_device *device, bool wait);
+void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Virtual memory of a CPU device: address space is reserved without access; physical memory is an anonymous file
+ * (memfd), mapped shared, so that several addresses can show the same bytes.
+ */
+#ifndef RONDO_DEVICE_CPU_CPU_MEMORY_H
+#define RONDO_DEVICE_CPU_CPU_MEMORY_H
+
+#include "device/cpu/cpu.h"
+
+rondo_status cpu_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
+rondo_status cpu_unreserve(rondo_device *device, void *address, size_t bytes);
+rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out);
+void cpu_physical_destroy(rondo_physical *physical);
+void cpu_physical_seal(rondo_physical *physical);
+int cpu_physical_file(const rondo_physical *physical);
+rondo_status cpu_map(rondo_device *device, void *address, rondo_physical *physical);
+rondo_status cpu_unmap(rondo_device *device, void *address, size_t bytes);
+rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
+void *cpu_host_watch_begin(rondo_device *device, void *address, size_t bytes);
+void *cpu_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
+rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address);
+void cpu_host_release(rondo_device *device, void *address, size_t bytes);
+
+#endif

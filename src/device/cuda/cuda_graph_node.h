@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Nodes of executables in the driver's terms: made from lowered nodes, added to driver graphs, changed in driver
+ * executables, run by themselves.
+ */
+#ifndef RONDO_DEVICE_CUDA_CUDA_GRAPH_NODE_H
+#define RONDO_DEVICE_CUDA_CUDA_GRAPH_NODE_H
+
+#include "device/cuda/cuda_executable.h"
+
+/* Fills a node, which is zero before, and after a failure; its parameters are copied. */
+RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
+                                           cuda_node *out);
+void cuda_node_free(cuda_executable *executable, cuda_node *node);
+
+/* Adds it to a driver's graph behind `count` nodes; what follows it stands behind the last of its parts. */
+cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                        const cu_graph_node *before, size_t count, cu_graph_node *out_parts);
+
+/* Changes it in the driver's executable, for later launches. Some parts may be changed when it fails. */
+cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *built, const cuda_node *node);
+cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles,
+                           const cuda_node *node, bool enabled);
+
+/* Runs it on a stream by itself. */
+cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *node, cu_stream stream);
+
+#endif

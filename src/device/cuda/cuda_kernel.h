@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * A kernel's code on a CUDA device: a source, compiled for the GPU's architecture when the kernel is made, or an
+ * image, loaded as a module of the device's context; or a function that somebody has loaded.
+ */
+#ifndef RONDO_DEVICE_CUDA_CUDA_KERNEL_H
+#define RONDO_DEVICE_CUDA_CUDA_KERNEL_H
+
+#include "device/cuda/cuda.h"
+
+RONDO_MUST_USE rondo_status cuda_kernel_prepare(rondo_device *device, rondo_kernel *kernel);
+RONDO_MUST_USE rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel_node *node);
+
+/* Code as text or binary, and its function `name`. Errors: INVALID_DATA with the driver's log, and others. */
+RONDO_MUST_USE rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void *image,
+                                             cuda_kernel **out);
+
+/* Gives a kernel a function that somebody else keeps loaded. */
+RONDO_MUST_USE rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_function function);
+
+/* Out of use: unloaded when no queue runs it any more. NULL is fine. */
+void cuda_kernel_bury(cuda_kernel *kernel);
+
+#endif

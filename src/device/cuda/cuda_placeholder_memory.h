@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Pages that stand in for graph memory, so that the driver sees that it is a device's: for a moment while nodes
+ * are made, and where a stream captures until its capture is over.
+ */
+#ifndef RONDO_DEVICE_CUDA_CUDA_PLACEHOLDER_MEMORY_H
+#define RONDO_DEVICE_CUDA_CUDA_PLACEHOLDER_MEMORY_H
+
+#include "device/cuda/cuda.h"
+
+/* In the device's context. Errors: OUT_OF_MEMORY, DEVICE_LOST; to be ended all the same. */
+RONDO_MUST_USE rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out);
+RONDO_MUST_USE rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes);
+RONDO_MUST_USE rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy);
+
+/* Instead of end: what was added stays until `kept`, to which it is added, is dropped, or memory is mapped there.
+ * Nothing stays when it fails. */
+RONDO_MUST_USE rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept);
+void cuda_stand_ins_drop(cuda_device *device, cuda_ranges *kept);
+
+/* With the mapping lock: something is about to be mapped there, or the addresses are given back. Fails where the driver
+ * refuses to unmap what is there. */
+RONDO_MUST_USE rondo_status cuda_stand_ins_yield(cuda_device *device, cuda_range at);
+
+/* With the mapping lock: room to note one mapping, and noting it: it was made in vain and could not be taken back. It
+ * is unmapped later, and until then nothing else is mapped there. */
+RONDO_MUST_USE rondo_status cuda_stand_ins_reserve_left(cuda_device *device);
+void cuda_stand_ins_take_back(cuda_device *device, cuda_range at);
+void cuda_stand_ins_end(cuda_stand_ins *self);
+void cuda_stand_in_free(cuda_device *device);
+
+#endif

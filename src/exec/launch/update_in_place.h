@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * Updates from a graph of which nothing but parameters can differ: the same nodes and edges under the same
+ * numbers, each parameter with room where the old one is.
+ */
+#ifndef RONDO_EXEC_LAUNCH_UPDATE_IN_PLACE_H
+#define RONDO_EXEC_LAUNCH_UPDATE_IN_PLACE_H
+
+#include "exec/launch/exec_internal.h"
+
+/* Whether the graph differs from the exec's clone in parameters alone that can be put in place; if so the nodes with
+ * other parameters, in the exec's order, go to `changes`, which has room for all. The graph is the exec's device's. */
+bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_node_change *changes, size_t *out_count);
+
+/* *out_done: whether it fits; then its parameters are put in place, all or none. */
+RONDO_MUST_USE rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph, bool *out_done);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs from JSON (<rondo/graph.h> describes the format).
+ */
+#ifndef RONDO_GRAPH_GRAPH_JSON_READ_H
+#define RONDO_GRAPH_GRAPH_JSON_READ_H
+
+#include "graph/graph_internal.h"
+
+/* rondo_graph_from_json with an allocator for the graph. */
+RONDO_MUST_USE rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char *bytes, size_t count,
+                                                  rondo_graph **out);
+
+#endif

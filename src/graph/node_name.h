@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * What messages call nodes: kind, name and number, and for a node inside child graphs the way from it outwards, as
+ * in "kernel 'saxpy' (node 3 of child 'inner' (node 7))".
+ */
+#ifndef RONDO_GRAPH_NODE_NAME_H
+#define RONDO_GRAPH_NODE_NAME_H
+
+#include "graph/graph_internal.h"
+
+const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params, uint32_t number);
+const char *rondo_node_label_at(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params,
+                                const rondo_node_where *where);
+
+/* Of the node in the slot of a graph; `root` as below. */
+const char *rondo_node_label_in(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph, const rondo_graph *root,
+                                uint32_t slot);
+
+/* Of what is left of a node: its kind and its name, "" or NULL when it has none. NULL for `where`: of work in a stream,
+ * "kernel 'saxpy'", "a copy". */
+const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kind, const char *name,
+                             const rondo_node_where *where);
+
+/* The part in brackets: "node 3 of child 'inner' (node 7)". */
+const char *rondo_node_where_text(char buffer[RONDO_LABEL_BYTES], const rondo_node_where *where);
+const char *rondo_node_edge_text(char buffer[RONDO_EDGE_TEXT], const rondo_node_where *from,
+                                 const rondo_node_where *to);
+rondo_node_where rondo_node_where_in(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root,
+                                     uint32_t slot);
+const char *rondo_graph_inside(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root);
+uint32_t rondo_graph_outer_number(const rondo_graph *graph, const rondo_graph *root, uint32_t slot);
+
+/* With a text of its own, taken from the allocator, and freed there. */
+RONDO_MUST_USE rondo_status rondo_node_where_copy(const rondo_allocator *allocator, const rondo_node_where *from,
+                                                  rondo_node_where *out);
+void rondo_node_where_free(const rondo_allocator *allocator, rondo_node_where *where);
+
+#endif

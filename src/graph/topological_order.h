@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Order: topological sorting (A.
+ */
+#ifndef RONDO_GRAPH_TOPOLOGICAL_ORDER_H
+#define RONDO_GRAPH_TOPOLOGICAL_ORDER_H
+
+#include "graph/graph_internal.h"
+
+/* Slots in topological order, lowest number first among the free ones; *out has live_count entries, freed with
+ * rondo_release(allocator of the graph). INVALID_GRAPH/CYCLE names a node on the cycle. Programmatic edges
+ * count. Does not look into children. */
+RONDO_MUST_USE rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out);
+
+/* Ancestor queries for one set of dependencies: marks every slot that is `from` or comes before it. `marks` has
+ * nodes.count entries, zeroed by the caller; work is linear in nodes and edges. Programmatic edges do not count. */
+RONDO_MUST_USE rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count,
+                                                       bool *marks);
+
+#endif

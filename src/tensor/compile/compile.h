@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * Compiling a program (FW-1): layout, memory, steps, warm-up, capture, instantiate, upload.
+ */
+#ifndef RONDO_TENSOR_COMPILE_COMPILE_H
+#define RONDO_TENSOR_COMPILE_COMPILE_H
+
+#include "tensor/program/program_internal.h"
+
+/* compile.c: what rondo_compile would find of a program before it has memory, code or a recording: sizes, as info says
+ * them. Errors as rondo_compile. */
+RONDO_MUST_USE rondo_status rondo_compile_plan(rondo_program *program, rondo_device *device,
+                                               const rondo_compile_options *options, rondo_compiled_info *out_info);
+
+#endif

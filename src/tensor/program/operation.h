@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * Adding operators to a program: inputs checked, shapes inferred, results made; and the messages about them.
+ */
+#ifndef RONDO_TENSOR_PROGRAM_OPERATION_H
+#define RONDO_TENSOR_PROGRAM_OPERATION_H
+
+#include "tensor/program/program_internal.h"
+
+/* Adds an operator; inputs past `count` are left out. attributes may be NULL. out_results has room for the row's
+ * results, or is NULL. */
+RONDO_MUST_USE rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row, const uint32_t *inputs,
+                                              uint32_t count, const rondo_attributes *attributes,
+                                              uint32_t *out_results);
+
+/* Adds a row of one input and one result whose attributes are a shape, of which there is a copy: reshape, expand. */
+RONDO_MUST_USE rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operator *row, uint32_t value,
+                                                     rondo_shape shape, uint32_t *out_value);
+
+/* The body of every public operator: resolves the tags (zero tags are inputs left out), adds, tags the first result. */
+RONDO_MUST_USE rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row,
+                                                const rondo_value *inputs, uint32_t count,
+                                                const rondo_attributes *attributes, rondo_value *out_value);
+
+/* INVALID_ARGUMENT: "matmul(a 'x' [64, 512], b 'w' [500, 256]): " and the message. */
+rondo_status rondo_fail_operation(const rondo_program *program, const rondo_operation *operation, rondo_reason reason,
+                                  const char *format, ...) RONDO_PRINTF(4, 5);
+const char *rondo_value_text(char buffer[RONDO_CALL_TEXT], const rondo_program *program, uint32_t index);
+
+/* Whether the value is an input of an operation, or an output. */
+bool rondo_program_reads(const rondo_program *program, uint32_t value);
+
+/* Whether there is memory for it: not for a spare result that nothing reads. */
+bool rondo_value_is_made(const rondo_program *program, uint32_t value);
+
+/* The shapes of an operation's inputs; NULL for one left out. */
+const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
+                                         uint32_t input);
+RONDO_MUST_USE rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation,
+                                                uint32_t input, rondo_type type, uint32_t rank);
+
+/* The same for any type of float: F32, F16 or BF16. */
+RONDO_MUST_USE rondo_status rondo_require_float(const rondo_program *program, const rondo_operation *operation,
+                                                uint32_t input, uint32_t rank);
+
+/* The same for indices: I32 or I64. */
+RONDO_MUST_USE rondo_status rondo_require_indices(const rondo_program *program, const rondo_operation *operation,
+                                                  uint32_t input, uint32_t rank);
+
+/* SHAPE unless both inputs have the same shape. */
+RONDO_MUST_USE rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation,
+                                                     uint32_t a, uint32_t b);
+
+/* SHAPE unless the input has this dimension. */
+RONDO_MUST_USE rondo_status rondo_require_dimension(const rondo_program *program, const rondo_operation *operation,
+                                                    uint32_t input, size_t dimension);
+
+/* What a caller of a public operator tells beside values; `call` starts the message. A shape becomes the attributes'
+ * sizes: NULL_ARGUMENT, SHAPE (too many dimensions). OUT_OF_RANGE unless it is a way to combine. */
+RONDO_MUST_USE rondo_status rondo_read_dimensions(const char *call, const size_t *dims, size_t count,
+                                                  rondo_attributes *out);
+RONDO_MUST_USE rondo_status rondo_require_combine(const char *call, rondo_combine combine);
+
+#endif

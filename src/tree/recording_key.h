@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Keys.
+ */
+#ifndef RONDO_TREE_RECORDING_KEY_H
+#define RONDO_TREE_RECORDING_KEY_H
+
+#include "tree/tree_internal.h"
+
+/* recording_key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
+ * tree->words, and the form's, which has neither that nor addresses. They return the number of words. */
+size_t rondo_key_room(size_t input_count);
+size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
+                      uint64_t *words);
+uint64_t rondo_key_hash(const uint64_t *words, size_t count);
+
+/* Whether a recorded call's key is what rondo_key_make would make; keys of one function that are equal as far as they
+ * go have one length. */
+bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
+                       const uint64_t *key);
+
+/* The same for bare inputs, as they are given, of a function that takes such. */
+bool rondo_key_matches_bare(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
+                            const uint64_t *key);
+size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
+
+/* Where the inputs of a key begin; a form's begin where it does. Reading one returns where the next one is. */
+const uint64_t *rondo_key_inputs(const uint64_t *key);
+const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * Why calls are run as they are: names, counters, the log's line, and the error that a strict tree makes of it.
+ */
+#ifndef RONDO_TREE_SKIP_REASON_H
+#define RONDO_TREE_SKIP_REASON_H
+
+#include "tree/tree_internal.h"
+
+/* skip_reason.c: why a call is run as it is. Counts it, keeps message and reason, and says so in the log. */
+void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message);
+void rondo_skip_forget(rondo_function *function); /* frees what was kept */
+
+/* Whether the reason is an error in a strict tree; and that error. */
+bool rondo_skip_is_strict(rondo_skip skip);
+rondo_status rondo_skip_refuse(const rondo_function *function, rondo_skip skip, const char *message);
+
+#endif
