@@ -70,6 +70,7 @@ check-source: build
 	@$(SETUP) check
 	scripts/check-format
 	scripts/check-layers
+	scripts/draw-architecture --check
 	scripts/check-headers
 	scripts/check-abi
 	scripts/check-symbols build/release/librondo.so

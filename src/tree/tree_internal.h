@@ -20,7 +20,7 @@
 #include "exec/cost/meter.h"
 #include "exec/cost/recording_gain.h"
 #include "exec/launch/exec_internal.h"
-#include "exec/patch/launch_values.h"
+#include "exec/patch/frozen_values.h"
 #include "exec/patch/patch.h"
 #include "memory/profile/warm_up_log.h"
 #include "tree/path/buffer.h"

@@ -9,7 +9,7 @@
 #include "exec/capture/capture_internal.h"
 #include "exec/collective/collective_reduce.h"
 #include "exec/collective/exchange.h"
-#include "exec/patch/launch_values.h"
+#include "exec/patch/frozen_values.h"
 
 enum { MOST_QUEUED_PIECES = 4 };
 static const uint64_t CAPTURED = UINT64_C(1) << 63; /* in tags */

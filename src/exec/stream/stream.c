@@ -9,7 +9,7 @@
 #include "base/trace.h"
 #include "base/versioned_struct.h"
 #include "exec/capture/capture_internal.h"
-#include "exec/patch/launch_values.h"
+#include "exec/patch/frozen_values.h"
 #include "exec/stream/stream_work.h"
 #include "graph/node_params.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Noting the values that launches are given, and comparing two runs.
  */
-#include "exec/patch/launch_values.h"
+#include "exec/patch/frozen_values.h"
 
 #include <inttypes.h>
 #include <stdio.h>

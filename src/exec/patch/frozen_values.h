@@ -8,8 +8,8 @@
  *
  * Threads: what a thread launches is noted where that thread began to note.
  */
-#ifndef RONDO_EXEC_PATCH_LAUNCH_VALUES_H
-#define RONDO_EXEC_PATCH_LAUNCH_VALUES_H
+#ifndef RONDO_EXEC_PATCH_FROZEN_VALUES_H
+#define RONDO_EXEC_PATCH_FROZEN_VALUES_H
 
 #include "base/array.h"
 #include "device/device.h"
