@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
@@ -15,13 +16,7 @@
 bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index) {
   size_t low = 0, high = slots->count;
   if (high > 0 && slots->items[high - 1] < slot) low = high; /* most edges are added in ascending order */
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (slots->items[middle] < slot)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, slots->items[middle] < slot)
   *out_index = low;
   return low < slots->count && slots->items[low] == slot;
 }
@@ -120,17 +115,14 @@ rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, c
 
 /* Programmatic edges ---------------------------------------------------------------------------------------------- */
 
-/* Where the first edge stands that is not before from -> to. */
+static bool is_before(const rondo_programmatic_edge *edge, uint32_t from, uint32_t to) {
+  return edge->from < from || (edge->from == from && edge->to < to);
+}
+
+/* The index of the first edge that is not before from -> to. */
 static size_t find_programmatic(const rondo_graph *graph, uint32_t from, uint32_t to) {
   size_t low = 0, high = graph->programmatic.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    const rondo_programmatic_edge *edge = &graph->programmatic.items[middle];
-    if (edge->from < from || (edge->from == from && edge->to < to))
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, is_before(&graph->programmatic.items[middle], from, to))
   return low;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/graph_json.h"
 #include "graph/node.h"
@@ -28,13 +29,7 @@ typedef struct json_writer {
 
 static bool find_kernel(const json_writer *writer, const rondo_kernel *kernel, size_t *out_at) {
   size_t low = 0, high = writer->kernels.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if ((uintptr_t)writer->kernels.items[middle].kernel < (uintptr_t)kernel)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)writer->kernels.items[middle].kernel < (uintptr_t)kernel)
   *out_at = low;
   return low < writer->kernels.count && writer->kernels.items[low].kernel == kernel;
 }

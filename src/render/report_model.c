@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/topological_order.h"
 
@@ -250,18 +251,14 @@ static int compare_allocations(const void *left, const void *right) {
   return (a->alloc > b->alloc) - (a->alloc < b->alloc);
 }
 
-/* The last allocation at the address that stands before the place; allocations are sorted. NULL when there is none. */
+static bool is_before(const rondo_report_allocation *a, const void *address, uint32_t place) {
+  return (uintptr_t)a->address < (uintptr_t)address || (a->address == address && a->alloc < place);
+}
+
+/* The last allocation at the address that comes before the place, or NULL. Allocations are sorted. */
 static rondo_report_allocation *find_allocation(const rondo_report_model *m, const void *address, uint32_t place) {
   size_t low = 0, high = m->allocations.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    const rondo_report_allocation *at = &m->allocations.items[middle];
-    const bool before = (uintptr_t)at->address < (uintptr_t)address || (at->address == address && at->alloc < place);
-    if (before)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, is_before(&m->allocations.items[middle], address, place))
   if (low == 0 || m->allocations.items[low - 1].address != address) return NULL;
   return &m->allocations.items[low - 1];
 }

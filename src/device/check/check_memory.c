@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/binary_search.h"
 #include "device/check/check.h"
 #include "device/check/check_memory.h"
 #include "device/cpu/cpu_memory.h"
@@ -42,13 +43,7 @@ void check_spin_unlock(check_state *check) { atomic_store_explicit(&check->spin,
 
 size_t check_index_seek(const check_index *index, const void *address) {
   size_t low = 0, high = index->count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if ((const void *)index->items[middle].end <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, (const void *)index->items[middle].end <= address)
   return low;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/log.h"
 #include "base/versioned_struct.h"
 #include "exec/launch/exec_internal.h"
@@ -84,13 +85,7 @@ static bool lies_in(uintptr_t address, const rondo_verify_allocation *at) {
 static const rondo_verify_allocation *find_given(const given_list *list, const void *address) {
   const uintptr_t sought = (uintptr_t)address;
   size_t low = 0, high = list->count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if ((uintptr_t)list->sorted[middle]->address <= sought)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)list->sorted[middle]->address <= sought)
   if (low == 0) return NULL;
   const rondo_verify_allocation *before = list->sorted[low - 1], *farthest = list->farthest[low - 1];
   if ((uintptr_t)before->address == sought && before->bytes > 0) return before;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "exec/launch/relocate.h"
 #include "exec/patch/patch_internal.h"
 #include "graph/node_params.h"
@@ -158,13 +159,7 @@ static rondo_status add_site(finder *f, const word *at, uint32_t slot) {
 /* The slot whose bytes have the address. */
 static uint32_t slot_around(const finder *f, uint64_t address) {
   size_t low = 0, high = f->set->slot_count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (f->by_address[middle].address <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, f->by_address[middle].address <= address)
   if (low == 0) return NO_SLOT;
   const placed_slot *at = &f->by_address[low - 1];
   return address - at->address < f->set->slots[at->slot].bytes ? at->slot : NO_SLOT;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "memory/arena/arena_guard.h"
 #include "memory/arena/arena_internal.h"
@@ -19,13 +20,7 @@ static const rondo_guard_ops *guard_of(const rondo_arena *arena) { return arena-
 /* The first range that ends behind the offset. */
 static size_t seek(const rondo_arena *arena, size_t offset) {
   size_t low = 0, high = arena->taken.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (arena->taken.items[middle].end <= offset)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, arena->taken.items[middle].end <= offset)
   return low;
 }
 

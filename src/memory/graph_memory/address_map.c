@@ -5,17 +5,12 @@
 
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 
 size_t rondo_stretches_find(const rondo_stretches *stretches, const char *address) {
   size_t low = 0, high = stretches->count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (stretches->items[middle].end <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, stretches->items[middle].end <= address)
   return low;
 }
 

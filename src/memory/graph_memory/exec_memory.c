@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/node_name.h"
 #include "memory/graph_memory/exec_memory_internal.h"
@@ -108,13 +109,7 @@ static rondo_life life_of(const rondo_graph_allocation *allocation) {
 
 static bool covers(const rondo_exec_memory *exec, const rondo_allocation *allocation) {
   size_t low = 0, high = exec->extents.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (exec->extents.items[middle].end <= allocation->address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, exec->extents.items[middle].end <= allocation->address)
   return low < exec->extents.count && exec->extents.items[low].begin < allocation->address + allocation->bytes;
 }
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/graph.h"
 #include "memory/arena/arena.h"
@@ -22,13 +23,7 @@
 /* Where the address stands among the space's outside frees, or would. */
 static size_t position_of(const rondo_address_space *space, const void *address) {
   size_t low = 0, high = space->outside_frees.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if ((uintptr_t)space->outside_frees.items[middle].address < (uintptr_t)address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)space->outside_frees.items[middle].address < (uintptr_t)address)
   return low;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/graph_allocation.h"
 
@@ -28,13 +29,7 @@ static bool stands_before(const rondo_graph_allocation *a, const rondo_graph_all
 /* Where the record stands, or would. */
 static size_t position_of(const rondo_standpoint *point, const rondo_graph_allocation *record) {
   size_t low = 0, high = point->busy.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (stands_before(point->busy.items[middle], record))
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, stands_before(point->busy.items[middle], record))
   return low;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/node_name.h"
 #include "graph/verify/happens_before.h"
@@ -228,13 +229,7 @@ static rondo_status sort_by_begin(finder *self) {
 static uint32_t next_cover(const rondo_relocation *relocation, const char *address, size_t *at) {
   if (*at == SIZE_MAX) {
     size_t low = 0, high = relocation->by_begin.count;
-    while (low < high) {
-      const size_t middle = low + (high - low) / 2;
-      if (relocation->moved.items[relocation->by_begin.items[middle]].begin <= address)
-        low = middle + 1;
-      else
-        high = middle;
-    }
+    RONDO_BINARY_SEARCH(low, high, middle, relocation->moved.items[relocation->by_begin.items[middle]].begin <= address)
     *at = low;
   }
   while (*at > 0 && relocation->ends.items[*at - 1] > address) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/node_name.h"
 #include "memory/arena/arena_internal.h"
@@ -94,13 +95,7 @@ void rondo_noted_lifetimes_release(rondo_noted_lifetimes *noted) {
 
 const rondo_noted_end *rondo_noted_find_end(const rondo_noted_lifetimes *noted, uint64_t key) {
   size_t low = 0, high = noted->ends.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (noted->ends.items[middle].key < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, noted->ends.items[middle].key < key)
   return low < noted->ends.count && noted->ends.items[low].key == key ? &noted->ends.items[low] : NULL;
 }
 

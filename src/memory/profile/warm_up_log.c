@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 
 #define NO_EVENT UINT32_MAX
@@ -154,13 +155,7 @@ static rondo_status add_edge(rondo_warm_up *run, uint32_t from, uint32_t to) {
 /* The last event of the slot up to the number; NO_EVENT when the run has none. */
 static uint32_t last_event(const warm_up_slot *slot, uint64_t number) {
   size_t low = 0, high = slot->events.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (slot->events.items[middle].number <= number)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, slot->events.items[middle].number <= number)
   return low == 0 ? NO_EVENT : slot->events.items[low - 1].event;
 }
 

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/binary_search.h"
+
 /* What is being placed, and the boxes in the way, by offset. */
 typedef struct fit {
   const rondo_boxes *boxes;
@@ -30,16 +32,8 @@ static bool put(fit *f, uint32_t box, uint32_t place, uint64_t offset) {
 /* First fit -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t place_of_offset(const fit *f, uint64_t offset) {
-  uint32_t low = 0;
-  uint32_t high = f->count;
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (f->offsets[f->placed[middle]] < offset) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  uint32_t low = 0, high = f->count;
+  RONDO_BINARY_SEARCH(low, high, middle, f->offsets[f->placed[middle]] < offset)
   return low;
 }
 

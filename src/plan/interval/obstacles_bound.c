@@ -2,6 +2,7 @@
  * A sweep over the sections with a tree over the stretches between the obstacles' ends: each node knows how many
  * bytes of its stretch nobody holds, so the offset below which enough bytes are free is found on one way down.
  */
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "plan/interval/obstacles.h"
 
@@ -29,16 +30,8 @@ static uint64_t cut_at(const sweep *s, size_t index) {
 }
 
 static size_t place_of_cut(const sweep *s, uint64_t offset) {
-  size_t low = 0;
-  size_t high = s->cut_count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (s->cuts[middle] < offset) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  size_t low = 0, high = s->cut_count;
+  RONDO_BINARY_SEARCH(low, high, middle, s->cuts[middle] < offset)
   return low;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "plan/interval/overlapping_boxes.h"
 
+#include "base/binary_search.h"
 #include "base/error.h"
 
 enum { FIRST_SPACING = 64, ENTRIES_A_BOX = 2 };
@@ -57,16 +58,8 @@ void rondo_neighbours_free(const rondo_allocator *allocator, rondo_neighbours *n
 
 /* The first box that begins in `section` or behind it. */
 static uint32_t first_from(const rondo_boxes *boxes, uint32_t section) {
-  uint32_t low = 0;
-  uint32_t high = boxes->count;
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (boxes->boxes[middle].lower < section) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  uint32_t low = 0, high = boxes->count;
+  RONDO_BINARY_SEARCH(low, high, middle, boxes->boxes[middle].lower < section)
   return low;
 }
 

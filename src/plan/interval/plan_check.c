@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "plan/plan_internal.h"
 #include "plan/rank_set.h"
@@ -87,16 +88,8 @@ static void list_obstacles(checker *c) {
 
 /* How many of the placed lie below the offset. */
 static size_t count_below(const placed *list, size_t count, size_t offset) {
-  size_t low = 0;
-  size_t high = count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (list[middle].offset < offset) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  size_t low = 0, high = count;
+  RONDO_BINARY_SEARCH(low, high, middle, list[middle].offset < offset)
   return low;
 }
 

@@ -6,6 +6,7 @@
 #include "plan/interval/plan_parts.h"
 
 #include "base/array.h"
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "plan/interval/live_bytes.h"
 
@@ -50,32 +51,16 @@ static void count_crossings(cutter *c) {
 }
 
 static uint32_t first_crossing(const cutter *c, uint64_t key) {
-  uint32_t low = 0;
-  uint32_t high = c->crossing_count;
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (c->crossings[middle].key < key) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  uint32_t low = 0, high = c->crossing_count;
+  RONDO_BINARY_SEARCH(low, high, middle, c->crossings[middle].key < key)
   return low;
 }
 
 /* Stretches -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t first_box_from(const cutter *c, const stretch *within, uint32_t section) {
-  uint32_t low = within->first;
-  uint32_t high = within->first + within->count;
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (c->set->all.boxes[middle].lower < section) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  uint32_t low = within->first, high = within->first + within->count;
+  RONDO_BINARY_SEARCH(low, high, middle, c->set->all.boxes[middle].lower < section)
   return low;
 }
 

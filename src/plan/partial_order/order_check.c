@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "plan/partial_order/order_branch.h"
 #include "plan/partial_order/order_plan.h"
@@ -136,16 +137,8 @@ static rondo_status check_directions(checker *c) {
 
 /* How many of the list begin before the number does. */
 static size_t position_of(const checker *c, const live_list *list, uint32_t number) {
-  size_t low = 0;
-  size_t high = list->numbers.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (lower_of(c, list->numbers.items[middle]) < lower_of(c, number)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  size_t low = 0, high = list->numbers.count;
+  RONDO_BINARY_SEARCH(low, high, middle, lower_of(c, list->numbers.items[middle]) < lower_of(c, number))
   return low;
 }
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "plan/radix_sort.h"
 
@@ -273,16 +274,8 @@ static void add_across_chain(asking *a, uint32_t low, uint32_t past) {
 
 /* The first entry of a grade that begins at the time or later. */
 static uint32_t find_crossing(const rondo_order_index *index, uint32_t grade, uint32_t time) {
-  uint32_t low = index->grade_begin[grade];
-  uint32_t high = index->grade_begin[grade + 1];
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (index->crossing_lives[middle].alloc_time < time) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  uint32_t low = index->grade_begin[grade], high = index->grade_begin[grade + 1];
+  RONDO_BINARY_SEARCH(low, high, middle, index->crossing_lives[middle].alloc_time < time)
   return low;
 }
 

@@ -7,6 +7,8 @@
 
 #include "tensor/files/weights_internal.h"
 
+#include "base/binary_search.h"
+
 #define DATA_ALIGNMENT 64
 
 /* Sets ------------------------------------------------------------------------------------------------------------ */
@@ -84,13 +86,7 @@ static void sort(void *items, size_t count, size_t item_bytes) {
 #define position_of(array, text) position_among((array)->items, (array)->count, sizeof *(array)->items, (text))
 static size_t position_among(const void *items, size_t count, size_t item_bytes, const char *text) {
   size_t low = 0, high = count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (compare_texts((const unsigned char *)items + middle * item_bytes, &text) < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, compare_texts((const unsigned char *)items + middle * item_bytes, &text) < 0)
   return low;
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "base/binary_search.h"
 #include "tensor/compile/emitter.h"
 #include "tensor/run/compiled.h"
 
@@ -36,13 +37,7 @@ static void find_positions(const rondo_layout *layout, uint32_t *positions) {
 /* The first step of an operation at `position` or behind it. */
 static uint32_t first_step_from(const rondo_compiled *compiled, const uint32_t *positions, uint32_t position) {
   uint32_t low = 0, high = (uint32_t)compiled->steps.count;
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (positions[compiled->steps.items[middle].operation] < position)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  RONDO_BINARY_SEARCH(low, high, middle, positions[compiled->steps.items[middle].operation] < position)
   return low;
 }
 
