@@ -63,8 +63,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_free_async(rondo_stream *stream, voi
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_malloc(rondo_device *device, size_t bytes, void **out_address);
 
-/* Frees it at once: the caller has waited for the copies. On CUDA the driver first waits for all that the device runs.
- * NULL is fine. Thread-safe. Errors as rondo_free; WRONG_MEMORY is for device memory here. */
+/* Frees it: the caller has waited for the copies. From now on, work that declares to access it is refused. So that
+ * nobody else gets the addresses soon, the device keeps the last blocks, up to 32 MiB and 512 of them, until more is
+ * freed, an allocation needs the memory or the device is closed. On CUDA the driver waits for all that the device runs
+ * when a block goes back to the system. NULL is fine. Thread-safe. Errors as rondo_free; WRONG_MEMORY is for device
+ * memory here. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_free(rondo_device *device, void *address);
 
 /* What the device's memory holds now and held at most, in bytes. reserved: taken from the system; used: in live
