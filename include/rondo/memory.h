@@ -101,10 +101,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *dev
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_memory_trim(rondo_device *device);
 
 /* Gives back to the system all that the device holds for later only: what every pool has free, as by rondo_pool_trim,
- * and, on a device with graph memory, as rondo_graph_memory_trim. Allocations and launches that find no memory do so by
- * themselves before they fail, with what is idle then; a launch also waits for earlier launches that share its stream's
- * graph memory. Nothing waits for launches on other streams: this call does, and it makes room for another program.
- * Errors as rondo_graph_memory_trim. Thread-safe. */
+ * and, on a device with graph memory, as rondo_graph_memory_trim. Allocations and launches that find no memory,
+ * mappings or files do so by themselves before they fail, with what is idle then; memory that an upload mapped ahead
+ * goes last. A launch also waits for earlier launches that share its stream's graph memory. Nothing waits for launches
+ * on other streams: this call does, and it makes room for another program. Errors as rondo_graph_memory_trim.
+ * Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_trim(rondo_device *device);
 
 /* Lets work of `peer` access what rondo_malloc gives on `device`, as rondo_pool_set_access does for a pool. Work that

@@ -264,25 +264,27 @@ static rondo_status take_unordered(rondo_device_memory *memory, const request *a
 }
 
 /* When the system has no more: what pools keep idle, then what a wait makes safe, then what is found to be free, then
- * what graphs hold idle. */
+ * what makes room for graphs too. */
 static rondo_status scrape_together(rondo_device_memory *memory, request *asked, rondo_block **out) {
   rondo_pools_give_back(memory, false);
   rondo_status status = grow_pool(memory, asked, out);
-  if (status != RONDO_OUT_OF_MEMORY) return status;
+  if (!rondo_room_helps(status)) return status;
   RONDO_TRY(take_unordered(memory, asked, out));
   if (*out != NULL) return RONDO_OK;
   rondo_pools_give_back(memory, true);
   *out = take_block(memory, asked);
   if (*out != NULL) return RONDO_OK;
-  rondo_heaps_give_idle_back(memory);
-  return grow_pool(memory, asked, out);
+  rondo_room room = rondo_room_of(memory);
+  do status = grow_pool(memory, asked, out);
+  while (rondo_room_make(&room, status));
+  return status;
 }
 
 static rondo_status find_more(rondo_device_memory *memory, request *asked, rondo_block **out) {
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = grow_pool(memory, asked, out);
-  if (status != RONDO_OUT_OF_MEMORY) return status;
+  if (!rondo_room_helps(status)) return status;
   status = scrape_together(memory, asked, out);
   if (status == RONDO_OK) rondo_error_restore(&before);
   return status;
@@ -304,8 +306,12 @@ static rondo_status serve_guarded(rondo_device_memory *memory, request *asked, r
   rondo_device *device = memory->device;
   const rondo_guard_ops *guard = device->ops->guard;
   rondo_queue *queue = asked->stream == NULL ? NULL : asked->stream->queue;
-  RONDO_TRY(guard->allocate(device, queue, asked->bytes, asked->name, &asked->guarded));
-  rondo_status status = rondo_peers_note(device, asked->guarded, asked->bytes);
+  rondo_room room = rondo_room_of(memory);
+  rondo_status status;
+  do status = guard->allocate(device, queue, asked->bytes, asked->name, &asked->guarded);
+  while (rondo_room_make(&room, status));
+  if (status != RONDO_OK) return status;
+  status = rondo_peers_note(device, asked->guarded, asked->bytes);
   if (status == RONDO_OK) {
     status = serve(memory, asked, out);
     if (status != RONDO_OK) rondo_peers_forget(device, asked->guarded);

@@ -31,7 +31,7 @@ static rondo_status allocate_host(rondo_device_memory *memory, size_t bytes, voi
   const uint64_t held = held_by_pools_and_graphs(memory);
   const bool withheld = rondo_memory_release_withheld(memory);
   rondo_pools_give_back(memory, true);
-  rondo_heaps_give_idle_back(memory);
+  rondo_heaps_give_idle_back(memory, true);
   if (!withheld && held_by_pools_and_graphs(memory) == held) return status;
   status = device->ops->host_allocate(device, bytes, out_address);
   if (status == RONDO_OK) rondo_error_restore(&before);
