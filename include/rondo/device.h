@@ -39,9 +39,11 @@
  *
  * Fork. A device belongs to the process that opened it. A child that this process forks has neither the device's
  * threads nor its memory: reading or writing that memory may raise SIGSEGV there.
- * - What was made from the device before the fork is of no use in the child. Calls that enqueue, wait, capture,
- *   allocate or instantiate fail with INVALID_STATE/OTHER_PROCESS, and change nothing.
- * - Destroying, closing and freeing such objects does nothing in the child, and returns OK where a status is returned.
+ * - The device, and what was made from it before the fork, is of no use in the child. Calls that make objects (graphs
+ *   and their nodes, trees, sessions and all others), enqueue, wait, capture, allocate, instantiate or update fail with
+ *   INVALID_STATE/OTHER_PROCESS, and change nothing.
+ * - Destroying, closing and freeing, also by rondo_free_async, does nothing in the child, and returns OK where a status
+ *   is returned.
  *   The child keeps its copy of their host memory until it ends or calls exec.
  * - The child may call exec, and may open CPU devices of its own, before or after. For a GPU, fork before the first
  *   CUDA device is opened: the CUDA driver does not work in a child of a process that has used it.

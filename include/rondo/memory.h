@@ -63,8 +63,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_free_async(rondo_stream *stream, voi
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_malloc(rondo_device *device, size_t bytes, void **out_address);
 
-/* Frees it at once: the caller has waited for the copies. On CUDA the driver first waits for all that the device runs.
- * NULL is fine. Thread-safe. Errors as rondo_free; WRONG_MEMORY is for device memory here. */
+/* Frees it: the caller has waited for the copies. From now on, work that declares to access it is refused. So that
+ * nobody else gets the addresses soon, the device keeps the last blocks, up to 32 MiB and 512 of them, until more is
+ * freed, an allocation needs the memory or the device is closed. On CUDA the driver waits for all that the device runs
+ * when a block goes back to the system. NULL is fine. Thread-safe. Errors as rondo_free; WRONG_MEMORY is for device
+ * memory here. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_free(rondo_device *device, void *address);
 
 /* What the device's memory holds now and held at most, in bytes. reserved: taken from the system; used: in live
@@ -98,10 +101,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *dev
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_memory_trim(rondo_device *device);
 
 /* Gives back to the system all that the device holds for later only: what every pool has free, as by rondo_pool_trim,
- * and, on a device with graph memory, as rondo_graph_memory_trim. Allocations and launches that find no memory do so by
- * themselves before they fail, with what is idle then; a launch also waits for earlier launches that share its stream's
- * graph memory. Nothing waits for launches on other streams: this call does, and it makes room for another program.
- * Errors as rondo_graph_memory_trim. Thread-safe. */
+ * and, on a device with graph memory, as rondo_graph_memory_trim. Allocations and launches that find no memory,
+ * mappings or files do so by themselves before they fail, with what is idle then; memory that an upload mapped ahead
+ * goes last. A launch also waits for earlier launches that share its stream's graph memory. Nothing waits for launches
+ * on other streams: this call does, and it makes room for another program. Errors as rondo_graph_memory_trim.
+ * Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_trim(rondo_device *device);
 
 /* Lets work of `peer` access what rondo_malloc gives on `device`, as rondo_pool_set_access does for a pool. Work that

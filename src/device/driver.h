@@ -117,6 +117,8 @@ typedef struct rondo_guard_ops {
   void (*forget)(rondo_device *device, void *address, size_t bytes);
   /* Whether work may write what begins at the address and lives; until its life ends, or the other is said. */
   void (*set_read_only)(rondo_device *device, rondo_queue *queue, void *address, bool read_only);
+  /* The program freed what host_allocate gave: work must not access it, although host_release comes later. */
+  void (*host_freed)(rondo_device *device, void *address, size_t bytes);
 } rondo_guard_ops;
 
 /* Something of a layer above that a captured graph's work needs. */

@@ -181,7 +181,8 @@ static const rondo_guard_ops guard_ops = {.allocate = no_allocation,
                                           .release = leave_allocation,
                                           .hold = no_hold,
                                           .forget = forget_nothing,
-                                          .set_read_only = leave_read_only};
+                                          .set_read_only = leave_read_only,
+                                          .host_freed = forget_nothing};
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
 

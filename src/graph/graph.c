@@ -445,14 +445,6 @@ rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out) {
   return rondo_graph_clone_with(&graph->allocator, graph, out);
 }
 
-rondo_status rondo_graph_clone(const rondo_graph *graph, rondo_graph **out_clone) {
-  RONDO_TRY(rondo_require("rondo_graph_clone", "the out-parameter", out_clone));
-  *out_clone = NULL;
-  RONDO_TRY(rondo_require("rondo_graph_clone", "the graph", graph));
-  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be cloned"));
-  return rondo_graph_clone_with(&graph->allocator, graph, out_clone);
-}
-
 rondo_status rondo_graph_find_in_clone(const rondo_graph *clone, rondo_node node, rondo_node *out_node) {
   RONDO_TRY(rondo_require("rondo_graph_find_in_clone", "the out-parameter", out_node));
   *out_node = (rondo_node){0};

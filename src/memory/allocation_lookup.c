@@ -8,6 +8,7 @@
 #include "memory/arena/arena_internal.h"
 #include "memory/arena/arena_recording.h"
 #include "memory/graph_memory/graph_allocation.h"
+#include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 
 /* Under the lock. Of several graph allocations that begin there, the one that a free would mean. */
@@ -31,12 +32,10 @@ static bool find_peer(const rondo_device *device, const void *address, rondo_kno
   return true;
 }
 
-/* An allocation that was freed, where the device still has the addresses: only there can none be anybody else's. */
-static bool find_freed(const rondo_device_memory *memory, const void *address, rondo_known_range *out) {
-  const bool is_guarded = memory->device->ops->guard != NULL;
-  if (!is_guarded && rondo_range_place(&memory->own, address) == 0) return false;
-  const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, address);
-  if (freed == NULL || freed->kind == RONDO_ALLOCATION_GRAPH) return false; /* a launch may allocate that again */
+/* Graph memory is left out: a launch may allocate it again. */
+static bool find_freed(rondo_device_memory *memory, const void *address, rondo_known_range *out) {
+  const rondo_freed *freed = rondo_memory_find_freed(memory, address, 1, NULL);
+  if (freed == NULL || freed->kind == RONDO_ALLOCATION_GRAPH || freed->kind == RONDO_ALLOCATION_SPACE) return false;
   *out = (rondo_known_range){.begin = freed->address, .bytes = freed->bytes, .is_dead = true, .was_freed = true};
   snprintf(out->name, sizeof out->name, "%s", freed->name);
   return true;

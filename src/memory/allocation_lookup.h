@@ -8,7 +8,7 @@
 #include "memory/device_memory.h"
 
 /* The allocation that begins at the address, else one that it lies in, else one that was freed lately, whose addresses
- * the device still has; false when there is none. Any thread. */
+ * nobody else has; false when there is none. Any thread. */
 bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, rondo_known_range *out);
 
 typedef RONDO_ARRAY(rondo_known_range) rondo_known_ranges;

@@ -115,6 +115,7 @@ rondo_status rondo_allocation_table_init(const rondo_allocator *allocator, rondo
 void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_allocation_table *table) {
   rondo_allocation_starts_deinit(allocator, &table->starts);
   rondo_range_index_deinit(allocator, &table->index);
+  rondo_range_index_deinit(allocator, &table->gone);
   *table = (rondo_allocation_table){0};
 }
 
@@ -201,6 +202,7 @@ static void copy_name(char out[RONDO_FREED_NAME], const char *name) {
 
 void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rondo_allocation *allocation) {
   rondo_freed *at = &table->freed[table->next_freed];
+  rondo_allocation_table_note_taken(table, at);
   *at = (rondo_freed){.address = allocation->address,
                       .bytes = allocation->bytes,
                       .kind = allocation->kind,
@@ -240,7 +242,25 @@ const rondo_freed *rondo_allocation_table_freed_since(const rondo_allocation_tab
   return NULL;
 }
 
-void rondo_allocation_table_note_gone(rondo_allocation_table *table, const char *address, size_t bytes) {
-  for (size_t i = 0; i < RONDO_FREED_RING; i++)
-    if ((uintptr_t)table->freed[i].address - (uintptr_t)address < bytes) table->freed[i].gone = true;
+void rondo_allocation_table_note_gone(const rondo_allocator *allocator, rondo_allocation_table *table,
+                                      const char *address, size_t bytes) {
+  for (size_t i = 0; i < RONDO_FREED_RING; i++) {
+    rondo_freed *at = &table->freed[i];
+    if (at->gone || (uintptr_t)at->address - (uintptr_t)address >= bytes) continue;
+    at->gone = at->is_listed = true;
+    at->place = rondo_range_enter(allocator, &table->gone, at->address, at->bytes, 0, at);
+  }
+}
+
+rondo_freed *rondo_allocation_table_gone_around(rondo_allocation_table *table, const void *address) {
+  for (size_t back = 1; back <= RONDO_FREED_RING; back++) {
+    rondo_freed *at = &table->freed[(table->next_freed + RONDO_FREED_RING - back) % RONDO_FREED_RING];
+    if (at->is_listed && (uintptr_t)address - (uintptr_t)at->address < at->bytes) return at;
+  }
+  return NULL;
+}
+
+void rondo_allocation_table_note_taken(rondo_allocation_table *table, rondo_freed *freed) {
+  if (freed->is_listed) rondo_range_leave(&table->gone, freed->place);
+  freed->is_listed = false;
 }

@@ -70,6 +70,8 @@ typedef struct rondo_freed {
   size_t bytes;
   rondo_allocation_kind kind;
   bool gone;       /* the addresses were given back to the system and may be somebody else's */
+  bool is_listed;  /* among those that are gone, */
+  uint32_t place;  /* here in their index; 0 when it is missing there */
   uint64_t number; /* among all that were freed, from 1 */
   char name[RONDO_FREED_NAME];
 } rondo_freed;
@@ -77,6 +79,7 @@ typedef struct rondo_freed {
 typedef struct rondo_allocation_table {
   rondo_allocation_starts starts;
   rondo_range_index index; /* the owners are the records, the tags their kinds */
+  rondo_range_index gone;  /* of freed ones, whose addresses are gone and were not seen to be somebody else's */
   rondo_freed freed[RONDO_FREED_RING];
   size_t next_freed;
   uint64_t freed_count; /* ever */
@@ -118,6 +121,11 @@ const rondo_freed *rondo_allocation_table_freed_since(const rondo_allocation_tab
                                                       uint64_t number);
 
 /* Addresses were given back to the system. */
-void rondo_allocation_table_note_gone(rondo_allocation_table *table, const char *address, size_t bytes);
+void rondo_allocation_table_note_gone(const rondo_allocator *allocator, rondo_allocation_table *table,
+                                      const char *address, size_t bytes);
+/* The latest freed allocation that the address lies in, of those whose addresses are gone; NULL when none is known.
+ * And what it returned has addresses that are somebody else's: it is not returned again. */
+rondo_freed *rondo_allocation_table_gone_around(rondo_allocation_table *table, const void *address);
+void rondo_allocation_table_note_taken(rondo_allocation_table *table, rondo_freed *freed);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Allocating and freeing at once and in stream order, host memory, and the figures. What calls the driver does so
- * between two stretches under the lock; an allocation that is on its way out is in no table meanwhile, so that a
- * second free of it is found out.
+ * Allocating and freeing at once and in stream order, and the figures. What calls the driver does so between two
+ * stretches under the lock; an allocation that is on its way out is in no table meanwhile, so that a second free of it
+ * is found out.
  */
 #include "memory/device_memory.h"
 
@@ -24,6 +24,7 @@
 static void release_memory(void *state) {
   rondo_device_memory *memory = state;
   const rondo_allocator allocator = memory->allocator;
+  rondo_memory_release_withheld(memory);
   rondo_heaps_destroy(memory);
   rondo_pool_deinit(&memory->immediate);
   rondo_pools_deinit(memory);
@@ -178,7 +179,7 @@ uint32_t rondo_memory_note_own(rondo_device_memory *memory, const void *address,
 }
 
 void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, size_t bytes, uint32_t place) {
-  rondo_allocation_table_note_gone(&memory->table, address, bytes);
+  rondo_allocation_table_note_gone(&memory->allocator, &memory->table, address, bytes);
   rondo_range_leave(&memory->own, place);
 }
 
@@ -265,25 +266,27 @@ static rondo_status take_unordered(rondo_device_memory *memory, const request *a
 }
 
 /* When the system has no more: what pools keep idle, then what a wait makes safe, then what is found to be free, then
- * what graphs hold idle. */
+ * what makes room for graphs too. */
 static rondo_status scrape_together(rondo_device_memory *memory, request *asked, rondo_block **out) {
   rondo_pools_give_back(memory, false);
   rondo_status status = grow_pool(memory, asked, out);
-  if (status != RONDO_OUT_OF_MEMORY) return status;
+  if (!rondo_room_helps(status)) return status;
   RONDO_TRY(take_unordered(memory, asked, out));
   if (*out != NULL) return RONDO_OK;
   rondo_pools_give_back(memory, true);
   *out = take_block(memory, asked);
   if (*out != NULL) return RONDO_OK;
-  rondo_heaps_give_idle_back(memory);
-  return grow_pool(memory, asked, out);
+  rondo_room room = rondo_room_of(memory);
+  do status = grow_pool(memory, asked, out);
+  while (rondo_room_make(&room, status));
+  return status;
 }
 
 static rondo_status find_more(rondo_device_memory *memory, request *asked, rondo_block **out) {
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = grow_pool(memory, asked, out);
-  if (status != RONDO_OUT_OF_MEMORY) return status;
+  if (!rondo_room_helps(status)) return status;
   status = scrape_together(memory, asked, out);
   if (status == RONDO_OK) rondo_error_restore(&before);
   return status;
@@ -305,8 +308,12 @@ static rondo_status serve_guarded(rondo_device_memory *memory, request *asked, r
   rondo_device *device = memory->device;
   const rondo_guard_ops *guard = device->ops->guard;
   rondo_queue *queue = asked->stream == NULL ? NULL : asked->stream->queue;
-  RONDO_TRY(guard->allocate(device, queue, asked->bytes, asked->name, &asked->guarded));
-  rondo_status status = rondo_peers_note(device, asked->guarded, asked->bytes);
+  rondo_room room = rondo_room_of(memory);
+  rondo_status status;
+  do status = guard->allocate(device, queue, asked->bytes, asked->name, &asked->guarded);
+  while (rondo_room_make(&room, status));
+  if (status != RONDO_OK) return status;
+  status = rondo_peers_note(device, asked->guarded, asked->bytes);
   if (status == RONDO_OK) {
     status = serve(memory, asked, out);
     if (status != RONDO_OK) rondo_peers_forget(device, asked->guarded);
@@ -442,79 +449,4 @@ rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, ro
   rondo_pools_sweep_destroyed(memory);
   rondo_retired_sweep(memory, false);
   return status;
-}
-
-/* Host memory ----------------------------------------------------------------------------------------------------- */
-
-static uint64_t held_by_pools_and_graphs(rondo_device_memory *memory) {
-  rondo_memory_statistics held;
-  rondo_memory_read_statistics(memory, &held);
-  return held.pool_reserved + held.graph_reserved;
-}
-
-/* On a CPU device graphs and pools have the same memory as the host: what they keep idle makes room. It
- * is not tried again where there was nothing. */
-static rondo_status allocate_host(rondo_device_memory *memory, size_t bytes, void **out_address) {
-  rondo_device *device = memory->device;
-  rondo_saved_error before;
-  rondo_error_save(&before);
-  rondo_status status = device->ops->host_allocate(device, bytes, out_address);
-  if (status != RONDO_OUT_OF_MEMORY) return status;
-  const uint64_t held = held_by_pools_and_graphs(memory);
-  rondo_pools_give_back(memory, true);
-  rondo_heaps_give_idle_back(memory);
-  if (held_by_pools_and_graphs(memory) == held) return status;
-  status = device->ops->host_allocate(device, bytes, out_address);
-  if (status == RONDO_OK) rondo_error_restore(&before);
-  return status;
-}
-
-rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t bytes, void **out_address) {
-  void *record, *address;
-  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_allocation), &record));
-  const rondo_status status = allocate_host(memory, bytes, &address);
-  if (status != RONDO_OK) {
-    rondo_release(&memory->allocator, record, 1, sizeof(rondo_allocation));
-    char asked[RONDO_SIZE_TEXT];
-    return rondo_fail_context(status, "rondo_host_malloc of %s", rondo_size_text(asked, bytes));
-  }
-  rondo_allocation *allocation = record;
-  *allocation = (rondo_allocation){.address = address, .bytes = bytes};
-  pthread_mutex_lock(&memory->lock);
-  rondo_allocation_table_insert(&memory->allocator, &memory->host, allocation);
-  pthread_mutex_unlock(&memory->lock);
-  atomic_fetch_add_explicit(&memory->device->allocations, 1, memory_order_relaxed);
-  *out_address = address;
-  return RONDO_OK;
-}
-
-/* Under the lock. */
-static rondo_status withdraw_host(rondo_device_memory *memory, const void *address, rondo_allocation **out) {
-  *out = rondo_allocation_table_find(&memory->host, address);
-  if (*out == NULL) return rondo_memory_refuse_host_free(memory, address);
-  rondo_allocation_table_remove(&memory->host, *out);
-  rondo_allocation_table_note_freed(&memory->host, *out);
-  rondo_host_watches_note_freed(memory, *out);
-  rondo_memory_note_ended(memory);
-  return RONDO_OK;
-}
-
-rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address) {
-  rondo_allocation *allocation;
-  pthread_mutex_lock(&memory->lock);
-  const rondo_status status = withdraw_host(memory, address, &allocation);
-  pthread_mutex_unlock(&memory->lock);
-  if (status != RONDO_OK) return status;
-  memory->device->ops->host_release(memory->device, address, allocation->bytes);
-  rondo_release(&memory->allocator, allocation, 1, sizeof *allocation);
-  atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
-  return RONDO_OK;
-}
-
-bool rondo_memory_host_has(rondo_device_memory *memory, const void *address, size_t bytes) {
-  pthread_mutex_lock(&memory->lock);
-  const rondo_allocation *at = rondo_allocation_table_around(&memory->host, address);
-  const bool has = at != NULL && bytes <= at->bytes - (size_t)((const char *)address - (const char *)at->address);
-  pthread_mutex_unlock(&memory->lock);
-  return has;
 }

@@ -5,7 +5,7 @@
  *
  * Threads: all functions here may be called from any thread. `lock` protects what stands below it; order of locks:
  * gates of heaps (heap.h), the lower id first, then `lock`. Under `lock` the driver is asked whether events are
- * complete and nothing else: whatever may wait or take long runs without it.
+ * complete, the system whether pages are mapped, and nothing else: whatever may wait or take long runs without it.
  */
 #ifndef RONDO_MEMORY_DEVICE_MEMORY_H
 #define RONDO_MEMORY_DEVICE_MEMORY_H
@@ -33,6 +33,13 @@ typedef struct rondo_level {
 void rondo_level_add(rondo_level *level, uint64_t amount);
 void rondo_level_subtract(rondo_level *level, uint64_t amount);
 
+/* Freed host memory that the allocator did not get back yet, by `next`, what was freed first in front. */
+typedef struct rondo_withheld {
+  rondo_allocation *first, *last; /* `place` is in the device's own ranges */
+  size_t bytes;
+  uint32_t count;
+} rondo_withheld;
+
 typedef struct rondo_device_memory {
   rondo_device *device;
   rondo_allocator allocator;
@@ -49,8 +56,9 @@ typedef struct rondo_device_memory {
   pthread_mutex_t lock;
   rondo_allocation_table table;     /* what rondo_free can be given */
   rondo_allocation_table host;      /* what rondo_host_free can be given */
+  rondo_withheld withheld;          /* what it was given last */
   struct rondo_host_watch *watches; /* who is told of what it frees, by `next` */
-  rondo_range_index own;            /* chunks of pools and ranges of graphs: other addresses are not the device's */
+  rondo_range_index own; /* chunks of pools, ranges of graphs, withheld host memory: all that is the device's */
   rondo_order_table orders;
   rondo_pool immediate;                     /* rondo_malloc's */
   rondo_pool default_pool;                  /* rondo_malloc_async's, with those that users made behind it, by `next` */
@@ -87,6 +95,8 @@ RONDO_MUST_USE rondo_status rondo_memory_free(rondo_device_memory *memory, const
 
 RONDO_MUST_USE rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t bytes, void **out_address);
 RONDO_MUST_USE rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address);
+/* Gives freed host memory back to the allocator; false when there was none. */
+bool rondo_memory_release_withheld(rondo_device_memory *memory);
 /* Whether these bytes lie in one allocation of host memory that is not freed. Takes the lock. */
 bool rondo_memory_host_has(rondo_device_memory *memory, const void *address, size_t bytes);
 

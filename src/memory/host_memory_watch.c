@@ -4,6 +4,7 @@
 #include "memory/host_memory_watch.h"
 
 #include "base/error.h"
+#include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 
 void rondo_host_watch_begin(rondo_device_memory *memory, rondo_host_watch *watch) {
@@ -39,7 +40,7 @@ static rondo_status look(rondo_host_watch *watch, const void *address, const ron
   rondo_device_memory *memory = watch->memory;
   const rondo_allocation *at = rondo_allocation_table_around(&memory->host, address);
   if (at == NULL) {
-    const bool freed = rondo_allocation_table_freed_around(&memory->host, address) != NULL;
+    const bool freed = rondo_memory_find_freed(memory, address, 1, NULL) != NULL;
     *out = freed ? RONDO_ADDRESS_FREED : RONDO_ADDRESS_FOREIGN;
     return RONDO_OK;
   }
@@ -59,7 +60,7 @@ rondo_status rondo_host_watch_look(rondo_host_watch *watch, const void *address,
   const rondo_status status = look(watch, address, &use, out);
   pthread_mutex_unlock(&memory->lock);
   rondo_device *device = memory->device;
-  const bool is_unknown = status == RONDO_OK && (*out == RONDO_ADDRESS_FREED || *out == RONDO_ADDRESS_FOREIGN);
+  const bool is_unknown = status == RONDO_OK && *out == RONDO_ADDRESS_FOREIGN;
   bool is_device;
   if (is_unknown && device->ops->knows_address != NULL && device->ops->knows_address(device, address, &is_device))
     *out = RONDO_ADDRESS_DEVICE;

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
@@ -236,11 +238,30 @@ static rondo_status check_allocated(const rondo_device_memory *memory, touch *se
                     never ? "no launch has left allocated" : "was freed");
 }
 
-static const rondo_freed *find_freed(const rondo_device_memory *memory, const touch *self) {
-  const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, self->address);
-  if (freed != NULL || self->since == NULL) return freed;
-  freed = rondo_allocation_table_freed_since(&memory->table, self->address, self->since->device);
-  return freed != NULL ? freed : rondo_allocation_table_freed_since(&memory->host, self->address, self->since->host);
+/* Whether all pages of the range are mapped, by whomever. */
+static bool is_mapped(const void *address, size_t bytes) {
+  const size_t into = (uintptr_t)address % (size_t)sysconf(_SC_PAGESIZE);
+  return msync((char *)(uintptr_t)address - into, into + (bytes > 0 ? bytes : 1), MS_ASYNC) == 0;
+}
+
+/* What was freed in a table, and is not somebody else's memory now. `since` NULL: not known. */
+static const rondo_freed *find_freed_in(rondo_allocation_table *table, const void *address, size_t bytes,
+                                        const uint64_t *since) {
+  const rondo_freed *freed = rondo_allocation_table_freed_around(table, address);
+  if (freed == NULL && since != NULL) freed = rondo_allocation_table_freed_since(table, address, *since);
+  if (freed != NULL) return freed;
+  for (rondo_freed *gone; (gone = rondo_allocation_table_gone_around(table, address)) != NULL;) {
+    if (!is_mapped(address, bytes)) return gone;
+    rondo_allocation_table_note_taken(table, gone);
+  }
+  return NULL;
+}
+
+const rondo_freed *rondo_memory_find_freed(rondo_device_memory *memory, const void *address, size_t bytes,
+                                           const rondo_freed_marks *since) {
+  const rondo_freed *freed = find_freed_in(&memory->table, address, bytes, since == NULL ? NULL : &since->device);
+  if (freed != NULL) return freed;
+  return find_freed_in(&memory->host, address, bytes, since == NULL ? NULL : &since->host);
 }
 
 /* Addresses that the device has, and no allocation: one that was freed too long ago to be known. */
@@ -253,8 +274,8 @@ static rondo_status check_own(const rondo_device_memory *memory, const touch *se
                     self->call, touch_text(text, self), memory->device->name);
 }
 
-static rondo_status check_freed(const rondo_device_memory *memory, const touch *self, bool now) {
-  const rondo_freed *freed = find_freed(memory, self);
+static rondo_status check_freed(rondo_device_memory *memory, const touch *self, bool now) {
+  const rondo_freed *freed = rondo_memory_find_freed(memory, self->address, self->bytes, self->since);
   if (freed == NULL && now) return check_own(memory, self);
   if (freed == NULL || (freed->kind == RONDO_ALLOCATION_GRAPH && !now)) return RONDO_OK;
   char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT], into[INTO_TEXT];
@@ -268,6 +289,11 @@ static rondo_status check_freed(const rondo_device_memory *memory, const touch *
                     freed_label(label, freed));
 }
 
+static bool is_outside(const rondo_range_index *index, const void *address) {
+  rondo_range_found found;
+  return rondo_range_look(index, address, &found) && found.end == 0;
+}
+
 /* What nearly all work touches, without the lock: a range within an allocation, or outside of all that is the device's.
  * False says that it takes a closer look, as whether graph memory is allocated `now` does. A guarded device has memory
  * elsewhere too. */
@@ -275,8 +301,9 @@ static bool is_plainly_fine(const rondo_device_memory *memory, const void *addre
   rondo_range_found found;
   if (memory->device->ops->guard != NULL || !rondo_range_look(&memory->table.index, address, &found)) return false;
   if (found.end == 0) {
-    if (!rondo_range_look(&memory->own, address, &found) || found.end != 0) return false;
-    if (!rondo_range_look(&memory->host.index, address, &found)) return false;
+    if (!is_outside(&memory->own, address) || !is_outside(&memory->table.gone, address)) return false;
+    if (!is_outside(&memory->host.gone, address) || !rondo_range_look(&memory->host.index, address, &found))
+      return false;
     if (found.end == 0) return true;
   }
   return (found.tag != RONDO_ALLOCATION_GRAPH || !now) && bytes <= found.end - (uintptr_t)address;
@@ -300,7 +327,7 @@ static rondo_status check_found(const rondo_device_memory *memory, touch *self, 
   return at->kind == RONDO_ALLOCATION_ARENA && !now ? RONDO_OK : check_end(self, at);
 }
 
-static rondo_status check_not_found(const rondo_device_memory *memory, const touch *self, bool now) {
+static rondo_status check_not_found(rondo_device_memory *memory, const touch *self, bool now) {
   const rondo_arena *arena = now ? rondo_arena_find(memory, self->address) : NULL;
   char text[TOUCH_TEXT], into[INTO_TEXT], label[RONDO_ARENA_LABEL];
   if (arena == NULL) return check_freed(memory, self, now);

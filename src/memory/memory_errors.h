@@ -29,6 +29,12 @@ typedef struct rondo_freed_marks {
 } rondo_freed_marks;
 void rondo_memory_mark_freed(rondo_device_memory *memory, rondo_freed_marks *out);
 
+/* The freed allocation that the range begins in: one whose addresses nobody else can have, because the device has them,
+ * or has, because they are not mapped, or one that was freed after `since` (NULL: not known); NULL when there is none
+ * known. Under the lock. */
+const rondo_freed *rondo_memory_find_freed(rondo_device_memory *memory, const void *address, size_t bytes,
+                                           const rondo_freed_marks *since);
+
 /* As rondo_memory_check_range for work that is queued now, whose addresses were checked at `since`: so what was freed
  * later is USE_AFTER_FREE also where its addresses are gone. `since` may be NULL: not known. Takes the lock. */
 RONDO_MUST_USE rondo_status rondo_memory_check_still(rondo_device_memory *memory, const char *call, const char *what,

@@ -377,6 +377,7 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
   RONDO_TRY(rondo_require("rondo_session_create", "out_session", out_session));
   *out_session = NULL;
   RONDO_TRY(rondo_front("rondo_session_create", "the device", device));
+  RONDO_TRY(rondo_device_require_own("rondo_session_create", device));
   rondo_session_options resolved;
   rondo_session *session = NULL;
   RONDO_TRY(resolve_options(options, &resolved));

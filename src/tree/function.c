@@ -245,6 +245,7 @@ rondo_status rondo_function_create(rondo_tree *tree, const rondo_function_option
   RONDO_TRY(rondo_front(call, "out_function", out_function));
   *out_function = NULL;
   RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_device_require_own(call, tree->device));
   RONDO_TRY(read_options(options, &known));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = create(tree, &known, out_function);

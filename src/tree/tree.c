@@ -126,6 +126,7 @@ rondo_status rondo_tree_create(rondo_device *device, const rondo_tree_options *o
   RONDO_TRY(rondo_front(call, "out_tree", out_tree));
   *out_tree = NULL;
   RONDO_TRY(rondo_require(call, "the device", device));
+  RONDO_TRY(rondo_device_require_own(call, device));
   RONDO_TRY(read_options(options, &known));
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *tree, &tree));
   tree->allocator = device->allocator;

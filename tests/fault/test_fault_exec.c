@@ -8,6 +8,7 @@
 
 #include "base/slab.h"
 #include "fault/fault_fake.h"
+#include "graph/kernel.h"
 #include "support/rondo_test.h"
 
 enum { PAGE = 4096 };

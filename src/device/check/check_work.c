@@ -346,4 +346,5 @@ const rondo_guard_ops check_guard_ops = {.allocate = guard_allocate,
                                          .release = guard_release,
                                          .hold = guard_hold,
                                          .forget = guard_forget,
-                                         .set_read_only = guard_set_read_only};
+                                         .set_read_only = guard_set_read_only,
+                                         .host_freed = check_host_freed};

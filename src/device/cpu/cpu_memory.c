@@ -59,10 +59,36 @@ static rondo_status fail_reserving(int error, size_t bytes, size_t page) {
   return rondo_fail_errno(RONDO_OUT_OF_MEMORY, error, "reserving %s of addresses failed: %s", size, what);
 }
 
+/* A process that has as many mappings as it may have cannot even replace one by a reservation. So the first device that
+ * reserves addresses makes one more, which is given up for that moment. Shared, so that it is merged with no other. */
+static _Atomic(void *) spare_mapping;
+
+static void make_spare(size_t page) {
+  void *none = NULL;
+  if (atomic_load_explicit(&spare_mapping, memory_order_relaxed) != NULL) return;
+  void *made = mmap(NULL, page, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED) return;
+  if (!atomic_compare_exchange_strong(&spare_mapping, &none, made)) (void)munmap(made, page);
+}
+
+/* False, with errno, when that fails. */
+static bool map_reservation(void *address, size_t bytes, size_t page) {
+  if (mmap(address, bytes, PROT_NONE, RESERVATION | MAP_FIXED, -1, 0) != MAP_FAILED) return true;
+  void *spare = errno == ENOMEM ? atomic_exchange(&spare_mapping, NULL) : NULL;
+  if (spare == NULL) return false;
+  (void)munmap(spare, page);
+  const bool mapped = mmap(address, bytes, PROT_NONE, RESERVATION | MAP_FIXED, -1, 0) != MAP_FAILED;
+  const int error = errno;
+  make_spare(page);
+  errno = error;
+  return mapped;
+}
+
 rondo_status cpu_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
   const size_t page = ((cpu_device *)base)->page_bytes;
   size_t padded;
   *out_address = NULL;
+  make_spare(page);
   if (alignment < page) alignment = page;
   if (!rondo_checked_add(bytes, alignment - page, &padded)) return fail_reserving(ENOMEM, bytes, page);
   char *start = mmap(NULL, padded, PROT_NONE, RESERVATION, -1, 0);
@@ -161,8 +187,7 @@ rondo_status cpu_map(rondo_device *base, void *address, rondo_physical *physical
 
 rondo_status cpu_unmap(rondo_device *base, void *address, size_t bytes) {
   cpu_device *device = (cpu_device *)base;
-  if (mmap(address, bytes, PROT_NONE, RESERVATION | MAP_FIXED, -1, 0) == MAP_FAILED)
-    return fail_mapping(errno, "unmapping", bytes);
+  if (!map_reservation(address, bytes, device->page_bytes)) return fail_mapping(errno, "unmapping", bytes);
   atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
   return RONDO_OK;
 }

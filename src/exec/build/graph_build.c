@@ -77,10 +77,20 @@ rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options 
   *out_graph = NULL;
   rondo_graph_options known;
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_graph_options", options, &known));
+  RONDO_TRY(rondo_device_require_own("rondo_graph_create", device));
   if (device != NULL) return rondo_build_graph("rondo_graph_create", device, &known, out_graph);
   rondo_allocator allocator;
   RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));
   return rondo_graph_make(NULL, &allocator, known.name, out_graph);
+}
+
+rondo_status rondo_graph_clone(const rondo_graph *graph, rondo_graph **out_clone) {
+  RONDO_TRY(rondo_require("rondo_graph_clone", "the out-parameter", out_clone));
+  *out_clone = NULL;
+  RONDO_TRY(rondo_require("rondo_graph_clone", "the graph", graph));
+  RONDO_TRY(rondo_device_require_own("rondo_graph_clone", graph->device));
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be cloned"));
+  return rondo_graph_clone_with(&graph->allocator, graph, out_clone);
 }
 
 rondo_status rondo_graph_destroy(rondo_graph *graph) {
@@ -187,6 +197,7 @@ rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_
 static rondo_status check_add(const char *call, const rondo_graph *graph, const rondo_node_params *params,
                               const rondo_node *out_node) {
   RONDO_TRY(rondo_front(call, "the graph", graph));
+  RONDO_TRY(rondo_device_require_own(call, graph->device));
   if (params == NULL || out_node == NULL) return rondo_refuse_null(call, params == NULL ? "params" : "out_node");
   if (params->kind != RONDO_NODE_FOREIGN) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,

@@ -409,6 +409,7 @@ rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_updat
   RONDO_TRY(rondo_front(call, "the exec", exec));
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", exec->device, graph->device));
+  RONDO_TRY(rondo_device_require_own(call, exec->device));
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
   rondo_patch_settle(exec);
   const rondo_status status = update(exec, graph, &result);

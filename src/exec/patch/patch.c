@@ -408,6 +408,7 @@ rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *i
   RONDO_TRY(rondo_front(call, "out_set", out_set));
   *out_set = NULL;
   if (exec == NULL) return rondo_refuse_null(call, "the exec");
+  RONDO_TRY(rondo_device_require_own(call, exec->device));
   if (inputs == NULL && count > 0) return rondo_refuse_null(call, "the list of inputs");
   rondo_patch_options known;
   RONDO_TRY(rondo_versioned_read("rondo_patch_options", options, &known, sizeof known));

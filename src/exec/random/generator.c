@@ -107,6 +107,7 @@ rondo_status rondo_generator_create(rondo_device *device, const rondo_generator_
   RONDO_TRY(rondo_front(call, "out_generator", out_generator));
   *out_generator = NULL;
   if (device == NULL) return rondo_refuse_null(call, "the device");
+  RONDO_TRY(rondo_device_require_own(call, device));
   rondo_generator_options known;
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_generator_options", options, &known));
   rondo_generator *generator;

@@ -90,8 +90,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
 rondo_status rondo_free_async(rondo_stream *stream, void *address) {
   const char *const call = "rondo_free_async";
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  RONDO_TRY(rondo_device_require_own(call, stream->device));
-  if (address == NULL) return RONDO_OK;
+  if (address == NULL || stream->device->is_inherited) return RONDO_OK;
   if (rondo_stream_find_capture(stream) != NULL) {
     rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
     return rondo_capture_add(stream, call, &params);

@@ -47,7 +47,7 @@ static rondo_status add_piece(rondo_arena *arena, size_t bytes) {
   rondo_arena_piece piece = {.bytes = bytes};
   RONDO_TRY(rondo_array_reserve(&memory->allocator, &arena->pieces, arena->pieces.count + 1));
   RONDO_TRY(rondo_graph_pages_create(memory, bytes, &piece.physical));
-  const rondo_status status = device->ops->map(device, rondo_arena_base(arena) + arena->backed, piece.physical);
+  const rondo_status status = rondo_graph_pages_map(memory, rondo_arena_base(arena) + arena->backed, piece.physical);
   if (status != RONDO_OK) {
     rondo_graph_pages_destroy(memory, piece.physical, bytes);
     return status;

@@ -63,6 +63,16 @@ static size_t smaller(size_t bytes, size_t least) {
   return quarter > end ? quarter : end;
 }
 
+/* Addresses are a mapping too, of which the process may have too many. */
+static rondo_status reserve_in_room(rondo_device *device, size_t bytes, void **out_base) {
+  rondo_device_memory *memory = rondo_device_memory_made(device);
+  if (memory == NULL) return RONDO_OUT_OF_MEMORY;
+  rondo_room room = rondo_room_of(memory);
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  while (rondo_room_make(&room, status)) status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, out_base);
+  return status;
+}
+
 rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, size_t wanted, char **out_base,
                                            size_t *out_bytes) {
   size_t bytes = wanted > least ? wanted : least;
@@ -75,6 +85,7 @@ rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, s
     bytes = next;
     status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
   }
+  if (status == RONDO_OUT_OF_MEMORY) status = reserve_in_room(device, bytes, &base);
   if (status != RONDO_OK) return fail_reserving(status, device, bytes, least);
   atomic_fetch_add_explicit(&ranges, 1, memory_order_relaxed);
   if (!at_once) rondo_error_restore(&before);

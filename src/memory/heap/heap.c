@@ -135,7 +135,7 @@ rondo_status rondo_heap_map_chunk(rondo_address_space *space, size_t offset, uin
   rondo_heap_chunk *chunk = &space->heap->chunks.items[index];
   const rondo_mapping mapping = {.offset = offset, .bytes = chunk->bytes, .chunk = index};
   RONDO_TRY(rondo_array_reserve(&memory->allocator, &space->mappings, space->mappings.count + 1));
-  RONDO_TRY(memory->device->ops->map(memory->device, rondo_address_space_at(space, offset), chunk->physical));
+  RONDO_TRY(rondo_graph_pages_map(memory, rondo_address_space_at(space, offset), chunk->physical));
   space->mappings.items[space->mappings.count++] = mapping;
   if (chunk->mappings++ == 0) rondo_level_add(&memory->graph_used, chunk->bytes);
   return RONDO_OK;
@@ -167,30 +167,27 @@ static bool is_awaited(const rondo_heap *heap) {
   return false;
 }
 
-/* Whether nothing is lost but time when the heap, whose gate is entered, loses its memory. */
-bool rondo_heap_is_dispensable(const rondo_heap *heap) {
-  return rondo_heap_use_of(heap) != RONDO_HEAP_PRIVATE && rondo_heap_is_idle(heap) && !is_awaited(heap);
+bool rondo_heap_is_dispensable(const rondo_heap *heap, bool ahead) {
+  return rondo_heap_use_of(heap) != RONDO_HEAP_PRIVATE && rondo_heap_is_idle(heap) && (ahead || !is_awaited(heap));
 }
 
-/* What is held for later only makes room first: the pools' memory, then that of idle heaps. */
 rondo_status rondo_graph_pages_create(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
   rondo_device *device = memory->device;
-  rondo_saved_error before;
-  rondo_error_save(&before);
-  rondo_status status = device->ops->physical_create(device, bytes, out);
-  const bool had_none = status == RONDO_OUT_OF_MEMORY;
-  if (status == RONDO_OUT_OF_MEMORY) {
-    rondo_pools_give_back(memory, true);
-    status = device->ops->physical_create(device, bytes, out);
-  }
-  if (status == RONDO_OUT_OF_MEMORY) {
-    rondo_heaps_give_idle_back(memory);
-    status = device->ops->physical_create(device, bytes, out);
-  }
+  rondo_room room = rondo_room_of(memory);
+  rondo_status status;
+  do status = device->ops->physical_create(device, bytes, out);
+  while (rondo_room_make(&room, status));
   if (status != RONDO_OK) return rondo_memory_fail_growth(memory, status, "memory for graphs", bytes);
-  if (had_none) rondo_error_restore(&before);
   rondo_level_add(&memory->graph_reserved, bytes);
   return RONDO_OK;
+}
+
+rondo_status rondo_graph_pages_map(rondo_device_memory *memory, char *address, rondo_physical *physical) {
+  rondo_room room = rondo_room_of(memory);
+  rondo_status status;
+  do status = memory->device->ops->map(memory->device, address, physical);
+  while (rondo_room_make(&room, status));
+  return status;
 }
 
 /* A new chunk at `index`; those from there on move up, which is for unmapped chunks alone. */
@@ -212,8 +209,7 @@ rondo_status rondo_heap_add_private(rondo_address_space *space, size_t position,
   RONDO_TRY(rondo_array_reserve(&memory->allocator, &space->privates, space->privates.count + 1));
   rondo_private_pages pages = {.offset = offset, .bytes = bytes};
   RONDO_TRY(rondo_graph_pages_create(memory, bytes, &pages.physical));
-  const rondo_status status =
-      memory->device->ops->map(memory->device, rondo_address_space_at(space, offset), pages.physical);
+  const rondo_status status = rondo_graph_pages_map(memory, rondo_address_space_at(space, offset), pages.physical);
   if (status != RONDO_OK) {
     rondo_graph_pages_destroy(memory, pages.physical, bytes);
     return status;

@@ -14,7 +14,8 @@
  *
  * A private heap is not a stream's but of who asked for it: its memory serves the execs that were told to use it, is
  * neither taken by other heaps nor trimmed, and goes back to the system once it is given up and what runs there is
- * done. Where the system has no more, heaps of streams give back what they hold idle, after the pools.
+ * done. Where the system has no more memory, mappings or files, heaps of streams give back what they hold idle, after
+ * the pools.
  *
  * Threads: the gate of a heap makes "wait for the last launch, launch, record the event" one step, and keeps launches
  * away while mappings change. It is held over these calls of the driver on purpose: a heap that is being mapped anew
@@ -24,6 +25,7 @@
 #ifndef RONDO_MEMORY_HEAP_HEAP_H
 #define RONDO_MEMORY_HEAP_HEAP_H
 
+#include "base/error.h"
 #include "base/thread.h"
 #include "memory/graph_memory/address_space.h"
 
@@ -103,9 +105,10 @@ static inline void rondo_heap_leave(rondo_heap *heap) {
 RONDO_MUST_USE rondo_status rondo_heap_bind(rondo_heap *target, rondo_space_need *needs, size_t count, bool move,
                                             rondo_heap **out_heap);
 
-/* Physical memory for graphs, counted as reserved: pools give back what they hold idle for it. OUT_OF_MEMORY says who
- * holds how much. */
+/* Physical memory for graphs, counted as reserved, and mapping it; room is made for both. OUT_OF_MEMORY says who holds
+ * how much. */
 RONDO_MUST_USE rondo_status rondo_graph_pages_create(rondo_device_memory *memory, size_t bytes, rondo_physical **out);
+RONDO_MUST_USE rondo_status rondo_graph_pages_map(rondo_device_memory *memory, char *address, rondo_physical *physical);
 void rondo_graph_pages_destroy(rondo_device_memory *memory, rondo_physical *physical, size_t bytes);
 
 /* Gives all that no live allocation needs back to the system, after waiting for the launches (GM-15); private heaps
@@ -113,8 +116,25 @@ void rondo_graph_pages_destroy(rondo_device_memory *memory, rondo_physical *phys
 RONDO_MUST_USE rondo_status rondo_heaps_trim(rondo_device_memory *memory);
 
 /* The same for the heaps of streams that nothing uses now, without waiting; a heap whose gate is entered keeps what it
- * has, and so does one with memory that was mapped ahead. For who finds no memory. */
-void rondo_heaps_give_idle_back(rondo_device_memory *memory);
+ * has, and so does, without `ahead`, one with memory that was mapped ahead. */
+void rondo_heaps_give_idle_back(rondo_device_memory *memory, bool ahead);
+
+/* Makes room for a call of the driver that found no memory, or met a limit of the process on mappings or files. What is
+ * held for later only goes step by step: the memory of pools, that of idle heaps, at last what was mapped ahead.
+ *   rondo_room room = rondo_room_of(memory);
+ *   do status = ...; while (rondo_room_make(&room, status));
+ * A failure that room helped against leaves no error. */
+typedef struct rondo_room {
+  rondo_device_memory *memory;
+  unsigned steps; /* taken so far */
+  rondo_saved_error before;
+} rondo_room;
+rondo_room rondo_room_of(rondo_device_memory *memory);
+bool rondo_room_make(rondo_room *room, rondo_status status); /* whether to try again */
+
+static inline bool rondo_room_helps(rondo_status status) {
+  return status == RONDO_OUT_OF_MEMORY || status == RONDO_LIMIT_EXCEEDED;
+}
 
 /* Frees retired spaces whose launches are done, or, with `wait`, all; and the memory of heaps that were given up. */
 void rondo_retired_sweep(rondo_device_memory *memory, bool wait);

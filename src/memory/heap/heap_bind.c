@@ -42,7 +42,7 @@ static bool suits(const rondo_heap_chunk *chunk, size_t bytes, size_t room) {
 static bool take_last_chunk(rondo_heap *heap, rondo_heap *idle, size_t bytes, size_t room) {
   const size_t count = idle->chunks.count;
   if (count == 0 || !suits(&idle->chunks.items[count - 1], bytes, room)) return false;
-  if (!rondo_heap_is_dispensable(idle) || rondo_heap_unmap_all(idle) != RONDO_OK) return false;
+  if (!rondo_heap_is_dispensable(idle, false) || rondo_heap_unmap_all(idle) != RONDO_OK) return false;
   idle->lost = true;
   heap->chunks.items[heap->chunks.count++] = idle->chunks.items[--idle->chunks.count];
   return true;
@@ -329,7 +329,7 @@ static rondo_status bind_entered(rondo_heap *chosen, rondo_space_need *needs, si
   rondo_saved_error before;
   rondo_error_save(&before);
   const rondo_status status = satisfy_all(chosen, needs, count);
-  if (status != RONDO_OUT_OF_MEMORY || rondo_heap_use_of(chosen) == RONDO_HEAP_PRIVATE) return status;
+  if (!rondo_room_helps(status) || rondo_heap_use_of(chosen) == RONDO_HEAP_PRIVATE) return status;
   return satisfy_trimmed(chosen, needs, count, &before);
 }
 

@@ -25,8 +25,9 @@ RONDO_MUST_USE static inline rondo_status rondo_heap_wait_idle(rondo_heap *heap)
 static inline bool rondo_heap_is_idle(const rondo_heap *heap) {
   return heap->last_queue == NULL || heap->last->ops->query(heap->last) == RONDO_OK;
 }
-/* Whether nothing is lost but time when the heap, whose gate is entered, loses its memory. */
-bool rondo_heap_is_dispensable(const rondo_heap *heap);
+/* Whether nothing is lost but time when the heap, whose gate is entered, loses its memory; without `ahead`, that of an
+ * upload is not lost either. */
+bool rondo_heap_is_dispensable(const rondo_heap *heap, bool ahead);
 
 /* Chunks. A new one stands at `index`; those from there on move up, which is for unmapped chunks alone. */
 RONDO_MUST_USE rondo_status rondo_heap_insert_chunk(rondo_heap *heap, size_t index, size_t bytes);

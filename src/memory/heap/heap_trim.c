@@ -12,6 +12,7 @@
 #include "memory/graph_memory/address_ranges.h"
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/peer_access.h"
+#include "memory/pool/memory_pool.h"
 
 /* Trimming -------------------------------------------------------------------------------------------------------- */
 
@@ -98,12 +99,36 @@ static bool holds_memory(const rondo_heap *heap) {
   return false;
 }
 
-void rondo_heaps_give_idle_back(rondo_device_memory *memory) {
+void rondo_heaps_give_idle_back(rondo_device_memory *memory, bool ahead) {
   for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
     if (rondo_heap_use_of(heap) == RONDO_HEAP_PRIVATE || !rondo_heap_try_enter(heap)) continue;
-    if (holds_memory(heap) && rondo_heap_is_dispensable(heap))
+    if (holds_memory(heap) && rondo_heap_is_dispensable(heap, ahead))
       rondo_status_ignore(give_back(heap, false), "what cannot be unmapped stays; the caller finds no memory then");
     rondo_heap_leave(heap);
+  }
+}
+
+rondo_room rondo_room_of(rondo_device_memory *memory) {
+  rondo_room room = {.memory = memory};
+  rondo_error_save(&room.before);
+  return room;
+}
+
+bool rondo_room_make(rondo_room *room, rondo_status status) {
+  if (status == RONDO_OK && room->steps > 0) rondo_error_restore(&room->before);
+  if (!rondo_room_helps(status)) return false;
+  switch (room->steps++) {
+    case 0:
+      rondo_pools_give_back(room->memory, true);
+      return true;
+    case 1:
+      rondo_heaps_give_idle_back(room->memory, false);
+      return true;
+    case 2:
+      rondo_heaps_give_idle_back(room->memory, true);
+      return true;
+    default:
+      return false;
   }
 }
 

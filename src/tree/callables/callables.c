@@ -316,6 +316,7 @@ rondo_status rondo_callables_create(rondo_device *device, rondo_stream *stream, 
   RONDO_TRY(rondo_require(CALL, "the device", device));
   RONDO_TRY(rondo_require(CALL, "the stream", stream));
   RONDO_TRY(rondo_require_device(CALL, "the stream", device, stream->device));
+  RONDO_TRY(rondo_device_require_own(CALL, device));
   RONDO_TRY(read_options(options, &known));
   RONDO_TRY(rondo_call_refuse_capture(CALL, stream));
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *callables, &callables));

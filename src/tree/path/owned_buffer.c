@@ -205,6 +205,7 @@ rondo_status rondo_buffer_create(rondo_tree *tree, size_t bytes, const rondo_out
   RONDO_TRY(rondo_front(call, "out_buffer", out_buffer));
   *out_buffer = NULL;
   RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_device_require_own(call, tree->device));
   if (bytes == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: a buffer of 0 bytes", call);
   rondo_buffer_layout extent;
   const char *name;

@@ -35,6 +35,7 @@ rondo_status rondo_recording_create(rondo_device *device, const rondo_recording_
   RONDO_TRY(rondo_front(call, "out_recording", out_recording));
   *out_recording = NULL;
   if (device == NULL) return rondo_refuse_null(call, "the device");
+  RONDO_TRY(rondo_device_require_own(call, device));
   RONDO_TRY(rondo_versioned_read("rondo_recording_options", options, &known, sizeof known));
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", known.plan, &plan, sizeof plan));
   RONDO_TRY(check_options(call, &known));

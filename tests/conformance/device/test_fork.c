@@ -3,6 +3,7 @@
  * destroy it, which does nothing; everything with devices of its own. The child's tests end with the line of the first
  * that failed. Where a child waits for a thread that it does not have, a signal ends it.
  */
+#include <rondo/callables.h>
 #include <rondo/collective.h>
 #include <rondo/executor.h>
 #include <rondo/patch.h>
@@ -158,6 +159,12 @@ static rondo_status no_operation(void *user) {
   return RONDO_OK;
 }
 
+static rondo_status no_body(rondo_call *call, void *user) {
+  (void)call;
+  (void)user;
+  return RONDO_OK;
+}
+
 static int try_streams(family *f, rondo_stream *stream) {
   const uint32_t one = 1;
   rondo_capture_info info = {.struct_size = sizeof info};
@@ -199,9 +206,52 @@ static int try_memory(family *f) {
   REFUSED(rondo_malloc(f->device, 64, NULL, &address));
   CHECK(address == NULL);
   REFUSED(rondo_malloc_async(f->stream, 64, NULL, &address));
-  REFUSED(rondo_free_async(f->stream, f->allocated));
   REFUSED(rondo_host_malloc(f->device, 64, &address));
   REFUSED(rondo_pool_trim(f->pool, 0));
+  return 0;
+}
+
+/* What is made of the parent's objects would be of no use either. */
+static int try_making(family *f) {
+  const rondo_kernel_options kernel = {.name = "of the child"};
+  const rondo_patch_input input = {.name = "in", .address = f->words, .bytes = sizeof *f->words};
+  rondo_costs costs = {.struct_size = sizeof costs};
+  rondo_graph *graph;
+  rondo_generator *generator;
+  rondo_recording *recording;
+  rondo_session *session;
+  rondo_tree *tree;
+  rondo_function *function;
+  rondo_callables *callables;
+  rondo_patch_set *set;
+  rondo_kernel *made;
+  rondo_pool *pool;
+  REFUSED(rondo_graph_create(f->device, NULL, &graph));
+  CHECK(graph == NULL);
+  REFUSED(rondo_graph_clone(f->graph, &graph));
+  REFUSED(rondo_generator_create(f->device, NULL, &generator));
+  REFUSED(rondo_recording_create(f->device, NULL, &recording));
+  REFUSED(rondo_session_create(f->device, NULL, &session));
+  REFUSED(rondo_tree_create(f->device, NULL, &tree));
+  REFUSED(rondo_function_create(f->scene->tree, &(rondo_function_options){.name = "g", .body = no_body}, &function));
+  REFUSED(rondo_callables_create(f->device, f->stream, NULL, &callables));
+  REFUSED(rondo_patch_set_create(f->exec, &input, 1, NULL, &set));
+  REFUSED(rondo_kernel_create(f->device, &kernel, &made));
+  REFUSED(rondo_pool_create(f->device, NULL, &pool));
+  REFUSED(rondo_device_get_costs(f->device, &costs));
+  return 0;
+}
+
+/* Nor may the parent's objects change. */
+static int try_changing(family *f) {
+  rondo_node_params params = {0};
+  rondo_node node;
+  void *address;
+  REFUSED(rondo_graph_add_alloc(f->with_memory, NULL, 0, 64, NULL, &address, &node));
+  CHECK(address == NULL);
+  CHECK(rondo_graph_get_params(f->graph, f->node, &params) == RONDO_OK);
+  REFUSED(rondo_exec_set_params(f->exec, f->node, &params));
+  REFUSED(rondo_exec_update(f->exec, f->graph, NULL));
   return 0;
 }
 
@@ -219,6 +269,7 @@ static int destroy_all(family *f) {
     CHECK(rondo_tree_destroy(f->scene->tree) == RONDO_OK);
     CHECK(rondo_function_destroy(f->function) == RONDO_OK);
     CHECK(rondo_free(f->device, f->allocated) == RONDO_OK);
+    CHECK(rondo_free_async(f->stream, f->allocated) == RONDO_OK);
     CHECK(rondo_host_free(f->device, f->host) == RONDO_OK);
     CHECK(rondo_pool_destroy(f->pool) == RONDO_OK);
     rondo_generator_destroy(f->generator);
@@ -272,6 +323,8 @@ static int live_with_family(void *user) {
   if (line == 0) line = try_streams(f, f->busy);
   if (line == 0) line = try_objects(f);
   if (line == 0) line = try_memory(f);
+  if (line == 0) line = try_making(f);
+  if (line == 0) line = try_changing(f);
   if (line == 0) line = try_tree(f);
   if (line == 0) line = work_alone();
   if (line == 0) line = destroy_all(f);

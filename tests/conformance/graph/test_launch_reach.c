@@ -7,10 +7,11 @@
 #include "support/test_graph_memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <rondo/patch.h>
 
-enum { WORDS = 16, BYTES = WORDS * 4, LARGE = 8 << 20 };
+enum { WORDS = 16, BYTES = WORDS * 4, LARGE = 8 << 20, HUGE = 96 << 20 };
 
 /* A graph that allocates `bytes`, sets the first words to 7 and leaves them allocated. */
 static rondo_graph *make_owner(test_fixture *t, uint32_t **out_words) {
@@ -161,34 +162,92 @@ static void test_gm18_memory_freed_before_a_launch(void **state) {
   test_words_free(t, other);
 }
 
-/* What was freed, and whose addresses the device still has, is refused where it is named. */
+/* What was freed is refused where it is named: by the graph, by instantiate and by changes of an exec. */
+static void refuse_freed(test_fixture *t, int kind, size_t bytes, int way, uint32_t *other) {
+  rondo_graph *user = test_graph(t), *stale = test_graph(t);
+  rondo_exec *uses = NULL, *none = NULL;
+  uint32_t *gone = take(t, kind, bytes), *lives = take(t, 0, BYTES);
+  const rondo_node node = add_use(t, user, way, lives, other), mate = add_use(t, stale, way, gone, other);
+  uses = test_instantiate(user);
+  give(t, kind, gone);
+  assert_error(rondo_instantiate(stale, NULL, &none), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  if (kind < 2) assert_message("'gone'");
+  assert_names(gone);
+  assert_null(none);
+  rondo_node_params params = {0};
+  assert_ok(rondo_graph_get_params(stale, mate, &params));
+  assert_error(rondo_exec_set_params(uses, node, &params), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  assert_names(gone);
+  assert_fails(rondo_exec_update(uses, stale, NULL), RONDO_UPDATE_REFUSED);
+  assert_names(gone);
+  assert_ok(rondo_exec_launch(uses, t->stream)); /* as it was */
+  assert_ok(rondo_stream_synchronize(t->stream));
+  give(t, 0, lives);
+  rondo_exec_destroy(uses);
+  test_graph_destroy(user);
+  test_graph_destroy(stale);
+}
+
 static void test_gm18_freed_memory_is_refused_at_once(void **state) {
   test_fixture *t = *state;
   uint32_t *other = test_words(t, WORDS);
-  for (int way = 0; way < WAYS; way++) {
-    rondo_graph *user = test_graph(t), *stale = test_graph(t);
-    rondo_exec *uses = NULL, *none = NULL;
-    uint32_t *gone = take(t, 0, BYTES), *lives = take(t, 0, BYTES);
-    const rondo_node node = add_use(t, user, way, lives, other), mate = add_use(t, stale, way, gone, other);
-    uses = test_instantiate(user);
-    give(t, 0, gone);
-    assert_error(rondo_instantiate(stale, NULL, &none), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
-    assert_message("'gone' (64 B)");
-    assert_names(gone);
-    assert_null(none);
-    rondo_node_params params = {0};
-    assert_ok(rondo_graph_get_params(stale, mate, &params));
-    assert_error(rondo_exec_set_params(uses, node, &params), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
-    assert_message("'gone'");
-    assert_fails(rondo_exec_update(uses, stale, NULL), RONDO_UPDATE_REFUSED);
-    assert_message("'gone'");
-    assert_ok(rondo_exec_launch(uses, t->stream)); /* as it was */
-    assert_ok(rondo_stream_synchronize(t->stream));
-    give(t, 0, lives);
-    rondo_exec_destroy(uses);
-    test_graph_destroy(user);
-    test_graph_destroy(stale);
+  for (int i = 0; i < 3 * WAYS; i++) {
+    const int kind = i % 3, way = i / 3;
+    if (kind == 2 && way > 1) continue; /* host memory is for copies */
+    refuse_freed(t, kind, BYTES, way, other);
+    if (kind == 2) refuse_freed(t, kind, LARGE, way, other);
+    if (kind == 2) refuse_freed(t, kind, HUGE, way, other);
   }
+  test_words_free(t, other);
+}
+
+static void refuse_copies(test_fixture *t, uint32_t *gone, uint32_t *other) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  for (int way = 0; way < 2; way++) {
+    const rondo_copy copy = {.dst = way == 0 ? other : gone, .src = way == 0 ? gone : other, .width = BYTES};
+    assert_error(rondo_graph_add_copy(graph, NULL, 0, &copy, &node), RONDO_INVALID_LIFETIME,
+                 RONDO_REASON_USE_AFTER_FREE);
+    assert_message("which was freed");
+    assert_error(rondo_copy_async(t->stream, copy.dst, copy.src, BYTES), RONDO_INVALID_LIFETIME,
+                 RONDO_REASON_USE_AFTER_FREE);
+    assert_message("which was freed");
+  }
+  test_graph_destroy(graph);
+}
+
+/* Nor can it be named any more, whatever its size, as long as nobody else has the addresses. */
+static void test_gm18_freed_memory_cannot_be_named(void **state) {
+  test_fixture *t = *state;
+  static const size_t sizes[] = {BYTES, LARGE, HUGE};
+  uint32_t *other = test_words(t, WORDS);
+  for (int i = 0; i < 9; i++) {
+    uint32_t *gone = take(t, i / 3, sizes[i % 3]);
+    give(t, i / 3, gone);
+    refuse_copies(t, gone, other);
+  }
+  test_words_free(t, other);
+}
+
+/* Memory of the program's that lies where freed host memory was is the program's. */
+static void test_gm18_addresses_of_freed_host_memory_that_others_have(void **state) {
+  test_fixture *t = *state;
+  uint32_t *other = test_words(t, WORDS);
+  for (int i = 0; i < 200; i++) {
+    const size_t bytes = i < 180 ? BYTES : i < 190 ? LARGE : HUGE;
+    give(t, 2, take(t, 2, bytes));
+    uint32_t *mine = malloc(bytes);
+    assert_non_null(mine);
+    for (int k = 0; k < WORDS; k++) mine[k] = 7;
+    rondo_graph *graph = test_graph(t);
+    add_use(t, graph, 0, mine, other);
+    test_run_once(t, graph);
+    assert_ok(rondo_copy_async(t->stream, other, mine, BYTES));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    test_graph_destroy(graph);
+    free(mine);
+  }
+  test_assert_all(t, other, WORDS, 7);
   test_words_free(t, other);
 }
 
@@ -256,6 +315,8 @@ int main(void) {
       test_case(test_gm18_memory_of_a_graph_that_is_gone),
       test_case(test_gm18_memory_freed_before_a_launch),
       test_case(test_gm18_freed_memory_is_refused_at_once),
+      test_case(test_gm18_freed_memory_cannot_be_named),
+      test_case(test_gm18_addresses_of_freed_host_memory_that_others_have),
       test_case(test_gm18_addresses_given_up),
       test_case(test_gm18_patched_addresses),
   };

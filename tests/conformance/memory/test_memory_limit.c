@@ -223,6 +223,30 @@ static void test_gm15_allocations_take_idle_graph_memory(void **state) {
   }
 }
 
+/* GM-14, GM-15: memory that was mapped ahead for a launch is idle until that comes, and makes room as a last resort. */
+static void test_gm15_uploaded_graph_memory_is_taken(void **state) {
+  test_fixture *t = *state;
+  const size_t bytes = three_quarters(t);
+  rondo_stream *beside = test_stream(t, "beside");
+  for (int i = 0; i < 4; i++) {
+    void *scratch = NULL, *kept = NULL, *address = NULL;
+    rondo_exec *uploaded = make_large(t, bytes, "uploaded", false, &scratch);
+    rondo_exec *other = make_large(t, bytes, "other", true, &kept);
+    assert_ok(rondo_exec_upload(uploaded, t->stream));
+    if (i < 2) assert_ok(rondo_exec_launch(other, i == 0 ? t->stream : beside));
+    if (i == 2) assert_ok(rondo_malloc(t->device, bytes, "another", &address));
+    if (i == 3) assert_ok(rondo_malloc_async(beside, bytes, NULL, &address));
+    assert_fails(rondo_exec_launch(uploaded, t->stream), RONDO_OUT_OF_MEMORY);
+    assert_ok(rondo_device_synchronize(t->device));
+    assert_ok(rondo_free(t->device, i < 2 ? kept : address));
+    assert_ok(rondo_exec_launch(uploaded, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    rondo_exec_destroy(uploaded);
+    rondo_exec_destroy(other);
+  }
+  test_stream_destroy(beside);
+}
+
 /* Memory of the host is the program's, and each device has a limit of its own. */
 static void test_what_the_limit_is_not_about(void **state) {
   test_fixture *t = *state;
@@ -361,6 +385,85 @@ static void test_memory_does_not_take_files(void **state) {
   test_graph_destroy(graph);
 }
 
+/* GM-15: what is mapped for graphs and idle also makes room where the system has a limit on mappings or files. */
+
+/* Mappings of which only the number matters. */
+typedef struct eaten {
+  char *begin;
+  size_t bytes;
+} eaten;
+
+static size_t count_mappings(void) {
+  size_t count = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  assert_non_null(maps);
+  for (int c; (c = getc(maps)) != EOF;) count += c == '\n';
+  assert_int_equal(fclose(maps), 0);
+  return count;
+}
+
+/* All but `left` of those that the process may have. */
+static eaten eat_mappings(size_t left) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned long most = 0;
+  FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%lu", &most), 1);
+  assert_int_equal(fclose(file), 0);
+  const size_t there = count_mappings(), pairs = most > there + left ? (most - there - left) / 2 : 0;
+  const eaten all = {mmap(NULL, (2 * pairs + 1) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                     (2 * pairs + 1) * page};
+  assert_true(all.begin != MAP_FAILED);
+  for (size_t i = 0; i < pairs; i++) assert_int_equal(mprotect(all.begin + (2 * i + 1) * page, page, PROT_READ), 0);
+  return all;
+}
+
+enum { LAUNCHED = 300 };
+
+/* Launches many graphs in turn, none of which is destroyed; then allocates. */
+static void launch_many(test_fixture *t, rondo_stream *beside, rondo_exec **execs) {
+  void *address = NULL;
+  for (int i = 0; i < LAUNCHED; i++) {
+    execs[i] = make_large(t, MIB, "one of many", false, &address);
+    assert_ok(rondo_exec_launch(execs[i], i / 50 % 2 == 0 ? t->stream : beside));
+    assert_ok(rondo_device_synchronize(t->device));
+  }
+  for (int i = 0; i < LAUNCHED; i++) assert_ok(rondo_exec_launch(execs[i], i / 2 % 2 == 0 ? t->stream : beside));
+  assert_ok(rondo_device_synchronize(t->device));
+  assert_ok(rondo_malloc(t->device, MIB, "after them", &address));
+  assert_ok(rondo_free(t->device, address));
+  assert_ok(rondo_malloc_async(t->stream, MIB, NULL, &address));
+  assert_ok(rondo_free(t->device, address));
+}
+
+static void test_gm15_many_launched_graphs_and_few_mappings(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu") || test_is_guarded(t)) skip(); /* guards need mappings of their own */
+  rondo_exec *execs[LAUNCHED];
+  rondo_stream *beside = test_stream(t, "beside");
+  const eaten all = eat_mappings(LAUNCHED);
+  launch_many(t, beside, execs);
+  assert_int_equal(munmap(all.begin, all.bytes), 0);
+  for (int i = 0; i < LAUNCHED; i++) rondo_exec_destroy(execs[i]);
+  test_stream_destroy(beside);
+}
+
+static void test_gm15_many_launched_graphs_and_few_files(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  rondo_exec *execs[LAUNCHED];
+  rondo_stream *beside = test_stream(t, "beside");
+  struct rlimit limit, before;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  limit = before;
+  limit.rlim_cur = 64;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  launch_many(t, beside, execs);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  for (int i = 0; i < LAUNCHED; i++) rondo_exec_destroy(execs[i]);
+  test_stream_destroy(beside);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       limit_case(test_the_failure_says_who_holds_the_memory),
@@ -368,11 +471,14 @@ int main(void) {
       limit_case(test_launches_and_uploads_that_find_no_memory),
       limit_case(test_gm15_launches_take_idle_graph_memory),
       limit_case(test_gm15_allocations_take_idle_graph_memory),
+      limit_case(test_gm15_uploaded_graph_memory_is_taken),
       limit_case(test_what_the_limit_is_not_about),
       test_case(test_host_memory_has_pages_when_touched),
       test_case(test_gm2_a_hundred_thousand_graphs),
       test_case(test_more_than_the_machine_has),
       test_case(test_memory_does_not_take_files),
+      test_case(test_gm15_many_launched_graphs_and_few_mappings),
+      test_case(test_gm15_many_launched_graphs_and_few_files),
   };
   return test_main(tests);
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/allocation.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"

@@ -3,6 +3,7 @@
  * (TR-4), recordings that never run at once use the same bytes (TR-3), launches are the driver's alone, and addresses
  * of an arena are known for what they are wherever one can be given.
  */
+#include "exec/capture/arena_capture.h"
 #include "exec/launch/exec_internal.h"
 #include "graph/graph.h"
 #include "memory/arena/arena_guard.h"

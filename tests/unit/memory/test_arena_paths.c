@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/capture/arena_capture.h"
 #include "memory/arena/arena_guard.h"
 #include "memory/arena/arena_recording_plan.h"
 #include "unit/memory/arena_test.h"
