@@ -2,6 +2,8 @@
  * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
  * before anything does; what the driver then refuses is taken back (update_commit.c). Threads: one at a time an exec.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/tracing.h"
@@ -11,6 +13,16 @@
 
 /* One node -------------------------------------------------------------------------------------------------------- */
 
+static rondo_status fail_child(const char *call, const rondo_exec *exec, rondo_node node) {
+  const uint32_t number = rondo_node_number(node), around = rondo_lowering_around(&exec->lowering, node);
+  char inside[64] = "";
+  if (around != RONDO_NO_NODE) (void)snprintf(inside, sizeof inside, " of the child graph in node %" PRIu32, around);
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, around != RONDO_NO_NODE ? around : number,
+                         "%s: node %" PRIu32
+                         "%s is a child graph: change the nodes in it, or update with a whole graph",
+                         call, number, inside);
+}
+
 static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
   *out = rondo_lowering_find(&exec->lowering, node);
   const uint32_t number = rondo_node_number(node);
@@ -18,11 +30,7 @@ static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_n
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
                            "%s: node %u is not of the graph that the exec was made of, nor of a child graph in it",
                            call, number);
-  if (*out == RONDO_PLACE_CHILD)
-    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number,
-                           "%s: node %u is a child graph: change the nodes in it, or update with a whole graph", call,
-                           number);
-  return RONDO_OK;
+  return *out == RONDO_PLACE_CHILD ? fail_child(call, exec, node) : RONDO_OK;
 }
 
 static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
