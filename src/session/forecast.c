@@ -71,6 +71,7 @@ rondo_status rondo_session_plan(rondo_session *session, const char *model, const
   rondo_model_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_require(call, "rows", rows));
   RONDO_TRY(rondo_require(call, "out_bytes", out_bytes));
+  RONDO_TRY(rondo_versioned_check("rondo_model_bytes", out_bytes, sizeof *out_bytes));
   RONDO_TRY(rondo_session_change_begin(session, call, model, &found));
   rondo_model_bytes bytes = {.struct_size = sizeof bytes};
   const rondo_status status = plan(found, rows, count, &bytes);

@@ -296,6 +296,7 @@ rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
   static const char call[] = "rondo_ticket_wait";
   RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
   RONDO_TRY(rondo_session_front(call, ticket.session));
+  RONDO_TRY(rondo_versioned_check("rondo_answer", out_answer, sizeof *out_answer));
   rondo_slot *slot = find_slot(ticket);
   RONDO_TRY(claim_ticket(call, ticket, slot));
   wait_until_done(slot);
@@ -367,6 +368,7 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
   rondo_request r;
   rondo_slot *slot = NULL;
   RONDO_TRY(read_request(call, session, model, request, &r));
+  RONDO_TRY(rondo_versioned_check("rondo_answer", out_answer, sizeof *out_answer));
   pthread_mutex_lock(&session->lock);
   const rondo_status status = take(call, session, model, &r, &slot);
   if (status == RONDO_OK && session->capturing == slot->model)

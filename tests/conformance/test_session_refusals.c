@@ -251,6 +251,9 @@ static void test_se8_tickets(void **state) {
   for (size_t i = 0; i < 3; i++) test_request_fill(&r[i], 8, i);
   r[1].request.deadline_us = 1;
   for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_submit(session, "scorer", &r[i].request, &tickets[i]));
+  rondo_answer cut = {.struct_size = sizeof cut - 4};
+  assert_refused(rondo_ticket_wait(tickets[0], &cut), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                 "rondo_answer: struct_size is");
   assert_refused(rondo_session_submit(session, "scorer", &r[2].request, &tickets[2]), RONDO_LIMIT_EXCEEDED,
                  RONDO_REASON_NONE,
                  "2 requests wait or run already (rondo_session_options.max_queue): try again later");
