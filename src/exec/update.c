@@ -25,11 +25,12 @@ static rondo_status fail_child(const char *call, const rondo_exec *exec, rondo_n
 
 static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
   *out = rondo_lowering_find(&exec->lowering, node);
-  const uint32_t number = rondo_node_number(node);
   if (*out == RONDO_PLACE_NONE)
-    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
-                           "%s: node %u is not of the graph that the exec was made of, nor of a child graph in it",
-                           call, number);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
+                      "%s: the tag 0x%" PRIx64
+                      " is of no node of the graph that the exec was made of, nor of a child graph in it: pass the one "
+                      "that adding the node to that graph returned",
+                      call, node.id);
   return *out == RONDO_PLACE_CHILD ? fail_child(call, exec, node) : RONDO_OK;
 }
 
@@ -38,11 +39,12 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
   char label[RONDO_LABEL_BYTES];
   if (now->kind != then->kind)
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, where->number,
-                           "%s: %s cannot become a node of kind '%s'", call, rondo_node_label_at(label, now, where),
-                           rondo_node_kind_name(then->kind));
+                           "%s: %s cannot become a node of kind '%s': change the graph, and instantiate it again", call,
+                           rondo_node_label_at(label, now, where), rondo_node_kind_name(then->kind));
   if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_FOREIGN || rondo_node_is_memory(now))
     return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, where->number,
-                           "%s: %s has nothing that can change", call, rondo_node_label_at(label, now, where));
+                           "%s: %s has nothing that can change in an exec: change the graph, and instantiate it again",
+                           call, rondo_node_label_at(label, now, where));
   return RONDO_OK;
 }
 

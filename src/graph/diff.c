@@ -158,7 +158,7 @@ rondo_status rondo_graph_diff(const rondo_graph *a, const rondo_graph *b, bool i
                                  .ignore_addresses = ignore_addresses,
                                  .differences = differences,
                                  .room = differences == NULL ? 0 : *inout_count};
-  RONDO_TRY(compare_graphs(a, b, &comparison));
+  RONDO_TRY(rondo_fail_context(compare_graphs(a, b, &comparison), "rondo_graph_diff"));
   for (size_t i = comparison.count; i < comparison.room; i++) differences[i] = (rondo_difference){0};
   *inout_count = comparison.count;
   return RONDO_OK;
@@ -268,5 +268,5 @@ rondo_status rondo_graph_fingerprint(const rondo_graph *graph, uint64_t *out_fin
   RONDO_TRY(rondo_require("rondo_graph_fingerprint", "the out-parameter", out_fingerprint));
   *out_fingerprint = 0;
   RONDO_TRY(rondo_require("rondo_graph_fingerprint", "the graph", graph));
-  return hash_graph(graph, graph, out_fingerprint);
+  return rondo_fail_context(hash_graph(graph, graph, out_fingerprint), "rondo_graph_fingerprint");
 }

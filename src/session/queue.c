@@ -67,9 +67,11 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
 static void expire(rondo_session *session, rondo_slot *slot) {
   rondo_queue_remove(session, slot);
   slot->model->info.timed_out++;
-  rondo_slot_finish(slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
-                                     "a request of %zu rows for model '%s' had not begun to run by its deadline",
-                                     slot->rows, slot->model->name));
+  rondo_slot_finish(
+      slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                       "a request of %zu rows for model '%s' had not begun to run by its deadline: give it more time "
+                       "(rondo_request.deadline_us), or send fewer at once",
+                       slot->rows, slot->model->name));
 }
 
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
@@ -84,8 +86,9 @@ void rondo_queue_expire(rondo_session *session, uint64_t now) {
 static rondo_status check_count(const char *call, const rondo_session_model *model, const char *what, size_t count,
                                 size_t said) {
   if (said == 0 || said == count) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "%s: model '%s' has %zu %s%s, not %zu", call,
-                    model->name, count, what, count == 1 ? "" : "s", said);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+                    "%s: model '%s' has %zu %s%s, and the request gives %zu: give as many", call, model->name, count,
+                    what, count == 1 ? "" : "s", said);
 }
 
 static rondo_status check_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
@@ -96,7 +99,7 @@ static rondo_status check_values(const char *call, const rondo_session_model *mo
     RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
     if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, r->rows, &bytes))
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                        "%s: %zu rows of '%s' have more bytes than there are", call, r->rows,
+                        "%s: %zu rows of '%s' do not fit the address space: give fewer rows", call, r->rows,
                         model->inputs.items[i].name);
   }
   return RONDO_OK;
@@ -104,7 +107,8 @@ static rondo_status check_values(const char *call, const rondo_session_model *mo
 
 static rondo_status check_request(const char *call, const rondo_request *r) {
   RONDO_TRY(rondo_require(call, "inputs", r->inputs));
-  if (r->rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of no rows", call);
+  if (r->rows == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of 0 rows: give at least 1", call);
   if (r->way == RONDO_WAY_AUTO || r->way == RONDO_WAY_RECORDED || r->way == RONDO_WAY_UNRECORDED) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                     "%s: way %d is not one to ask for: those are AUTO (%d), RECORDED (%d) and UNRECORDED (%d)", call,
@@ -114,7 +118,9 @@ static rondo_status check_request(const char *call, const rondo_request *r) {
 static rondo_status check_state(const char *call, rondo_session *session, rondo_session_model *model,
                                 const rondo_request *r) {
   if (session->is_draining)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: the session takes no more requests", call);
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
+                      "%s: the session takes no more requests: rondo_session_drain or rondo_session_destroy was called",
+                      call);
   if (model->is_changing && session->capturing != model)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: model '%s' is being captured or changed", call, model->name);

@@ -239,7 +239,7 @@ static const bad_text bad_nodes[] = {
     {NODES(NODE("\"kind\":\"foreign\",\"what\":\"w\",\"bytes\":4,\"bound\":1")), "'bound' must be true or false"},
     {NODES(NODE("\"kind\":\"empty\",\"programmatic\":[[0,1,0]]")), "'programmatic' must hold arrays of four numbers"},
     {NODES(NODE("\"kind\":\"copy\"")), "'width' is missing"},
-    {NODES(COPY_NODE("0", "0")), "its parameters: a width of 0"},
+    {NODES(COPY_NODE("0", "0")), "its parameters: a copy of 0 bytes x 2 rows x 1 slices"},
     {NODES(COPY_NODE("16", "15")), "a pitch of 15"},
     {NODES(COPY_NODE("9223372036854775807", "0")), "does not fit the address space"},
     {NODES(COPY_NODE("9223372036854775808", "0")), "must be between 0 and 9223372036854775807"},
