@@ -164,6 +164,8 @@ void check_spin_lock(check_state *check);
 void check_spin_unlock(check_state *check);
 /* Puts back what was at the scratches of a run (NULL: at all that touch the range). With both locks held. */
 void check_scratch_clear(check_state *check, const check_run *run, const char *begin, const char *end);
+/* False when there are too many, or no memory. With the spin lock held. */
+bool check_scratch_map(check_state *check, check_scratch scratch);
 
 /* Areas (check_area.c). What is called with `edit` held says so. */
 RONDO_MUST_USE rondo_status check_area_make(check_state *check, size_t bytes, const char *name, void **out_address);
@@ -197,6 +199,8 @@ bool check_handler_can_be_set(void);
 /* See rondo_device_ops. A run that is no work's: its faults are told to the caller, not to a queue. */
 void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes);
 void *check_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
+void *check_host_begin(rondo_device *device);
+rondo_status check_host_end(rondo_device *device, void *watch, const char *who);
 void check_run_begin(check_run *run, const check_work *work);
 void check_run_end(check_run *run);
 
@@ -205,6 +209,8 @@ enum { CHECK_LABEL_BYTES = RONDO_LABEL_BYTES };
 const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work);
 /* Makes the run's faults its queue's failure. `before` is as of check_fail. */
 void check_report_faults(const check_run *run, const rondo_saved_error *before);
+/* EXECUTION_FAILED for a fault of the host's, outside of works. */
+RONDO_MUST_USE rondo_status check_fail_host(const check_state *check, const check_fault *fault, const char *who);
 /* The thread's last error becomes the failure of the queue, or, without one, of the device, and `before` the thread's
  * last error again: it may be that of a call which succeeds. */
 void check_fail(check_state *check, cpu_queue *queue, const rondo_saved_error *before);
