@@ -308,11 +308,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  *              "arguments":["0000803f", "0x7f00"], "dependencies":[]}, ...]}
  * "kernel" counts in "kernels"; a scalar argument is its bytes in memory order, a pointer its address or null;
  * "argument_bytes", a list of numbers, may follow "arguments". The other kinds have, in the place of "kernel" to
- * "arguments": host "function", "user"; copy the fields of rondo_copy; fill those of rondo_fill; child "child":{"name",
- * "nodes"}; event_record and event_wait "event"; alloc "bytes", "allocation" (its name), "peers" (numbers of devices,
- * when there are any), "address"; free "address"; foreign "what", "bytes", "bound" (true or false), "address".
- * "programmatic", a list of [from, from port, to port, type], may follow "dependencies". Fields that are addresses are
- * texts, and may be missing. What is not UTF-8 in a name is written as U+FFFD. Errors: OUT_OF_MEMORY. */
+ * "arguments": host "function", "user"; copy the fields of rondo_copy and fill those of rondo_fill, with the numbers
+ * that rondo_graph_get_params gives; child "child":{"name", "nodes"}; event_record and event_wait "event"; alloc
+ * "bytes", "allocation" (its name), "peers" (numbers of devices, when there are any), "address"; free "address";
+ * foreign "what", "bytes", "bound" (true or false), "address". "programmatic", a list of [from, from port, to port,
+ * type], may follow "dependencies". Fields that are addresses are texts, and may be missing. What is not UTF-8 in a
+ * name is written as U+FFFD. Errors: OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses,
                                                          char **out_text);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses,
@@ -323,7 +324,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *gra
  * their users and events become NULL. `bytes` need not end in NUL. The caller destroys the graph. Thread-safe. Errors:
  * INVALID_DATA with line and column or the node and field; INVALID_GRAPH (edges to nodes that are not there, to itself,
  * or given twice); LIMIT_EXCEEDED (more than 2^20 nodes in all, 2^16 numbers left out, or child graphs more than 16
- * deep); UNSUPPORTED when the library was built without JSON reading; OUT_OF_MEMORY. */
+ * deep); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_from_json(const char *bytes, size_t count, rondo_graph **out_graph);
 
 RONDO_EXTERN_C_END

@@ -6,8 +6,9 @@
  *   NULL is accepted by destroy. Text and structs handed in are copied unless said otherwise.
  * - Options. A struct's zero is the default; begin it with its INIT macro. struct_size 0 means the size that the
  *   library itself was built with: for programs that are built together with it. Structs only ever grow at their end;
- *   one longer than the library knows is refused if its tail is not zero, one shorter than any version's is refused.
- *   Of a struct that the library fills, nothing past struct_size is touched. Reserved fields must be zero.
+ *   one longer than the library knows is refused if its tail is not zero. Versions 0.x each have a binary interface of
+ *   their own: a struct that is shorter than the library's is refused, before the call does anything. Of a longer
+ *   struct that the library fills, the tail is not touched. Reserved fields must be zero.
  * - Out-parameters come last and are set to NULL or 0 before anything else.
  * - Errors. See <rondo/status.h>. No call prints, exits or aborts.
  * - Threads. "Thread-safe": any threads at once. "Thread-compatible": one thread at a time per object, different

@@ -344,14 +344,21 @@ typedef enum rondo_demotion {
  *   - Waiting for an event that was recorded outside of the recording: refused by C7 (OTHER_WORK).
  * - What waits or asks, for any stream, event or device, and what acts at once (rondo_malloc, rondo_free, trims, states
  *   of generators): refused as captures refuse it, C6 and C9 (HOST_WORK).
- * - What reads or writes memory of a CPU device directly, on the body's own thread: there is no memory behind inputs
- * and allocations while they are recorded. It reads zeros, what it writes is gone, and the recording is given up
- *   (HOST_WORK) in words that name the input or allocation. Memory that an earlier recording of the tree has used is
- *   there, so that reading it is not noticed; cpu:check notices it too.
+ * - What reads or writes memory of a CPU device directly, on the body's own thread, or lets a system call (read, write)
+ *   do it: there is no memory behind inputs and allocations while they are recorded. It reads zeros, what it writes is
+ *   lost, and the recording is given up (HOST_WORK) in words that name the input or allocation. Memory that an earlier
+ *   recording of the tree has used is there: cpu does not notice accesses to it. cpu:check does, but a system call may
+ *   fail there with EFAULT unnoticed.
  * - What prepares (creating, destroying, graphs by hand, instantiating, uploading, updating): is done now, and not
  *   repeated by replays. The call's own stream cannot be destroyed (INVALID_STATE/STILL_IN_USE).
  * What is given to native handles of other streams is not seen, nor is what other threads do. A host step is none of
  * the recorded work, and may use other streams in every run.
+ *
+ * Host accesses. A body that runs as it is may access memory on the host once its stream has come to it: after
+ * rondo_stream_synchronize, or in a host step. Without that, cpu reads whatever is there. On cpu:check the call fails
+ * when the body's own thread accesses an allocation that the stream has not come to yet, or has freed:
+ * EXECUTION_FAILED with NOT_ALLOCATED or USE_AFTER_FREE, in words that name the allocation. Where the stream was fast
+ * enough, nothing is noticed; nor is a system call, which fails with EFAULT there.
  *
  * Values. A recording keeps the values that kernels and fills were given: a learning rate that the body reads from the
  * caller's memory stays what it was. So the values of each run of the body are compared with those of the run before,

@@ -64,8 +64,8 @@ static rondo_status parse_word(parser *p, const char *word, const rondo_json_val
   return add_value(p, value);
 }
 
-/* Digits, with the sign before them, as an int64_t. */
-static bool read_integer(const unsigned char *at, const unsigned char *end, int64_t *out) {
+/* Digits, with the sign before them. */
+static bool read_integer(const unsigned char *at, const unsigned char *end, rondo_json_value *out) {
   const bool negative = *at == '-';
   uint64_t value = 0;
   for (at += negative; at < end; at++) {
@@ -73,9 +73,13 @@ static bool read_integer(const unsigned char *at, const unsigned char *end, int6
     if (value > (UINT64_MAX - digit) / 10) return false;
     value = value * 10 + digit;
   }
-  if (value > (uint64_t)INT64_MAX + negative) return false;
-  *out = negative ? (int64_t)(0 - value) : (int64_t)value;
-  return true;
+  if (value <= (uint64_t)INT64_MAX + negative) {
+    out->as.integer = negative ? (int64_t)(0 - value) : (int64_t)value;
+    return true;
+  }
+  out->kind = RONDO_JSON_UNSIGNED;
+  out->as.unsigned_integer = value;
+  return !negative;
 }
 
 static rondo_status parse_number(parser *p) {
@@ -92,7 +96,7 @@ static rondo_status parse_number(parser *p) {
     if (!take(p, '+')) (void)take(p, '-');
     if (!take_digits(p)) return fail(p, "a digit is expected in the exponent");
   }
-  if (value.kind == RONDO_JSON_INTEGER && !read_integer(begin, p->at, &value.as.integer)) {
+  if (value.kind == RONDO_JSON_INTEGER && !read_integer(begin, p->at, &value)) {
     p->at = begin;
     return fail(p, "the integer does not fit 64 bits");
   }

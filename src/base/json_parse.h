@@ -4,7 +4,7 @@
  * the whole document is two blocks of memory, whose size is bounded by the length of the text.
  *
  * Refused beyond what RFC 8259 demands: an object with a key twice, a top level that is not an object or an array,
- * nesting deeper than RONDO_JSON_MOST_DEPTH, a string with U+0000, an integer that does not fit an int64_t.
+ * nesting deeper than RONDO_JSON_MOST_DEPTH, a string with U+0000, an integer below -2^63 or from 2^64 on.
  *
  * A document never changes after parsing, so any number of threads may read it.
  */
@@ -23,7 +23,8 @@ typedef enum rondo_json_kind {
   RONDO_JSON_NULL = 1,
   RONDO_JSON_BOOLEAN,
   RONDO_JSON_INTEGER,
-  RONDO_JSON_REAL, /* its value is not kept */
+  RONDO_JSON_UNSIGNED, /* an integer that does not fit int64_t: 2^63 or more */
+  RONDO_JSON_REAL,     /* its value is not kept */
   RONDO_JSON_STRING,
   RONDO_JSON_ARRAY,
   RONDO_JSON_OBJECT
@@ -35,6 +36,7 @@ typedef struct rondo_json_value {
   size_t span;    /* how many values this one takes in the document: itself and all that is inside it */
   union {
     int64_t integer;
+    uint64_t unsigned_integer;
     bool boolean;
     const char *string; /* UTF-8; the document's own */
   } as;

@@ -4,6 +4,7 @@
  */
 #include "base/versioned_struct.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -17,6 +18,8 @@ static size_t size_of(const void *versioned, size_t known) {
   return size == 0 ? known : size;
 }
 
+static bool is_size(size_t size, size_t known) { return size >= known && size <= MOST_BYTES; }
+
 static rondo_status refuse_size(const char *what, size_t size, size_t known) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                     "%s: struct_size is %zu, and this version's struct has %zu bytes: set it by the struct's INIT "
@@ -28,7 +31,7 @@ rondo_status rondo_versioned_read(const char *what, const void *given, void *out
   memset(out, 0, bytes);
   if (given == NULL) return RONDO_OK;
   const size_t size = size_of(given, bytes);
-  if (size < bytes || size > MOST_BYTES) return refuse_size(what, size, bytes);
+  if (!is_size(size, bytes)) return refuse_size(what, size, bytes);
   const unsigned char *tail = (const unsigned char *)given;
   for (size_t i = bytes; i < size; i++) {
     if (tail[i] == 0) continue;
@@ -53,11 +56,15 @@ rondo_status rondo_versioned_read_reserved(const char *what, const void *given, 
   return RONDO_OK;
 }
 
+rondo_status rondo_versioned_check(const char *what, const void *out, size_t bytes) {
+  const size_t size = out == NULL ? bytes : size_of(out, bytes);
+  return is_size(size, bytes) ? RONDO_OK : refuse_size(what, size, bytes);
+}
+
 rondo_status rondo_versioned_write(const char *what, const void *value, void *out, size_t bytes) {
-  const size_t size = size_of(out, bytes);
-  if (size < sizeof(uint32_t) || size > MOST_BYTES) return refuse_size(what, size, bytes);
-  const uint32_t kept = (uint32_t)size;
-  memcpy(out, value, size < bytes ? size : bytes);
+  RONDO_TRY(rondo_versioned_check(what, out, bytes));
+  const uint32_t kept = (uint32_t)size_of(out, bytes);
+  memcpy(out, value, bytes);
   memcpy(out, &kept, sizeof kept);
   return RONDO_OK;
 }

@@ -119,6 +119,12 @@ typedef struct rondo_guard_ops {
   void (*set_read_only)(rondo_device *device, rondo_queue *queue, void *address, bool read_only);
   /* The program freed what host_allocate gave: work must not access it, although host_release comes later. */
   void (*host_freed)(rondo_device *device, void *address, size_t bytes);
+  /* The accesses of the calling thread that are no work's. Between the two calls, one to memory that does not live does
+   * not end the process: it is noted, and goes on with memory that is thrown away. `end` gets what `begin` returned,
+   * and returns EXECUTION_FAILED for the first such access, which `who` made. `begin` returns NULL when it cannot
+   * watch; then there is nothing to end. */
+  void *(*host_begin)(rondo_device *device);
+  rondo_status (*host_end)(rondo_device *device, void *watch, const char *who);
 } rondo_guard_ops;
 
 /* Something of a layer above that a captured graph's work needs. */
@@ -281,11 +287,12 @@ typedef struct rondo_device_ops {
   rondo_status (*unmap)(rondo_device *device, void *address, size_t bytes);
   rondo_status (*protect)(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
 
-  /* What the calling thread does to memory that is not there. Between the two calls, an access of the host's to the
-   * `bytes` bytes from `address`, which are reserved and not mapped, does not end the process: it is noted, reads zeros
-   * and goes on. `end` gets what `begin` returned, and returns the first address that was accessed among the first
-   * `used` bytes, as exact as *out_bytes says, or NULL; what was written there is gone. `begin` returns NULL when it
-   * cannot watch; then there is nothing to end. May be NULL: the device's memory is not the host's. any */
+  /* What the calling thread does to memory that is not there. Between the two calls, an access of the host's, also by a
+   * system call, to the `bytes` bytes from `address`, which are reserved and hold nothing, does not end the process: it
+   * is noted, reads zeros and goes on. `end` gets what `begin` returned, and returns the first address that was
+   * accessed among the first `used` bytes, as exact as *out_bytes says, or NULL; what was written there is gone.
+   * `begin` returns NULL when it cannot watch; then there is nothing to end. May be NULL: the device's memory is not
+   * the host's. any */
   void *(*host_watch_begin)(rondo_device *device, void *address, size_t bytes);
   void *(*host_watch_end)(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
 

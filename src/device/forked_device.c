@@ -177,7 +177,20 @@ static void leave_read_only(rondo_device *device, rondo_queue *queue, void *addr
   (void)read_only;
 }
 
-static const rondo_guard_ops guard_ops = {.allocate = no_allocation,
+static void *no_host_begin(rondo_device *device) {
+  (void)device;
+  return NULL;
+}
+
+static rondo_status leave_host(rondo_device *device, void *watch, const char *who) {
+  (void)watch;
+  (void)who;
+  return refuse(device);
+}
+
+static const rondo_guard_ops guard_ops = {.host_begin = no_host_begin,
+                                          .host_end = leave_host,
+                                          .allocate = no_allocation,
                                           .release = leave_allocation,
                                           .hold = no_hold,
                                           .forget = forget_nothing,

@@ -12,6 +12,7 @@
 #include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/node.h"
+#include "graph/node_name.h"
 
 bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index) {
   size_t low = 0, high = slots->count;
@@ -64,17 +65,20 @@ static void cut_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
 
 static rondo_status fail_edge(const rondo_graph *graph, rondo_reason reason, uint32_t from, uint32_t to,
                               const char *what) {
-  char label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_INVALID_ARGUMENT, reason, to, "%s: the edge %" PRIu32 " -> %" PRIu32 " %s",
-                         rondo_graph_label(label, graph), from, to, what);
+  char label[RONDO_LABEL_BYTES], begin[RONDO_LABEL_BYTES], end[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_ARGUMENT, reason, to, "%s: the edge from %s to %s %s",
+                         rondo_graph_label(label, graph),
+                         rondo_node_label(begin, &rondo_graph_at(graph, from)->params, from),
+                         rondo_node_label(end, &rondo_graph_at(graph, to)->params, to), what);
 }
 
 static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   RONDO_TRY(rondo_graph_check_slot(graph, from));
   RONDO_TRY(rondo_graph_check_slot(graph, to));
-  if (from == to) return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself");
+  if (from == to)
+    return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself: name two nodes");
   if (has_edge(graph, from, to))
-    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to, "is there already, or is given twice");
+    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to, "is there already, or is given twice: leave it out");
   rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
   rondo_slots *dependencies = &rondo_graph_at(graph, to)->dependencies;
   RONDO_TRY(rondo_slots_reserve(graph, dependents, dependents->count + 1));
@@ -97,7 +101,8 @@ static rondo_status unlink_edge(rondo_graph *graph, uint32_t from, uint32_t to) 
   RONDO_TRY(rondo_graph_check_slot(graph, from));
   RONDO_TRY(rondo_graph_check_slot(graph, to));
   if (!has_edge(graph, from, to))
-    return fail_edge(graph, RONDO_REASON_MISSING_EDGE, from, to, "is not there, or is given twice");
+    return fail_edge(graph, RONDO_REASON_MISSING_EDGE, from, to,
+                     "is not there, or is given twice: rondo_graph_edges lists those that are");
   cut_edge(graph, from, to);
   return RONDO_OK;
 }
@@ -143,7 +148,8 @@ rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_progr
   const rondo_programmatic_edge *items = graph->programmatic.items;
   const bool is_there = at < count && items[at].from == edge->from && items[at].to == edge->to;
   if (edge->from == edge->to)
-    return fail_edge(graph, RONDO_REASON_SELF_EDGE, edge->from, edge->to, "leads from a node to itself");
+    return fail_edge(graph, RONDO_REASON_SELF_EDGE, edge->from, edge->to,
+                     "leads from a node to itself: name two nodes");
   if (is_there || has_edge(graph, edge->from, edge->to))
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to, "is there already");
   RONDO_TRY(rondo_array_push(&graph->allocator, &graph->programmatic, edge));
@@ -163,11 +169,6 @@ void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot) {
 
 /* Lists of the user's --------------------------------------------------------------------------------------------- */
 
-static rondo_status find_slots(const rondo_graph *graph, const rondo_node *nodes, size_t count, uint32_t *slots) {
-  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, nodes[i], &slots[i]));
-  return RONDO_OK;
-}
-
 rondo_status rondo_graph_add_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
   RONDO_TRY(rondo_require("rondo_graph_add_edges", "the graph", graph));
   if (count == 0) return RONDO_OK;
@@ -176,10 +177,10 @@ rondo_status rondo_graph_add_edges(rondo_graph *graph, const rondo_node *from, c
   void *from_slots, *to_slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &from_slots));
   rondo_status status = rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &to_slots);
-  if (status == RONDO_OK) status = find_slots(graph, from, count, from_slots);
-  if (status == RONDO_OK) status = find_slots(graph, to, count, to_slots);
+  if (status == RONDO_OK) status = rondo_graph_find_all(graph, "from", from, count, from_slots);
+  if (status == RONDO_OK) status = rondo_graph_find_all(graph, "to", to, count, to_slots);
   if (status == RONDO_OK) status = rondo_graph_link_edges(graph, from_slots, to_slots, count);
   rondo_release(&graph->allocator, to_slots, count, sizeof(uint32_t));
   rondo_release(&graph->allocator, from_slots, count, sizeof(uint32_t));
-  return status;
+  return rondo_fail_context(status, "rondo_graph_add_edges");
 }

@@ -127,11 +127,11 @@ static rondo_status fail_find(const rondo_graph *graph, rondo_node node) {
                       "%s: the tag is 0 and names no node: pass the one that adding the node returned",
                       rondo_graph_label(label, graph));
   if (node.id >> 32 == graph->serial) return rondo_graph_check_slot(graph, number);
-  return rondo_fail(
-      RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
-      "the tag 0x%" PRIx64
-      " is of another graph than %s, or of none; rondo_graph_find_in_clone gives the tag of a node's copy",
-      node.id, rondo_graph_label(label, graph));
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
+                    "the tag 0x%" PRIx64
+                    " is of another graph than %s, or of none: pass the one that adding the node to this graph "
+                    "returned, or for a clone the one that rondo_graph_find_in_clone gives",
+                    node.id, rondo_graph_label(label, graph));
 }
 
 static inline rondo_status find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
@@ -142,6 +142,18 @@ static inline rondo_status find(const rondo_graph *graph, rondo_node node, uint3
 
 rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
   return find(graph, node, out_slot);
+}
+
+static rondo_status find_in_list(const rondo_graph *graph, const char *list, const rondo_node *nodes, size_t index,
+                                 uint32_t *out_slot) {
+  const rondo_status status = find(graph, nodes[index], out_slot);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s[%zu]", list, index);
+}
+
+rondo_status rondo_graph_find_all(const rondo_graph *graph, const char *list, const rondo_node *nodes, size_t count,
+                                  uint32_t *out_slots) {
+  for (size_t i = 0; i < count; i++) RONDO_TRY(find_in_list(graph, list, nodes, i, &out_slots[i]));
+  return RONDO_OK;
 }
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
@@ -177,13 +189,15 @@ static rondo_status check_number(const rondo_graph *graph, size_t number) {
 }
 
 /* Adds one to the node's dependencies, ascending, with room for one more dependent there. */
-static rondo_status gather_dependency(rondo_graph *graph, rondo_node dependency, rondo_slots *out) {
+static rondo_status gather_dependency(rondo_graph *graph, const rondo_node *dependencies, size_t at, rondo_slots *out) {
   uint32_t slot;
   size_t index;
-  RONDO_TRY(find(graph, dependency, &slot));
+  char label[RONDO_LABEL_BYTES];
+  RONDO_TRY(find_in_list(graph, "dependencies", dependencies, at, &slot));
   if (out->count > 0 && rondo_slots_find(out, slot, &index))
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE, slot,
-                           "node %" PRIu32 " is twice among the dependencies of the new node", slot);
+                           "%s is twice among the dependencies of the new node: name it once",
+                           rondo_node_label(label, &rondo_graph_at(graph, slot)->params, slot));
   rondo_slots_insert(out, slot);
   rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
   return rondo_slots_reserve(graph, dependents, dependents->count + 1);
@@ -193,7 +207,7 @@ static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *de
                                         rondo_slots *out) {
   if (count > 0 && dependencies == NULL) return rondo_refuse_null("the new node", "its list of dependencies");
   RONDO_TRY(rondo_slots_reserve(graph, out, count));
-  for (size_t i = 0; i < count; i++) RONDO_TRY(gather_dependency(graph, dependencies[i], out));
+  for (size_t i = 0; i < count; i++) RONDO_TRY(gather_dependency(graph, dependencies, i, out));
   return RONDO_OK;
 }
 
@@ -452,12 +466,15 @@ rondo_status rondo_graph_find_in_clone(const rondo_graph *clone, rondo_node node
   const uint32_t number = rondo_node_number(node);
   char label[RONDO_LABEL_BYTES];
   if (node.id == 0 || node.id >> 32 != clone->source_serial)
-    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
-                           "%s was not cloned from the graph of that node", rondo_graph_label(label, clone));
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
+                      "rondo_graph_find_in_clone: %s was not cloned from the graph of the tag 0x%" PRIx64
+                      ": pass the clone, and the tag of a node of the graph that was cloned",
+                      rondo_graph_label(label, clone), node.id);
   if (number >= clone->nodes.count || clone->nodes.items[number].clone_source != number ||
       !clone->nodes.items[number].live)
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
-                           "%s has no copy of node %" PRIu32 ": it was added after the cloning, or the copy removed",
+                           "rondo_graph_find_in_clone: %s has no copy of node %" PRIu32
+                           ": it was added after the cloning, or the copy removed",
                            rondo_graph_label(label, clone), number);
   *out_node = rondo_graph_id(clone, number);
   return RONDO_OK;

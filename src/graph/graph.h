@@ -35,6 +35,10 @@ bool rondo_graph_is_captured_into(const rondo_graph *graph);
 
 /* The slot of a node id, checked: UNKNOWN_NODE naming the graph. */
 RONDO_MUST_USE rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot);
+
+/* The slots of a list, which messages call `list`. */
+RONDO_MUST_USE rondo_status rondo_graph_find_all(const rondo_graph *graph, const char *list, const rondo_node *nodes,
+                                                 size_t count, uint32_t *out_slots);
 rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
 const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name);

@@ -17,6 +17,7 @@
 /* A graph with the order of its nodes and, for each slot, its place in the order. */
 typedef struct ordered_graph {
   const rondo_graph *graph;
+  const rondo_graph *root; /* the graph that the caller gave, from which errors count */
   uint32_t *order;
   uint32_t *place;
 } ordered_graph;
@@ -27,9 +28,9 @@ static void close_order(ordered_graph *ordered) {
   rondo_release(&graph->allocator, ordered->place, graph->nodes.count, sizeof(uint32_t));
 }
 
-static rondo_status open_order(const rondo_graph *graph, ordered_graph *out) {
-  *out = (ordered_graph){.graph = graph};
-  RONDO_TRY(rondo_graph_order(graph, &out->order));
+static rondo_status open_order(const rondo_graph *graph, const rondo_graph *root, ordered_graph *out) {
+  *out = (ordered_graph){.graph = graph, .root = root};
+  RONDO_TRY(rondo_graph_order_in(graph, root, &out->order));
   void *place;
   const rondo_status status = rondo_allocate(&graph->allocator, graph->nodes.count, sizeof(uint32_t), &place);
   if (status != RONDO_OK) {
@@ -88,7 +89,7 @@ static bool same_programmatic(const graph_comparison *comparison, uint32_t place
   return a_count == b_count && matched == a_count;
 }
 
-static rondo_status count_differences(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses,
+static rondo_status count_differences(const graph_comparison *around, const rondo_graph *a, const rondo_graph *b,
                                       size_t *out_count);
 
 static rondo_status compare_nodes(graph_comparison *comparison, uint32_t place) {
@@ -97,7 +98,7 @@ static rondo_status compare_nodes(graph_comparison *comparison, uint32_t place) 
   int difference = rondo_node_params_compare(a, b, comparison->ignore_addresses);
   if (difference == 0 && a->kind == RONDO_NODE_CHILD) {
     size_t inside;
-    RONDO_TRY(count_differences(a->as.child, b->as.child, comparison->ignore_addresses, &inside));
+    RONDO_TRY(count_differences(comparison, a->as.child, b->as.child, &inside));
     if (inside > 0) difference = RONDO_DIFFERENCE_PARAMS;
   }
   if (difference != 0) report(comparison, (rondo_difference_kind)difference, place);
@@ -127,9 +128,11 @@ static rondo_status compare_with_stamps(graph_comparison *comparison) {
   return status;
 }
 
+/* The roots are those of the comparison. */
 static rondo_status compare_graphs(const rondo_graph *a, const rondo_graph *b, graph_comparison *comparison) {
-  RONDO_TRY(open_order(a, &comparison->a));
-  rondo_status status = open_order(b, &comparison->b);
+  rondo_status status = open_order(a, comparison->a.root, &comparison->a);
+  if (status != RONDO_OK) return rondo_fail_context(status, "the first graph");
+  status = rondo_fail_context(open_order(b, comparison->b.root, &comparison->b), "the second graph");
   if (status == RONDO_OK) {
     status = compare_with_stamps(comparison);
     close_order(&comparison->b);
@@ -138,9 +141,11 @@ static rondo_status compare_graphs(const rondo_graph *a, const rondo_graph *b, g
   return status;
 }
 
-static rondo_status count_differences(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses,
+/* Of two child graphs in those that are compared around them. */
+static rondo_status count_differences(const graph_comparison *around, const rondo_graph *a, const rondo_graph *b,
                                       size_t *out_count) {
-  graph_comparison comparison = {.ignore_addresses = ignore_addresses};
+  graph_comparison comparison = {
+      .a.root = around->a.root, .b.root = around->b.root, .ignore_addresses = around->ignore_addresses};
   *out_count = 0;
   RONDO_TRY(compare_graphs(a, b, &comparison));
   *out_count = comparison.count;
@@ -152,9 +157,12 @@ rondo_status rondo_graph_diff(const rondo_graph *a, const rondo_graph *b, bool i
   RONDO_TRY(rondo_require("rondo_graph_diff", "the first graph", a));
   RONDO_TRY(rondo_require("rondo_graph_diff", "the second graph", b));
   RONDO_TRY(rondo_require("rondo_graph_diff", "the count", inout_count));
-  graph_comparison comparison = {
-      .ignore_addresses = ignore_addresses, .differences = differences, .room = differences == NULL ? 0 : *inout_count};
-  RONDO_TRY(compare_graphs(a, b, &comparison));
+  graph_comparison comparison = {.a.root = a,
+                                 .b.root = b,
+                                 .ignore_addresses = ignore_addresses,
+                                 .differences = differences,
+                                 .room = differences == NULL ? 0 : *inout_count};
+  RONDO_TRY(rondo_fail_context(compare_graphs(a, b, &comparison), "rondo_graph_diff"));
   for (size_t i = comparison.count; i < comparison.room; i++) differences[i] = (rondo_difference){0};
   *inout_count = comparison.count;
   return RONDO_OK;
@@ -193,7 +201,9 @@ static uint64_t hash_fill(uint64_t state, const rondo_fill *fill) {
   return state;
 }
 
-static rondo_status hash_params(const rondo_node_params *params, uint64_t *inout) {
+static rondo_status hash_graph(const rondo_graph *graph, const rondo_graph *root, uint64_t *out);
+
+static rondo_status hash_params(const rondo_node_params *params, const rondo_graph *root, uint64_t *inout) {
   uint64_t state = rondo_hash_u64(*inout, (uint64_t)params->kind);
   state = rondo_hash_text(state, params->name);
   if (params->kind == RONDO_NODE_KERNEL) {
@@ -211,7 +221,7 @@ static rondo_status hash_params(const rondo_node_params *params, uint64_t *inout
     state = rondo_hash_u64(state, params->as.foreign.bytes);
   } else if (params->kind == RONDO_NODE_CHILD) {
     uint64_t inside;
-    RONDO_TRY(rondo_graph_fingerprint(params->as.child, &inside));
+    RONDO_TRY(hash_graph(params->as.child, root, &inside));
     state = rondo_hash_u64(state, inside);
   }
   *inout = state;
@@ -241,22 +251,26 @@ static uint64_t hash_programmatic(uint64_t state, const ordered_graph *ordered, 
 static rondo_status hash_nodes(const ordered_graph *ordered, uint64_t *inout) {
   for (uint32_t i = 0; i < ordered->graph->live_count; i++) {
     const rondo_graph_node *node = node_at(ordered, i);
-    RONDO_TRY(hash_params(&node->params, inout));
+    RONDO_TRY(hash_params(&node->params, ordered->root, inout));
     *inout = hash_dependencies(*inout, ordered, &node->dependencies);
     *inout = hash_programmatic(*inout, ordered, ordered->order[i]);
   }
   return RONDO_OK;
 }
 
+static rondo_status hash_graph(const rondo_graph *graph, const rondo_graph *root, uint64_t *out) {
+  ordered_graph ordered;
+  RONDO_TRY(open_order(graph, root, &ordered));
+  uint64_t state = rondo_hash_u64(RONDO_HASH_START, graph->live_count);
+  const rondo_status status = hash_nodes(&ordered, &state);
+  close_order(&ordered);
+  if (status == RONDO_OK) *out = state;
+  return status;
+}
+
 rondo_status rondo_graph_fingerprint(const rondo_graph *graph, uint64_t *out_fingerprint) {
   RONDO_TRY(rondo_require("rondo_graph_fingerprint", "the out-parameter", out_fingerprint));
   *out_fingerprint = 0;
   RONDO_TRY(rondo_require("rondo_graph_fingerprint", "the graph", graph));
-  ordered_graph ordered;
-  RONDO_TRY(open_order(graph, &ordered));
-  uint64_t state = rondo_hash_u64(RONDO_HASH_START, graph->live_count);
-  const rondo_status status = hash_nodes(&ordered, &state);
-  close_order(&ordered);
-  if (status == RONDO_OK) *out_fingerprint = state;
-  return status;
+  return rondo_fail_context(hash_graph(graph, graph, out_fingerprint), "rondo_graph_fingerprint");
 }

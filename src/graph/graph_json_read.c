@@ -68,18 +68,29 @@ static rondo_status check_keys(const rondo_json_value *object, const char *const
 static rondo_status read_integer(const rondo_json_value *value, const char *key, uint64_t max, uint64_t *out) {
   *out = 0;
   if (value == NULL) return fail_field(key, "is missing");
-  if (!rondo_json_is(value, RONDO_JSON_INTEGER)) return fail_field(key, "must be a whole number");
-  const int64_t integer = value->as.integer;
-  if (integer < 0 || (uint64_t)integer > max)
+  const bool is_unsigned = rondo_json_is(value, RONDO_JSON_UNSIGNED);
+  if (!is_unsigned && !rondo_json_is(value, RONDO_JSON_INTEGER)) return fail_field(key, "must be a whole number");
+  if (!is_unsigned && value->as.integer < 0)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
-                      "field '%s' is %" PRId64 ": it must be between 0 and %" PRIu64, key, integer, max);
-  *out = (uint64_t)integer;
+                      "field '%s' is %" PRId64 ": it must be between 0 and %" PRIu64, key, value->as.integer, max);
+  *out = is_unsigned ? value->as.unsigned_integer : (uint64_t)value->as.integer;
+  if (*out > max)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field '%s' is %" PRIu64 ": it must be between 0 and %" PRIu64, key, *out, max);
   return RONDO_OK;
 }
 
 static rondo_status get_size(const rondo_json_value *object, const char *key, size_t *out) {
   uint64_t value;
   RONDO_TRY(read_integer(rondo_json_get(object, key), key, PTRDIFF_MAX, &value));
+  *out = (size_t)value;
+  return RONDO_OK;
+}
+
+/* Any value can be a pitch that has no effect, such as that of one row. */
+static rondo_status get_pitch(const rondo_json_value *object, const char *key, size_t *out) {
+  uint64_t value;
+  RONDO_TRY(read_integer(rondo_json_get(object, key), key, SIZE_MAX, &value));
   *out = (size_t)value;
   return RONDO_OK;
 }
@@ -339,10 +350,10 @@ static rondo_status read_copy_node(json_reader *reader, const rondo_json_value *
   RONDO_TRY(get_size(object, "width", &copy->width));
   RONDO_TRY(get_size(object, "height", &copy->height));
   RONDO_TRY(get_size(object, "depth", &copy->depth));
-  RONDO_TRY(get_size(object, "dst_pitch", &copy->dst_pitch));
-  RONDO_TRY(get_size(object, "src_pitch", &copy->src_pitch));
-  RONDO_TRY(get_size(object, "dst_slice_pitch", &copy->dst_slice_pitch));
-  return get_size(object, "src_slice_pitch", &copy->src_slice_pitch);
+  RONDO_TRY(get_pitch(object, "dst_pitch", &copy->dst_pitch));
+  RONDO_TRY(get_pitch(object, "src_pitch", &copy->src_pitch));
+  RONDO_TRY(get_pitch(object, "dst_slice_pitch", &copy->dst_slice_pitch));
+  return get_pitch(object, "src_slice_pitch", &copy->src_slice_pitch);
 }
 
 static rondo_status read_fill_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
@@ -353,7 +364,7 @@ static rondo_status read_fill_node(json_reader *reader, const rondo_json_value *
   RONDO_TRY(get_u32(object, "element_bytes", &fill->element_bytes));
   RONDO_TRY(get_size(object, "width", &fill->width));
   RONDO_TRY(get_size(object, "height", &fill->height));
-  return get_size(object, "pitch", &fill->pitch);
+  return get_pitch(object, "pitch", &fill->pitch);
 }
 
 static rondo_status read_empty_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {

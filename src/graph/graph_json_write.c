@@ -275,7 +275,8 @@ static void put_node(json_writer *writer, const rondo_graph *graph, uint32_t slo
   put_size(text, "number", slot);
   put_text(text, "kind", rondo_node_kind_name(node->params.kind));
   put_text(text, "name", node->params.name);
-  put_params(writer, &node->params);
+  const rondo_node_params params = rondo_node_given_params(node);
+  put_params(writer, &params);
   rondo_json_key(text, "dependencies");
   rondo_json_array_begin(text);
   for (size_t i = 0; i < node->dependencies.count; i++) rondo_json_u64(text, node->dependencies.items[i]);

@@ -91,12 +91,17 @@ rondo_status rondo_graph_edges(const rondo_graph *graph, rondo_node *from, rondo
   return finish(&to_writer, inout_count);
 }
 
+static rondo_status find_node(const char *call, const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
+  const rondo_status status = rondo_graph_find(graph, node, out_slot);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
+}
+
 static rondo_status list_neighbours(const char *call, const rondo_graph *graph, rondo_node node, bool dependents,
                                     rondo_node *nodes, size_t *inout_count) {
   node_writer writer;
   uint32_t slot;
   RONDO_TRY(begin(call, graph, nodes, inout_count, &writer));
-  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  RONDO_TRY(find_node(call, graph, node, &slot));
   const rondo_graph_node *found = rondo_graph_at(graph, slot);
   const rondo_slots *neighbours = dependents ? &found->dependents : &found->dependencies;
   for (size_t i = 0; i < neighbours->count; i++) put(&writer, neighbours->items[i]);
@@ -116,7 +121,7 @@ rondo_status rondo_graph_sort(const rondo_graph *graph, rondo_node *nodes, size_
   node_writer writer;
   uint32_t *order;
   RONDO_TRY(begin("rondo_graph_sort", graph, nodes, inout_count, &writer));
-  RONDO_TRY(rondo_graph_order(graph, &order));
+  RONDO_TRY(rondo_fail_context(rondo_graph_order(graph, &order), "rondo_graph_sort"));
   for (uint32_t i = 0; i < graph->live_count; i++) put(&writer, order[i]);
   rondo_release(&graph->allocator, order, graph->live_count, sizeof *order);
   return finish(&writer, inout_count);
@@ -127,7 +132,7 @@ rondo_status rondo_graph_get_params(const rondo_graph *graph, rondo_node node, r
   *out_params = (rondo_node_params){0};
   RONDO_TRY(rondo_require("rondo_graph_get_params", "the graph", graph));
   uint32_t slot;
-  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  RONDO_TRY(find_node("rondo_graph_get_params", graph, node, &slot));
   *out_params = rondo_node_given_params(rondo_graph_at(graph, slot));
   return RONDO_OK;
 }

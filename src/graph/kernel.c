@@ -43,8 +43,9 @@ static rondo_status check_parameter(const char *name, uint32_t most, size_t inde
                       name, index, parameter->bytes, most);
   if (parameter->access != RONDO_ACCESS_SCALAR && parameter->bytes != sizeof(void *))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "kernel '%s': parameter %zu is a pointer of %" PRIu32 " bytes, pointers have %zu", name, index,
-                      parameter->bytes, sizeof(void *));
+                      "kernel '%s': parameter %zu is a pointer of %" PRIu32
+                      " bytes, and pointers have %zu: use RONDO_READS, RONDO_WRITES or RONDO_UPDATES",
+                      name, index, parameter->bytes, sizeof(void *));
   return RONDO_OK;
 }
 

@@ -32,10 +32,6 @@ const char *rondo_node_kind_name(rondo_node_kind kind) { return is_kind(kind) ? 
 
 uint32_t rondo_node_number(rondo_node node) { return node.id == 0 ? RONDO_NO_NODE : (uint32_t)node.id; }
 
-static rondo_status fail_size(const char *where, const char *what) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: %s", where, what);
-}
-
 static rondo_status fail_null(const char *where, const char *what) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s", where, what);
 }
@@ -69,11 +65,23 @@ static bool measure_box(const box_shape *box, size_t *out) {
   return total <= PTRDIFF_MAX && box->pitch <= PTRDIFF_MAX && box->slice_pitch <= PTRDIFF_MAX;
 }
 
+/* A fill's width counts elements. */
+static rondo_status fail_empty(const char *where, const char *what, const box_shape *box) {
+  const bool is_fill = strcmp(what, "fill") == 0;
+  const char *const kind = is_fill ? "fill" : "copy";
+  char rows[64] = "";
+  if (box->height > 1 || box->depth > 1)
+    (void)snprintf(rows, sizeof rows, " x %zu rows x %zu slices", box->height, box->depth);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "%s: a %s of 0 %s%s: give at least 1, or leave the %s out", where, kind,
+                    is_fill ? "elements" : "bytes", rows, kind);
+}
+
 /* Resolves the box and checks its geometry; `what` names it in messages. */
 static rondo_status check_box(const char *where, const char *what, box_shape *box, size_t *out_extent) {
   *out_extent = 0;
   const size_t given = box->pitch;
-  if (box->width == 0) return fail_size(where, "a width of 0: leave the operation out when there is nothing to do");
+  if (box->width == 0) return fail_empty(where, what, box);
   if (!resolve_box(box) || (box->pitch >= box->width && !measure_box(box, out_extent)))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: the %s of %zu bytes x %zu rows x %zu slices, %zu bytes from row to row, does not fit the "
@@ -128,8 +136,9 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
   if (status != RONDO_OK) return rondo_fail_context(status, "%s", where);
   if (node->arg_count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
-                      "%s: kernel '%s' has %" PRIu32 " parameters, %zu arguments were given", where, kernel->name,
-                      kernel->parameter_count, node->arg_count);
+                      "%s: kernel '%s' has %" PRIu32 " parameter%s, %zu %s given: give as many", where, kernel->name,
+                      kernel->parameter_count, kernel->parameter_count == 1 ? "" : "s", node->arg_count,
+                      node->arg_count == 1 ? "argument was" : "arguments were");
   if (node->arg_count > 0 && node->args == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
                       "%s: the list of the %zu arguments of kernel '%s' is NULL", where, node->arg_count, kernel->name);
@@ -164,13 +173,15 @@ static rondo_status check_fill_shape(const char *where, const rondo_fill *fill) 
   if (box.pitch % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill with elements of %" PRIu32
-                      " bytes and a pitch of %zu: it must be a multiple of %" PRIu32,
+                      " bytes and a pitch of %zu: the pitch must be a multiple of %" PRIu32,
                       where, fill->element_bytes, box.pitch, fill->element_bytes);
   return RONDO_OK;
 }
 
 static rondo_status check_alloc_shape(const char *where, const rondo_alloc_node *alloc) {
-  if (alloc->bytes == 0) return fail_size(where, "an allocation of 0 bytes");
+  if (alloc->bytes == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: an allocation of 0 bytes: give at least 1, or leave the alloc node out", where);
   if (alloc->bytes > PTRDIFF_MAX)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: an allocation of %zu bytes does not fit the address space", where, alloc->bytes);

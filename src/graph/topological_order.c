@@ -115,7 +115,8 @@ static void print_cycle(const rondo_graph *graph, const uint32_t *waiting, uint3
   snprintf(buffer + used, room - used, " -> %" PRIu32, start);
 }
 
-static rondo_status fail_cycle(const rondo_graph *graph, const uint32_t *waiting) {
+/* The numbers of the cycle are those of the graph that has it, also where that is a child graph. */
+static rondo_status fail_cycle(const rondo_graph *graph, const rondo_graph *root, const uint32_t *waiting) {
   size_t length;
   const uint32_t slot = find_on_cycle(graph, waiting, &length);
   char label[RONDO_LABEL_BYTES], node_label[RONDO_LABEL_BYTES], path[16 * (LONGEST_PRINTED_CYCLE + 1)];
@@ -123,9 +124,9 @@ static rondo_status fail_cycle(const rondo_graph *graph, const uint32_t *waiting
     print_cycle(graph, waiting, slot, length, path, sizeof path);
   else
     snprintf(path, sizeof path, "%zu nodes around", length);
-  return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE, slot,
-                         "%s: %s is on a cycle (%s): remove one of its edges", rondo_graph_label(label, graph),
-                         rondo_node_label(node_label, &rondo_graph_at(graph, slot)->params, slot), path);
+  return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE, rondo_graph_outer_number(graph, root, slot),
+                         "%s: %s is on a cycle (%s): remove one of its edges", rondo_graph_label(label, root),
+                         rondo_node_label_in(node_label, graph, root, slot), path);
 }
 
 /* Every node has a higher number than all it depends on, as when edges came with the nodes: then that is the order. */
@@ -147,7 +148,7 @@ static rondo_status order_by_number(const rondo_graph *graph, uint32_t **out) {
   return RONDO_OK;
 }
 
-rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out) {
+rondo_status rondo_graph_order_in(const rondo_graph *graph, const rondo_graph *root, uint32_t **out) {
   *out = NULL;
   if (is_ascending(graph)) return order_by_number(graph, out);
   const rondo_allocator *allocator = &graph->allocator;
@@ -157,7 +158,7 @@ rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out) {
   if (status == RONDO_OK) status = rondo_allocate(allocator, graph->nodes.count, sizeof(uint32_t), &waiting);
   if (status == RONDO_OK) {
     slot_heap heap = {.items = ready};
-    if (sort_slots(graph, waiting, &heap, order) < graph->live_count) status = fail_cycle(graph, waiting);
+    if (sort_slots(graph, waiting, &heap, order) < graph->live_count) status = fail_cycle(graph, root, waiting);
   }
   rondo_release(allocator, waiting, graph->nodes.count, sizeof(uint32_t));
   rondo_release(allocator, ready, graph->live_count, sizeof(uint32_t));

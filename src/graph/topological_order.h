@@ -8,8 +8,11 @@
 
 /* Slots in topological order, lowest number first among the free ones; *out has live_count entries, freed with
  * rondo_release(allocator of the graph). INVALID_GRAPH/CYCLE names a node on the cycle. Programmatic edges
- * count. Does not look into children. */
-RONDO_MUST_USE rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out);
+ * count. Does not look into children. The graph may be a child graph of `root`, from which the error counts. */
+RONDO_MUST_USE rondo_status rondo_graph_order_in(const rondo_graph *graph, const rondo_graph *root, uint32_t **out);
+RONDO_MUST_USE static inline rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out) {
+  return rondo_graph_order_in(graph, graph, out);
+}
 
 /* Ancestor queries for one set of dependencies: marks every slot that is `from` or comes before it. `marks` has
  * nodes.count entries, zeroed by the caller; work is linear in nodes and edges. Programmatic edges do not count. */

@@ -44,7 +44,7 @@ static rondo_status add_graph(rondo_report_model *m, const rondo_graph *graph, u
   *out_index = (uint32_t)m->graphs.count;
   RONDO_TRY(rondo_array_push(&m->allocator, &m->graphs, &made));
   rondo_report_graph *kept = &m->graphs.items[*out_index];
-  RONDO_TRY(rondo_graph_order(graph, &kept->order));
+  RONDO_TRY(rondo_graph_order_in(graph, m->graphs.items[0].graph, &kept->order));
   RONDO_TRY(rondo_allocate_items(&m->allocator, slots, sizeof *kept->begin, &kept->begin));
   RONDO_TRY(rondo_allocate_items(&m->allocator, slots, sizeof *kept->end, &kept->end));
   return rondo_allocate_items(&m->allocator, slots, sizeof *kept->marks, &kept->marks);

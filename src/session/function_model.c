@@ -12,15 +12,17 @@ static const char call[] = "rondo_session_add_model";
 
 static rondo_status check_values(const char *what, const rondo_row_value *values, size_t count) {
   if (count == 0 || count > RONDO_SESSION_MAX_VALUES)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: a function of %zu %s: from 1 to %d", call,
-                      count, what, RONDO_SESSION_MAX_VALUES);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: a function of %zu %s: give 1 to %d (rondo_model_options.%s)", call, count, what,
+                      RONDO_SESSION_MAX_VALUES, what);
   RONDO_TRY(rondo_require(call, what, values));
   for (size_t i = 0; i < count; i++) {
     RONDO_TRY(rondo_require(call, "a value's name", values[i].name));
     if (values[i].rank >= RONDO_TREE_MAX_RANK || rondo_type_bytes(values[i].type) == 0)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                        "%s: '%s' has rows of rank %u, below %d, and of type %d", call, values[i].name, values[i].rank,
-                        RONDO_TREE_MAX_RANK, (int)values[i].type);
+      return rondo_fail(
+          RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+          "%s: '%s' of the %s has rows of rank %u and type %d: give a rank of at most %d and a type of rondo_type",
+          call, values[i].name, what, values[i].rank, (int)values[i].type, RONDO_TREE_MAX_RANK - 1);
   }
   return RONDO_OK;
 }
@@ -36,14 +38,17 @@ rondo_status rondo_function_model_check(const rondo_model_options *o) {
   for (size_t i = 0; i < o->constant_count; i++) {
     RONDO_TRY(rondo_require(call, "a constant's address", o->constants[i].address));
     if (o->constants[i].bytes == 0)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: constant %zu has no bytes", call, i);
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                        "%s: constant %zu at %p has 0 bytes: give its size, or leave it out", call, i,
+                        o->constants[i].address);
   }
   return RONDO_OK;
 }
 
 static rondo_status fail_size(const rondo_row_value *given) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "%s: a row of '%s' has no bytes, or more than there are", call, given->name);
+                    "%s: a row of '%s' has no bytes, or more than fit the address space: give other sizes", call,
+                    given->name);
 }
 
 static rondo_status write_value(const rondo_row_value *given, rondo_session_value *out) {

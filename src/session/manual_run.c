@@ -75,10 +75,12 @@ static bool is_input(const rondo_session_model *model, const char *name) {
 static rondo_status check_state(const char *call, const rondo_session_model *m, const char *name) {
   if (m->body != NULL)
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
-                      "%s: model '%s' is a function, whose states are its own", call, m->name);
+                      "%s: model '%s' is a function, whose states are its own: write them where its body finds them",
+                      call, m->name);
   if (!is_input(m, name)) return RONDO_OK;
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' is an input of model '%s', not a state", call,
-                    name, m->name);
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                    "%s: '%s' is an input of model '%s', not a state: give inputs with each request", call, name,
+                    m->name);
 }
 
 rondo_status rondo_session_write(rondo_session *session, const char *model, const char *name, const void *data,
@@ -141,16 +143,21 @@ static bool is_time(double us) { return isfinite(us) && us > 0; }
 
 static rondo_status check_times(const rondo_session_model *m, const double *recorded, const double *unrecorded,
                                 size_t count, double overlap) {
+  static const char call[] = "rondo_session_set_times";
   const double least = 1.0 / m->session->options.streams;
-  bool is_right = count == m->graphs.count && count > 0;
-  if (overlap != 0) is_right = is_right && overlap >= least * (1 - 1e-9) && overlap <= 1;
-  for (size_t i = 0; is_right && i < count; i++)
-    is_right = is_time(recorded[i]) && (unrecorded == NULL || is_time(unrecorded[i]));
-  if (is_right) return RONDO_OK;
+  if (count != m->graphs.count || count == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: model '%s' has %zu graphs, and %zu times were given: give one for each graph", call, m->name,
+                      m->graphs.count, count);
+  for (size_t i = 0; i < count; i++)
+    if (!is_time(recorded[i]) || (unrecorded != NULL && !is_time(unrecorded[i])))
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "%s: the times of graph %zu of model '%s' are %g and %g us: give times above 0", call, i,
+                        m->name, recorded[i], unrecorded == NULL ? 0 : unrecorded[i]);
+  if (overlap == 0 || (overlap >= least * (1 - 1e-9) && overlap <= 1)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_session_set_times: %zu times for the %zu graphs of model '%s', each above 0, and an overlap "
-                    "of %g, from %g to 1",
-                    count, m->graphs.count, m->name, overlap, least);
+                    "%s: the overlap of model '%s' is %g: give %g to 1, or 0 for the measured one", call, m->name,
+                    overlap, least);
 }
 
 static rondo_status set_times(rondo_session_model *m, const double *recorded, const double *unrecorded, size_t count,
@@ -186,11 +193,13 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
         "(rondo_session_capture_end)",
         call, session->capturing->name);
   if (m->idle.any == NULL || m->is_changing)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: model '%s' has no graphs, or is changing",
-                      call, m->name);
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: model '%s' %s", call, m->name,
+                      m->is_changing ? "is being captured or changed: try again after that"
+                                     : "has no graphs: capture it first (rondo_session_capture)");
   rondo_lane *lane = &session->lanes[number];
   if (lane->hold != RONDO_NOT_HELD)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE, "%s: stream %zu is taken already", call, number);
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                      "%s: stream %zu is taken already: give it back first (rondo_session_give_stream)", call, number);
   lane->hold = RONDO_BEING_TAKEN;
   pthread_cond_broadcast(&session->change); /* who waits for all lanes lets requests run again */
   rondo_lane_claim(lane);
@@ -237,8 +246,10 @@ rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
   RONDO_TRY(rondo_session_front(call, session));
   if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
   if (!begin_to_give(session, number))
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE, "%s: stream %zu was not taken, or is given already",
-                      call, number);
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
+        "%s: stream %zu was not taken, or was given back already: take it first (rondo_session_take_stream)", call,
+        number);
   const rondo_status status = settle_lane(session, number);
   pthread_mutex_lock(&session->lock);
   session->lanes[number].hold = RONDO_NOT_HELD;
@@ -288,8 +299,8 @@ static rondo_status require_taken(const char *call, rondo_session *session, size
   const bool is_taken = number < session->options.streams && session->lanes[number].hold == RONDO_TAKEN;
   pthread_mutex_unlock(&session->lock);
   if (is_taken) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE, "%s: stream %zu was not taken (rondo_session_take_stream)",
-                    call, number);
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
+                    "%s: stream %zu was not taken: take it first (rondo_session_take_stream)", call, number);
 }
 
 rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index, size_t number) {
@@ -317,8 +328,10 @@ rondo_status rondo_session_get_result(rondo_session *session, const char *model,
   *out_data = NULL;
   RONDO_TRY(find_graph(call, session, model, 0, number, &place, &g));
   if (place->last_graph == 0)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
-                      "%s: nothing of model '%s' was launched on stream %zu", call, model, number);
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
+        "%s: nothing of model '%s' was launched on stream %zu: launch it there first (rondo_session_launch)", call,
+        model, number);
   if (output >= place->model->outputs.count) return fail_range(call, "output", output, place->model->outputs.count);
   g = &place->graphs.items[place->last_graph - 1];
   *out_data = rondo_stage_output(place->model, g->stage, g->stage_rows, output);
@@ -383,7 +396,8 @@ rondo_status rondo_session_decide(rondo_session *session, const char *model, siz
   RONDO_TRY(rondo_require(call, "parts", parts));
   RONDO_TRY(rondo_require(call, "out_parts", out_parts));
   RONDO_TRY(rondo_require(call, "out_us", out_us));
-  if (rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of no rows", call);
+  if (rows == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of 0 rows: give at least 1", call);
   RONDO_TRY(enter(call, session, model, &m));
   describe(m, rows, out_way, parts, out_parts, out_us);
   pthread_mutex_unlock(&session->lock);

@@ -12,19 +12,23 @@
 
 static const char call[] = "rondo_session_plan";
 
-static rondo_status fail_sizes(size_t count) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                    "%s: %zu sizes: from 1 to %d of them, each above 0, and none twice", call, count,
+static rondo_status fail_count(size_t count) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: %zu sizes: give 1 to %d", call, count,
                     RONDO_SESSION_MAX_SIZES);
+}
+
+static rondo_status fail_size(const size_t *rows, size_t index) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: rows[%zu] is %zu: %s", call, index, rows[index],
+                    rows[index] == 0 ? "give sizes above 0" : "give each size once");
 }
 
 /* Descending, as they are recorded. */
 static rondo_status sort_sizes(const size_t *rows, size_t count, size_t *sorted) {
-  if (count == 0 || count > RONDO_SESSION_MAX_SIZES) return fail_sizes(count);
+  if (count == 0 || count > RONDO_SESSION_MAX_SIZES) return fail_count(count);
   for (size_t i = 0; i < count; i++) {
     size_t at = i;
     for (; at > 0 && sorted[at - 1] < rows[i]; at--) sorted[at] = sorted[at - 1];
-    if (rows[i] == 0 || (at > 0 && sorted[at - 1] == rows[i])) return fail_sizes(count);
+    if (rows[i] == 0 || (at > 0 && sorted[at - 1] == rows[i])) return fail_size(rows, i);
     sorted[at] = rows[i];
   }
   return RONDO_OK;
@@ -53,7 +57,9 @@ static rondo_status plan(rondo_session_model *model, const size_t *rows, size_t 
   size_t sorted[RONDO_SESSION_MAX_SIZES];
   if (model->body != NULL)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                      "%s: model '%s' is a function: what it takes is known when it has run", call, model->name);
+                      "%s: model '%s' is a function: what it takes is known when it has run: capture it, and call "
+                      "rondo_session_get_model_info",
+                      call, model->name);
   if (model->graphs.count > 0)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
                       "%s: model '%s' has %zu graphs: rondo_session_get_model_info says what they take", call,
@@ -74,6 +80,7 @@ rondo_status rondo_session_plan(rondo_session *session, const char *model, const
   rondo_model_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_require(call, "rows", rows));
   RONDO_TRY(rondo_require(call, "out_bytes", out_bytes));
+  RONDO_TRY(rondo_versioned_check("rondo_model_bytes", out_bytes, sizeof *out_bytes));
   RONDO_TRY(rondo_session_change_begin(session, call, model, &found));
   rondo_model_bytes bytes = {.struct_size = sizeof bytes};
   const rondo_status status = plan(found, rows, count, &bytes);

@@ -51,12 +51,14 @@ void rondo_session_take_back(rondo_session_model *model, size_t count) {
 
 static rondo_status check_new(const rondo_session_model *model, size_t rows) {
   if (model->graphs.count == RONDO_SESSION_MAX_SIZES)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "model '%s' has %d graphs already", model->name,
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "model '%s' has %d graphs already, which is the most: destroy one first", model->name,
                       RONDO_SESSION_MAX_SIZES);
   for (size_t i = 0; i < model->graphs.count; i++)
     if (model->graphs.items[i].rows == rows)
-      return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED, "graph %zu of model '%s' is of %zu rows", i,
-                        model->name, rows);
+      return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
+                        "model '%s' has a graph of %zu rows already (graph %zu): capture each number of rows once",
+                        model->name, rows, i);
   return RONDO_OK;
 }
 
@@ -116,8 +118,9 @@ rondo_status rondo_session_capture_end(rondo_session *session) {
   RONDO_TRY(rondo_session_front("rondo_session_capture_end", session));
   rondo_session_model *model = leave_mode(session);
   if (model == NULL)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
-                      "rondo_session_capture_end: the session is not in capture mode");
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
+        "rondo_session_capture_end: the session is not in capture mode: begin it first (rondo_session_capture_begin)");
   const rondo_status status = rondo_model_measure(model);
   rondo_session_change_end(model);
   return status;

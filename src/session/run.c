@@ -57,7 +57,7 @@ static rondo_status check_bytes(const rondo_session_model *model, size_t rows) {
   for (size_t i = 0; i < model->inputs.count; i++)
     if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, rows, &bytes))
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                        "rondo_model_run_reshape: %zu rows of '%s' have more bytes than there are", rows,
+                        "rondo_model_run_reshape: %zu rows of '%s' do not fit the address space: give fewer rows", rows,
                         model->inputs.items[i].name);
   return RONDO_OK;
 }
@@ -65,7 +65,8 @@ static rondo_status check_bytes(const rondo_session_model *model, size_t rows) {
 rondo_status rondo_model_run_reshape(rondo_model_run *run, size_t rows) {
   RONDO_TRY(rondo_front("rondo_model_run_reshape", "the run", run));
   if (rows == 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "rondo_model_run_reshape: a run of no rows");
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "rondo_model_run_reshape: a run of model '%s' of 0 rows: give at least 1", run->model->name);
   RONDO_TRY(check_bytes(run->model, rows));
   if (rows > run->rows) run->is_bound = false;
   run->rows = rows;
@@ -90,7 +91,7 @@ rondo_status rondo_model_run_invoke(rondo_model_run *run, rondo_answer *out_answ
   if (run->rows == 0 || !run->is_bound)
     return rondo_fail(RONDO_INVALID_STATE, run->rows == 0 ? RONDO_REASON_SHAPE : RONDO_REASON_NULL_ARGUMENT,
                       "rondo_model_run_invoke: a run of model '%s' has %s: %s first", run->model->name,
-                      run->rows == 0 ? "no rows" : "nowhere to find and leave them",
+                      run->rows == 0 ? "no rows" : "no inputs and outputs",
                       run->rows == 0 ? "rondo_model_run_reshape" : "rondo_model_run_bind");
   const rondo_request request = {RONDO_REQUEST_INIT, .rows = run->rows, .inputs = run->inputs, .outputs = run->outputs};
   return rondo_session_run(run->session, run->model->name, &request, out_answer);

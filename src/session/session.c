@@ -129,7 +129,8 @@ static rondo_session_model *look_up(const rondo_session *session, const char *na
 rondo_status rondo_session_find(rondo_session *session, const char *call, const char *name, rondo_session_model **out) {
   *out = look_up(session, name);
   if (*out != NULL) return RONDO_OK;
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: the session has no model '%s'", call, name);
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                    "%s: the session has no model '%s': add it first (rondo_session_add_model)", call, name);
 }
 
 static rondo_status refuse_used(const rondo_session *session, const char *call, const rondo_session_model *model) {
@@ -181,7 +182,8 @@ static rondo_status check_model(const rondo_session *session, const rondo_model_
   if (o->history_count > 0) RONDO_TRY(rondo_require("rondo_session_add_model", "history", o->history));
   if (o->max_sizes > RONDO_SESSION_MAX_SIZES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_session_add_model: %u sizes, more than %d", o->max_sizes, RONDO_SESSION_MAX_SIZES);
+                      "rondo_session_add_model: max_sizes of rondo_model_options is %u, at most %d", o->max_sizes,
+                      RONDO_SESSION_MAX_SIZES);
   for (size_t i = 0; i < o->history_count; i++)
     if (o->history[i] == 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
@@ -190,8 +192,11 @@ static rondo_status check_model(const rondo_session *session, const rondo_model_
 }
 
 static rondo_status fail_duplicate(const char *name) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
-                    "rondo_session_add_model: the session has a model '%s' already", name);
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+      "rondo_session_add_model: the session has a model '%s' already: give another name, or remove that model "
+      "(rondo_session_remove_model)",
+      name);
 }
 
 static rondo_status check_model_name(const char *name) {
@@ -241,8 +246,8 @@ static rondo_status take_out(rondo_session *session, const char *call, const cha
   }
   (*out)->is_changing = false;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "%s: runs of model '%s' are out (%u): destroy them first (rondo_model_run_destroy)", call, name,
-                    (*out)->runs);
+                    "%s: model '%s' has %u run%s: destroy them first (rondo_model_run_destroy)", call, name,
+                    (*out)->runs, (*out)->runs == 1 ? "" : "s");
 }
 
 rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {
@@ -431,8 +436,8 @@ rondo_status rondo_session_destroy(rondo_session *session) {
   if (taken > 0 || runs > 0)
     return rondo_fail(
         RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-        "rondo_session_destroy: tickets (%u) or runs (%u) are out: wait for the first (rondo_ticket_wait) and "
-        "destroy the others (rondo_model_run_destroy)",
+        "rondo_session_destroy: the session has %u tickets that were not waited for, and %u runs: wait for the "
+        "tickets (rondo_ticket_wait) and destroy the runs (rondo_model_run_destroy)",
         taken, runs);
   return free_session(session);
 }

@@ -4,6 +4,8 @@
  */
 #include "tree/eager_call.h"
 
+#include <stdio.h>
+
 #include "tree/call.h"
 #include "tree/function.h"
 #include "tree/path/owned_buffer.h"
@@ -142,6 +144,22 @@ static void learn(rondo_form *form, rondo_call *call) {
   keep_notes(form, call);
 }
 
+/* Where lifetimes are watched, the body may find that memory of its call does not live yet: what a stream allocates
+ * lives once the stream has come to it. What it made of that is not worth having. */
+static rondo_status run_body(rondo_call *call) {
+  rondo_device *device = call->tree->device;
+  const bool is_watched = device->ops->guard != NULL && call->tree->active == NULL;
+  void *const watch = is_watched ? device->ops->guard->host_begin(device) : NULL;
+  const rondo_status status = rondo_body_run(call);
+  if (watch == NULL) return status;
+  char who[RONDO_TREE_MESSAGE];
+  (void)snprintf(who, sizeof who, "rondo_function_call: the body of '%.100s'", call->function->origin->name);
+  const rondo_status seen = device->ops->guard->host_end(device, watch, who);
+  if (seen == RONDO_OK) return status;
+  rondo_status_ignore(status, "it may follow from what the body found");
+  return seen;
+}
+
 rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_stream *stream,
                              rondo_resolved_input *inputs, bool is_warm_up, rondo_buffer **outputs, size_t count) {
   rondo_tree *tree = function->tree;
@@ -155,7 +173,7 @@ rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_s
       tree->active == NULL && form != NULL && form->skip == RONDO_SKIP_NONE && !function->options.freezes_values;
   begin_notes(&call);
   rondo_estimate_begin(form, &call);
-  rondo_status status = rondo_body_run(&call);
+  rondo_status status = run_body(&call);
   rondo_estimate_end(form, &call, status);
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);

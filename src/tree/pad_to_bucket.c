@@ -19,13 +19,16 @@ rondo_status rondo_padding_check(const rondo_function_options *options) {
   for (size_t i = 0; i < options->input_count; i++) has_rows |= (options->inputs[i] & RONDO_INPUT_ROWS) != 0;
   if (has_rows != (options->bucket_count > 0) || (options->bucket_count > 0 && options->buckets == NULL))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_function_create: '%s': buckets belong to inputs that are RONDO_INPUT_ROWS, and the other "
-                      "way round",
-                      options->name);
+                      "rondo_function_create: function '%s' has %s: give buckets, and RONDO_INPUT_ROWS for each input "
+                      "whose rows they count, or neither",
+                      options->name,
+                      has_rows ? "an input that is RONDO_INPUT_ROWS, and no buckets"
+                               : "buckets, and no input that is RONDO_INPUT_ROWS");
   for (size_t i = 0; i < options->bucket_count; i++) {
     if (options->buckets[i] <= last)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                        "rondo_function_create: '%s': bucket %zu has %zu rows behind one of %zu: they ascend from 1",
+                        "rondo_function_create: '%s': bucket %zu has %zu rows behind one of %zu: give them in "
+                        "ascending order, from 1 on",
                         options->name, i, options->buckets[i], last);
     last = options->buckets[i];
   }

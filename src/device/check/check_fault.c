@@ -167,7 +167,7 @@ static check_scratch place_of(const check_state *check, const check_fault *fault
   return (check_scratch){first, end - begin, find_running()};
 }
 
-static bool map_scratch(check_state *check, check_scratch scratch) {
+bool check_scratch_map(check_state *check, check_scratch scratch) {
   if (check->scratch_count == CHECK_SCRATCHES) return false;
   const long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   const long mapped = syscall(SYS_mmap, scratch.begin, scratch.bytes, (long)(PROT_READ | PROT_WRITE), flags, -1L, 0L);
@@ -214,7 +214,7 @@ static bool take_fault(check_state *check, const check_range *region, check_faul
   else
     describe(fault, area, area->life == CHECK_EARLY ? CHECK_MISTAKE_EARLY : CHECK_MISTAKE_ENDED,
              (size_t)(fault->address - area->begin));
-  if (!map_scratch(check, place_of(check, fault, region, area))) return false;
+  if (!check_scratch_map(check, place_of(check, fault, region, area))) return false;
   note_fault(fault);
   return true;
 }
@@ -304,14 +304,14 @@ static void pass_outside(int number, siginfo_t *info, void *context) {
     step_aside(number, info, &next);
 }
 
-/* In a work this handler must stay in front, so it calls the next one itself. One that comes back here by itself gets
- * what is behind it. */
+/* Code of the program's own that is watched is outside. In a work this handler must stay in front, so it calls the next
+ * one itself. One that comes back here by itself gets what is behind it. */
 static void pass_on(int number, siginfo_t *info, void *context) {
   const struct earlier_handlers *handlers = &earlier[number == SIGBUS];
   const struct sigaction standard = {.sa_handler = SIG_DFL};
   const uint32_t count = atomic_load(&handlers->count);
   check_run *run = find_running();
-  if (run == NULL) {
+  if (run == NULL || run->work == NULL) {
     pass_outside(number, info, context);
     return;
   }

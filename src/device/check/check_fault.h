@@ -16,4 +16,7 @@ bool check_handler_can_be_set(void);
 void check_run_begin(check_run *run, const check_work *work);
 void check_run_end(check_run *run);
 
+void *check_host_begin(rondo_device *device);
+rondo_status check_host_end(rondo_device *device, void *watch, const char *who);
+
 #endif

@@ -52,14 +52,15 @@ static const char *allocation_text(char buffer[ALLOCATION_TEXT], const check_fau
   return buffer;
 }
 
-static void describe(char *buffer, size_t bytes, const check_fault *fault, const check_work *work) {
+static void describe(char *buffer, size_t bytes, const check_fault *fault, const check_state *check, bool is_host) {
   char allocation[ALLOCATION_TEXT];
   const char *const plural = fault->distance == 1 ? "" : "s";
   allocation_text(allocation, fault);
   switch (fault->mistake) {
     case CHECK_MISTAKE_EARLY:
-      (void)snprintf(buffer, bytes, "byte %zu of %s before its alloc was reached: order it behind the alloc",
-                     fault->distance, allocation);
+      (void)snprintf(buffer, bytes, "byte %zu of %s before its alloc was reached: %s", fault->distance, allocation,
+                     is_host ? "synchronise the stream before, or do it in a host step (rondo_call_host_step)"
+                             : "order it behind the alloc");
       break;
     case CHECK_MISTAKE_ENDED:
       (void)snprintf(buffer, bytes, "byte %zu of %s after it was freed: order it before the free, or free later",
@@ -81,17 +82,27 @@ static void describe(char *buffer, size_t bytes, const check_fault *fault, const
       break;
     case CHECK_MISTAKE_FOREIGN:
       (void)snprintf(buffer, bytes, "%p, where no allocation of device %s is: look at the pointers it is given",
-                     (const void *)fault->address, work->check->device->base.name);
+                     (const void *)fault->address, check->device->base.name);
       break;
   }
 }
 
+static const char *verb_of(const check_fault *fault) {
+  return !fault->known ? "accesses" : (fault->writes ? "writes" : "reads");
+}
+
 static rondo_status fail_fault(const check_fault *fault, const check_work *work) {
   char label[CHECK_LABEL_BYTES], what[320];
-  const char *const verb = !fault->known ? "accesses" : (fault->writes ? "writes" : "reads");
-  describe(what, sizeof what, fault, work);
+  describe(what, sizeof what, fault, work->check, false);
   return rondo_fail_node(RONDO_EXECUTION_FAILED, reason_of(fault->mistake), work->where.number, "%s %s %s",
-                         check_label(label, work), verb, what);
+                         check_label(label, work), verb_of(fault), what);
+}
+
+rondo_status check_fail_host(const check_state *check, const check_fault *fault, const char *who) {
+  char what[400];
+  describe(what, sizeof what, fault, check, true);
+  return rondo_fail(RONDO_EXECUTION_FAILED, reason_of(fault->mistake), "%s %s, on the host, %s", who, verb_of(fault),
+                    what);
 }
 
 void check_report_faults(const check_run *run, const rondo_saved_error *before) {

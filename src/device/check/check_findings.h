@@ -16,4 +16,7 @@ void check_report_faults(const check_run *run, const rondo_saved_error *before);
 void check_fail(check_state *check, cpu_queue *queue, const rondo_saved_error *before);
 RONDO_MUST_USE rondo_status check_take_failure(check_state *check);
 
+/* EXECUTION_FAILED for a fault of the host's, outside of works. */
+RONDO_MUST_USE rondo_status check_fail_host(const check_state *check, const check_fault *fault, const char *who);
+
 #endif

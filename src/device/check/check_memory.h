@@ -36,4 +36,7 @@ void check_spin_unlock(check_state *check);
 /* Puts back what was at the scratches of a run (NULL: at all that touch the range). With both locks held. */
 void check_scratch_clear(check_state *check, const check_run *run, const char *begin, const char *end);
 
+/* False when there are too many, or no memory. With the spin lock held. */
+bool check_scratch_map(check_state *check, check_scratch scratch);
+
 #endif

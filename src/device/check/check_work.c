@@ -15,6 +15,7 @@
 #include "device/check/check_memory.h"
 #include "device/check/check_work.h"
 #include "device/cpu/cpu_executable.h"
+#include "device/cpu/cpu_memory.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_work.h"
 
@@ -77,34 +78,94 @@ static void end_run(check_run *run) {
   inspect(run->work, &before);
 }
 
-void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
+/* Watching the host ------------------------------------------------------------------------------------------------ */
+
+/* A run that is no work's. */
+typedef struct host_watch {
+  check_run run;
+  void *opened; /* addresses that had no memory and can be accessed meanwhile; NULL */
+} host_watch;
+
+void *check_host_begin(rondo_device *device) {
   check_state *check = ((cpu_device *)device)->check;
-  check_run *run;
+  host_watch *watch;
   rondo_saved_error before;
-  (void)address;
-  (void)bytes;
   rondo_error_save(&before);
-  if (rondo_allocate_items(&check->allocator, 1, sizeof *run, &run) != RONDO_OK) {
+  if (rondo_allocate_items(&check->allocator, 1, sizeof *watch, &watch) != RONDO_OK) {
     rondo_error_restore(&before);
     return NULL;
   }
   check_handler_renew();
-  check_run_begin(run, NULL);
-  return run;
+  check_run_begin(&watch->run, NULL);
+  return watch;
+}
+
+rondo_status check_host_end(rondo_device *device, void *watch, const char *who) {
+  check_state *check = ((cpu_device *)device)->check;
+  host_watch *host = watch;
+  check_run_end(&host->run);
+  if (host->run.count > 0) clear_scratch(check, &host->run);
+  const rondo_status status = host->run.count == 0 ? RONDO_OK : check_fail_host(check, &host->run.faults[0], who);
+  rondo_release(&check->allocator, host, 1, sizeof *host);
+  return status;
+}
+
+/* Scratch memory where the areas of the reservation are shut, up to half of what there is of it. */
+static void cover_areas(check_state *check, const host_watch *watch, const void *address) {
+  check_lock(check);
+  check_spin_lock(check);
+  const check_range *region = check_index_find(&check->regions, address);
+  size_t at = region == NULL ? check->areas.count : check_index_seek(&check->areas, region->begin);
+  for (; at < check->areas.count && check->areas.items[at].begin < region->end; at++) {
+    const check_area *area = check->areas.items[at].object;
+    if (area->life == CHECK_LIVE || check->scratch_count >= CHECK_SCRATCHES / 2) continue;
+    if (!check_scratch_map(check, (check_scratch){area->pages, area->page_bytes, &watch->run})) break;
+  }
+  check_spin_unlock(check);
+  check_unlock(check);
+}
+
+/* The first page of the watch's scratch memory that was accessed. */
+static char *find_covered(check_state *check, const host_watch *watch) {
+  char *found = NULL;
+  check_spin_lock(check);
+  for (uint32_t i = 0; i < check->scratch_count && found == NULL; i++) {
+    const check_scratch *scratch = &check->scratches[i];
+    if (scratch->run == &watch->run)
+      found = cpu_find_resident(scratch->begin, scratch->bytes, check->device->page_bytes);
+  }
+  check_spin_unlock(check);
+  return found;
+}
+
+/* A system call that is given an address without access fails, and no signal comes. So there is memory meanwhile, whose
+ * pages tell whether they were accessed. The handler sees to what is left without. */
+void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
+  host_watch *watch = check_host_begin(device);
+  if (watch == NULL || bytes == 0) return watch;
+  cover_areas(((cpu_device *)device)->check, watch, address);
+  watch->opened = cpu_host_watch_begin(device, address, bytes);
+  return watch;
 }
 
 void *check_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes) {
   check_state *check = ((cpu_device *)device)->check;
-  check_run *run = watch;
-  (void)bytes;
-  (void)used;
-  check_run_end(run);
-  if (run->count > 0) clear_scratch(check, run);
-  void *found = run->count > 0 ? (void *)(uintptr_t)run->faults[0].address : NULL;
-  *out_bytes = 1;
-  rondo_release(&check->allocator, run, 1, sizeof *run);
+  host_watch *host = watch;
+  void *found = find_covered(check, host), *opened = NULL;
+  check_run_end(&host->run);
+  clear_scratch(check, &host->run);
+  *out_bytes = check->device->page_bytes;
+  if (host->opened != NULL) opened = cpu_host_watch_end(device, host->opened, bytes, used, out_bytes);
+  if (found == NULL) found = opened;
+  if (host->run.count > 0) {
+    found = (void *)(uintptr_t)host->run.faults[0].address;
+    *out_bytes = 1;
+  }
+  rondo_release(&check->allocator, host, 1, sizeof *host);
   return found;
 }
+
+/* Works ------------------------------------------------------------------------------------------------------------ */
 
 void check_run_work(rondo_blocks blocks, void *const *args) {
   const check_work *work = args[0];
@@ -347,4 +408,6 @@ const rondo_guard_ops check_guard_ops = {.allocate = guard_allocate,
                                          .hold = guard_hold,
                                          .forget = guard_forget,
                                          .set_read_only = guard_set_read_only,
-                                         .host_freed = check_host_freed};
+                                         .host_freed = check_host_freed,
+                                         .host_begin = check_host_begin,
+                                         .host_end = check_host_end};

@@ -211,8 +211,7 @@ void *cpu_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
   return address;
 }
 
-/* The first resident page; NULL when there is none, or that cannot be told. */
-static char *find_resident(char *begin, size_t bytes, size_t page) {
+char *cpu_find_resident(char *begin, size_t bytes, size_t page) {
   unsigned char resident[1024];
   for (size_t at = 0; at < bytes; at += sizeof resident * page) {
     const size_t left = (bytes - at + page - 1) / page, count = left < sizeof resident ? left : sizeof resident;
@@ -225,7 +224,7 @@ static char *find_resident(char *begin, size_t bytes, size_t page) {
 
 void *cpu_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes) {
   *out_bytes = ((cpu_device *)device)->page_bytes;
-  char *found = find_resident(watch, used < bytes ? used : bytes, *out_bytes);
+  char *found = cpu_find_resident(watch, used < bytes ? used : bytes, *out_bytes);
   (void)madvise(watch, bytes, MADV_DONTNEED);
   (void)mprotect(watch, bytes, PROT_NONE);
   return found;

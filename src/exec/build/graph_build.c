@@ -10,6 +10,7 @@
 #include "exec/stream/stream_work.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/node_name.h"
 #include "memory/graph_memory/address_reuse.h"
 #include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/alloc_node_address.h"
@@ -142,7 +143,7 @@ static rondo_status build_alloc(const char *call, rondo_graph *graph, const rond
   rondo_node_params placed = *params;
   placed.as.alloc.name = alloc_name(params);
   placed.as.alloc.peers &= ~rondo_device_peer_bit(graph->device);
-  RONDO_TRY(rondo_address_space_place(graph, dependencies, count, &placed.as.alloc));
+  RONDO_TRY(rondo_fail_context(rondo_address_space_place(graph, dependencies, count, &placed.as.alloc), "%s", call));
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, &placed, out_node);
   if (status == RONDO_OK)
     params->as.alloc.address = placed.as.alloc.address;
@@ -292,13 +293,21 @@ rondo_status rondo_graph_add_free(rondo_graph *graph, const rondo_node *dependen
 
 /* Changing -------------------------------------------------------------------------------------------------------- */
 
+/* Finds the node and refuses what cannot be removed. */
+static rondo_status check_removal(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
+  char label[RONDO_LABEL_BYTES];
+  RONDO_TRY(rondo_graph_find(graph, node, out_slot));
+  RONDO_TRY(rondo_graph_check_erase(graph, *out_slot));
+  const rondo_status status = rondo_address_space_check_removal(graph, *out_slot, NULL, NULL, 0);
+  if (status == RONDO_OK) return RONDO_OK;
+  return rondo_fail_context(status, "%s", rondo_node_label_in(label, graph, graph, *out_slot));
+}
+
 rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node) {
   const char *const call = "rondo_graph_remove";
   RONDO_TRY(rondo_front(call, "the graph", graph));
   uint32_t slot;
-  RONDO_TRY(rondo_graph_find(graph, node, &slot));
-  RONDO_TRY(rondo_fail_context(rondo_graph_check_erase(graph, slot), "%s", call));
-  RONDO_TRY(rondo_address_space_check_removal(graph, slot, NULL, NULL, 0));
+  RONDO_TRY(rondo_fail_context(check_removal(graph, node, &slot), "%s", call));
   const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
   const bool placed = graph->device != NULL;
   if (placed && params->kind == RONDO_NODE_ALLOC) rondo_address_space_forget(graph, &params->as.alloc);
@@ -310,25 +319,24 @@ rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node) {
 
 static rondo_status find_edges(const rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count,
                                uint32_t *slots) {
-  for (size_t i = 0; i < count; i++) {
-    RONDO_TRY(rondo_graph_find(graph, from[i], &slots[i]));
-    RONDO_TRY(rondo_graph_find(graph, to[i], &slots[count + i]));
-  }
+  RONDO_TRY(rondo_graph_find_all(graph, "from", from, count, slots));
+  RONDO_TRY(rondo_graph_find_all(graph, "to", to, count, slots + count));
   RONDO_TRY(rondo_address_space_check_removal(graph, RONDO_NO_NODE, slots, slots + count, count));
   return RONDO_OK;
 }
 
 rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
-  RONDO_TRY(rondo_front("rondo_graph_remove_edges", "the graph", graph));
+  const char *const call = "rondo_graph_remove_edges";
+  RONDO_TRY(rondo_front(call, "the graph", graph));
   if (count == 0) return RONDO_OK;
-  if (from == NULL || to == NULL) return rondo_refuse_null("rondo_graph_remove_edges", from == NULL ? "from" : "to");
+  if (from == NULL || to == NULL) return rondo_refuse_null(call, from == NULL ? "from" : "to");
   void *slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, 2 * sizeof(uint32_t), &slots));
   rondo_status status = find_edges(graph, from, to, count, slots);
   if (status == RONDO_OK) status = rondo_graph_erase_edges(graph, slots, (const uint32_t *)slots + count, count);
   if (status == RONDO_OK) rondo_address_space_note_removal(graph);
   rondo_release(&graph->allocator, slots, count, 2 * sizeof(uint32_t));
-  return status;
+  return rondo_fail_context(status, "%s", call);
 }
 
 rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const rondo_node_params *params) {
@@ -336,7 +344,7 @@ rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const r
   RONDO_TRY(rondo_front(call, "the graph", graph));
   if (params == NULL) return rondo_refuse_null(call, "params");
   uint32_t slot;
-  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  RONDO_TRY(rondo_fail_context(rondo_graph_find(graph, node, &slot), "%s", call));
   RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
   RONDO_TRY(rondo_work_check(call, graph->device, params));
   RONDO_TRY(rondo_random_check_node(call, graph, params));

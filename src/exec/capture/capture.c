@@ -184,7 +184,7 @@ static rondo_status set_frontier(const char *call, rondo_stream *stream, const r
   if (nodes == NULL && count > 0) return rondo_refuse_null(call, "the list of nodes");
   for (size_t i = 0; i < count; i++) {
     uint32_t slot;
-    RONDO_TRY(rondo_graph_find(graph, nodes[i], &slot));
+    RONDO_TRY(rondo_fail_context(rondo_graph_find(graph, nodes[i], &slot), "%s: nodes[%zu]", call, i));
   }
   const uintptr_t begin = (uintptr_t)stream->frontier.items, at = (uintptr_t)nodes;
   const bool own = count > 0 && at >= begin && at < begin + stream->frontier.count * sizeof *nodes;

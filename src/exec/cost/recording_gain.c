@@ -280,6 +280,7 @@ rondo_status rondo_gain_measure(rondo_stream *stream, rondo_stream_work work, vo
   RONDO_TRY(rondo_front(call, "the stream", stream));
   RONDO_TRY(rondo_require(call, "the work", (const void *)(uintptr_t)work));
   RONDO_TRY(rondo_require(call, "out_gain", out_gain));
+  RONDO_TRY(rondo_versioned_check("rondo_gain", out_gain, sizeof gain));
   const uint64_t before = rondo_error_number();
   const rondo_status status = rondo_gain_take(call, stream, work, user, NULL, repeats, &gain);
   RONDO_TRY(rondo_fail_callback(status, before, "%s: the work", call));

@@ -225,7 +225,8 @@ static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_
 
 static rondo_status verify_graph(const rondo_graph *graph, const rondo_verify_options *options, rondo_findings **out) {
   rondo_lowering lowering;
-  RONDO_TRY(rondo_lower((rondo_graph *)(uintptr_t)graph, &lowering)); /* which only reads it */
+  const rondo_status lowered = rondo_lower((rondo_graph *)(uintptr_t)graph, &lowering); /* which only reads it */
+  if (lowered != RONDO_OK) return rondo_fail_context(lowered, "rondo_graph_verify");
   const rondo_status status = verify_lowering(&lowering, graph->device, false, options, out);
   rondo_lowering_free(&lowering);
   return status;

@@ -60,7 +60,9 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
   out->device = graph->device;
   out->relocates = relocates && graph->has_memory;
   if (out->relocates || rondo_random_is_drawn(graph)) status = clone_for_exec(graph, &out->placed);
-  if (status == RONDO_OK) status = rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering);
+  if (status == RONDO_OK)
+    status =
+        rondo_fail_context(rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering), "%s", call);
   if (status != RONDO_OK) rondo_exec_draft_free(out);
   return status;
 }

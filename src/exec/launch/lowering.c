@@ -184,20 +184,9 @@ static rondo_status reserve(graph_walker *walker, const rondo_graph *graph) {
   return rondo_array_reserve(walker->allocator, &lowering->predecessors, edges);
 }
 
-/* What fails about a child graph says which one that is. */
-static rondo_status fail_inside(const graph_level *level, rondo_status status) {
-  if (status == RONDO_OK || level->inside == NULL) return status;
-  rondo_saved_error error;
-  status = rondo_fail_context(status, "%s", level->inside);
-  rondo_error_save(&error);
-  if (error.node != RONDO_NO_NODE) error.node = level->number;
-  rondo_error_restore(&error);
-  return status;
-}
-
 static rondo_status walk_nodes(graph_walker *walker, graph_level *level) {
   uint32_t *order;
-  RONDO_TRY(fail_inside(level, rondo_graph_order(level->graph, &order)));
+  RONDO_TRY(rondo_graph_order_in(level->graph, walker->lowering->root, &order));
   rondo_status status = reserve(walker, level->graph);
   for (uint32_t i = 0; i < level->graph->live_count && status == RONDO_OK; i++)
     status = walk_node(walker, level, order[i]);
@@ -209,7 +198,10 @@ static rondo_status add_places(graph_walker *walker, const rondo_graph *graph, u
   const size_t count = graph->nodes.count;
   RONDO_TRY(rondo_allocate_items(walker->allocator, count, sizeof **out, out));
   if (count > 0) memset(*out, 0xff, count * sizeof **out); /* RONDO_PLACE_NONE */
-  const rondo_graph_places entry = {.serial = graph->source_serial, .count = count, .places = *out};
+  const rondo_graph_places entry = {.serial = graph->source_serial,
+                                    .count = count,
+                                    .places = *out,
+                                    .around = rondo_graph_outer_number(graph, walker->lowering->root, RONDO_NO_NODE)};
   const rondo_status status = rondo_array_push(walker->allocator, &walker->lowering->graphs, &entry);
   if (status != RONDO_OK) rondo_release(walker->allocator, *out, count, sizeof **out);
   return status;
@@ -331,6 +323,11 @@ uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node) {
   const rondo_graph_places *at = find_graph(lowering, (uint32_t)(node.id >> 32));
   const uint32_t slot = rondo_node_number(node);
   return at == NULL || slot >= at->count ? RONDO_PLACE_NONE : at->places[slot];
+}
+
+uint32_t rondo_lowering_around(const rondo_lowering *lowering, rondo_node node) {
+  const rondo_graph_places *at = find_graph(lowering, (uint32_t)(node.id >> 32));
+  return at == NULL ? RONDO_NO_NODE : at->around;
 }
 
 void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to) {

@@ -24,6 +24,7 @@ typedef struct rondo_graph_places {
   uint32_t serial;  /* of the graph it was cloned from */
   size_t count;     /* slots */
   uint32_t *places; /* by slot */
+  uint32_t around;  /* number of the outermost child node that the graph is inside of; RONDO_NO_NODE */
 } rondo_graph_places;
 
 /* Where a lowered node comes from. */
@@ -62,6 +63,9 @@ static inline rondo_flat_edges rondo_lowering_edges(const rondo_lowering *loweri
 
 /* The place of a node by the user's tag; RONDO_PLACE_NONE when it is of none of the graphs. */
 uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node);
+
+/* The number of the outermost child node that a node of the user's is inside of; RONDO_NO_NODE when there is none. */
+uint32_t rondo_lowering_around(const rondo_lowering *lowering, rondo_node node);
 
 /* Lets the places and tags of `to` be those of `from`, which has as many nodes and loses them. */
 void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to);

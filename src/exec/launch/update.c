@@ -2,6 +2,8 @@
  * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
  * before anything does; what the driver then refuses is taken back (update_commit.c). Threads: one at a time an exec.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/trace.h"
@@ -20,18 +22,25 @@
 
 /* One node -------------------------------------------------------------------------------------------------------- */
 
+static rondo_status fail_child(const char *call, const rondo_exec *exec, rondo_node node) {
+  const uint32_t number = rondo_node_number(node), around = rondo_lowering_around(&exec->lowering, node);
+  char inside[64] = "";
+  if (around != RONDO_NO_NODE) (void)snprintf(inside, sizeof inside, " of the child graph in node %" PRIu32, around);
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, around != RONDO_NO_NODE ? around : number,
+                         "%s: node %" PRIu32
+                         "%s is a child graph: change the nodes in it, or update with a whole graph",
+                         call, number, inside);
+}
+
 static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
   *out = rondo_lowering_find(&exec->lowering, node);
-  const uint32_t number = rondo_node_number(node);
   if (*out == RONDO_PLACE_NONE)
-    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
-                           "%s: node %u is not of the graph that the exec was made of, nor of a child graph in it",
-                           call, number);
-  if (*out == RONDO_PLACE_CHILD)
-    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number,
-                           "%s: node %u is a child graph: change the nodes in it, or update with a whole graph", call,
-                           number);
-  return RONDO_OK;
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
+                      "%s: the tag 0x%" PRIx64
+                      " is of no node of the graph that the exec was made of, nor of a child graph in it: pass the one "
+                      "that adding the node to that graph returned",
+                      call, node.id);
+  return *out == RONDO_PLACE_CHILD ? fail_child(call, exec, node) : RONDO_OK;
 }
 
 static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
@@ -39,11 +48,12 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
   char label[RONDO_LABEL_BYTES];
   if (now->kind != then->kind)
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, where->number,
-                           "%s: %s cannot become a node of kind '%s'", call, rondo_node_label_at(label, now, where),
-                           rondo_node_kind_name(then->kind));
+                           "%s: %s cannot become a node of kind '%s': change the graph, and instantiate it again", call,
+                           rondo_node_label_at(label, now, where), rondo_node_kind_name(then->kind));
   if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_FOREIGN || rondo_node_is_memory(now))
     return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, where->number,
-                           "%s: %s has nothing that can change", call, rondo_node_label_at(label, now, where));
+                           "%s: %s has nothing that can change in an exec: change the graph, and instantiate it again",
+                           call, rondo_node_label_at(label, now, where));
   return RONDO_OK;
 }
 

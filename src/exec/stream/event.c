@@ -214,8 +214,9 @@ static rondo_status add_external(const char *call, rondo_node_kind kind, rondo_e
   RONDO_TRY(check_pair(call, event, stream));
   if (rondo_stream_find_capture(stream) == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
-                      "%s: %s is not capturing: external events are for graphs, use the plain call", call,
-                      stream->label);
+                      "%s: %s is not capturing: external events are for graphs; outside of a capture, call %s", call,
+                      stream->label,
+                      kind == RONDO_NODE_EVENT_RECORD ? "rondo_event_record" : "rondo_stream_wait_event");
   rondo_node_params params = {.kind = kind, .as.event = event};
   return rondo_capture_add(stream, call, &params);
 }

@@ -7,28 +7,35 @@
 #include "memory/arena/arena_host_access.h"
 #include "memory/arena/arena_internal.h"
 
-void rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count) {
+static rondo_status open_slots(rondo_device *device, const rondo_arena_slot *slots, size_t slot_count) {
+  for (size_t i = 0; i < slot_count && device->ops->guard != NULL; i++)
+    RONDO_TRY(device->ops->guard->hold(device, slots[i].address, slots[i].bytes, slots[i].name));
+  return RONDO_OK;
+}
+
+static void shut_slots(rondo_device *device, const rondo_arena_slot *slots, size_t slot_count) {
+  for (size_t i = 0; i < slot_count && device->ops->guard != NULL; i++)
+    device->ops->guard->release(device, NULL, slots[i].address);
+}
+
+rondo_status rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count) {
   rondo_device *device = arena->memory->device;
   assert(arena->watch == NULL);
-  if (device->ops->host_watch_begin == NULL) return;
+  if (device->ops->host_watch_begin == NULL) return RONDO_OK;
+  shut_slots(device, slots, slot_count);
   arena->watch =
       device->ops->host_watch_begin(device, rondo_arena_base(arena) + arena->backed, arena->reserved - arena->backed);
-  if (arena->watch == NULL || device->ops->guard == NULL) return;
-  for (size_t i = 0; i < slot_count; i++) device->ops->guard->release(device, NULL, slots[i].address);
+  return arena->watch != NULL ? RONDO_OK : open_slots(device, slots, slot_count);
 }
 
 rondo_status rondo_arena_watch_end(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count, size_t used,
                                    rondo_arena_access *out) {
   rondo_device *device = arena->memory->device;
   void *watch = arena->watch;
-  rondo_status status = RONDO_OK;
   *out = (rondo_arena_access){0};
   arena->watch = NULL;
   if (watch == NULL) return RONDO_OK;
   out->address = device->ops->host_watch_end(device, watch, arena->reserved - arena->backed,
                                              used > arena->backed ? used - arena->backed : 0, &out->bytes);
-  if (device->ops->guard == NULL) return RONDO_OK;
-  for (size_t i = 0; i < slot_count && status == RONDO_OK; i++)
-    status = device->ops->guard->hold(device, slots[i].address, slots[i].bytes, slots[i].name);
-  return status;
+  return open_slots(device, slots, slot_count);
 }

@@ -9,9 +9,10 @@
 
 /* Watches what the calling thread does on the host to addresses of the arena that have no memory, and to slots, which
  * have nothing in them (a body that reads what it is recorded with). Between the two the arena gets no more memory.
- * `end` looks at the first `used` bytes of the arena; it fails only where a guarded device cannot open the slots again.
- */
-void rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count);
+ * `end` looks at the first `used` bytes of the arena. Both fail only where a guarded device cannot open the slots
+ * again. */
+RONDO_MUST_USE rondo_status rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots,
+                                                    size_t slot_count);
 RONDO_MUST_USE rondo_status rondo_arena_watch_end(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count,
                                                   size_t used, rondo_arena_access *out);
 

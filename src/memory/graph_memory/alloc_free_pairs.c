@@ -116,8 +116,8 @@ static rondo_status fail_second_free(const rondo_node_where *first, const rondo_
   char one[RONDO_LABEL_BYTES], other[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE, node->where.number,
                          "%s and %s both free the allocation at %p: remove one of them",
-                         rondo_node_where_text(one, first), rondo_node_where_text(other, &node->where),
-                         node->params->as.free_address);
+                         rondo_kind_label(one, RONDO_NODE_FREE, NULL, first),
+                         rondo_kind_label(other, RONDO_NODE_FREE, NULL, &node->where), node->params->as.free_address);
 }
 
 /* The last instance at the address is freed already. */

@@ -194,7 +194,7 @@ static rondo_status place_growing(const rondo_graph *graph, const rondo_node *de
                                   uint32_t *slots, size_t rounded, rondo_alloc_node *node) {
   rondo_address_space *space = rondo_address_space_of(graph);
   const rondo_address_range *last = NULL;
-  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slots[i]));
+  RONDO_TRY(rondo_graph_find_all(graph, "dependencies", dependencies, count, slots));
   RONDO_TRY(place_behind(graph, slots, count, rounded, node, &last));
   while (node->address == NULL) {
     RONDO_TRY(rondo_address_space_grow(space, last, rounded));

@@ -137,6 +137,8 @@ static const char *const attribute_names[] = {
     [RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES] = "RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES",
     [RONDO_POOL_RESERVED_HIGH] = "RONDO_POOL_RESERVED_HIGH",
     [RONDO_POOL_USED_HIGH] = "RONDO_POOL_USED_HIGH",
+    [RONDO_POOL_RESERVED_CURRENT] = "RONDO_POOL_RESERVED_CURRENT",
+    [RONDO_POOL_USED_CURRENT] = "RONDO_POOL_USED_CURRENT",
 };
 
 static rondo_status check_value(rondo_pool_attribute attribute, uint64_t value) {
@@ -155,7 +157,8 @@ static rondo_status check_value(rondo_pool_attribute attribute, uint64_t value) 
     case RONDO_POOL_RESERVED_CURRENT:
     case RONDO_POOL_USED_CURRENT:
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_pool_set_attribute: current bytes follow from what is allocated and cannot be set");
+                        "rondo_pool_set_attribute: %s cannot be set: it counts what is allocated now",
+                        attribute_names[attribute]);
     default:
       return refuse_attribute("rondo_pool_set_attribute", attribute);
   }

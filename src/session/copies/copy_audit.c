@@ -235,6 +235,7 @@ rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_opti
   RONDO_TRY(rondo_require(call, "inout_count", inout_count));
   audit a = {.graph = graph, .copies = copies, .room = copies == NULL ? 0 : *inout_count};
   RONDO_TRY(rondo_versioned_read("rondo_audit_options", options, &a.options, sizeof a.options));
+  RONDO_TRY(rondo_versioned_check("rondo_audit_info", out_info, sizeof a.info));
   RONDO_TRY(rondo_require(call, "the graph's device", graph->device));
   RONDO_TRY(check_options(&a.options));
   rondo_status status = look_at_graph(&a, graph);

@@ -21,7 +21,9 @@ rondo_status rondo_model_devices_check(const rondo_session *session, const rondo
                       call);
   if (o->device_count == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: %zu rules, and no devices that they could place operators on", call, o->rule_count);
+                      "%s: rondo_model_options has %zu rule%s and no devices: give the devices on which operators are "
+                      "placed, or no rules",
+                      call, o->rule_count, o->rule_count == 1 ? "" : "s");
   RONDO_TRY(rondo_require(call, "devices", o->devices));
   RONDO_TRY(rondo_place_list_make(call, o->devices, o->device_count, o->rules, o->rule_count, &ignored));
   if (o->devices[0] == session->device) return RONDO_OK;

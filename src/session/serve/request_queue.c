@@ -72,9 +72,11 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
 static void expire(rondo_session *session, rondo_slot *slot) {
   rondo_queue_remove(session, slot);
   slot->model->info.timed_out++;
-  rondo_slot_finish(slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
-                                     "a request of %zu rows for model '%s' had not begun to run by its deadline",
-                                     slot->rows, slot->model->name));
+  rondo_slot_finish(
+      slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                       "a request of %zu rows for model '%s' had not begun to run by its deadline: give it more time "
+                       "(rondo_request.deadline_us), or send fewer at once",
+                       slot->rows, slot->model->name));
 }
 
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
@@ -89,8 +91,9 @@ void rondo_queue_expire(rondo_session *session, uint64_t now) {
 static rondo_status check_count(const char *call, const rondo_session_model *model, const char *what, size_t count,
                                 size_t said) {
   if (said == 0 || said == count) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "%s: model '%s' has %zu %s%s, not %zu", call,
-                    model->name, count, what, count == 1 ? "" : "s", said);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+                    "%s: model '%s' has %zu %s%s, and the request gives %zu: give as many", call, model->name, count,
+                    what, count == 1 ? "" : "s", said);
 }
 
 static rondo_status check_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
@@ -101,7 +104,7 @@ static rondo_status check_values(const char *call, const rondo_session_model *mo
     RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
     if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, r->rows, &bytes))
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                        "%s: %zu rows of '%s' have more bytes than there are", call, r->rows,
+                        "%s: %zu rows of '%s' do not fit the address space: give fewer rows", call, r->rows,
                         model->inputs.items[i].name);
   }
   return RONDO_OK;
@@ -109,7 +112,8 @@ static rondo_status check_values(const char *call, const rondo_session_model *mo
 
 static rondo_status check_request(const char *call, const rondo_request *r) {
   RONDO_TRY(rondo_require(call, "inputs", r->inputs));
-  if (r->rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of no rows", call);
+  if (r->rows == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of 0 rows: give at least 1", call);
   if (r->way == RONDO_WAY_AUTO || r->way == RONDO_WAY_RECORDED || r->way == RONDO_WAY_UNRECORDED) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                     "%s: way %d is not one to ask for: those are AUTO (%d), RECORDED (%d) and UNRECORDED (%d)", call,
@@ -119,7 +123,9 @@ static rondo_status check_request(const char *call, const rondo_request *r) {
 static rondo_status check_state(const char *call, rondo_session *session, rondo_session_model *model,
                                 const rondo_request *r) {
   if (session->is_draining)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: the session takes no more requests", call);
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
+                      "%s: the session takes no more requests: rondo_session_drain or rondo_session_destroy was called",
+                      call);
   if (model->is_changing && session->capturing != model)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: model '%s' is being captured or changed", call, model->name);
@@ -301,6 +307,7 @@ rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
   static const char call[] = "rondo_ticket_wait";
   RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
   RONDO_TRY(rondo_session_front(call, ticket.session));
+  RONDO_TRY(rondo_versioned_check("rondo_answer", out_answer, sizeof *out_answer));
   rondo_slot *slot = find_slot(ticket);
   RONDO_TRY(claim_ticket(call, ticket, slot));
   wait_until_done(slot);
@@ -372,6 +379,7 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
   rondo_request r;
   rondo_slot *slot = NULL;
   RONDO_TRY(read_request(call, session, model, request, &r));
+  RONDO_TRY(rondo_versioned_check("rondo_answer", out_answer, sizeof *out_answer));
   pthread_mutex_lock(&session->lock);
   const rondo_status status = take(call, session, model, &r, &slot);
   if (status == RONDO_OK && session->capturing == slot->model)

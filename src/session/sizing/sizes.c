@@ -197,6 +197,7 @@ rondo_status rondo_sizes_choose(const rondo_sizes_problem *problem, size_t *chos
   RONDO_TRY(rondo_require(call, "chosen", chosen));
   RONDO_TRY(rondo_versioned_read("rondo_sizes_problem", problem, &p, sizeof p));
   RONDO_TRY(check(&p));
+  RONDO_TRY(rondo_versioned_check("rondo_sizes_choice", out_choice, sizeof choice));
   sorted s = {
       .allocator = rondo_allocator_default(), .candidate_count = p.candidate_count, .demand_count = p.demand_count};
   const rondo_status status = choose(&p, &s, chosen, &choice);

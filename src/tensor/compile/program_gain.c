@@ -146,6 +146,7 @@ static rondo_status measure_relaxed(const char *call, rondo_compiled *compiled, 
 rondo_status rondo_compiled_measure(rondo_compiled *compiled, uint32_t repeats, rondo_gain *out_gain) {
   const char *const call = "rondo_compiled_measure";
   RONDO_TRY(rondo_require(call, "compiled", compiled));
+  RONDO_TRY(rondo_versioned_check("rondo_gain", out_gain, sizeof *out_gain));
   RONDO_TRY(rondo_gain_check(call, compiled->stream, repeats));
   if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, call));
   RONDO_TRY(measure_relaxed(call, compiled, repeats));

@@ -226,8 +226,9 @@ rondo_status rondo_weights_add(rondo_weights *weights, const rondo_weight *weigh
   const size_t bytes = rondo_shape_bytes(&shape);
   if (bytes != weight->bytes) {
     char text[RONDO_SHAPE_TEXT];
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: '%s' %s has %zu bytes, not %zu", call,
-                      weight->name, rondo_shape_text(text, &shape), bytes, weight->bytes);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "%s: '%s' %s has %zu bytes, and %zu were given: give all of it", call, weight->name,
+                      rondo_shape_text(text, &shape), bytes, weight->bytes);
   }
   void *data = NULL;
   RONDO_TRY(rondo_weights_append(weights, weight->name, &shape, &data));

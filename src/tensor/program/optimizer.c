@@ -2,6 +2,7 @@
  * Optimizers: the gradients of the loss for the states of a list, or for every F32 state that it depends on and that is
  * not frozen, and one update operator for each that has one. All or nothing: a failure rolls the program back.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -165,20 +166,22 @@ static rondo_status declare_beside(rondo_program *program, uint32_t state, const
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
 
+static rondo_status check_gradient_option(const char *call, const char *name, double value, double least, double most) {
+  if (value >= least && value <= most) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: %s of rondo_gradient_options is %.10g: give %.10g to %.10g", call, name, value, least, most);
+}
+
 static rondo_status read_gradient_options(const rondo_gradient_options *options, const char *call,
                                           rondo_gradient_options *out) {
   RONDO_TRY(rondo_versioned_read("rondo_gradient_options", options, out, sizeof *out));
   if (out->accumulate == 0) out->accumulate = 1;
   if (out->initial_scale == 0) out->initial_scale = 65536.0f;
   if (out->growth_interval == 0) out->growth_interval = 2000;
-  if (out->max_norm >= 0 && out->initial_scale >= 0x1p-126f && out->initial_scale <= 0x1p126f &&
-      out->accumulate <= INT32_MAX && out->growth_interval <= INT32_MAX)
-    return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: gradients: max_norm %g must be at least 0, initial_scale %g from 2^-126 to 2^126, accumulate "
-                    "%u and growth_interval %u at most %d",
-                    call, (double)out->max_norm, (double)out->initial_scale, out->accumulate, out->growth_interval,
-                    INT32_MAX);
+  RONDO_TRY(check_gradient_option(call, "max_norm", (double)out->max_norm, 0, HUGE_VAL));
+  RONDO_TRY(check_gradient_option(call, "initial_scale", (double)out->initial_scale, 0x1p-126, 0x1p126));
+  RONDO_TRY(check_gradient_option(call, "accumulate", out->accumulate, 1, INT32_MAX));
+  return check_gradient_option(call, "growth_interval", out->growth_interval, 1, INT32_MAX);
 }
 
 static bool is_controlled(const rondo_gradient_options *given) {

@@ -93,7 +93,8 @@ rondo_status rondo_values_find_sized(rondo_compiled *compiled, const char *call,
   const size_t wanted = rondo_shape_bytes(&(*out)->shape);
   if (bytes == wanted) return refuse_while_capturing(compiled, call, name);
   char shape[RONDO_SHAPE_TEXT];
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: '%s' %s has %zu bytes, not %zu", call, name,
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "%s: '%s' %s has %zu bytes, and the call gives %zu: give the bytes of all of it", call, name,
                     rondo_shape_text(shape, &(*out)->shape), wanted, bytes);
 }
 

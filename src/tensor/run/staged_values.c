@@ -58,8 +58,8 @@ static rondo_status check_one(const rondo_program *program, const rondo_staged_v
                       "rondo_compile: %s has no input or output '%s' to be staged", program->label, staged->name);
   if (staged->staging > RONDO_STAGING_DEVICE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_compile: staging %d of '%s' is none: use a RONDO_STAGING_ name", (int)staged->staging,
-                      staged->name);
+                      "rondo_compile: '%s' has the staging %d, which is none: use a RONDO_STAGING_ name", staged->name,
+                      (int)staged->staging);
   if (is_input || staged->staging == RONDO_STAGING_SLOT) return RONDO_OK;
   return check_output(program, staged, index);
 }

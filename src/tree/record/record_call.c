@@ -178,7 +178,7 @@ static rondo_status begin_segment(rondo_take *take) {
   if (status == RONDO_OUT_OF_MEMORY) return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
   if (status != RONDO_OK) return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, NULL);
   take->is_capturing = true;
-  rondo_arena_watch_begin(take->arena, take->slots.items, take->slots.count);
+  RONDO_TRY(rondo_arena_watch_begin(take->arena, take->slots.items, take->slots.count));
   if (index > 0) return RONDO_OK;
   show_slots(take);
   return keep_slots(take);

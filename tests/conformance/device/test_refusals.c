@@ -66,7 +66,7 @@ static void test_gm19_pools(void **state) {
       {RONDO_POOL_USED_HIGH, 1,
        "RONDO_POOL_USED_HIGH cannot be set to 1: it takes 0 alone, which sets the high mark back"},
       {RONDO_POOL_RESERVED_HIGH, 1, "RONDO_POOL_RESERVED_HIGH cannot be set to 1"},
-      {RONDO_POOL_USED_CURRENT, 0, "current bytes follow from what is allocated and cannot be set"},
+      {RONDO_POOL_USED_CURRENT, 0, "RONDO_POOL_USED_CURRENT cannot be set: it counts what is allocated now"},
   };
   test_fixture *t = *state;
   rondo_pool *pool = NULL;
@@ -96,7 +96,7 @@ static void test_fw1_weights(void **state) {
   (void)state;
   assert_ok(rondo_weights_create(NULL, &weights));
   assert_error(rondo_weights_add(weights, &w), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
-  assert_message("'w' [2, 3] has 24 bytes, not 20");
+  assert_message("'w' [2, 3] has 24 bytes, and 20 were given: give all of it");
   w.bytes = sizeof data;
   assert_ok(rondo_weights_add(weights, &w));
   rondo_weights_destroy(weights);
@@ -122,9 +122,10 @@ static rondo_program *make_program(rondo_value *out_loss) {
 static void test_fw4_gradients(void **state) {
   static const rondo_gradient_options rows[] = {
       {.max_norm = -1}, {.initial_scale = 1e-39f}, {.accumulate = UINT32_MAX}, {.growth_interval = UINT32_MAX}};
-  static const char *const said[] = {"max_norm -1 must be at least 0", "initial_scale 1e-39 from 2^-126 to 2^126",
-                                     "accumulate 4294967295 and growth_interval 2000 at most 2147483647",
-                                     "accumulate 1 and growth_interval 4294967295 at most 2147483647"};
+  static const char *const said[] = {"rondo_program_sgd: max_norm of rondo_gradient_options is -1: give 0 to inf",
+                                     "initial_scale of rondo_gradient_options is 1",
+                                     "accumulate of rondo_gradient_options is 4294967295: give 1 to 2147483647",
+                                     "growth_interval of rondo_gradient_options is 4294967295: give 1 to 2147483647"};
   const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT, .rate = 1};
   rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .schedule = &schedule};
   rondo_value loss;
@@ -161,7 +162,7 @@ static void test_fw1_compiling(void **state) {
                       "program 'small' has no input or output 'y' to be staged");
   staged[1] = (rondo_staged_value){"loss", (rondo_staging)7};
   assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "staging 7 of 'loss' is none: use a RONDO_STAGING_ name");
+                      "'loss' has the staging 7, which is none: use a RONDO_STAGING_ name");
   options.staged_count = 1;
   options.executor_policy = (rondo_executor_policy)9;
   assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
@@ -185,7 +186,7 @@ static void test_fw1_a_compiled_program(void **state) {
   assert_error(rondo_executor_destroy(executor), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 program was compiled with it: destroy it first");
   assert_error(rondo_compiled_write(compiled, "w", data, 12), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
-  assert_message("'w' [4] has 16 bytes, not 12");
+  assert_message("'w' [4] has 16 bytes, and the call gives 12");
   assert_ok(rondo_compiled_write(compiled, "w", data, sizeof data));
   assert_ok(rondo_compiled_destroy(compiled));
   assert_ok(rondo_executor_destroy(executor));
@@ -198,7 +199,7 @@ static void test_gx1_streams(void **state) {
   rondo_event *event = test_event(t);
   rondo_capture_mode mode = (rondo_capture_mode)8;
   assert_error(rondo_event_record_external(event, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
-  assert_message("is not capturing: external events are for graphs, use the plain call");
+  assert_message("is not capturing: external events are for graphs; outside of a capture, call rondo_event_record");
   assert_error(rondo_capture_exchange_thread_mode(&mode), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_message("8 is no capture mode: use a RONDO_CAPTURE_ name");
   assert_ok(rondo_event_record(event, t->stream));
@@ -221,9 +222,10 @@ static void test_tr1_trees(void **state) {
       {{.binding = (rondo_binding)9}, "'f': 9 is no binding: use a RONDO_BINDING_ name"},
       {{.demotion = (rondo_demotion)9}, "'f': 9 is no demotion: use a RONDO_DEMOTION_ name"},
       {{.inputs = &odd, .input_count = 1}, "input 0 of 'f' is 0x100000, which is no kind of input"},
-      {{.inputs = &rows, .input_count = 1}, "buckets belong to inputs that are RONDO_INPUT_ROWS"},
+      {{.inputs = &rows, .input_count = 1},
+       "an input that is RONDO_INPUT_ROWS, and no buckets: give buckets, and RONDO_INPUT_ROWS"},
       {{.inputs = &rows, .input_count = 1, .buckets = buckets, .bucket_count = 2},
-       "bucket 1 has 4 rows behind one of 4: they ascend from 1"},
+       "bucket 1 has 4 rows behind one of 4: give them in ascending order"},
   };
   test_fixture *t = *state;
   rondo_tree *tree = NULL;
@@ -304,23 +306,25 @@ static void test_gx1_edges_and_nodes(void **state) {
     rondo_reason reason;
     const char *said;
   } rows[] = {
-      {a, a, RONDO_REASON_SELF_EDGE, "leads from a node to itself"},
-      {a, b, RONDO_REASON_DUPLICATE_EDGE, "is there already, or is given twice"},
-      {a, none, RONDO_REASON_UNKNOWN_NODE, "the tag is 0 and names no node"},
-      {a, c, RONDO_REASON_UNKNOWN_NODE, "is of another graph than the graph, or of none"},
+      {a, a, RONDO_REASON_SELF_EDGE,
+       "rondo_graph_add_edges: the graph: the edge from empty (node 0) to empty (node 0) leads from a node to itself"},
+      {a, b, RONDO_REASON_DUPLICATE_EDGE,
+       "the edge from empty (node 0) to empty (node 1) is there already, or is given twice"},
+      {a, none, RONDO_REASON_UNKNOWN_NODE, "rondo_graph_add_edges: to[0]: the graph: the tag is 0 and names no node"},
+      {a, c, RONDO_REASON_UNKNOWN_NODE, "is of another graph than the graph, or of none: pass the one that"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_error(rondo_graph_add_edges(graph, &rows[i].from, &rows[i].to, 1), RONDO_INVALID_ARGUMENT, rows[i].reason);
     assert_message(rows[i].said);
   }
   assert_error(rondo_graph_remove_edges(graph, &b, &a, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
-  assert_message("is not there, or is given twice");
+  assert_message(
+      "rondo_graph_remove_edges: the graph: the edge from empty (node 1) to empty (node 0) is not there, or");
   assert_error(rondo_graph_add_empty(graph, twice, 2, &c), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE);
-  assert_message("is twice among the dependencies of the new node");
+  assert_message("rondo_graph_add_empty: empty (node 0) is twice among the dependencies of the new node");
   assert_ok(rondo_graph_remove(graph, b));
   assert_error(rondo_graph_remove(graph, b), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
-  assert_message("has no node");
-  assert_message("it was removed");
+  assert_message("rondo_graph_remove: the graph has no node 1: it was removed");
   test_graph_destroy(graph);
   test_graph_destroy(other);
 }
@@ -329,6 +333,7 @@ static void test_gx1_copies_and_fills(void **state) {
   test_fixture *t = *state;
   uint32_t *words = test_words(t, 16);
   rondo_graph *graph = test_graph(t);
+  void *address = NULL;
   rondo_node node = {0};
   const rondo_copy overlapping = {.dst = words, .src = words + 1, .width = 8};
   const struct {
@@ -337,9 +342,11 @@ static void test_gx1_copies_and_fills(void **state) {
   } rows[] = {
       {{.dst = words, .element_bytes = 3, .width = 1}, "a fill with elements of 3 bytes: 1, 2 and 4 are possible"},
       {{.dst = words, .element_bytes = 4, .width = 1, .height = 2, .pitch = 6},
-       "a fill with elements of 4 bytes and a pitch of 6: it must be a multiple of 4"},
+       "a fill with elements of 4 bytes and a pitch of 6: the pitch must be a multiple of 4"},
       {{.dst = (char *)words + 2, .element_bytes = 4, .width = 1}, "the address must be a multiple of 4"},
       {{.dst = words, .element_bytes = 4, .width = SIZE_MAX / 2}, "does not fit the address space"},
+      {{.dst = words, .element_bytes = 4, .height = 2},
+       "rondo_graph_add_fill: a fill of 0 elements x 2 rows x 1 slices: give at least 1, or leave the fill out"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_error(rondo_graph_add_fill(graph, NULL, 0, &rows[i].fill, &node), RONDO_INVALID_ARGUMENT,
@@ -349,11 +356,23 @@ static void test_gx1_copies_and_fills(void **state) {
   assert_error(rondo_graph_add_copy(graph, NULL, 0, &overlapping, &node), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);
   assert_message("overlap: copy through a third buffer");
+  assert_error(rondo_copy_async(t->stream, words, words + 8, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_message("rondo_copy_async: a copy of 0 bytes: give at least 1, or leave the copy out");
+  assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_SIZE);
+  assert_message("an allocation of 0 bytes: give at least 1, or leave the alloc node out");
   test_graph_destroy(graph);
   test_words_free(t, words);
 }
 
-/* What has no name is called by what it is; every failure that a test expects is looked at for that (rondo_test.c). */
+#define assert_unknown(call, said)                                           \
+  do {                                                                       \
+    assert_error((call), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE); \
+    assert_message(said);                                                    \
+  } while (0)
+
+/* Tags of nodes that are not the graph's: each message names the call and, in a list, the entry. What has no name is
+ * called by what it is; every failure that a test expects is looked at for that (rondo_test.c). */
 static void test_gx1_tags(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t), *other = test_graph(t);
@@ -362,11 +381,32 @@ static void test_gx1_tags(void **state) {
   assert_ok(rondo_graph_add_empty(other, NULL, 0, &node));
   assert_error(rondo_graph_get_params(graph, (rondo_node){0}, &params), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_UNKNOWN_NODE);
-  assert_message("the graph: the tag is 0 and names no node: pass the one that adding the node returned");
+  assert_message(
+      "rondo_graph_get_params: the graph: the tag is 0 and names no node: pass the one that adding the node returned");
   assert_error(rondo_graph_get_params(graph, node, &params), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
-  assert_message("the tag 0x");
+  assert_message("rondo_graph_get_params: the tag 0x");
   assert_message("is of another graph than the graph, or of none");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
+  const rondo_node wrong[] = {node, {0}};
+  rondo_node none = {0};
+  void *address = NULL;
+  size_t count = 0;
+  for (size_t i = 0; i < 2; i++) {
+    rondo_node own[2] = {{0}, wrong[i]};
+    assert_ok(rondo_graph_add_empty(graph, NULL, 0, &own[0]));
+    assert_unknown(rondo_graph_add_empty(graph, own, 2, &none), "rondo_graph_add_empty: dependencies[1]: the ");
+    assert_unknown(rondo_graph_add_alloc(graph, own, 2, 64, NULL, &address, &none),
+                   "rondo_graph_add_alloc: dependencies[1]: the ");
+    assert_unknown(rondo_graph_remove_edges(graph, &wrong[i], own, 1), "rondo_graph_remove_edges: from[0]: the ");
+    assert_unknown(rondo_graph_remove(graph, wrong[i]), "rondo_graph_remove: the ");
+    assert_unknown(rondo_graph_dependents(graph, wrong[i], NULL, &count), "rondo_graph_dependents: the ");
+    assert_unknown(rondo_graph_find_in_clone(graph, wrong[i], &none), "the graph was not cloned from the graph of the");
+  }
+  rondo_exec *exec = test_instantiate(graph);
+  assert_unknown(rondo_exec_set_enabled(exec, node, false),
+                 "is of no node of the graph that the exec was made of, nor of a child graph in it: pass the one");
+  assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
+  rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   test_graph_destroy(other);
 }

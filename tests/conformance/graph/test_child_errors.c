@@ -2,6 +2,7 @@
  * Errors about nodes of child graphs: the message leads from the node outwards ("node 3 of child 'inner' (node 7)"),
  * and rondo_error.node is the number in the graph that was given: that of the outermost child node.
  */
+#include <rondo/report.h>
 #include <string.h>
 
 #include "support/test_graph_memory.h"
@@ -218,17 +219,83 @@ static void test_relocation(void **state) {
   test_graph_destroy(outer);
 }
 
-static void test_a_cycle(void **state) {
-  test_fixture *t = *state;
+/* "outer" with "inner" inside of "middle", whose nodes 3 and 4 are on a cycle if `has_cycle`. */
+static rondo_graph *make_cycle(test_fixture *t, bool has_cycle) {
   rondo_graph *inner = make_graph(t, "inner", INNER);
-  rondo_exec *exec = NULL;
-  rondo_node nodes[INNER + 1] = {{0}};
+  rondo_node nodes[2] = {{0}};
   assert_ok(rondo_graph_add_empty(inner, NULL, 0, &nodes[0]));
   assert_ok(rondo_graph_add_empty(inner, &nodes[0], 1, &nodes[1]));
-  assert_ok(rondo_graph_add_edges(inner, &nodes[1], &nodes[0], 1));
-  rondo_graph *outer = wrap(t, inner, true);
-  assert_error(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
-  assert_place("child 'inner' (node 1 of child 'middle' (node 7)): ");
+  if (has_cycle) assert_ok(rondo_graph_add_edges(inner, &nodes[1], &nodes[0], 1));
+  return wrap(t, inner, true);
+}
+
+/* The graph of a child node, which is the node's own. */
+static rondo_graph *child_of(const rondo_graph *graph, uint32_t number) {
+  rondo_node nodes[OUTER + 1];
+  rondo_node_params params;
+  size_t count = OUTER + 1;
+  assert_ok(rondo_graph_nodes(graph, nodes, &count));
+  assert_ok(rondo_graph_get_params(graph, nodes[number], &params));
+  return params.as.child;
+}
+
+#define assert_cycle(call) assert_error(call, RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE)
+
+/* All calls that need an order report the cycle with its path. */
+static void test_a_cycle(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *outer = make_cycle(t, true), *sound = make_cycle(t, false);
+  rondo_exec *exec = NULL;
+  uint64_t fingerprint;
+  size_t count = 0;
+  char *text = NULL;
+  assert_cycle(rondo_instantiate(outer, NULL, &exec));
+  assert_place("graph 'outer': empty (node 3 of child 'inner' (node 1 of child 'middle' (node 7))) is on a cycle");
+  assert_message("(3 -> 4 -> 3)");
+  assert_cycle(rondo_graph_fingerprint(outer, &fingerprint));
+  assert_place(in_grandchild);
+  assert_cycle(rondo_graph_diff(outer, sound, false, NULL, &count));
+  assert_place(in_grandchild);
+  assert_message("the first graph: ");
+  assert_cycle(rondo_graph_diff(sound, outer, false, NULL, &count));
+  assert_place(in_grandchild);
+  assert_message("the second graph: ");
+  assert_cycle(rondo_graph_report(outer, NULL, &text));
+  assert_place(in_grandchild);
+  test_graph_destroy(outer);
+  test_graph_destroy(sound);
+}
+
+/* The path and the number count from the graph that the call was given, here a child graph. */
+static void test_a_cycle_below_a_child(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *outer = make_cycle(t, true), *middle = child_of(outer, OUTER);
+  uint64_t fingerprint;
+  size_t count = 0;
+  assert_cycle(rondo_graph_fingerprint(middle, &fingerprint));
+  assert_message("graph 'middle': empty (node 3 of child 'inner' (node 1)) is on a cycle");
+  assert_int_equal(rondo_last_error()->node, MIDDLE);
+  assert_cycle(rondo_graph_sort(child_of(middle, MIDDLE), NULL, &count));
+  assert_message("graph 'inner': empty (node 3) is on a cycle");
+  assert_int_equal(rondo_last_error()->node, INNER);
+  test_graph_destroy(outer);
+}
+
+/* Execs refuse child nodes, in the graph itself and in a child graph. */
+static void test_child_nodes_of_execs(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *outer = wrap(t, make_graph(t, "inner", INNER), true);
+  rondo_exec *exec = test_instantiate(outer);
+  rondo_node nodes[OUTER + 1];
+  size_t count = OUTER + 1;
+  assert_ok(rondo_graph_nodes(outer, nodes, &count));
+  assert_error(rondo_exec_set_enabled(exec, nodes[OUTER], false), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
+  assert_place("rondo_exec_set_enabled: node 7 is a child graph");
+  count = MIDDLE + 1;
+  assert_ok(rondo_graph_nodes(child_of(outer, OUTER), nodes, &count));
+  assert_error(rondo_exec_set_enabled(exec, nodes[MIDDLE], false), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
+  assert_place("rondo_exec_set_enabled: node 1 of the child graph in node 7 is a child graph");
+  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
 }
 
@@ -273,12 +340,19 @@ static void test_deep_nesting(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_a_host_function), test_case(test_a_launch),
-      test_case(test_set_params),      test_case(test_an_update),
-      test_case(test_verification),    test_case(test_alloc_conflicts),
-      test_case(test_frees),           test_case(test_relocation),
-      test_case(test_a_cycle),         test_case(test_a_checking_device),
+      test_case(test_a_host_function),
+      test_case(test_a_launch),
+      test_case(test_set_params),
+      test_case(test_an_update),
+      test_case(test_verification),
+      test_case(test_alloc_conflicts),
+      test_case(test_frees),
+      test_case(test_relocation),
+      test_case(test_a_cycle),
+      test_case(test_a_checking_device),
       test_case(test_deep_nesting),
+      test_case(test_a_cycle_below_a_child),
+      test_case(test_child_nodes_of_execs),
   };
   return test_main(tests);
 }

@@ -409,7 +409,7 @@ static void test_fw1_wrong_reads_and_writes_are_refused(void **state) {
   assert_message("'x' of program");
   assert_message("is an input; it takes: w, y");
   assert_error(rondo_compiled_write(compiled, "x", values, 20), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
-  assert_message("'x' [2, 3] has 24 bytes, not 20");
+  assert_message("'x' [2, 3] has 24 bytes, and the call gives 20");
   assert_error(rondo_compiled_read(compiled, "y", values, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
   assert_error(rondo_compiled_read(compiled, NULL, values, 4), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_compiled_write(compiled, "x", NULL, 24), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);

@@ -51,11 +51,12 @@ static void test_se6_models(void **state) {
   rondo_model_options many = scorer;
   many.max_sizes = 65;
   assert_refused(rondo_session_add_model(session, "other", &many), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                 "65 sizes, more than 64");
+                 "max_sizes of rondo_model_options is 65, at most 64");
   assert_refused(rondo_session_add_model(session, "", &scorer), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
                  "rondo_session_add_model: the name is empty");
   assert_refused(rondo_session_add_model(session, "scorer", &scorer), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_DUPLICATE_NAME, "the session has a model 'scorer' already");
+                 RONDO_REASON_DUPLICATE_NAME,
+                 "the session has a model 'scorer' already: give another name, or remove that model");
   assert_refused(rondo_session_remove_model(session, "other"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
                  "the session has no model 'other'");
   close_session(session);
@@ -90,9 +91,9 @@ static void test_se6_functions(void **state) {
     const char *said;
   } rows[] = {
       {&both, RONDO_REASON_BAD_OPTIONS, "or a function, with `body`, not both"},
-      {&none, RONDO_REASON_OUT_OF_RANGE, "a function of 0 outputs: from 1 to 64"},
-      {&deep, RONDO_REASON_SHAPE, "'x' has rows of rank 8, below 8, and of type"},
-      {&vague, RONDO_REASON_BAD_SIZE, "constant 0 has no bytes"},
+      {&none, RONDO_REASON_OUT_OF_RANGE, "a function of 0 outputs: give 1 to 64 (rondo_model_options.outputs)"},
+      {&deep, RONDO_REASON_SHAPE, "'x' of the inputs has rows of rank 8 and type 1: give a rank of at most 7"},
+      {&vague, RONDO_REASON_BAD_SIZE, "has 0 bytes: give its size, or leave it out"},
       {&divided, RONDO_REASON_BAD_OPTIONS, "a function is not divided"},
   };
   rondo_session *session = open_session(*state);
@@ -104,7 +105,7 @@ static void test_se6_functions(void **state) {
   assert_refused(rondo_session_plan(session, "function", sizes, 2, &bytes), RONDO_UNSUPPORTED, RONDO_REASON_NONE,
                  "model 'function' is a function: what it takes is known when it has run");
   assert_refused(rondo_session_write(session, "function", "w", &constant, sizeof constant), RONDO_NOT_FOUND,
-                 RONDO_REASON_UNKNOWN_NAME, "model 'function' is a function, whose states are its own");
+                 RONDO_REASON_UNKNOWN_NAME, "model 'function' is a function, whose states are its own: write them");
   close_session(session);
 }
 
@@ -123,7 +124,7 @@ static void test_se9_divided_models(void **state) {
   assert_refused(rondo_session_add_model(session, "divided", &wrong), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
                  "the first of the devices is 'cpu:1', and the session's is");
   assert_refused(rondo_session_add_model(session, "divided", &nowhere), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_BAD_OPTIONS, "1 rules, and no devices that they could place operators on");
+                 RONDO_REASON_BAD_OPTIONS, "rondo_model_options has 1 rule and no devices: give the devices");
   close_session(session);
   assert_ok(rondo_device_close(other));
 }
@@ -139,13 +140,13 @@ static void test_se1_capturing(void **state) {
   assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
                  "model 'scorer' has no graph for 16 rows: capture it");
   assert_refused(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
-                 RONDO_REASON_NOT_CAPTURED, "model 'scorer' has no graphs, or is changing");
+                 RONDO_REASON_NOT_CAPTURED, "model 'scorer' has no graphs: capture it first");
   assert_refused(rondo_session_capture_end(session), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
                  "the session is not in capture mode");
   assert_ok(rondo_session_capture_begin(session, "scorer"));
   assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
   assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_INVALID_STATE,
-                 RONDO_REASON_ALREADY_CAPTURED, "graph 0 of model 'scorer' is of 16 rows");
+                 RONDO_REASON_ALREADY_CAPTURED, "model 'scorer' has a graph of 16 rows already (graph 0)");
   assert_refused(rondo_session_capture_begin(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                  "the session is in capture mode");
   assert_refused(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
@@ -160,12 +161,13 @@ static void test_se7_sizes_and_plans(void **state) {
   static const size_t twice[] = {16, 16}, empty[] = {16, 0};
   rondo_session *session = open_session(*state);
   rondo_model_bytes bytes = {.struct_size = sizeof bytes};
-  const double times[] = {2, 1};
-  const char *const said = "2 sizes: from 1 to 64 of them, each above 0, and none twice";
+  const double times[] = {2, 1}, none[] = {1, 0};
   assert_refused(rondo_session_plan(session, "scorer", twice, 2, &bytes), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                 said);
+                 "rondo_session_plan: rows[1] is 16: give each size once");
   assert_refused(rondo_session_plan(session, "scorer", empty, 2, &bytes), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                 said);
+                 "rondo_session_plan: rows[1] is 0: give sizes above 0");
+  assert_refused(rondo_session_plan(session, "scorer", empty, 0, &bytes), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                 "rondo_session_plan: 0 sizes: give 1 to 64");
   assert_refused(rondo_session_capture(session, "scorer"), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
                  "model 'scorer' has no history to choose sizes for");
   test_scorer_capture(session, "scorer", sizes, 2);
@@ -174,7 +176,12 @@ static void test_se7_sizes_and_plans(void **state) {
   assert_refused(rondo_session_capture(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
                  "model 'scorer' has 2 graphs: destroy them first");
   assert_refused(rondo_session_set_times(session, "scorer", times, NULL, 1, 1), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OUT_OF_RANGE, "1 times for the 2 graphs of model 'scorer', each above 0");
+                 RONDO_REASON_OUT_OF_RANGE, "model 'scorer' has 2 graphs, and 1 times were given: give one for each");
+  assert_refused(rondo_session_set_times(session, "scorer", times, none, 2, 1), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OUT_OF_RANGE,
+                 "the times of graph 1 of model 'scorer' are 1 and 0 us: give times above 0");
+  assert_refused(rondo_session_set_times(session, "scorer", times, NULL, 2, 3), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OUT_OF_RANGE, "the overlap of model 'scorer' is 3: give 0.5 to 1");
   close_session(session);
 }
 
@@ -185,14 +192,14 @@ static void test_se6_streams_by_hand(void **state) {
   rondo_stream *stream = NULL;
   const void *data = NULL;
   assert_refused(rondo_session_launch(session, "scorer", 0, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
-                 "stream 1 was not taken (rondo_session_take_stream)");
+                 "stream 1 was not taken: take it first (rondo_session_take_stream)");
   assert_refused(rondo_session_give_stream(session, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
-                 "stream 1 was not taken, or is given already");
+                 "stream 1 was not taken, or was given back already: take it first");
   assert_ok(rondo_session_take_stream(session, "scorer", 1, &stream));
   assert_refused(rondo_session_take_stream(session, "scorer", 1, &stream), RONDO_INVALID_STATE,
-                 RONDO_REASON_STILL_IN_USE, "stream 1 is taken already");
+                 RONDO_REASON_STILL_IN_USE, "stream 1 is taken already: give it back first");
   assert_refused(rondo_session_get_result(session, "scorer", 1, 0, &data), RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
-                 "nothing of model 'scorer' was launched on stream 1");
+                 "nothing of model 'scorer' was launched on stream 1: launch it there first");
   assert_refused(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                  "a stream is taken: give it back first (rondo_session_give_stream)");
   assert_ok(rondo_session_give_stream(session, 1));
@@ -227,17 +234,17 @@ static void test_se8_requests(void **state) {
     rondo_reason reason;
     const char *said;
   } rows[] = {
-      {&empty, RONDO_REASON_SHAPE, "rondo_session_run: a request of no rows"},
-      {&few, RONDO_REASON_ARGUMENT_COUNT, "model 'scorer' has 2 inputs, not 1"},
-      {&many, RONDO_REASON_ARGUMENT_COUNT, "model 'scorer' has 1 output, not 2"},
-      {&vast, RONDO_REASON_SHAPE, "have more bytes than there are"},
+      {&empty, RONDO_REASON_SHAPE, "rondo_session_run: a request of 0 rows: give at least 1"},
+      {&few, RONDO_REASON_ARGUMENT_COUNT, "model 'scorer' has 2 inputs, and the request gives 1"},
+      {&many, RONDO_REASON_ARGUMENT_COUNT, "model 'scorer' has 1 output, and the request gives 2"},
+      {&vast, RONDO_REASON_SHAPE, "do not fit the address space: give fewer rows"},
       {&strange, RONDO_REASON_OUT_OF_RANGE, "way 2 is not one to ask for"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     assert_refused(rondo_session_run(session, "scorer", rows[i].request, NULL), RONDO_INVALID_ARGUMENT, rows[i].reason,
                    rows[i].said);
   assert_refused(rondo_session_decide(session, "scorer", 0, &way, parts, &count, &us), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_SHAPE, "rondo_session_decide: a request of no rows");
+                 RONDO_REASON_SHAPE, "rondo_session_decide: a request of 0 rows");
   close_session(session);
 }
 
@@ -251,6 +258,9 @@ static void test_se8_tickets(void **state) {
   for (size_t i = 0; i < 3; i++) test_request_fill(&r[i], 8, i);
   r[1].request.deadline_us = 1;
   for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_submit(session, "scorer", &r[i].request, &tickets[i]));
+  rondo_answer cut = {.struct_size = sizeof cut - 4};
+  assert_refused(rondo_ticket_wait(tickets[0], &cut), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                 "rondo_answer: struct_size is");
   assert_refused(rondo_session_submit(session, "scorer", &r[2].request, &tickets[2]), RONDO_LIMIT_EXCEEDED,
                  RONDO_REASON_NONE,
                  "2 requests wait or run already (rondo_session_options.max_queue): try again later");
@@ -275,18 +285,19 @@ static void test_se6_runs(void **state) {
   assert_ok(rondo_model_run_create(session, "scorer", &run));
   assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_SHAPE,
                  "a run of model 'scorer' has no rows: rondo_model_run_reshape first");
-  assert_refused(rondo_model_run_reshape(run, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "a run of no rows");
+  assert_refused(rondo_model_run_reshape(run, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                 "a run of model 'scorer' of 0 rows");
   assert_ok(rondo_model_run_reshape(run, 8));
   assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NULL_ARGUMENT,
-                 "has nowhere to find and leave them: rondo_model_run_bind first");
+                 "has no inputs and outputs: rondo_model_run_bind first");
   assert_ok(rondo_model_run_bind(run, r.inputs, r.outputs));
   assert_ok(rondo_model_run_invoke(run, NULL));
   assert_refused(rondo_session_remove_model(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                 "runs of model 'scorer' are out (1): destroy them first (rondo_model_run_destroy)");
+                 "model 'scorer' has 1 run: destroy them first (rondo_model_run_destroy)");
   assert_refused(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                 "tickets (0) or runs (1) are out");
+                 "the session has 0 tickets that were not waited for, and 1 runs");
   assert_refused(rondo_model_run_invoke(run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE,
-                 "the session takes no more requests");
+                 "the session takes no more requests: rondo_session_drain or");
   rondo_model_run_destroy(run);
   assert_ok(rondo_session_destroy(session));
 }

@@ -869,12 +869,12 @@ static void test_se8_wrong_arguments(void **state) {
   r.request.input_count = 1;
   assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_ARGUMENT_COUNT);
-  assert_message("model 'scorer' has 2 inputs, not 1");
+  assert_message("model 'scorer' has 2 inputs, and the request gives 1");
   r.request.input_count = 2;
   r.request.output_count = 3;
   assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_ARGUMENT_COUNT);
-  assert_message("model 'scorer' has 1 output, not 3");
+  assert_message("model 'scorer' has 1 output, and the request gives 3");
   r.request.output_count = 0;
   r.request.way = RONDO_WAY_SPLIT;
   assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,

@@ -3,7 +3,11 @@
  * in a strict tree; the call's result is right all the same, and a recording that fails leaves nothing behind (TR-15).
  * And what is misuse: stale buffers, two threads, a tree that is gone.
  */
+#define _POSIX_C_SOURCE 200809L
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/test_tree.h"
 
@@ -224,6 +228,80 @@ static void test_tr8_host_accesses_in_the_body(void **state) {
   assert_odd_skipped(*state, fail_by_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
   if (test_is_guarded(*state)) return; /* there even the memory of a plain run is not there before the stream comes */
   assert_odd_skipped(*state, read_on_host, 1, RONDO_SKIP_HOST_WORK, "allocation 'loss' of 3.0 MiB");
+}
+
+static void open_pipe(int ends[2]) { assert_int_equal(pipe(ends), 0); }
+
+static void close_pipe(const int ends[2]) {
+  assert_int_equal(close(ends[0]), 0);
+  assert_int_equal(close(ends[1]), 0);
+}
+
+/* The kernel accesses the memory, and no signal comes. */
+static rondo_status write_input_to_pipe(rondo_call *call, odd_work *odd) {
+  int ends[2];
+  open_pipe(ends);
+  const ssize_t written = write(ends[1], rondo_call_input(call, 0), sizeof odd->read);
+  close_pipe(ends);
+  return written == sizeof odd->read ? RONDO_OK : RONDO_IO_ERROR;
+}
+
+/* It may fail while the body runs as it is: cpu:check lets nobody write inputs then. */
+static rondo_status read_input_from_pipe(rondo_call *call, odd_work *odd) {
+  const uint32_t first = 0; /* as the input begins */
+  int ends[2];
+  open_pipe(ends);
+  assert_int_equal(write(ends[1], &first, sizeof first), sizeof first);
+  const ssize_t got = read(ends[0], rondo_call_input(call, 0), sizeof first);
+  close_pipe(ends);
+  (void)odd;
+  (void)got;
+  return RONDO_OK;
+}
+
+static void test_tr8_system_calls_in_the_body(void **state) {
+  if (!is_memory_of_the_host()) skip();
+  assert_odd_skipped(*state, write_input_to_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
+  assert_odd_skipped(*state, read_input_from_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
+}
+
+static rondo_status wait_for_steps(void *user) {
+  const _Atomic uint32_t *steps = user;
+  while (atomic_load(steps) == 0) (void)sched_yield();
+  return RONDO_OK;
+}
+
+/* Reads what its stream allocates, which holds back. */
+static rondo_status read_too_early(rondo_call *call, odd_work *odd) {
+  static _Atomic uint32_t steps;
+  rondo_stream *stream = rondo_call_stream(call);
+  if (odd->work.runs > 1) return RONDO_OK;
+  atomic_store(&steps, 0);
+  assert_ok(rondo_host_async(stream, wait_for_steps, &steps));
+  const rondo_status status = read_on_host(call, odd);
+  atomic_store(&steps, 1);
+  return status;
+}
+
+/* cpu:check: a body that runs as it is and does not wait for its stream. The call says so, and the process goes on. */
+static void test_early_host_accesses_while_warming_up(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  rondo_buffer *out = NULL;
+  if (!test_is_guarded(t)) skip();
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            read_too_early);
+  const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
+  assert_error(rondo_function_call(c.function, t->stream, &input, 1, &out, 1), RONDO_EXECUTION_FAILED,
+               RONDO_REASON_NOT_ALLOCATED);
+  assert_message(
+      "rondo_function_call: the body of 'odd' reads, on the host, byte 2097152 of allocation 'loss' (3.0 MiB)");
+  assert_message("synchronise the stream before, or do it in a host step (rondo_call_host_step)");
+  assert_null(out);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  for (size_t i = 0; i < 3; i++) call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  free_case(&c);
 }
 
 static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
@@ -644,6 +722,8 @@ int main(void) {
       test_tree_case(test_tr8_host_work),
       test_tree_case(test_tr8_advice_is_for_the_caller),
       test_tree_case(test_tr8_host_accesses_in_the_body),
+      test_tree_case(test_tr8_system_calls_in_the_body),
+      test_tree_case(test_early_host_accesses_while_warming_up),
       test_tree_case(test_tr15_kept_memory),
       test_tree_case(test_tr8_unsafe),
       test_tree_case(test_tr8_unsafe_by_options),

@@ -93,15 +93,38 @@ static void sizes_that_cannot_be_are_refused(void **state) {
   }
 }
 
-static void only_what_was_asked_for_is_filled(void **state) {
+/* A struct that ends inside one of its fields would be filled by halves, which no program can use. */
+static void shorter_structs_are_not_filled(void **state) {
   (void)state;
   const options value = {sizeof value, 7, 9};
-  options out = {8, 0, 1};
-  assert_int_equal(rondo_versioned_write("options", &value, &out, sizeof value), RONDO_OK);
-  assert_int_equal(out.struct_size, 8);
-  assert_int_equal(out.first, 7);
-  assert_int_equal(out.second, 1);
-  out.struct_size = 0;
+  for (uint32_t size = 1; size < sizeof(options); size++) {
+    options out = {size, 2, 3};
+    assert_int_equal(rondo_versioned_check("options", &out, sizeof out), RONDO_INVALID_ARGUMENT);
+    assert_int_equal(rondo_versioned_write("options", &value, &out, sizeof value), RONDO_INVALID_ARGUMENT);
+    assert_int_equal(rondo_last_error()->reason, RONDO_REASON_BAD_OPTIONS);
+    assert_non_null(strstr(rondo_last_error()->message, "this version's struct has 16 bytes"));
+    assert_int_equal(out.struct_size, size);
+    assert_int_equal(out.first, 2);
+    assert_int_equal(out.second, 3);
+  }
+}
+
+static void a_newer_struct_is_filled_and_its_tail_stays(void **state) {
+  (void)state;
+  const options value = {sizeof value, 7, 9};
+  newer_options newer = {{sizeof newer, 0, 1}, 5};
+  assert_int_equal(rondo_versioned_check("options", &newer, sizeof value), RONDO_OK);
+  assert_int_equal(rondo_versioned_write("options", &value, &newer, sizeof value), RONDO_OK);
+  assert_int_equal(newer.known.struct_size, sizeof newer);
+  assert_int_equal(newer.known.second, 9);
+  assert_int_equal(newer.third, 5);
+}
+
+static void a_struct_of_size_zero_is_filled_whole(void **state) {
+  (void)state;
+  const options value = {sizeof value, 7, 9};
+  options out = {0, 0, 1};
+  assert_int_equal(rondo_versioned_check("options", NULL, sizeof out), RONDO_OK);
   assert_int_equal(rondo_versioned_write("options", &value, &out, sizeof value), RONDO_OK);
   assert_int_equal(out.struct_size, sizeof value);
   assert_int_equal(out.second, 9);
@@ -115,7 +138,9 @@ int main(void) {
       cmocka_unit_test(reserved_fields_must_be_zero),
       cmocka_unit_test(a_newer_struct_is_read_when_its_tail_is_zero),
       cmocka_unit_test(sizes_that_cannot_be_are_refused),
-      cmocka_unit_test(only_what_was_asked_for_is_filled),
+      cmocka_unit_test(shorter_structs_are_not_filled),
+      cmocka_unit_test(a_newer_struct_is_filled_and_its_tail_stays),
+      cmocka_unit_test(a_struct_of_size_zero_is_filled_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,11 +58,16 @@ static void test_strings_are_decoded(void **state) {
 
 static void test_integers_have_64_bits(void **state) {
   (void)state;
-  rondo_json_document document = parse("[9223372036854775807, -9223372036854775808, -0]");
+  rondo_json_document document =
+      parse("[9223372036854775807, -9223372036854775808, -0, 9223372036854775808, 18446744073709551615]");
   const rondo_json_value *root = rondo_json_root(&document);
   assert_true(rondo_json_item(root, 0)->as.integer == INT64_MAX);
   assert_true(rondo_json_item(root, 1)->as.integer == INT64_MIN);
   assert_int_equal(rondo_json_item(root, 2)->as.integer, 0);
+  assert_false(rondo_json_is(rondo_json_item(root, 3), RONDO_JSON_INTEGER));
+  assert_true(rondo_json_is(rondo_json_item(root, 3), RONDO_JSON_UNSIGNED));
+  assert_true(rondo_json_item(root, 3)->as.unsigned_integer == (uint64_t)INT64_MAX + 1);
+  assert_true(rondo_json_item(root, 4)->as.unsigned_integer == UINT64_MAX);
   rondo_json_document_free(&document);
 }
 
@@ -85,7 +90,7 @@ static const bad_text bad_texts[] = {
     {"[-]", "a digit is expected here"},
     {"[1.]", "a digit is expected behind the point"},
     {"[1e]", "a digit is expected in the exponent"},
-    {"[9223372036854775808]", "line 1, column 2: the integer does not fit 64 bits"},
+    {"[18446744073709551616]", "line 1, column 2: the integer does not fit 64 bits"},
     {"[-9223372036854775809]", "the integer does not fit 64 bits"},
     {"[\"a", "the text ends inside a string"},
     {"[\"a\n\"]", "a control character inside a string"},

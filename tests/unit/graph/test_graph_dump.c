@@ -63,7 +63,7 @@ static void test_gx7_json(void **state) {
       ",{\"number\":1,\"kind\":\"host\",\"name\":\"log\",\"dependencies\":[0]}\n"
       ",{\"number\":2,\"kind\":\"copy\",\"name\":\"\",\"width\":16,\"height\":4,\"depth\":1,\"dst_pitch\":32,"
       "\"src_pitch\":16,\"dst_slice_pitch\":128,\"src_slice_pitch\":64,\"dependencies\":[1]}\n"
-      ",{\"number\":3,\"kind\":\"fill\",\"name\":\"\",\"value\":9029,\"element_bytes\":2,\"width\":8,\"height\":3,"
+      ",{\"number\":3,\"kind\":\"fill\",\"name\":\"\",\"value\":74565,\"element_bytes\":2,\"width\":8,\"height\":3,"
       "\"pitch\":16,\"dependencies\":[2]}\n"
       ",{\"number\":4,\"kind\":\"empty\",\"name\":\"join\",\"dependencies\":[3]}\n"
       ",{\"number\":5,\"kind\":\"child\",\"name\":\"layer\",\"child\":{\"name\":\"inside\",\"nodes\":[\n"

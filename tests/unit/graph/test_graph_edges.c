@@ -34,7 +34,7 @@ static void test_b5_refusals(void **state) {
   expect_error(rondo_graph_add_edges(graph, n, &foreign, 1), BAD, RONDO_REASON_UNKNOWN_NODE);
   expect_error(rondo_graph_add_edges(graph, n, n, 1), BAD, RONDO_REASON_SELF_EDGE);
   expect_error(rondo_graph_add_edges(graph, &n[0], &n[1], 1), BAD, RONDO_REASON_DUPLICATE_EDGE);
-  expect_message("graph 'test': the edge 0 -> 1");
+  expect_message("graph 'test': the edge from empty (node 0) to empty (node 1)");
   assert_int_equal(count_edges(graph), 1);
   rondo_graph_free(other);
 }

@@ -88,6 +88,33 @@ static void test_round_trip_of_hostile_names(void **state) {
   expect_round_trip(fixture, fixture->graph);
 }
 
+/* The pitch of one row and the bytes of a value beyond its element come back as they were given. */
+static void test_round_trip_of_numbers_without_effect(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_node_params copy = copy_params(fixture), fill = fill_params(fixture), read;
+  copy.as.copy.height = 0;
+  copy.as.copy.dst_pitch = 40;
+  copy.as.copy.src_pitch = SIZE_MAX;
+  copy.as.copy.src_slice_pitch = 77;
+  fill.as.fill = (rondo_fill){
+      .dst = fill.as.fill.dst, .value = 0x12345678, .element_bytes = 1, .width = 10, .height = 1, .pitch = 24};
+  add_node(fixture->graph, &copy, NULL, 0);
+  add_node(fixture->graph, &fill, NULL, 0);
+  expect_round_trip(fixture, fixture->graph);
+  char *const text = json(fixture->graph, true);
+  rondo_graph *back;
+  expect_ok(read_text(fixture, text, &back));
+  expect_ok(rondo_graph_get_params(back, rondo_graph_id(back, 0), &read));
+  assert_int_equal(read.as.copy.dst_pitch, 40);
+  assert_true(read.as.copy.src_pitch == SIZE_MAX);
+  assert_int_equal(read.as.copy.src_slice_pitch, 77);
+  expect_ok(rondo_graph_get_params(back, rondo_graph_id(back, 1), &read));
+  assert_int_equal(read.as.fill.pitch, 24);
+  assert_int_equal(read.as.fill.value, 0x12345678);
+  rondo_text_free(text);
+  rondo_graph_free(back);
+}
+
 /* What is read is data only, has the same fingerprint, and is the same graph but for what a process alone knows. */
 static void test_what_is_read(void **state) {
   graph_fixture *fixture = *state;
@@ -214,10 +241,11 @@ static const bad_text bad_nodes[] = {
     {NODES(NODE("\"kind\":\"foreign\",\"what\":\"w\",\"bytes\":4,\"bound\":1")), "'bound' must be true or false"},
     {NODES(NODE("\"kind\":\"empty\",\"programmatic\":[[0,1,0]]")), "'programmatic' must hold arrays of four numbers"},
     {NODES(NODE("\"kind\":\"copy\"")), "'width' is missing"},
-    {NODES(COPY_NODE("0", "0")), "its parameters: a width of 0"},
+    {NODES(COPY_NODE("0", "0")), "its parameters: a copy of 0 bytes x 2 rows x 1 slices"},
     {NODES(COPY_NODE("16", "15")), "a pitch of 15"},
     {NODES(COPY_NODE("9223372036854775807", "0")), "does not fit the address space"},
-    {NODES(COPY_NODE("9223372036854775808", "0")), "does not fit 64 bits"},
+    {NODES(COPY_NODE("9223372036854775808", "0")), "must be between 0 and 9223372036854775807"},
+    {NODES(COPY_NODE("18446744073709551616", "0")), "does not fit 64 bits"},
     {NODES(FILL_NODE("3", "4")), "elements of 3 bytes"},
     {NODES(FILL_NODE("4", "9223372036854775807")), "does not fit the address space"},
     {NODES(NODE("\"kind\":\"alloc\",\"bytes\":0,\"allocation\":\"\"")), "an allocation of 0 bytes"},
@@ -341,6 +369,7 @@ int main(void) {
       graph_test(test_gx7_round_trip),
       graph_test(test_round_trip_of_the_deepest),
       graph_test(test_round_trip_of_hostile_names),
+      graph_test(test_round_trip_of_numbers_without_effect),
       graph_test(test_what_is_read),
       graph_test(test_public_reader),
       graph_test(test_bad_documents),
