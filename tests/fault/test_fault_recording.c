@@ -122,7 +122,7 @@ static rondo_status run(fault_point *point) {
 
 static void test_rc1_each_driver_call_fails_once(void **state) {
   (void)state;
-  fault_sweep(run, true, false, 15);
+  fault_sweep(run, true, false, 12);
 }
 static void test_rc1_the_driver_fails_from_some_call_on(void **state) {
   (void)state;

@@ -432,8 +432,8 @@ static void launch_many(test_fixture *t, rondo_stream *beside, rondo_exec **exec
   assert_ok(rondo_device_synchronize(t->device));
   assert_ok(rondo_malloc(t->device, MIB, "after them", &address));
   assert_ok(rondo_free(t->device, address));
-  assert_ok(rondo_malloc_async(t->stream, MIB, NULL, &address));
-  assert_ok(rondo_free(t->device, address));
+  assert_ok(rondo_free_async(t->stream, take(t, NULL, MIB, "after them")));
+  assert_ok(rondo_stream_synchronize(t->stream));
 }
 
 static void test_gm15_many_launched_graphs_and_few_mappings(void **state) {
