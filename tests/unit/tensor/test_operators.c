@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "support/rondo_test.h"
 #include "tensor/operators/elementwise/elementary.h"
 #include "tensor/program/operation.h"
