@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lifetimes that the benchmarks of planning and of graph memory share: items at random, layered like a training step,
- * layered like inference, and a training step of blocks, or read from a CSV with the lines `id,lower,upper,size` under
- * a heading, as the MiniMalloc benchmark's. What fails ends the program.
+ * layered like inference, a training step of blocks and inference of a chain, or read from a CSV with the lines
+ * `id,lower,upper,size` under a heading, as the MiniMalloc benchmark's. What fails ends the program.
  */
 #ifndef RONDO_BENCH_PLAN_ITEMS_H
 #define RONDO_BENCH_PLAN_ITEMS_H
@@ -28,14 +28,15 @@ static inline void add(input *in, size_t bytes, uint32_t lower, uint32_t upper) 
 
 /* Generators ------------------------------------------------------------------------------------------------------- */
 
-static inline void make_random(input *in, size_t items) {
-  uint64_t state = 1;
+static inline void make_random_from(input *in, size_t items, uint64_t state) {
   for (size_t i = 0; i < items; i++) {
     const uint32_t lower = (uint32_t)random_below(&state, items);
     const uint32_t longest = (uint32_t)1 << random_below(&state, 12);
     add(in, random_bytes(&state, 12), lower, lower + 1 + (uint32_t)random_below(&state, longest));
   }
 }
+
+static inline void make_random(input *in, size_t items) { make_random_from(in, items, 1); }
 
 /* A layer keeps what its backward pass needs until that; both passes use scratch; the gradients of the weights live
  * until the optimizer, which comes layer by layer behind the backward pass. */
@@ -101,6 +102,20 @@ static inline void make_blocks_from(input *in, size_t items, uint64_t state) {
   }
 }
 
+/* Inference of a long chain of layers: what a layer makes lives for a few layers, a few values are read by a layer far
+ * behind it, and sizes of many magnitudes are as likely. */
+static inline void make_chain_from(input *in, size_t items, uint64_t state) {
+  for (uint32_t layer = 0; in->count < items; layer++) {
+    const uint64_t made = 1 + random_below(&state, 4);
+    for (uint64_t i = 0; i < made; i++)
+      add(in, random_bytes(&state, 8), layer, layer + 2 + (uint32_t)random_below(&state, 20));
+    if (random_below(&state, 50) == 0)
+      add(in, random_bytes(&state, 8), layer, layer + 2 + (uint32_t)random_below(&state, 5000));
+  }
+}
+
+static inline void make_chain(input *in, size_t items) { make_chain_from(in, items, 1); }
+
 static inline void make_blocks(input *in, size_t items) { make_blocks_from(in, items, 4); }
 
 /* Files ------------------------------------------------------------------------------------------------------------ */
@@ -125,9 +140,12 @@ typedef struct generator {
   void (*make)(input *in, size_t items);
 } generator;
 
-enum { GENERATORS = 4 };
-static const generator generators[GENERATORS] = {
-    {"random", make_random}, {"training", make_training}, {"inference", make_inference}, {"blocks", make_blocks}};
+enum { GENERATORS = 5 };
+static const generator generators[GENERATORS] = {{"random", make_random},
+                                                 {"training", make_training},
+                                                 {"inference", make_inference},
+                                                 {"blocks", make_blocks},
+                                                 {"chain", make_chain}};
 
 /* The input in the file; its name is the file's. */
 static inline input open_file(const char *path) {

@@ -105,10 +105,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *pro
  * float, in out_gradients (an array of its own). A gradient has its value's type; where the value has several readers
  * it is the sum of what comes from each, computed in F32 and rounded to the type at each addition. Readers of a part of
  * the value (slices, splits, gathers and embeddings of up to 64 picks) add to one tensor in place, so that n of them
- * cost as much as all elements that they read, not n times the value. A value that the loss does not depend on gets a
- * gradient of zeros. Errors: INVALID_ARGUMENT with SHAPE (loss is not a scalar), TYPE,
- * UNKNOWN_NAME; UNSUPPORTED (an operator without a gradient on the way, named; gradients have none themselves);
- * OUT_OF_MEMORY. The program is then as before. */
+ * cost as much as all elements that they read, not n times the value. Values that are computed alike count as one, so
+ * gradients pass once through what each step of a loop computes anew. A value that the loss does not depend on gets a
+ * gradient of zeros. Errors: INVALID_ARGUMENT with SHAPE (loss is not a scalar), TYPE, UNKNOWN_NAME; UNSUPPORTED (an
+ * operator without a gradient on the way, named; gradients have none themselves); OUT_OF_MEMORY. The program is then as
+ * before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss,
                                                               const rondo_value *values, size_t count,
                                                               rondo_value *out_gradients);

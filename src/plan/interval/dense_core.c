@@ -10,11 +10,15 @@
 #include "plan/radix_sort.h"
 #include "plan/search/ejection_chains.h"
 
-#define CORE_STEPS (UINT64_C(1) << 16)
-
-/* Looks of a repair, for each box of the part, and at least. */
-#define LOOKS_A_BOX 80
+/* Looks of a repair, at least; so many take as long as a step. */
 #define LEAST_LOOKS (UINT64_C(1) << 20)
+#define LOOKS_A_STEP 8
+
+/* So many boxes of the part are sorted, to find the core, in the time of a step. */
+#define SORTED_A_STEP 8
+
+/* A repair that is tried again has so many times as much room above the bound. */
+#define MORE_ROOM 8
 
 typedef struct worker {
   const rondo_allocator *allocator;
@@ -26,7 +30,8 @@ typedef struct worker {
   size_t *inside_offsets;
   uint64_t *offsets; /* of all boxes, while they are repaired */
   uint8_t *states;
-  uint64_t peak; /* of what is repaired */
+  uint64_t peak;  /* of what is repaired */
+  uint64_t steps; /* taken */
 } worker;
 
 /* The core --------------------------------------------------------------------------------------------------------- */
@@ -76,11 +81,16 @@ static uint32_t milliseconds_left(const worker *w) {
 /* False: its plan is no better than what there is. */
 static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = w->items, .count = w->inside_count};
-  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT,    .budget_ms = milliseconds_left(w),
-                                      .budget_steps = CORE_STEPS, .gap = 1,
-                                      .capacity = w->of->limit,   .threads = 1};
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT,
+                                      .budget_ms = milliseconds_left(w),
+                                      .budget_steps = w->of->steps,
+                                      .gap = 1,
+                                      .seed = w->of->seed,
+                                      .capacity = w->of->limit,
+                                      .threads = 1};
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_interval_plan(w->allocator, &problem, &options, w->inside_offsets, &info));
+  w->steps += info.steps;
   w->peak = info.peak > w->of->limit ? info.peak : w->of->limit;
   *out_better = w->peak < peak;
   return RONDO_OK;
@@ -103,8 +113,6 @@ static void put_out_met(worker *w, rondo_neighbours *neighbours, uint32_t box) {
 static rondo_status lay_core(worker *w, const uint64_t *offsets) {
   const rondo_boxes *boxes = &w->part->boxes;
   rondo_neighbours neighbours;
-  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, sizeof *w->offsets, &w->offsets));
-  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, sizeof *w->states, &w->states));
   for (uint32_t i = 0; i < boxes->count; i++) {
     w->offsets[i] = offsets[i];
     w->states[i] = offsets[i] + boxes->boxes[i].bytes > w->peak ? RONDO_REPAIR_OUT : RONDO_REPAIR_IN;
@@ -120,15 +128,17 @@ static rondo_status lay_core(worker *w, const uint64_t *offsets) {
 }
 
 static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
-  const uint64_t looks = (uint64_t)w->part->boxes.count * LOOKS_A_BOX;
+  const uint64_t most_looks = w->part->boxes.count * w->of->looks;
   const rondo_repair rest = {.boxes = &w->part->boxes,
                              .order = order,
                              .states = w->states,
                              .limit = w->peak,
-                             .most_looks = looks > LEAST_LOOKS ? looks : LEAST_LOOKS,
+                             .most_looks = most_looks > LEAST_LOOKS ? most_looks : LEAST_LOOKS,
                              .deadline_ns = w->of->deadline_ns};
   bool done = false;
-  RONDO_TRY(rondo_repair_run(w->allocator, &rest, w->offsets, &done));
+  uint64_t looks = 0;
+  RONDO_TRY(rondo_repair_run(w->allocator, &rest, w->offsets, &done, &looks));
+  w->steps += looks / LOOKS_A_STEP;
   if (!done) return RONDO_OK;
   *inout_peak = 0;
   for (uint32_t i = 0; i < w->part->boxes.count; i++) {
@@ -141,21 +151,41 @@ static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_off
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
+/* Where there is so many times as much room above the bound, or at the plan that there is. */
+static uint64_t with_more_room(const worker *w, uint64_t before) {
+  const uint64_t bound = w->part->lower_bound, room = w->peak - bound;
+  return room < (before - bound) / MORE_ROOM ? bound + room * MORE_ROOM : before;
+}
+
+/* A repair that fails is tried again with more room. */
+static rondo_status repair_around(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
+  const uint64_t before = *inout_peak;
+  RONDO_TRY(rondo_allocate_items(w->allocator, w->part->boxes.count, sizeof *w->offsets, &w->offsets));
+  RONDO_TRY(rondo_allocate_items(w->allocator, w->part->boxes.count, sizeof *w->states, &w->states));
+  for (uint32_t i = 0; i < w->of->repairs && *inout_peak == before && w->peak < before; i++) {
+    RONDO_TRY(lay_core(w, inout_offsets));
+    RONDO_TRY(repair(w, order, inout_offsets, inout_peak));
+    w->peak = with_more_room(w, before);
+  }
+  return RONDO_OK;
+}
+
 static rondo_status improve(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
   uint64_t least = 0;
   bool better = false;
+  w->steps = w->part->boxes.count / SORTED_A_STEP;
   RONDO_TRY(least_crowding(w, &least));
   if (least == 0) return RONDO_OK;
   RONDO_TRY(list_core(w, least));
   RONDO_TRY(plan_core(w, *inout_peak, &better));
-  if (!better) return RONDO_OK;
-  RONDO_TRY(lay_core(w, inout_offsets));
-  return repair(w, order, inout_offsets, inout_peak);
+  return better ? repair_around(w, order, inout_offsets, inout_peak) : RONDO_OK;
 }
 
 rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_core *core, const rondo_part *part,
-                                const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
+                                const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak,
+                                uint64_t *out_steps) {
   worker w = {.allocator = allocator, .of = core, .part = part};
+  *out_steps = 0;
   if (core->limit >= *inout_peak) return RONDO_OK;
   const rondo_status status = improve(&w, order, inout_offsets, inout_peak);
   rondo_release(allocator, w.inside, w.inside_count, sizeof *w.inside);
@@ -163,5 +193,6 @@ rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_co
   rondo_release(allocator, w.inside_offsets, w.inside_count, sizeof *w.inside_offsets);
   rondo_release(allocator, w.offsets, part->boxes.count, sizeof *w.offsets);
   rondo_release(allocator, w.states, part->boxes.count, sizeof *w.states);
+  *out_steps = w.steps;
   return status;
 }

@@ -10,14 +10,18 @@
 
 typedef struct rondo_core {
   uint32_t boxes;       /* about so many of the most crowded are the core */
+  uint32_t repairs;     /* at most; each has more room above the bound than the one before */
+  uint64_t steps;       /* for planning the core */
+  uint64_t seed;        /* of that */
+  uint64_t looks;       /* of a repair, for each box of the part */
   uint64_t limit;       /* a plan ends there, or where the core does */
   uint64_t deadline_ns; /* of rondo_clock_ns; 0: none */
 } rondo_core;
 
 /* Improves the plan of a part, which has no alignments and no obstacles. order: its boxes, the largest areas first.
- * The peak never rises. Errors: OUT_OF_MEMORY; the plan is then as it was. */
+ * The peak never rises. *out_steps: what it took. Errors: OUT_OF_MEMORY; the plan is then as it was. */
 RONDO_MUST_USE rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_core *core,
                                                const rondo_part *part, const uint32_t *order, uint64_t *inout_offsets,
-                                               uint64_t *inout_peak);
+                                               uint64_t *inout_peak, uint64_t *out_steps);
 
 #endif

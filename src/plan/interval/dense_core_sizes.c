@@ -15,6 +15,18 @@
 static const uint32_t sizes[] = {512, 2048, 1024};
 enum { SIZES = sizeof sizes / sizeof sizes[0], TIMES_LARGER = 3 };
 
+/* For planning a core, in the first round and in later ones, and for a repair around it. Up to one round, looks double
+ * from each to the next, and steps every other time. */
+#define CORE_STEPS (UINT64_C(1) << 16)
+#define LATER_CORE_STEPS (UINT64_C(1) << 14)
+#define LOOKS_A_BOX 80
+enum { LONGEST_ROUND = 5 };
+
+/* Sizes grow by a part of theirs from round to round, up to this round, and begin again. */
+enum { GROWTH = 4, GROWN_ROUNDS = 5 };
+
+enum { MOST_REPAIRS = 2 };
+
 typedef struct contest {
   const rondo_allocator *allocator;
   const rondo_cores *of;
@@ -23,6 +35,7 @@ typedef struct contest {
   uint64_t peak;
   _Atomic uint32_t next;
   _Atomic uint32_t first_hit; /* the first core that reached the limit; UINT32_MAX: none */
+  uint64_t steps[SIZES];      /* that each core took */
 } contest;
 
 typedef struct contestant {
@@ -57,13 +70,27 @@ static bool is_better(const contest *all, uint32_t core, uint64_t peak, const co
   return core < than->core;
 }
 
+static rondo_core core_of(const rondo_cores *cores, uint32_t number) {
+  const uint64_t round = cores->round < LONGEST_ROUND ? cores->round : LONGEST_ROUND;
+  return (rondo_core){
+      .boxes = sizes[number] + sizes[number] / GROWTH * (uint32_t)(cores->round % GROWN_ROUNDS),
+      .repairs = cores->round == 0 ? 1 : MOST_REPAIRS,
+      .steps = cores->round == 0 ? CORE_STEPS : LATER_CORE_STEPS << round / 2,
+      .seed = cores->round,
+      .looks = (uint64_t)LOOKS_A_BOX << round,
+      .limit = cores->limit,
+      .deadline_ns = cores->deadline_ns,
+  };
+}
+
 static rondo_status try_core(contestant *c, uint32_t number) {
   contest *all = c->all;
-  const rondo_core core = {.boxes = sizes[number], .limit = all->of->limit, .deadline_ns = all->of->deadline_ns};
+  const rondo_core core = core_of(all->of, number);
   uint64_t peak = all->peak;
-  if (sizes[number] > all->part->boxes.count / TIMES_LARGER) return RONDO_OK;
+  if (core.boxes > all->part->boxes.count / TIMES_LARGER) return RONDO_OK;
   memcpy(c->offsets, all->offsets, all->part->boxes.count * sizeof *c->offsets);
-  RONDO_TRY(rondo_core_improve(all->allocator, &core, all->part, all->of->order, c->offsets, &peak));
+  RONDO_TRY(
+      rondo_core_improve(all->allocator, &core, all->part, all->of->order, c->offsets, &peak, &all->steps[number]));
   if (peak == all->peak || !is_better(all, number, peak, c)) return RONDO_OK;
   if (peak <= all->of->limit) note_hit(all, number);
   uint64_t *const spare = c->best;
@@ -135,18 +162,29 @@ static void take_best(const contest *all, const contestant *contestants, uint32_
   memcpy(offsets, best->best, all->part->boxes.count * sizeof *offsets);
 }
 
+static uint64_t steps_up_to_hit(const contest *all) {
+  uint64_t steps = 0;
+  for (uint32_t i = 0; i < SIZES && i <= all->first_hit; i++) steps += all->steps[i];
+  return steps;
+}
+
 rondo_status rondo_cores_improve(const rondo_allocator *allocator, const rondo_cores *cores, const rondo_part *part,
-                                 uint64_t *inout_offsets, uint64_t *inout_peak) {
+                                 uint64_t *inout_offsets, uint64_t *inout_peak, uint64_t *out_steps) {
   contest all = {.allocator = allocator, .of = cores, .part = part, .offsets = inout_offsets, .peak = *inout_peak};
   const uint32_t count = cores->threads < SIZES ? cores->threads : SIZES;
   contestant *contestants = NULL;
+  *out_steps = 0;
   if (sizes[0] > part->boxes.count / TIMES_LARGER || cores->limit >= *inout_peak) return RONDO_OK;
   atomic_init(&all.next, 0);
   atomic_init(&all.first_hit, UINT32_MAX);
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *contestants, &contestants));
   rondo_status status = make_contestants(&all, count, contestants);
   if (status == RONDO_OK) status = run_threads(contestants, count);
-  if (status == RONDO_OK) take_best(&all, contestants, count, inout_offsets, inout_peak);
+  *out_steps = steps_up_to_hit(&all);
+  if (*out_steps > cores->most_steps)
+    *out_steps = cores->most_steps;
+  else if (status == RONDO_OK)
+    take_best(&all, contestants, count, inout_offsets, inout_peak);
   free_contestants(&all, count, contestants);
   return status;
 }

@@ -17,6 +17,9 @@
 /* Among few boxes, the fast path leaves cores alone where it is as near the bound as that. */
 #define FAST_ROOM 512
 
+/* Rounds of cores of the fast path. */
+#define FAST_ROUNDS 2
+
 #define MANY_BOXES 16384
 
 /* Before the core is planned, so many rules have been tried. */
@@ -121,16 +124,29 @@ static uint64_t core_limit(const rondo_part *part) { return part->lower_bound + 
 /* Whether the plan is as near the bound as one around a core. */
 static bool is_near(const rondo_part *part) { return part->peak <= core_limit(part); }
 
+/* Whether the fast path may leave it at that. */
+static bool is_fast_near(const rondo_part *part) {
+  return part->peak <= part->lower_bound + part->lower_bound / FAST_ROOM;
+}
+
+/* Two rounds of cores: of the second, the plans end farther from the bound. */
 static rondo_status try_cores(planner *p, rondo_part *part) {
-  const uint64_t before = part->peak;
-  if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL || is_done(p, part)) return RONDO_OK;
-  rondo_rule_order(rondo_area_rule(), &part->boxes, p->placer.entries, p->placer.order);
-  const rondo_cores cores = {.order = p->placer.order,
-                             .limit = larger(above_base(p, part), core_limit(part)),
-                             .deadline_ns = p->deadline,
-                             .threads = p->options->threads};
-  RONDO_TRY(rondo_cores_improve(p->allocator, &cores, part, p->offsets + part->first, &part->peak));
-  if (part->peak < before) part->method = "core";
+  static const uint64_t room[FAST_ROUNDS] = {CORE_ROOM, FAST_ROOM};
+  if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL) return RONDO_OK;
+  for (; part->cores < FAST_ROUNDS && !is_done(p, part); part->cores++) {
+    const uint64_t before = part->peak;
+    uint64_t steps = 0;
+    rondo_rule_order(rondo_area_rule(), &part->boxes, p->placer.entries, p->placer.order);
+    const rondo_cores cores = {
+        .order = p->placer.order,
+        .round = part->cores,
+        .most_steps = UINT64_MAX,
+        .limit = larger(above_base(p, part), part->lower_bound + part->lower_bound / room[part->cores]),
+        .deadline_ns = p->deadline,
+        .threads = p->options->threads};
+    RONDO_TRY(rondo_cores_improve(p->allocator, &cores, part, p->offsets + part->first, &part->peak, &steps));
+    if (part->peak < before) part->method = "core";
+  }
   return RONDO_OK;
 }
 
@@ -138,6 +154,7 @@ static rondo_status try_cores(planner *p, rondo_part *part) {
 static rondo_status try_restarts(planner *p, rondo_part *part) {
   const uint64_t before = part->peak;
   uint64_t runs = FAST_PLACINGS / part->boxes.count;
+  if (p->options->fast_only && is_fast_near(part)) return RONDO_OK;
   if (part->boxes.count <= FEW_BOXES || is_near(part) || is_done(p, part)) return RONDO_OK;
   const rondo_restarts restarts = {.boxes = &part->boxes,
                                    .target = larger(above_base(p, part), core_limit(part)),
@@ -161,7 +178,7 @@ static rondo_status plan_many(planner *p, rondo_part *part) {
 static rondo_status plan_few(planner *p, rondo_part *part) {
   RONDO_TRY(try_rules(p, part, 0, SIZE_MAX));
   try_fits(p, part);
-  if (p->options->fast_only && part->peak <= part->lower_bound + part->lower_bound / FAST_ROOM) return RONDO_OK;
+  if (p->options->fast_only && is_fast_near(part)) return RONDO_OK;
   RONDO_TRY(try_cores(p, part));
   return try_restarts(p, part);
 }

@@ -19,6 +19,7 @@ typedef struct rondo_part {
   uint64_t visits;      /* of the improvement */
   uint64_t episodes;    /* of restarts done */
   uint64_t windows;     /* tried */
+  uint64_t cores;       /* rounds of them */
   bool exhausted;       /* no window helps any more */
   bool unsearchable;    /* too large, or of a form that the search does not take */
 } rondo_part;

@@ -225,12 +225,13 @@ static void run(worker *w, uint64_t *inout_offsets) {
 }
 
 rondo_status rondo_repair_run(const rondo_allocator *allocator, const rondo_repair *repair, uint64_t *inout_offsets,
-                              bool *out_done) {
+                              bool *out_done, uint64_t *out_looks) {
   const uint32_t count = repair->boxes->count;
   worker w = {.of = repair};
   const rondo_status status = make(allocator, &w);
   if (status == RONDO_OK) run(&w, inout_offsets);
   *out_done = status == RONDO_OK && w.out_count == 0;
+  *out_looks = w.looks;
   rondo_release(allocator, w.seats, count, sizeof *w.seats);
   rondo_release(allocator, w.ring, count, sizeof *w.ring);
   rondo_release(allocator, w.changes, count, 2 * sizeof *w.changes);

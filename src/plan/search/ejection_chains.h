@@ -23,9 +23,9 @@ enum {
   RONDO_REPAIR_OUT
 };
 
-/* *out_done: all are in, and the offsets are a plan. Else it was given up, and the offsets are of no use.
- * Errors: OUT_OF_MEMORY. */
+/* *out_done: all are in, and the offsets are a plan. Else it was given up, and the offsets are of no use. *out_looks:
+ * done. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_repair_run(const rondo_allocator *allocator, const rondo_repair *repair,
-                                             uint64_t *inout_offsets, bool *out_done);
+                                             uint64_t *inout_offsets, bool *out_done, uint64_t *out_looks);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "plan/interval/dense_core_sizes.h"
+#include "plan/interval/placement_rules.h"
 #include "plan/search/part_search.h"
 #include "plan/search/window_search.h"
 
@@ -16,6 +18,13 @@
 #define FIRST_WINDOW 256
 #define LARGEST_WINDOW 8192
 #define WINDOW_RUNS 32
+
+/* Parts of so many boxes are planned around cores too, but for one of so many turns, which makes so many runs
+ * and more. A plan around a core is to end so near the goal, as a part of what there is above it. */
+#define MANY_BOXES 8192
+#define TURNS 3
+#define CORE_NEARNESS 32
+#define FEW_RUNS 32
 
 /* Steps of a part's first slice, a few milliseconds. A visit makes at least one episode or round. */
 #define FIRST_SLICE (UINT64_C(1) << 14)
@@ -61,6 +70,10 @@ static bool is_late(const improver *m) {
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+static bool takes_cores(const rondo_part *part) {
+  return part->boxes.count >= MANY_BOXES && part->boxes.obstacles == NULL && part->boxes.alignments == NULL;
+}
+
 static rondo_restarts restarts_of(const improver *m, const rondo_part *part, uint64_t goal) {
   return (rondo_restarts){
       .boxes = &part->boxes,
@@ -72,13 +85,16 @@ static rondo_restarts restarts_of(const improver *m, const rondo_part *part, uin
   };
 }
 
-/* Whole episodes, as many as fit into the steps, at least one; cut short by the budget. */
+/* Whole episodes, as many as fit into the steps, at least one; of a part that is planned around cores, as many runs as
+ * fit, at least a few. Cut short by the budget. */
 static rondo_status run_restarts(improver *m, rondo_part *part, uint64_t steps) {
   const uint64_t before = part->peak;
   const uint64_t episode_steps = (uint64_t)part->boxes.count * RONDO_RUNS_AN_EPISODE;
   const uint64_t episodes = steps < episode_steps ? 1 : steps / episode_steps;
   rondo_restarts restarts = restarts_of(m, part, next_goal_of(m, part));
-  restarts.runs = least(episodes * RONDO_RUNS_AN_EPISODE, steps_left(m) / part->boxes.count);
+  uint64_t most = episodes * RONDO_RUNS_AN_EPISODE;
+  if (takes_cores(part)) most = least(most, FEW_RUNS + steps / part->boxes.count);
+  restarts.runs = least(most, steps_left(m) / part->boxes.count);
   uint64_t runs = 0;
   RONDO_TRY(rondo_restarts_improve(m->allocator, &restarts, m->offsets + part->first, &part->peak, &runs));
   if (part->peak < before) part->method = "restarts";
@@ -113,14 +129,45 @@ static rondo_status run_windows(improver *m, rondo_part *part, uint64_t steps) {
   return RONDO_OK;
 }
 
-/* Restarts come first. Then small parts are searched; large ones take turns of mending in windows, as long as that
- * helps, or searching, and of restarts. */
+static rondo_status list_by_area(const improver *m, const rondo_boxes *boxes, uint32_t *order) {
+  rondo_sort_entry *entries = NULL;
+  RONDO_TRY(rondo_allocate_items(m->allocator, boxes->count, 2 * sizeof *entries, &entries));
+  rondo_rule_order(rondo_area_rule(), boxes, entries, order);
+  rondo_release(m->allocator, entries, boxes->count, 2 * sizeof *entries);
+  return RONDO_OK;
+}
+
+/* A round of cores. One that the budget cuts short does not count: else more of it could be worse. */
+static rondo_status run_cores(improver *m, rondo_part *part) {
+  const uint64_t before = part->peak, goal = next_goal_of(m, part);
+  uint32_t *order = NULL;
+  uint64_t steps = 0;
+  rondo_cores cores = {.round = part->cores++,
+                       .most_steps = steps_left(m),
+                       .limit = goal + (before - goal) / CORE_NEARNESS,
+                       .deadline_ns = m->improvement->deadline_ns,
+                       .threads = m->improvement->options->threads};
+  RONDO_TRY(rondo_allocate_items(m->allocator, part->boxes.count, sizeof *order, &order));
+  rondo_status status = list_by_area(m, &part->boxes, order);
+  cores.order = order;
+  if (status == RONDO_OK)
+    status = rondo_cores_improve(m->allocator, &cores, part, m->offsets + part->first, &part->peak, &steps);
+  rondo_release(m->allocator, order, part->boxes.count, sizeof *order);
+  if (part->peak < before) part->method = "core";
+  m->improvement->steps += steps;
+  return status;
+}
+
+/* A part that is planned around cores begins with them, and they take most turns. The other turns, and all of other
+ * parts, begin with restarts. Then small parts are searched; large ones take turns of mending in windows, as long as
+ * that helps, or searching, and of restarts. */
 static rondo_status visit(improver *m, rondo_part *part) {
   const uint64_t slice = FIRST_SLICE << least(part->visits, 40);
   const bool large = part->boxes.count >= FEWEST_BOXES;
-  const bool searches = large ? part->visits % 2 == 1 : part->visits > 0;
-  part->visits++;
-  if (!searches) return run_restarts(m, part, slice);
+  const uint64_t visits = part->visits++;
+  const uint64_t turn = takes_cores(part) ? visits / TURNS : visits;
+  if (takes_cores(part) && visits % TURNS != 1) return run_cores(m, part);
+  if (large ? turn % 2 == 0 : turn == 0) return run_restarts(m, part, slice);
   if (large && part->boxes.obstacles == NULL && !part->exhausted) return run_windows(m, part, slice);
   if (!part->unsearchable) {
     RONDO_TRY(rondo_part_search_run(m->allocator, &m->search, part, m->improvement, last_goal_of(m, part), slice,

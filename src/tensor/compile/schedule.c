@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Choosing what runs: what outputs and updates need, without repetitions. Equal operations are found by a table of
- * hashes: of the same operator, attributes, inputs' bytes and inputs' shapes.
+ * Choosing what runs: what outputs and updates need, without repetitions (tensor/program/equal_operations.h). Values
+ * are one whose bytes are.
  */
 #include "tensor/compile/schedule.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "tensor/program/equal_operations.h"
 #include "tensor/program/operation.h"
 #include "tensor/program/operator.h"
 #include "tensor/program/program.h"
@@ -44,56 +44,6 @@ bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *r
 }
 
 /* Repetitions ------------------------------------------------------------------------------------------------------ */
-
-static bool same_input(const rondo_program *program, const uint32_t *owners, uint32_t a, uint32_t b) {
-  if (a == RONDO_NO_VALUE || b == RONDO_NO_VALUE) return a == b;
-  return owners[a] == owners[b] && rondo_shape_same(rondo_program_shape(program, a), rondo_program_shape(program, b));
-}
-
-static bool same_operation(const rondo_program *program, const uint32_t *owners, const rondo_operation *a,
-                           const rondo_operation *b) {
-  if (a->row != b->row || !rondo_attributes_same(&a->attributes, &b->attributes)) return false;
-  for (uint32_t r = 0; r < a->row->result_count; r++) {
-    if (rondo_value_is_made(program, a->results[r]) != rondo_value_is_made(program, b->results[r])) return false;
-  }
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if (!same_input(program, owners, a->inputs[k], b->inputs[k])) return false;
-  }
-  return true;
-}
-
-static uint64_t hash_operation(const uint32_t *owners, const rondo_operation *operation) {
-  uint64_t hash = rondo_hash_text(RONDO_HASH_START, operation->row->name);
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    const uint32_t input = operation->inputs[k];
-    hash = rondo_hash_u64(hash, input == RONDO_NO_VALUE ? RONDO_NO_VALUE : owners[input]);
-  }
-  return rondo_hash_bytes(hash, operation->attributes.sizes, sizeof operation->attributes.sizes);
-}
-
-/* Of the operations so far, those that may stand for others: open addressing, 0 is free, else one more than a number.
- */
-typedef struct known_operations {
-  uint32_t *slots;
-  size_t count; /* a power of two, more than twice the operations */
-} known_operations;
-
-/* An earlier operation that computes the same, or this one, which is then known. */
-static uint32_t look_up(const rondo_program *program, const uint32_t *owners, known_operations *known,
-                        uint32_t number) {
-  const rondo_operation *operation = &program->operations.items[number];
-  size_t slot = (size_t)hash_operation(owners, operation) & (known->count - 1);
-  for (; known->slots[slot] != 0; slot = (slot + 1) & (known->count - 1)) {
-    const uint32_t other = known->slots[slot] - 1;
-    if (same_operation(program, owners, &program->operations.items[other], operation)) return other;
-  }
-  known->slots[slot] = number + 1;
-  return number;
-}
-
-static bool may_be_shared(const rondo_operator *row) {
-  return !rondo_operator_is_update(row) && !row->is_view && !row->is_in_place && !row->is_random;
-}
 
 /* Constants of one number are one value. */
 static uint32_t constant_owner(const rondo_program *program, uint32_t value) {
@@ -140,7 +90,7 @@ static void find_makers(const rondo_program *program, rondo_schedule *schedule) 
   }
 }
 
-static void find_owners(const rondo_program *program, const bool *overwritten, known_operations *known,
+static void find_owners(const rondo_program *program, const bool *overwritten, rondo_repeats *repeats,
                         rondo_schedule *schedule) {
   own_named_values(program, schedule);
   for (uint32_t i = 0; i < schedule->operations; i++) {
@@ -149,8 +99,8 @@ static void find_owners(const rondo_program *program, const bool *overwritten, k
     if (!schedule->runs[i]) continue;
     if (row->is_view || is_in_place(program, operation))
       schedule->owners[operation->results[0]] = schedule->owners[operation->inputs[0]];
-    const bool is_shared = may_be_shared(row) && !any_result_in(operation, overwritten);
-    const uint32_t first = is_shared ? look_up(program, schedule->owners, known, i) : i;
+    const bool is_shared = rondo_operator_may_repeat(row) && !row->is_view && !any_result_in(operation, overwritten);
+    const uint32_t first = is_shared ? rondo_repeats_find(program, schedule->owners, repeats, i) : i;
     if (first == i && !row->is_view) continue;
     schedule->runs[i] = false;
     for (uint32_t r = 0; first != i && r < row->result_count; r++)
@@ -160,17 +110,16 @@ static void find_owners(const rondo_program *program, const bool *overwritten, k
 
 static rondo_status share_operations(const rondo_program *program, rondo_schedule *schedule) {
   const rondo_allocator *allocator = &program->allocator;
-  known_operations known = {.count = 16};
+  rondo_repeats repeats;
   bool *overwritten = NULL;
-  while (known.count <= 2 * schedule->operations) known.count *= 2;
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *overwritten, &overwritten));
-  const rondo_status status = rondo_allocate_items(allocator, known.count, sizeof *known.slots, &known.slots);
+  const rondo_status status = rondo_repeats_make(program, &repeats);
   if (status == RONDO_OK) {
     mark_overwritten(program, schedule, overwritten);
-    find_owners(program, overwritten, &known, schedule);
+    find_owners(program, overwritten, &repeats, schedule);
     find_makers(program, schedule);
   }
-  rondo_release(allocator, known.slots, known.count, sizeof *known.slots);
+  rondo_repeats_free(program, &repeats);
   rondo_release(allocator, overwritten, schedule->values, sizeof *overwritten);
   return status;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Reverse-mode differentiation: walks the operations from the loss backwards and adds, for each on the way, the
  * operators that turn gradients of results into gradients of inputs. A value that is used more than once gets the sum;
- * operators that read parts of it add theirs to what there is (rondo_operator.adds_gradients).
- * Only operations between the asked values and the loss are walked, so an operator without a gradient matters only
- * there.
+ * operators that read parts of it add theirs to what there is (rondo_operator.adds_gradients). Values that are computed
+ * alike share one sum, which passes through the first of their operations. So a loop that reshapes or transposes a
+ * value anew in each step, and takes a part of it, costs no more than one that does so once. A value that is asked for
+ * has a gradient of its own. Only operations between the asked values and the loss are walked, so an operator without a
+ * gradient matters only there.
  */
 #include <string.h>
 
 #include "base/error.h"
+#include "tensor/program/equal_operations.h"
 #include "tensor/program/gradients.h"
 #include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
@@ -20,7 +23,9 @@ typedef struct walk {
   rondo_program *program;
   size_t count;
   bool *depends;       /* computed from an asked value, or one of them */
-  uint32_t *gradients; /* RONDO_NO_VALUE: zeros */
+  uint32_t *owners;    /* the first value that is computed alike */
+  uint32_t *gradients; /* of owners alone. RONDO_NO_VALUE: zeros */
+  rondo_repeats repeats;
 } walk;
 
 static bool any_input_depends(const walk *w, const rondo_operation *operation) {
@@ -31,12 +36,26 @@ static bool any_input_depends(const walk *w, const rondo_operation *operation) {
   return false;
 }
 
+/* Before its inputs are looked at, only asked results are marked. */
+static uint32_t find_alike(walk *w, uint32_t number) {
+  const rondo_operation *operation = &w->program->operations.items[number];
+  bool is_asked = false;
+  for (uint32_t r = 0; r < operation->row->result_count; r++) is_asked = is_asked || w->depends[operation->results[r]];
+  if (is_asked || !rondo_operator_may_repeat(operation->row)) return number;
+  return rondo_repeats_find(w->program, w->owners, &w->repeats, number);
+}
+
 static void mark_dependents(walk *w, const uint32_t *values, size_t count) {
+  for (uint32_t i = 0; i < w->count; i++) w->owners[i] = i;
   for (size_t i = 0; i < count; i++) w->depends[values[i]] = true;
-  for (size_t i = 0; i < w->program->operations.count; i++) {
+  for (uint32_t i = 0; i < w->program->operations.count; i++) {
     const rondo_operation *operation = &w->program->operations.items[i];
-    if (!any_input_depends(w, operation)) continue;
-    for (uint32_t r = 0; r < operation->row->result_count; r++) w->depends[operation->results[r]] = true;
+    const rondo_operation *alike = &w->program->operations.items[find_alike(w, i)];
+    const bool depends = any_input_depends(w, operation);
+    for (uint32_t r = 0; r < operation->row->result_count; r++) {
+      w->owners[operation->results[r]] = alike->results[r];
+      w->depends[operation->results[r]] = w->depends[operation->results[r]] || depends;
+    }
   }
 }
 
@@ -60,11 +79,11 @@ static rondo_status pass_through(walk *w, const rondo_operation *operation, cons
   const bool adds = operation->row->adds_gradients && w->depends[operation->inputs[0]];
   uint32_t of_inputs[RONDO_MAX_OPERANDS];
   for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) of_inputs[i] = RONDO_NO_VALUE;
-  if (adds) of_inputs[0] = w->gradients[operation->inputs[0]];
+  if (adds) of_inputs[0] = w->gradients[w->owners[operation->inputs[0]]];
   RONDO_TRY(operation->row->differentiate(w->program, operation, of_results, of_inputs));
   for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
     if (of_inputs[i] == RONDO_NO_VALUE || !w->depends[operation->inputs[i]]) continue;
-    uint32_t *sum = &w->gradients[operation->inputs[i]];
+    uint32_t *sum = &w->gradients[w->owners[operation->inputs[i]]];
     if (adds && i == 0)
       *sum = of_inputs[0];
     else
@@ -99,11 +118,28 @@ static rondo_status walk_back(walk *w, uint32_t loss, uint32_t seed, const uint3
   const size_t operations = w->program->operations.count;
   memset(w->gradients, 0xff, w->count * sizeof *w->gradients); /* RONDO_NO_VALUE */
   mark_dependents(w, values, count);
-  w->gradients[loss] = seed;
-  if (seed == RONDO_NO_VALUE) RONDO_TRY(rondo_program_constant(w->program, 1.0f, &w->gradients[loss]));
+  uint32_t *of_loss = &w->gradients[w->owners[loss]];
+  *of_loss = seed;
+  if (seed == RONDO_NO_VALUE) RONDO_TRY(rondo_program_constant(w->program, 1.0f, of_loss));
   for (size_t i = operations; i > 0; i--) RONDO_TRY(walk_operation(w, (uint32_t)i - 1));
   for (size_t i = 0; i < count; i++) gradients[i] = w->gradients[values[i]];
   return RONDO_OK;
+}
+
+static rondo_status allocate(walk *w) {
+  const rondo_allocator *allocator = &w->program->allocator;
+  RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->depends, &w->depends));
+  RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->owners, &w->owners));
+  RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->gradients, &w->gradients));
+  return rondo_repeats_make(w->program, &w->repeats);
+}
+
+static void release(walk *w) {
+  const rondo_allocator *allocator = &w->program->allocator;
+  rondo_release(allocator, w->depends, w->count, sizeof *w->depends);
+  rondo_release(allocator, w->owners, w->count, sizeof *w->owners);
+  rondo_release(allocator, w->gradients, w->count, sizeof *w->gradients);
+  rondo_repeats_free(w->program, &w->repeats);
 }
 
 rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, uint32_t seed, const uint32_t *values,
@@ -115,15 +151,10 @@ rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, 
                       "gradients of %s: the loss must be a scalar f32, not %s", program->label,
                       rondo_shape_text(text, shape));
   }
-  const rondo_allocator *allocator = &program->allocator;
   walk w = {.program = program, .count = program->values.count};
-  rondo_status status = rondo_allocate_items(allocator, w.count, sizeof *w.depends, &w.depends);
-  if (status == RONDO_OK) {
-    status = rondo_allocate_items(allocator, w.count, sizeof *w.gradients, &w.gradients);
-  }
+  rondo_status status = allocate(&w);
   if (status == RONDO_OK) status = walk_back(&w, loss, seed, values, count, gradients);
-  rondo_release(allocator, w.depends, w.count, sizeof *w.depends);
-  rondo_release(allocator, w.gradients, w.count, sizeof *w.gradients);
+  release(&w);
   return status;
 }
 

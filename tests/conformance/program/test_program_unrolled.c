@@ -13,9 +13,23 @@ enum { WIDTH = 8, FEW = 6 };
 
 static const rondo_value none;
 
-typedef enum way { BY_SLICE, BY_SPLIT, BY_INDEX_SELECT, BY_GATHER, BY_EMBEDDING, WAYS, BY_WHOLE_SPLIT = WAYS } way;
+typedef enum way {
+  BY_SLICE,
+  BY_SPLIT,
+  BY_INDEX_SELECT,
+  BY_GATHER,
+  BY_EMBEDDING,
+  THROUGH_RESHAPE, /* a slice, in each step, of a result that has all of x and is the same in all steps */
+  THROUGH_TRANSPOSE,
+  THROUGH_SCALE,
+  THROUGH_POOL,
+  WAYS,
+  BY_WHOLE_SPLIT = WAYS
+} way;
 
-static const char *const way_names[] = {"slice", "split", "index_select", "gather", "embedding", "whole split"};
+static const char *const way_names[] = {"slice",        "split",           "index_select",   "gather",
+                                        "embedding",    "slice (reshape)", "slice (trans.)", "slice (scale)",
+                                        "slice (pool)", "whole split"};
 
 /* An index that is the same in every run. */
 static rondo_value constant_index(rondo_program *program, size_t index, const size_t *shape, size_t rank) {
@@ -36,11 +50,46 @@ static rondo_value split_off(rondo_program *program, rondo_value x, size_t steps
   return parts[mine];
 }
 
+/* All of x, by operators that each step adds anew. The images of a pool are single pixels. */
+static rondo_value pass_whole(rondo_program *program, way by, rondo_value x, size_t steps) {
+  const size_t image[] = {1, steps, 1, WIDTH}, column[] = {steps, 1, WIDTH};
+  const rondo_pool2d_options pixel = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {1, 1}};
+  rondo_value whole;
+  if (by == THROUGH_TRANSPOSE) assert_ok(rondo_op_transpose(program, x, 0, 1, &whole));
+  if (by == THROUGH_SCALE) assert_ok(rondo_op_scale(program, x, 1.0f, &whole));
+  if (by == THROUGH_RESHAPE) {
+    assert_ok(rondo_op_reshape(program, x, image, 4, &whole));
+    assert_ok(rondo_op_reshape(program, whole, column, 3, &whole));
+  }
+  if (by == THROUGH_POOL) {
+    assert_ok(rondo_op_reshape(program, x, image, 4, &whole));
+    assert_ok(rondo_op_max_pool2d(program, whole, &pixel, &whole));
+  }
+  return whole;
+}
+
+static rondo_value take_row_through(rondo_program *program, way by, rondo_value x, size_t steps, size_t step) {
+  size_t start[4] = {0}, length[4], rank;
+  const size_t row[] = {1, WIDTH};
+  rondo_type type;
+  rondo_value taken = pass_whole(program, by, x, steps);
+  assert_ok(rondo_value_shape(program, taken, &type, length, &rank));
+  for (size_t i = 0; i < rank; i++) {
+    if (length[i] != steps) continue;
+    start[i] = step;
+    length[i] = 1;
+  }
+  assert_ok(rondo_op_slice(program, taken, start, length, NULL, &taken));
+  assert_ok(rondo_op_reshape(program, taken, row, 2, &taken));
+  return taken;
+}
+
 /* Row `step` of x, which is [steps, WIDTH]. */
 static rondo_value take_row(rondo_program *program, way by, rondo_value x, size_t steps, size_t step) {
   const size_t start[] = {step, 0}, length[] = {1, WIDTH}, one = 1;
   rondo_value row;
   if (by == BY_SPLIT) return split_off(program, x, steps, step);
+  if (by >= THROUGH_RESHAPE) return take_row_through(program, by, x, steps, step);
   if (by == BY_SLICE) assert_ok(rondo_op_slice(program, x, start, length, NULL, &row));
   if (by == BY_INDEX_SELECT)
     assert_ok(rondo_op_index_select(program, x, constant_index(program, step, &one, 1), 0, &row));
@@ -292,6 +341,37 @@ static void test_sums_that_begin_alike_stay_apart(void **state) {
   rondo_program_destroy(program);
 }
 
+/* What is asked for stays apart from what computes the same: the gradient of either is its own. */
+static void test_gradients_of_values_that_are_computed_alike(void **state) {
+  test_fixture *t = *state;
+  const size_t shape[] = {WIDTH, 2};
+  const char *const names[] = {"dx", "da", "db"};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value asked[3], d[3], terms[3], sums[3], loss;
+  float row[2 * WIDTH];
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){2, WIDTH}, 2, &asked[0]));
+  for (int i = 0; i < 3; i++) { /* asked[1], asked[2], and a third of which nothing is asked */
+    assert_ok(rondo_op_reshape(program, asked[0], shape, 2, i < 2 ? &asked[i + 1] : &terms[2]));
+    assert_ok(rondo_op_scale(program, i < 2 ? asked[i + 1] : terms[2], (float)(i + 1), &terms[i]));
+    assert_ok(rondo_op_sum(program, terms[i], NULL, 0, false, &sums[i]));
+  }
+  assert_ok(rondo_op_add(program, sums[0], sums[1], &loss));
+  assert_ok(rondo_op_add(program, loss, sums[2], &loss));
+  assert_ok(rondo_program_gradients(program, loss, asked, 3, d));
+  for (int i = 0; i < 3; i++) assert_ok(rondo_program_output(program, names[i], d[i]));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  write_numbers(compiled, "x", 2 * WIDTH);
+  assert_ok(rondo_compiled_run(compiled));
+  for (int k = 0; k < 3; k++) {
+    assert_ok(rondo_compiled_read(compiled, names[k], row, sizeof row));
+    for (int i = 0; i < 2 * WIDTH; i++) assert_float_equal(row[i], k == 0 ? 6.0f : (float)k, 0);
+  }
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
 /* Divided ---------------------------------------------------------------------------------------------------------- */
 
 /* Steps on two devices by turns: the sum goes from one to the other. */
@@ -328,9 +408,13 @@ static void test_sums_cross_between_devices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_memory_and_work_are_linear_in_the_steps),   test_case(test_gradients_are_those_of_one_split),
-      test_case(test_gradients_are_those_of_finite_differences), test_case(test_gradients_of_every_type_of_float),
-      test_case(test_sums_that_begin_alike_stay_apart),          test_case(test_sums_cross_between_devices),
+      test_case(test_memory_and_work_are_linear_in_the_steps),
+      test_case(test_gradients_are_those_of_one_split),
+      test_case(test_gradients_are_those_of_finite_differences),
+      test_case(test_gradients_of_every_type_of_float),
+      test_case(test_sums_that_begin_alike_stay_apart),
+      test_case(test_gradients_of_values_that_are_computed_alike),
+      test_case(test_sums_cross_between_devices),
   };
   return test_main(tests);
 }

@@ -83,18 +83,20 @@ static void test_a_repair_leaves_a_plan_or_gives_up(void **state) {
   for (uint32_t round = 0; round < 6; round++) {
     rondo_box_set set;
     bool done = false;
+    uint64_t looks = 0;
     make_random_items(items, BOXES, 10U << round, &seed);
     make_set(items, BOXES, &set);
     rondo_repair repair = {&set.all, order, states, 2 * set.lower_bound, UINT64_MAX, 0};
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done));
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
     assert_true(done);
     assert_true(is_plan_of_boxes(&set.all, offsets, repair.limit));
     repair.limit = set.lower_bound;
     repair.most_looks = UINT64_C(100000);
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done));
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
     if (done) assert_true(is_plan_of_boxes(&set.all, offsets, repair.limit));
+    assert_true(looks <= repair.most_looks + BOXES);
     repair.most_looks = 0;
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done));
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
     assert_false(done);
     rondo_box_set_free(&allocator, &set);
   }

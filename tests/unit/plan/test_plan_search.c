@@ -227,14 +227,24 @@ static uint64_t ratio_of_many(const input *in, const rondo_plan_options *options
   return (out->info.peak * UINT64_C(1000000) + out->info.lower_bound - 1) / out->info.lower_bound;
 }
 
-/* A training step of a large model: the fast path comes near the bound, and a budget of steps brings the plan nearer,
- * with the same result on any number of threads. */
+typedef struct many_items {
+  void (*make)(input *in, size_t items, uint64_t seed);
+  size_t items;
+  uint64_t seed;
+} many_items;
+
+/* A training step of a large model, inference of a chain of layers, and items at random: the fast path comes near the
+ * bound, and a budget of steps brings the plan nearer, with the same result on any number of threads. */
 static void test_many_items_use_their_budget(void **state) {
   (void)state;
-  static const uint64_t seeds[] = {1, 3};
-  for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-    input in = {.name = "blocks"};
-    make_blocks_from(&in, 20000, seeds[i]);
+  static const many_items lists[] = {{make_blocks_from, 20000, 1},
+                                     {make_blocks_from, 20000, 3},
+                                     {make_chain_from, 30000, 7},
+                                     {make_chain_from, 30000, 9},
+                                     {make_random_from, 20000, 1}};
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    input in = {.name = "many"};
+    lists[i].make(&in, lists[i].items, lists[i].seed);
     const rondo_plan_options fast = {.fast_only = true};
     const rondo_plan_options one = {.budget_steps = 40 * in.count};
     const rondo_plan_options two = {.budget_steps = 40 * in.count, .threads = 2};
