@@ -65,7 +65,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_host_malloc(rondo_device *device, si
 
 /* Frees it: the caller has waited for the copies. From now on, work that declares to access it is refused. So that
  * nobody else gets the addresses soon, the device keeps the last blocks, up to 32 MiB and 512 of them, until more is
- * freed, an allocation needs the memory or the device is closed. On CUDA the driver waits for all that the device runs
+ * freed, an allocation needs the memory or the device is closed. A later access to a larger block is refused if its
+ * pages are unmapped, which a CUDA driver does not always do. On CUDA the driver waits for all that the device runs
  * when a block goes back to the system. NULL is fine. Thread-safe. Errors as rondo_free; WRONG_MEMORY is for device
  * memory here. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_free(rondo_device *device, void *address);
