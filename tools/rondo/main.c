@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "options.h"
-#include "tool.h"
+#include "commands/commands.h"
+#include "common/options.h"
+#include "common/tool.h"
 
 typedef struct command {
   const char *name;
