@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Training steps of a small GPT, through PyTorch and through a recording of Rondo's.
 
-  bench/gpt_vs_torch.py --tool BUILD/tools/rondo/rondo [--device cuda:0] [--types f32,bf16] [--seconds 3] [--json]
+  bench/gpt_vs_torch.py --program BUILD/bench/rondo_bench [--device cuda:0] [--types f32,bf16] [--seconds 3] [--json]
 
 The step is the same: 4 layers of width 128 with 4 heads, 128 tokens, a context of 64, a batch of 8, cross entropy, AdamW.
 On a GPU PyTorch runs it eagerly, and as one CUDAGraph of the whole step (fused, capturable AdamW). Both may use TF32 in
@@ -158,7 +158,7 @@ def measure_torch(torch, kind, where, seconds):
 
 
 def measure_rondo(torch, arguments, kind):
-    command = [arguments.tool, "bench", "gpt", "--device", arguments.device, "--type", kind,
+    command = [arguments.program, "gpt", "--device", arguments.device, "--type", kind,
                "--seconds", str(arguments.seconds), "--tf32", "--json"]
     for name, value in (("layers", LAYERS), ("width", WIDTH), ("heads", HEADS), ("vocabulary", VOCABULARY),
                         ("context", CONTEXT), ("batch", BATCH)):
@@ -197,7 +197,7 @@ def measure_type(torch, arguments, kind):
 
 def measure_apart(arguments, kind):
     """In a process of its own."""
-    command = [sys.executable, os.path.abspath(__file__), "--tool", arguments.tool, "--device", arguments.device,
+    command = [sys.executable, os.path.abspath(__file__), "--program", arguments.program, "--device", arguments.device,
                "--types", kind, "--seconds", str(arguments.seconds), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)["rows"][0]
@@ -227,7 +227,7 @@ def show(result):
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tool", required=True, help="the tool rondo of a build")
+    parser.add_argument("--program", required=True, help="rondo_bench of a build")
     parser.add_argument("--device", default="cuda:0", help="the GPU, or the CPU, by Rondo's name (default cuda:0)")
     parser.add_argument("--types", default="f32,bf16", help="of what is computed (default f32,bf16)")
     parser.add_argument("--seconds", type=float, default=3, help="to measure each way for (default 3)")

@@ -1,45 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * rondo bench gain (FW-8): what recording gains, predicted before anything is recorded and then measured, over numbers
- * of kernels and the elements that each works on. A case is recorded after its prediction; both ways are then measured
- * in turns.
+ * rondo bench gain (FW-8): what recording gains, predicted before anything is recorded and then measured, for several
+ * numbers of kernels and of elements. A case is recorded after its prediction; both ways are then measured in
+ * alternation.
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 
-#include "bench/bench_steps.h"
-#include "commands/commands.h"
-#include "common/json.h"
-#include "common/options.h"
-#include "common/timing.h"
+#include "bench/tool_benchmarks.h"
 #include "common/tool.h"
-
-typedef struct gain_settings {
-  const char *device;
-  double seconds;
-  bool json;
-} gain_settings;
-
-static const gain_settings defaults = {.device = "cpu", .seconds = 5};
-
-static const option_row rows[] = {
-    OPTION_ROW_DEVICE(gain_settings),
-    OPTION_ROW_SECONDS(gain_settings, "about how long to measure"),
-    OPTION_ROW_JSON(gain_settings),
-};
-
-static const option_table table = {
-    .command = "rondo bench gain",
-    .description =
-        "Predicts what recording gains, from the times of un-recorded runs and the cost of the device's launches,\n"
-        "and then records and measures it: for 1 to 256 kernels in a line, of 256 to 16 Mi elements each. The gain\n"
-        "is the time un-recorded divided by the time recorded, until the work is done; saved is the share of the\n"
-        "host's time that is saved. Times are microseconds, medians.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
-};
 
 enum { COUNTS = 5, SIZES = 5, MOST_ROUNDS = 1000, FEWEST_ROUNDS = 5, WARM_UPS = 20, PREDICTED_REPEATS = 201 };
 static const uint32_t counts[COUNTS] = {1, 4, 16, 64, 256};
@@ -51,13 +19,11 @@ typedef struct gain_case {
   uint32_t count;
   uint64_t size;
   rondo_gain predicted;
-  cost plain, recorded;
+  cost eager, recorded;
 } gain_case;
 
 typedef struct gain_bench {
-  gain_settings settings;
-  rondo_device *device;
-  rondo_device_info info;
+  bench_base base;
   rondo_costs costs;
   rondo_stream *stream;
   rondo_kernel *kernel;
@@ -88,7 +54,7 @@ static const rondo_kernel_options kernel_options = {
 
 /* Blocks of some 16 KiB on a CPU, of 256 threads with up to 8 elements each on CUDA. */
 static rondo_grid grid_of(const gain_bench *b, uint64_t size) {
-  const uint64_t share = b->info.cuda ? 2048 : 4096, blocks = (size + share - 1) / share;
+  const uint64_t share = b->base.info.cuda ? 2048 : 4096, blocks = (size + share - 1) / share;
   return (rondo_grid){.x = (uint32_t)blocks};
 }
 
@@ -134,11 +100,11 @@ static rondo_status time_run(const gain_bench *b, rondo_stream_work work, void *
 
 static rondo_status measure_turns(const gain_bench *b, gain_case *of, gain_work *work, rondo_exec *exec,
                                   double seconds) {
-  const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
-  for (size_t i = 0; i < WARM_UPS && (i < FEWEST_ROUNDS || clock_ns() < end); i++)
+  rounds measured = rounds_begin(seconds, FEWEST_ROUNDS, MOST_ROUNDS);
+  for (rounds r = {measured.end, 0, FEWEST_ROUNDS, WARM_UPS}; rounds_next(&r);)
     TOOL_TRY(time_run(b, queue_exec, exec, NULL));
-  for (size_t i = 0; i < MOST_ROUNDS && (i < FEWEST_ROUNDS || clock_ns() < end); i++) {
-    TOOL_TRY(time_run(b, queue_work, work, &of->plain));
+  while (rounds_next(&measured)) {
+    TOOL_TRY(time_run(b, queue_work, work, &of->eager));
     TOOL_TRY(time_run(b, queue_exec, exec, &of->recorded));
   }
   return RONDO_OK;
@@ -154,7 +120,7 @@ static rondo_status measure_case(const gain_bench *b, gain_case *of, double seco
   TOOL_TRY(record(&work, &exec));
   const rondo_status status = measure_turns(b, of, &work, exec, seconds);
   rondo_exec_destroy(exec);
-  costs_summarize(&of->plain, 1);
+  costs_summarize(&of->eager, 1);
   costs_summarize(&of->recorded, 1);
   return status;
 }
@@ -164,25 +130,23 @@ static int measure(void *bench) {
   for (size_t i = 0; i < b->case_count; i++) {
     gain_case *of = &b->cases[i];
     tool_show_progress("%" PRIu32 " kernels of %" PRIu64 " elements", of->count, of->size);
-    if (measure_case(b, of, b->settings.seconds / (double)b->case_count)) return tool_fail_status("a run");
+    if (measure_case(b, of, b->base.seconds / (double)b->case_count)) return tool_fail_status("a run");
   }
-  tool_clear_progress();
   return TOOL_OK;
 }
 
 /* Results --------------------------------------------------------------------------------------------------------- */
 
-static double ratio(double plain, double recorded) { return recorded > 0 ? plain / recorded : 0; }
-static double saved(double plain, double recorded) { return plain > 0 ? 1 - recorded / plain : 0; }
+static double saved(double eager, double recorded) { return eager > 0 ? 1 - recorded / eager : 0; }
 
 static double measured_gain(const gain_case *of) {
-  return ratio(of->plain.result[COST_TOTAL].median, of->recorded.result[COST_TOTAL].median);
+  return bench_ratio(of->eager.result[COST_TOTAL].median, of->recorded.result[COST_TOTAL].median);
 }
 
-static double difference(const gain_case *of) { return ratio(of->predicted.total_gain, measured_gain(of)) - 1; }
+static double difference(const gain_case *of) { return bench_ratio(of->predicted.total_gain, measured_gain(of)) - 1; }
 
 static double measured_saved(const gain_case *of) {
-  return saved(of->plain.result[COST_HOST].median, of->recorded.result[COST_HOST].median);
+  return saved(of->eager.result[COST_HOST].median, of->recorded.result[COST_HOST].median);
 }
 
 static double predicted_saved(const gain_case *of) {
@@ -215,12 +179,8 @@ static void write_case(const gain_case *of, json *out) {
   json_begin_object(out, NULL);
   json_integer(out, "kernels", of->count);
   json_integer(out, "elements", of->size);
-  json_begin_object(out, "unrecorded");
-  cost_to_json(out, &of->plain);
-  json_end(out);
-  json_begin_object(out, "recorded");
-  cost_to_json(out, &of->recorded);
-  json_end(out);
+  cost_object_to_json(out, "unrecorded", &of->eager);
+  cost_object_to_json(out, "recorded", &of->recorded);
   json_begin_object(out, "predicted");
   json_real(out, "unrecorded_host_us", of->predicted.host_us);
   json_real(out, "unrecorded_device_us", of->predicted.device_us);
@@ -238,57 +198,26 @@ static void write_case(const gain_case *of, json *out) {
   json_end(out);
 }
 
-static int show_json(const void *bench) {
+static void report(void *bench, json *out) {
   const gain_bench *b = bench;
-  json out;
-  json_begin(&out);
-  json_text(&out, "device", b->settings.device);
-  json_text(&out, "device_description", b->info.description);
-  write_costs(&b->costs, &out);
-  json_begin_array(&out, "cases");
-  for (size_t i = 0; i < b->case_count; i++) write_case(&b->cases[i], &out);
-  json_end(&out);
-  json_integer(&out, "within_25_percent", count_within(b));
-  return json_print(&out);
+  write_costs(&b->costs, out);
+  json_begin_array(out, "cases");
+  for (size_t i = 0; i < b->case_count; i++) write_case(&b->cases[i], out);
+  json_end(out);
+  json_integer(out, "within_25_percent", count_within(b));
 }
 
-static void print_case(const gain_case *of) {
-  printf("%8" PRIu64 " %7" PRIu32 "   %9.2f %10.2f   %9.2f %10.2f   %7.2f %9.2f %+6.0f %%   %6.0f %% %7.0f %%   %s\n",
-         of->size, of->count, of->plain.result[COST_HOST].median, of->plain.result[COST_TOTAL].median,
-         of->recorded.result[COST_HOST].median, of->recorded.result[COST_TOTAL].median, measured_gain(of),
-         of->predicted.total_gain, 100 * difference(of), 100 * measured_saved(of), 100 * predicted_saved(of),
-         rondo_gain_pays(&of->predicted, 0, 0) ? "pays" : "");
-}
-
-static int show_text(const void *bench) {
-  const gain_bench *b = bench;
-  tool_print_device("device  ", b->settings.device, &b->info);
-  printf(
-      "costs    a kernel in a stream %.3f of the host, %.3f of the device; a launch %.3f of the host, %.3f until "
-      "done\n",
-      b->costs.stream_host_kernel, b->costs.stream_kernel, b->costs.launch_host, b->costs.launch_latency);
-  printf("         and %.3f a kernel; recording %.0f and %.2f a node; microseconds\n\n", b->costs.launch_kernel,
-         b->costs.record, b->costs.record_node);
-  printf("%16s   %-20s   %-20s   %-26s   %-18s\n", "", "     un-recorded", "       recorded", "          gain",
-         "    host saved");
-  printf("%8s %7s   %9s %10s   %9s %10s   %7s %9s %8s   %8s %9s\n", "elements", "kernels", "host", "until done", "host",
-         "until done", "measured", "predicted", "differ", "measured", "predicted");
-  for (size_t i = 0; i < b->case_count; i++) print_case(&b->cases[i]);
-  printf("\n%zu of %zu gains are predicted within 25 %%\n", count_within(b), b->case_count);
-  return TOOL_OK;
-}
-
-/* Making ready ---------------------------------------------------------------------------------------------------- */
+/* Preparing and finishing ------------------------------------------------------------------------------------------ */
 
 static int make_cases(gain_bench *b) {
   for (size_t s = 0; s < SIZES; s++) {
     for (size_t c = 0; c < COUNTS; c++) {
-      if (!b->info.cuda && counts[c] * sizes[s] > MOST_ELEMENTS) continue;
+      if (!b->base.info.cuda && counts[c] * sizes[s] > MOST_ELEMENTS) continue;
       gain_case *of = &b->cases[b->case_count++];
       of->count = counts[c];
       of->size = sizes[s];
-      if (!costs_create(&of->plain, 1, MOST_ROUNDS) || !costs_create(&of->recorded, 1, MOST_ROUNDS))
-        return tool_fail_memory("the times");
+      if (costs_create(&of->eager, 1, MOST_ROUNDS) != TOOL_OK || costs_create(&of->recorded, 1, MOST_ROUNDS) != TOOL_OK)
+        return TOOL_FAILURE;
     }
   }
   return TOOL_OK;
@@ -296,44 +225,47 @@ static int make_cases(gain_bench *b) {
 
 static rondo_status make_objects(gain_bench *b) {
   void *memory;
-  TOOL_TRY(rondo_stream_create(b->device, NULL, &b->stream));
-  TOOL_TRY(rondo_kernel_create(b->device, &kernel_options, &b->kernel));
-  TOOL_TRY(rondo_malloc(b->device, sizes[SIZES - 1] * sizeof *b->memory, "elements", &memory));
+  TOOL_TRY(rondo_stream_create(b->base.device, NULL, &b->stream));
+  TOOL_TRY(rondo_kernel_create(b->base.device, &kernel_options, &b->kernel));
+  TOOL_TRY(rondo_malloc(b->base.device, sizes[SIZES - 1] * sizeof *b->memory, "elements", &memory));
   b->memory = memory;
   const rondo_fill zeros = {.dst = memory, .element_bytes = 4, .width = sizes[SIZES - 1]};
   TOOL_TRY(rondo_fill_async(b->stream, &zeros));
   TOOL_TRY(rondo_stream_synchronize(b->stream));
-  return rondo_device_get_costs(b->device, &b->costs);
+  return rondo_device_get_costs(b->base.device, &b->costs);
 }
 
 static int prepare(void *bench) {
   gain_bench *b = bench;
-  if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
-  if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
-  if (make_objects(b)) return tool_fail_status("the benchmark's kernel and memory");
-  return make_cases(b);
+  return make_objects(b) ? tool_fail_status("the benchmark's kernel and memory") : make_cases(b);
 }
 
-static int take_down(void *bench) {
+static int finish(void *bench) {
   gain_bench *b = bench;
   for (size_t i = 0; i < b->case_count; i++) {
-    costs_destroy(&b->cases[i].plain, 1);
+    costs_destroy(&b->cases[i].eager, 1);
     costs_destroy(&b->cases[i].recorded, 1);
   }
-  int result = TOOL_OK;
-  if (rondo_stream_destroy(b->stream)) result = tool_fail_status("the stream");
-  if (b->device && rondo_free(b->device, b->memory)) result = tool_fail_status("the memory");
+  const int result = rondo_stream_destroy(b->stream) ? tool_fail_status("the stream") : TOOL_OK;
   rondo_kernel_destroy(b->kernel);
-  return rondo_device_close(b->device) ? tool_fail_status("the device") : result;
+  return b->base.device && rondo_free(b->base.device, b->memory) ? tool_fail_status("the memory") : result;
 }
 
-static const bench_steps steps = {
-    .prepare = prepare, .measure = measure, .show_json = show_json, .show_text = show_text, .take_down = take_down};
+static const gain_bench defaults = {.base = {.device_name = "cpu", .seconds = 5}, .costs = {RONDO_COSTS_INIT}};
 
-int bench_gain(int argc, char **argv) {
-  static gain_bench b;
-  b = (gain_bench){.settings = defaults, .costs = {RONDO_COSTS_INIT}};
-  const int parsed = options_parse(&table, argc, argv, &b.settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed;
-  return bench_steps_run(&steps, &b, b.settings.json);
-}
+const benchmark bench_gain = {
+    .name = "gain",
+    .summary = "what recording gains, predicted and measured",
+    .description =
+        "Predicts what recording gains, from the times of eager runs and the cost of the device's launches, and\n"
+        "then records and measures it: for 1 to 256 kernels in a line, of 256 to 16 Mi elements each. The gain is\n"
+        "the eager time divided by the recorded time, until the work is done; host_saved is the share of the host's\n"
+        "time that is saved; difference compares the predicted gain with the measured one. Times are microseconds,\n"
+        "medians.",
+    .defaults = &defaults,
+    .bytes = sizeof(gain_bench),
+    .prepare = prepare,
+    .measure = measure,
+    .report = report,
+    .finish = finish,
+};

@@ -1,61 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * rondo bench launch (GX-6, GX-10): what it costs to launch empty kernels node by node through streams and as one
- * graph, in the shapes of the table of Yao and Li (2021), with that table and the physical limit beside it; on a CUDA
- * device also by the driver without Rondo. Ways are measured in turns, so that a slow moment of the machine meets all
- * of them.
+ * rondo bench launch (GX-6, GX-10): what it costs to launch empty kernels one by one on streams and as one graph, in
+ * the shapes of the table of Yao and Li (2021), together with that table and the physical limit; on a CUDA device also
+ * in the bare driver, without Rondo. The ways are measured in alternation, so that a slow moment of the machine affects
+ * all of them.
  */
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/bench_steps.h"
 #include "bench/launch_target.h"
 #include "bench/launch_threads.h"
-#include "commands/commands.h"
-#include "common/json.h"
-#include "common/options.h"
+#include "bench/tool_benchmarks.h"
 #include "common/tool.h"
 
-typedef struct launch_settings {
-  const char *device;
-  double seconds;
-  uint64_t workers;
-  uint64_t launches;
-  bool json;
-} launch_settings;
-
-static const launch_settings defaults = {.device = "cpu", .seconds = 5};
-
 #define SAMPLE_CAPACITY 200000
-
-#define OFFSET(member) offsetof(launch_settings, member)
-
-static const option_row rows[] = {
-    OPTION_ROW_DEVICE(launch_settings),
-    OPTION_ROW_SECONDS(launch_settings, "about how long to measure; twice on CUDA"),
-    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
-    {"launches", "N", OPTION_COUNT, OFFSET(launches), 0, SAMPLE_CAPACITY,
-     "launches of each shape to compare with the bare driver's; 0: as time allows"},
-    OPTION_ROW_JSON(launch_settings),
-};
-
-static const option_table table = {
-    .command = "rondo bench launch",
-    .description =
-        "Measures what it costs to launch empty kernels: 32 in a straight line, in two branches, and as a fork and\n"
-        "join (1 + 30 + 1), and straight lines of 320 and 3200. Each is handed to streams node by node (two\n"
-        "streams for the branches, thirty for the fork) and launched as one graph captured from the same calls.\n"
-        "Beside them stand one thread that calls the same functions in a loop, which is the limit, and figures\n"
-        "published for an A100 (J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021). Then the launch call alone\n"
-        "is measured, for 32 and for 10,000 nodes, and from 1, 2, 4 and 8 threads at once. On a CUDA device the\n"
-        "same calls are measured in the bare driver, without Rondo.\n\n"
-        "Times are microseconds: medians, with minimum and maximum. host: the calls that hand the work over;\n"
-        "device: between events before and after it; total: until the stream is synchronized.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
-};
 
 /* Shapes measured by streams too; the last is for the launch call only. */
 #define COMPARED_SHAPES SHAPE_LINE_10000
@@ -107,9 +64,8 @@ typedef struct shape_result {
 } shape_result;
 
 typedef struct launch_bench {
-  launch_settings settings;
-  rondo_device *device;
-  rondo_device_info info;
+  bench_base base;
+  uint64_t launches;
   launch_target *rondo, *bare;                         /* bare: NULL but on a CUDA device */
   launch_times stream, graph, bare_stream, bare_graph; /* used for one shape after the other */
   samples loop;
@@ -167,7 +123,7 @@ static int measure_rounds(launch_bench *b, const recorded_shape *r, double secon
 
 /* Who is first changes with each launch. */
 static int measure_turns(launch_bench *b, const recorded_shape *r, size_t most, uint64_t end) {
-  const size_t fewest = b->settings.launches > 0 && r->by_streams ? most : FEWEST_LAUNCHES;
+  const size_t fewest = b->launches > 0 && r->by_streams ? most : FEWEST_LAUNCHES;
   for (size_t i = 0; i < most && (i < fewest || clock_ns() < end); i++) {
     const bool is_first = i % 2 == 0;
     if (is_first && launch_measure_call(b->rondo, r->exec, &b->graph.host) != TOOL_OK) return TOOL_FAILURE;
@@ -207,7 +163,7 @@ static int launch_once(launch_target *target, void *exec) {
 }
 
 static int measure_part(launch_bench *b, size_t index, size_t part, double seconds) {
-  const size_t all = b->settings.launches > 0 ? b->settings.launches : COMPARED_LAUNCHES;
+  const size_t all = b->launches > 0 ? b->launches : COMPARED_LAUNCHES;
   const size_t most = all / COMPARED_PARTS + (part < all % COMPARED_PARTS);
   recorded_shape r = {.shape = &launch_shapes[index], .by_streams = index < COMPARED_SHAPES};
   if (record(b, &r, part % 2 == 1) != TOOL_OK) return TOOL_FAILURE;
@@ -249,22 +205,19 @@ static int measure_shape(launch_bench *b, size_t index, double seconds) {
 
 static int measure(void *bench) {
   launch_bench *b = bench;
-  const double seconds = b->settings.seconds / (LAUNCH_SHAPES + THREAD_ROWS);
+  const double seconds = b->base.seconds / (LAUNCH_SHAPES + THREAD_ROWS);
   for (size_t i = 0; i < LAUNCH_SHAPES; i++) {
     tool_show_progress("%s", launch_shapes[i].name);
     if (measure_shape(b, i, seconds) != TOOL_OK) return TOOL_FAILURE;
   }
   for (size_t i = 0; i < THREAD_ROWS; i++) {
     tool_show_progress("%" PRIu32 " threads", thread_counts[i]);
-    if (launch_from_threads(b->device, thread_counts[i], seconds, &b->threads[i]) != TOOL_OK) return TOOL_FAILURE;
+    if (launch_from_threads(b->base.device, thread_counts[i], seconds, &b->threads[i]) != TOOL_OK) return TOOL_FAILURE;
   }
-  tool_clear_progress();
   return TOOL_OK;
 }
 
 /* Results --------------------------------------------------------------------------------------------------------- */
-
-static double ratio(double slow, double fast) { return fast > 0 ? slow / fast : 0; }
 
 static void write_way(const way_summary *way, const char *name, json *out) {
   json_begin_object(out, name);
@@ -280,11 +233,11 @@ static void write_compared(const compared_launches *compared, json *out) {
   json_integer(out, "launches", compared->launches);
   json_summary(out, "host_us", compared->host);
   json_summary(out, "bare_host_us", compared->bare_host);
-  json_real(out, "host_ratio", ratio(compared->host.median, compared->bare_host.median));
+  json_real(out, "host_ratio", bench_ratio(compared->host.median, compared->bare_host.median));
   json_real(out, "host_added_ns", 1e3 * (compared->host.median - compared->bare_host.median));
   json_summary(out, "device_us", compared->device);
   json_summary(out, "bare_device_us", compared->bare_device);
-  json_real(out, "device_ratio", ratio(compared->device.median, compared->bare_device.median));
+  json_real(out, "device_ratio", bench_ratio(compared->device.median, compared->bare_device.median));
   json_end(out);
 }
 
@@ -295,8 +248,8 @@ static void write_bare(const shape_result *result, bool by_streams, json *out) {
   write_way(&result->bare_graph, "graph", out);
   if (by_streams) {
     json_begin_object(out, "speedup");
-    json_real(out, "host", ratio(result->bare_stream.host.median, result->graph.host.median));
-    json_real(out, "device", ratio(result->bare_stream.device.median, result->graph.device.median));
+    json_real(out, "host", bench_ratio(result->bare_stream.host.median, result->graph.host.median));
+    json_real(out, "device", bench_ratio(result->bare_stream.device.median, result->graph.device.median));
     json_end(out);
   }
   write_compared(&result->compared, out);
@@ -313,9 +266,9 @@ static void write_shape(const launch_shape *shape, const shape_result *result, b
   write_way(&result->graph, "graph", out);
   json_summary(out, "loop_us", result->loop);
   json_begin_object(out, "speedup");
-  json_real(out, "host", ratio(result->stream.host.median, result->graph.host.median));
-  json_real(out, "device", ratio(result->stream.device.median, result->graph.device.median));
-  json_real(out, "total", ratio(result->stream.total.median, result->graph.total.median));
+  json_real(out, "host", bench_ratio(result->stream.host.median, result->graph.host.median));
+  json_real(out, "device", bench_ratio(result->stream.device.median, result->graph.device.median));
+  json_real(out, "total", bench_ratio(result->stream.total.median, result->graph.total.median));
   json_end(out);
   if (has_bare) write_bare(result, true, out);
   json_end(out);
@@ -348,108 +301,30 @@ static void write_launch_call(const launch_bench *b, size_t index, json *out) {
   json_end(out);
 }
 
-static int show_json(const void *bench) {
+static void report(void *bench, json *out) {
   const launch_bench *b = bench;
-  json out;
-  json_begin(&out);
-  json_text(&out, "device", b->settings.device);
-  json_text(&out, "device_description", b->info.description);
-  json_integer(&out, "workers", b->info.workers);
-  json_begin_array(&out, "shapes");
-  for (size_t i = 0; i < COMPARED_SHAPES; i++) write_shape(&launch_shapes[i], &b->shapes[i], b->bare, &out);
-  json_end(&out);
-  json_begin_array(&out, "reference_a100");
-  for (size_t i = 0; i < REFERENCE_ROWS; i++) write_reference(&reference[i], &out);
-  json_end(&out);
-  json_begin_array(&out, "launch_call");
-  write_launch_call(b, SHAPE_LINE, &out);
-  write_launch_call(b, SHAPE_LINE_10000, &out);
-  json_end(&out);
-  json_begin_array(&out, "threads");
-  for (size_t i = 0; i < THREAD_ROWS; i++) write_call(thread_counts[i], "threads", b->threads[i], &out);
-  json_end(&out);
-  return json_print(&out);
+  json_integer(out, "workers", b->base.info.workers);
+  json_begin_array(out, "shapes");
+  for (size_t i = 0; i < COMPARED_SHAPES; i++) write_shape(&launch_shapes[i], &b->shapes[i], b->bare, out);
+  json_end(out);
+  json_begin_array(out, "reference_a100");
+  for (size_t i = 0; i < REFERENCE_ROWS; i++) write_reference(&reference[i], out);
+  json_end(out);
+  json_begin_array(out, "launch_call");
+  write_launch_call(b, SHAPE_LINE, out);
+  write_launch_call(b, SHAPE_LINE_10000, out);
+  json_end(out);
+  json_begin_array(out, "threads");
+  for (size_t i = 0; i < THREAD_ROWS; i++) write_call(thread_counts[i], "threads", b->threads[i], out);
+  json_end(out);
 }
 
-static void print_cell(summary value) { printf(" %9.2f (%8.2f to %9.2f)", value.median, value.minimum, value.maximum); }
-
-static void print_way(const char *name, const way_summary *way) {
-  printf("  %-9s", name);
-  print_cell(way->host);
-  print_cell(way->device);
-  print_cell(way->total);
-  putchar('\n');
-}
-
-static void print_bare(const shape_result *result) {
-  const compared_launches *c = &result->compared;
-  print_way("bare str.", &result->bare_stream);
-  print_way("bare graph", &result->bare_graph);
-  printf("  %-9s %9.1f %33.1f   (graph over the bare driver's streams)\n", "speedup",
-         ratio(result->bare_stream.host.median, result->graph.host.median),
-         ratio(result->bare_stream.device.median, result->graph.device.median));
-  printf("  %zu launches beside bare ones: host %.3f and %.3f (%+.0f ns); device, in a row, %.2f and %.2f\n",
-         c->launches, c->host.median, c->bare_host.median, 1e3 * (c->host.median - c->bare_host.median),
-         c->device.median, c->bare_device.median);
-}
-
-static void print_shape(const launch_shape *shape, const shape_result *result, bool has_bare) {
-  printf("%s, by %" PRIu32 " stream%s\n", shape->name, shape->streams, shape->streams == 1 ? "" : "s");
-  print_way("streams", &result->stream);
-  print_way("graph", &result->graph);
-  printf("  %-9s %76s", "loop", "");
-  print_cell(result->loop);
-  printf("\n  %-9s %9.1f %33.1f %33.1f\n", "speedup", ratio(result->stream.host.median, result->graph.host.median),
-         ratio(result->stream.device.median, result->graph.device.median),
-         ratio(result->stream.total.median, result->graph.total.median));
-  if (has_bare) print_bare(result);
-}
-
-static void print_reference(void) {
-  puts("\nThe table of \"CUDA Graph in TensorFlow\": 32 empty kernels, on an A100, in the document's own unit");
-  printf("  %-15s %11s %13s %12s %14s %13s %8s\n", "", "graph host", "graph device", "stream host", "stream device",
-         "host speedup", "device");
-  for (size_t i = 0; i < REFERENCE_ROWS; i++) {
-    const reference_row *row = &reference[i];
-    printf("  %-15s %11.2f %13.2f %12.2f %14.2f %13.1f %8.1f\n", row->pattern, row->graph_host, row->graph_device,
-           row->stream_host, row->stream_device, row->host_speedup, row->device_speedup);
-  }
-}
-
-static void print_calls(const launch_bench *b) {
-  puts("\nThe launch call alone");
-  printf("  32 nodes    ");
-  print_cell(b->shapes[SHAPE_LINE].graph.host);
-  printf("\n  10,000 nodes");
-  print_cell(b->shapes[SHAPE_LINE_10000].graph.host);
-  puts("\n\nThe launch call from several threads at once, each with a graph of 32 nodes and a stream of its own");
-  for (size_t i = 0; i < THREAD_ROWS; i++) {
-    printf("  %" PRIu32 " thread%s   ", thread_counts[i], thread_counts[i] == 1 ? " " : "s");
-    print_cell(b->threads[i]);
-    putchar('\n');
-  }
-}
-
-static int show_text(const void *bench) {
-  const launch_bench *b = bench;
-  tool_print_device("device  ", b->settings.device, &b->info);
-  puts("Empty kernels; microseconds, median (minimum to maximum); speedup: streams over graph\n");
-  printf("%12s%-33s %-33s %s\n", "", "host hands over", "device", "total until synchronized");
-  for (size_t i = 0; i < COMPARED_SHAPES; i++) print_shape(&launch_shapes[i], &b->shapes[i], b->bare);
-  print_reference();
-  print_calls(b);
-  return TOOL_OK;
-}
-
-/* Making ready ---------------------------------------------------------------------------------------------------- */
+/* Preparing and finishing ------------------------------------------------------------------------------------------ */
 
 static int prepare(void *bench) {
   launch_bench *b = bench;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = (uint32_t)b->settings.workers};
-  if (rondo_device_open(b->settings.device, &options, &b->device)) return tool_fail_status("--device");
-  if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
-  if (launch_rondo_create(b->device, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
-  if (launch_bare_create(b->settings.device, &b->bare) != TOOL_OK) return TOOL_FAILURE;
+  if (launch_rondo_create(b->base.device, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
+  if (launch_bare_create(b->base.device_name, &b->bare) != TOOL_OK) return TOOL_FAILURE;
   if (launch_times_create(&b->stream, SAMPLE_CAPACITY) && launch_times_create(&b->graph, SAMPLE_CAPACITY) &&
       launch_times_create(&b->bare_stream, SAMPLE_CAPACITY) && launch_times_create(&b->bare_graph, SAMPLE_CAPACITY) &&
       samples_create(&b->loop, SAMPLE_CAPACITY)) {
@@ -458,26 +333,44 @@ static int prepare(void *bench) {
   return tool_fail_memory("the times");
 }
 
-static int take_down(void *bench) {
+static int finish(void *bench) {
   launch_bench *b = bench;
-  int result = TOOL_OK;
-  launch_times_destroy(&b->stream);
-  launch_times_destroy(&b->graph);
-  launch_times_destroy(&b->bare_stream);
-  launch_times_destroy(&b->bare_graph);
+  launch_times *const all[] = {&b->stream, &b->graph, &b->bare_stream, &b->bare_graph};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) launch_times_destroy(all[i]);
   samples_destroy(&b->loop);
-  if (launch_target_destroy(b->bare) != TOOL_OK) result = TOOL_FAILURE;
-  if (launch_target_destroy(b->rondo) != TOOL_OK) result = TOOL_FAILURE;
-  if (rondo_device_close(b->device)) result = tool_fail_status("the device");
-  return result;
+  const int result = launch_target_destroy(b->bare);
+  return launch_target_destroy(b->rondo) == TOOL_OK ? result : TOOL_FAILURE;
 }
 
-static const bench_steps steps = {
-    .prepare = prepare, .measure = measure, .show_json = show_json, .show_text = show_text, .take_down = take_down};
+static const launch_bench defaults = {.base = {.device_name = "cpu", .seconds = 5}};
 
-int bench_launch(int argc, char **argv) {
-  launch_bench b = {.settings = defaults};
-  const int parsed = options_parse(&table, argc, argv, &b.settings, NULL);
-  if (parsed != OPTIONS_RUN) return parsed;
-  return bench_steps_run(&steps, &b, b.settings.json);
-}
+static const option_row rows[] = {
+    BENCH_WORKERS(launch_bench),
+    {"launches", "N", OPTION_COUNT, offsetof(launch_bench, launches), 0, SAMPLE_CAPACITY,
+     "launches of each shape to compare with the bare driver's; 0: as time allows"},
+};
+
+const benchmark bench_launch = {
+    .name = "launch",
+    .summary = "empty kernels in five shapes: by streams, as a graph, as a loop",
+    .description =
+        "Measures what it costs to launch empty kernels: 32 in a straight line, in two branches, and as a fork and\n"
+        "join (1 + 30 + 1), and straight lines of 320 and 3200. Each is enqueued kernel by kernel (on two streams\n"
+        "for the branches, on thirty for the fork) and launched as one graph captured from the same calls.\n"
+        "The results include one thread that calls the same functions in a loop, which is the limit, and figures\n"
+        "published for an A100 (J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021). Then the launch call alone\n"
+        "is measured, for 32 and for 10,000 nodes, and from 1, 2, 4 and 8 threads at once. On a CUDA device the\n"
+        "same calls are measured in the bare driver, without Rondo.\n\n"
+        "Times are microseconds: medians, with minimum and maximum. host: the calls that enqueue the work;\n"
+        "device: between events before and after it; total: until the stream is synchronized. Speedups are the\n"
+        "time by streams divided by the time of the graph.",
+    .seconds_help = "about how long to measure; twice on CUDA",
+    .defaults = &defaults,
+    .bytes = sizeof(launch_bench),
+    .rows = rows,
+    .row_count = sizeof rows / sizeof rows[0],
+    .prepare = prepare,
+    .measure = measure,
+    .report = report,
+    .finish = finish,
+};

@@ -15,17 +15,4 @@ int command_report(int argc, char **argv);
 int command_session(int argc, char **argv);
 int command_serve(int argc, char **argv);
 
-/* Benchmarks of `rondo bench`. */
-int bench_launch(int argc, char **argv);
-int bench_memory(int argc, char **argv);
-int bench_capture(int argc, char **argv);
-int bench_change(int argc, char **argv);
-int bench_patch(int argc, char **argv);
-int bench_conv(int argc, char **argv);
-int bench_copies(int argc, char **argv);
-int bench_tree(int argc, char **argv);
-int bench_gain(int argc, char **argv);
-int bench_gpt(int argc, char **argv);
-int bench_executor(int argc, char **argv);
-
 #endif

@@ -19,10 +19,14 @@ void json_begin(json *out) {
   json_begin_object(out, NULL);
 }
 
-int json_print(json *out) {
+char *json_take(json *out) {
   json_end(out);
   assert(out->depth == 0);
-  char *text = text_stream_close(&out->text);
+  return text_stream_close(&out->text);
+}
+
+int json_print(json *out) {
+  char *text = json_take(out);
   if (!text) return tool_fail_memory("the output");
   puts(text);
   free(text);

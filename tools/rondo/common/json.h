@@ -27,6 +27,9 @@ void json_begin(json *out);
 /* Ends it, prints it with a line end to standard output and frees all. Returns the command's exit status. */
 int json_print(json *out);
 
+/* Ends it and returns its text, which the caller frees; NULL when there is no memory. */
+char *json_take(json *out);
+
 /* Frees all, printing nothing. */
 void json_discard(json *out);
 

@@ -45,5 +45,8 @@ summary samples_summarize(samples *set) {
   qsort(set->us, set->count, sizeof *set->us, compare);
   const size_t middle = set->count / 2;
   const double median = set->count % 2 ? set->us[middle] : (set->us[middle - 1] + set->us[middle]) / 2;
-  return (summary){.median = median, .minimum = set->us[0], .maximum = set->us[set->count - 1]};
+  return (summary){.median = median,
+                   .minimum = set->us[0],
+                   .p95 = set->us[set->count * 95 / 100],
+                   .maximum = set->us[set->count - 1]};
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Measured times: the clock, a bounded set of samples, and what is printed of them.
+ * The clock, a bounded set of samples, and their summary: the one timing library of the tool and of bench/, whose
+ * programs in C++ include it too. A set has one thread at a time.
  */
 #ifndef RONDO_TOOL_TIMING_H
 #define RONDO_TOOL_TIMING_H
@@ -8,11 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* CLOCK_MONOTONIC. */
 uint64_t clock_ns(void);
 void clock_wait_until(uint64_t ns);
 
-/* Times in microseconds. Zero is an empty set without room. */
+/* Microseconds, unless the owner says otherwise. Zero is an empty set without room. */
 typedef struct samples {
   double *us;
   size_t count, capacity;
@@ -27,10 +32,14 @@ void samples_add(samples *set, double us);
 bool samples_are_full(const samples *set);
 
 typedef struct summary {
-  double median, minimum, maximum; /* all 0 for an empty set */
+  double median, minimum, p95, maximum; /* all 0 for an empty set */
 } summary;
 
 /* Sorts the set. */
 summary samples_summarize(samples *set);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

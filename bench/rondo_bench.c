@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * The project's own benchmarks: rondo_bench BENCHMARK [OPTION]... What users measure on their machines (launches,
+ * memory, the gain of recording) is in the tool, as `rondo bench`.
+ */
+#include "rondo_bench.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/tool.h"
+
+static const benchmark *const list[] = {
+    &bench_change, &bench_patch, &bench_copies, &bench_tree, &bench_conv, &bench_gpt, &bench_executor, &bench_capture,
+};
+
+/* Ends without the destructors of libraries: the objects of a benchmark are still there. */
+int main(int argc, char **argv) {
+  tool_set_command("rondo_bench");
+  rondo_log_set_sink(tool_log, NULL, RONDO_LOG_WARNING);
+  const int result = benchmarks_run("rondo_bench", list, sizeof list / sizeof list[0], argc, argv);
+  (void)fflush(NULL);
+  _exit(result ? result : tool_check_output());
+}

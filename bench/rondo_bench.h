@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * The benchmarks of the program rondo_bench; rondo_bench.c lists them.
+ */
+#ifndef RONDO_BENCH_RONDO_BENCH_H
+#define RONDO_BENCH_RONDO_BENCH_H
+
+#include "bench/benchmark.h"
+
+extern const benchmark bench_capture, bench_change, bench_conv, bench_copies, bench_executor, bench_gpt, bench_patch,
+    bench_tree;
+
+#endif
