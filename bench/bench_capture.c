@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 
-#include "check.h"
+#include "bench_check.h"
 #include "models/recommender.h"
 #include "rondo_bench.h"
 

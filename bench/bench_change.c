@@ -3,7 +3,7 @@
  * node of it and launch; on a CUDA device also in the bare driver. Both are measured in alternation.
  */
 #include "bench/bench_kernels.h"
-#include "check.h"
+#include "bench_check.h"
 #include "line_target.h"
 #include "rondo_bench.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "bench_check.h"
 #include "common/random_numbers.h"
 #include "rondo_bench.h"
 

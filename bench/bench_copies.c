@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "check.h"
+#include "bench_check.h"
 #include "rondo_bench.h"
 
 enum { MOST_RANGES = 16, COUNTS = 5, SIZES = 9, MOST_ROUNDS = 2000, FEWEST_ROUNDS = 3, WARM_UPS = 2 };

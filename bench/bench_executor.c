@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "bench_check.h"
 #include "models/recommender.h"
 #include "rondo_bench.h"
 

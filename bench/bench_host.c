@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * What Rondo costs the host beside replays:
- *
- *   idle_cpu           processor time that an open device with streams and execs uses in a second without work
- *   launch_threads_N   one rondo_exec_launch of 32 empty kernels in a line, while N threads launch at once, each an
- * exec of its own on a stream of its own (GX-10)
+ * rondo_bench host (GX-10): what Rondo costs the host besides replays.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <rondo/rondo.h>
 
+#include "bench_check.h"
 #include "measure.h"
+#include "rondo_bench.h"
 
 enum { NODES = 32, MOST_THREADS = 8, SAMPLES = 2000, IDLE_SAMPLES = 3 };
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
 
 static void empty_kernel(rondo_blocks blocks, void *const *args) {
   (void)blocks;
@@ -28,7 +19,7 @@ typedef struct lane {
   rondo_stream *stream;
   rondo_exec *exec;
   pthread_barrier_t *together;
-  uint64_t samples[SAMPLES];
+  samples times; /* nanoseconds */
 } lane;
 
 static rondo_device *open_device(void) {
@@ -64,9 +55,9 @@ static void *launch_often(void *argument) {
   for (int i = 0; i < 200; i++) launch_and_wait(self);
   pthread_barrier_wait(self->together);
   for (int i = 0; i < SAMPLES; i++) {
-    const uint64_t start = bench_now_ns();
+    const uint64_t start = clock_ns();
     check(rondo_exec_launch(self->exec, self->stream));
-    self->samples[i] = bench_now_ns() - start;
+    samples_add(&self->times, (double)(clock_ns() - start));
     check(rondo_stream_synchronize(self->stream));
   }
   return NULL;
@@ -74,48 +65,67 @@ static void *launch_often(void *argument) {
 
 static void measure_threads(unsigned count) {
   static lane lanes[MOST_THREADS];
-  static uint64_t all[MOST_THREADS * SAMPLES];
   pthread_t threads[MOST_THREADS];
   pthread_barrier_t together;
   char measure[32];
+  samples all = bench_samples((size_t)count * SAMPLES);
   rondo_device *device = open_device();
   pthread_barrier_init(&together, NULL, count);
   for (unsigned i = 0; i < count; i++) {
     make_lane(device, &lanes[i]);
     lanes[i].together = &together;
+    lanes[i].times = bench_samples(SAMPLES);
     if (pthread_create(&threads[i], NULL, launch_often, &lanes[i]) != 0) exit(EXIT_FAILURE);
   }
   for (unsigned i = 0; i < count; i++) {
     pthread_join(threads[i], NULL);
-    memcpy(all + i * SAMPLES, lanes[i].samples, sizeof lanes[i].samples);
+    for (size_t k = 0; k < SAMPLES; k++) samples_add(&all, lanes[i].times.values[k]);
   }
   snprintf(measure, sizeof measure, "launch_threads_%u", count);
-  bench_report_value(measure, "ns", all, count * SAMPLES);
+  bench_report_value(measure, "ns", &all);
   bench_child_end();
 }
 
 static void measure_idle(void) {
   static lane lanes[2];
-  uint64_t samples[IDLE_SAMPLES];
+  samples times = bench_samples(IDLE_SAMPLES);
   const useconds_t rest_us = (useconds_t)bench_setting("BENCH_IDLE_MS", 1000) * 1000;
   rondo_device *device = open_device();
   for (int i = 0; i < 2; i++) make_lane(device, &lanes[i]);
   for (int i = 0; i < IDLE_SAMPLES; i++) {
     for (int k = 0; k < 100; k++) launch_and_wait(&lanes[k % 2]);
     usleep(50000); /* until the workers have gone to sleep */
-    const uint64_t cpu = bench_cpu_ns(), start = bench_now_ns();
+    const uint64_t cpu = bench_cpu_ns(), start = clock_ns();
     usleep(rest_us);
-    samples[i] = (bench_cpu_ns() - cpu) * 1000 / ((bench_now_ns() - start) / 1000000);
+    samples_add(&times, (double)((bench_cpu_ns() - cpu) * 1000 / ((clock_ns() - start) / 1000000)));
   }
-  bench_report_value("idle_cpu", "ns/s", samples, IDLE_SAMPLES);
+  bench_report_value("idle_cpu", "ns/s", &times);
   bench_child_end();
 }
 
-int main(void) {
-  bench_begin("bench_host", rondo_version());
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  bench_begin("rondo_bench host", rondo_version());
   if (bench_child()) measure_idle();
   for (unsigned count = 1; count <= MOST_THREADS; count *= 2) {
     if (bench_child()) measure_threads(count);
   }
   return bench_end();
 }
+
+const benchmark bench_host = {
+    .name = "host",
+    .summary = "the host beside replays: an idle device, several threads",
+    .description =
+        "Measures what Rondo costs the host besides replays. Rows:\n"
+        "\n"
+        "idle_cpu: processor time that an open device with streams and execs uses in a\n"
+        "second without work\n"
+        "\n"
+        "launch_threads_N: one rondo_exec_launch of 32 empty kernels in a line, while N\n"
+        "threads launch at once, each an exec of its own on a stream of its own\n"
+        "\n"
+        "BENCH_IDLE_MS is how long the device is idle (default 1000).",
+    .program = run,
+};

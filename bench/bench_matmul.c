@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products on a CPU: a program that is one matmul, against the call of CBLAS alone on the calling thread, in
- * turns on the same numbers:
- *
- *   matmul_MxNxK_rondo    from handing the recorded program over until it is complete
- *   matmul_MxNxK_cblas    cblas_sgemm of libopenblas.so.0, told to use one thread
- *
- * On one processor (RONDO_CPU_WORKERS=1 taskset -c 1 bench_matmul) both have the same for the arithmetic, and what is
- * left is what tiles cost.
+ * rondo_bench matmul: matrix products on a CPU: a program that is one matmul, and the call of CBLAS alone on the
+ * calling thread, in alternation on the same numbers.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <rondo/rondo.h>
 
+#include "bench_check.h"
 #include "measure.h"
+#include "rondo_bench.h"
 
 enum { MOST_SAMPLES = 4000 };
 
@@ -30,21 +25,12 @@ typedef struct product {
   rondo_compiled *compiled;
 } product;
 
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
-
 /* After the program was compiled, which has told the library to use one thread. */
 static sgemm_function find_sgemm(void) {
   void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   void *symbol = library == NULL ? NULL : dlsym(library, "cblas_sgemm");
   sgemm_function sgemm;
-  if (symbol == NULL) {
-    fprintf(stderr, "bench_matmul: there is no libopenblas.so.0 to compare with\n");
-    exit(EXIT_FAILURE);
-  }
+  if (symbol == NULL) check_tool(tool_fail("there is no libopenblas.so.0 to compare with"));
   memcpy(&sgemm, &symbol, sizeof sgemm);
   return sgemm;
 }
@@ -77,43 +63,60 @@ static product make_product(const size_t size[3]) {
   return p;
 }
 
-static uint64_t time_rondo(const product *p) {
-  const uint64_t start = bench_now_ns();
+static double time_rondo(const product *p) {
+  const uint64_t start = clock_ns();
   check(rondo_compiled_run(p->compiled));
   check(rondo_compiled_synchronize(p->compiled));
-  return bench_now_ns() - start;
+  return (double)(clock_ns() - start);
 }
 
-static uint64_t time_cblas(const product *p) {
-  const uint64_t start = bench_now_ns();
+static double time_cblas(const product *p) {
+  const uint64_t start = clock_ns();
   p->sgemm(101, 111, 111, (int)p->m, (int)p->n, (int)p->k, 1, p->a, (int)p->k, p->b, (int)p->n, 0, p->c, (int)p->n);
-  return bench_now_ns() - start;
+  return (double)(clock_ns() - start);
 }
 
 static void measure_product(const size_t size[3]) {
-  static uint64_t rondo[MOST_SAMPLES], cblas[MOST_SAMPLES];
   const uint64_t budget_ns = 4 * (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
   const product p = make_product(size);
+  samples rondo = bench_samples(MOST_SAMPLES), cblas = bench_samples(MOST_SAMPLES);
   char measure[64];
-  size_t count = 0;
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
-    const uint64_t end = bench_now_ns() + (turn == 0 ? budget_ns / 10 : budget_ns);
-    for (count = 0; count == 0 || (bench_now_ns() < end && count < MOST_SAMPLES); count++) {
-      rondo[count] = time_rondo(&p);
-      cblas[count] = time_cblas(&p);
-    }
+    const uint64_t end = clock_ns() + (turn == 0 ? budget_ns / 10 : budget_ns);
+    rondo.count = cblas.count = 0;
+    do {
+      samples_add(&rondo, time_rondo(&p));
+      samples_add(&cblas, time_cblas(&p));
+    } while (clock_ns() < end && !samples_are_full(&rondo));
   }
   snprintf(measure, sizeof measure, "matmul_%zux%zux%zu_rondo", p.m, p.n, p.k);
-  bench_report_value(measure, "ns", rondo, count);
+  bench_report_value(measure, "ns", &rondo);
   snprintf(measure, sizeof measure, "matmul_%zux%zux%zu_cblas", p.m, p.n, p.k);
-  bench_report_value(measure, "ns", cblas, count);
+  bench_report_value(measure, "ns", &cblas);
   bench_child_end();
 }
 
-int main(void) {
-  bench_begin("bench_matmul", rondo_version());
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  bench_begin("rondo_bench matmul", rondo_version());
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     if (bench_child()) measure_product(sizes[i]);
   }
   return bench_end();
 }
+
+const benchmark bench_matmul = {
+    .name = "matmul",
+    .summary = "matrix products on a CPU: by a program, and by CBLAS alone",
+    .description =
+        "Measures matrix products on a CPU, in alternation on the same numbers. Rows:\n"
+        "\n"
+        "matmul_MxNxK_rondo: a recorded program that is one matmul, until it is complete\n"
+        "\n"
+        "matmul_MxNxK_cblas: cblas_sgemm of libopenblas.so.0, told to use one thread\n"
+        "\n"
+        "On one processor (RONDO_CPU_WORKERS=1 taskset -c 1 rondo_bench matmul) both have\n"
+        "the same for the arithmetic, and what is left is what tiles cost.",
+    .program = run,
+};

@@ -5,7 +5,7 @@
  * costs of patching, which are a line in the number of readers.
  */
 #include "bench/bench_kernels.h"
-#include "check.h"
+#include "bench_check.h"
 #include "line_target.h"
 #include "rondo_bench.h"
 

@@ -1,58 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * How close to the lower bound memory is planned on a partial order, how fast, and with how much memory.
- *
- * DAGs are generated (plan_dags.h) in four shapes, on 2, 4 and 8 chains, with four ways of drawing sizes and several
- * seeds. Most items are short-lived, some live long, some are freed by another chain. JSON on standard output has a row
- * for each DAG and budget, the table on the standard error a line for all seeds: the worst and the median of peak to
- * lower bound and of the time, and the most memory that planning had allocated. Each plan is checked.
- *
- *   BENCH_PLAN_MS       list of budgets in milliseconds, 0 for the fast path; default 0,200, and 0,1500 where there are
- *                       50,000 nodes or more
- *   BENCH_PLAN_NODES    list of sizes of the DAGs; default 10000,100000
- *   BENCH_PLAN_CHAINS   list; default 2,4,8
- *   BENCH_PLAN_SEEDS    how many; default 3, at 50,000 nodes and more 1
- *   BENCH_PLAN_THREADS  default 2
- *   BENCH_PLAN_SHAPES, BENCH_PLAN_SIZES   lists of names; all when not set
+ * rondo_bench plan_order: how close to the lower bound memory is planned on a partial order, how fast, and with how
+ * much memory. DAGs are generated (plan_dags.h) in four shapes, on 2, 4 and 8 chains, with four ways of drawing sizes
+ * and several seeds. Most items are short-lived, some live long, some are freed by another chain. A row is a DAG and a
+ * budget. Each plan is checked, and made in a process of its own.
  */
 #define _GNU_SOURCE
-#include <sys/mman.h>
-
-#include <rondo/rondo.h>
-
+#include "bench_check.h"
 #include "measure.h"
 #include "plan_dags.h"
+#include "rondo_bench.h"
 
-enum { MOST_SEEDS = 64, LARGE = 50000 };
-
-/* Of all seeds; shared with the children that plan. */
-typedef struct figures {
-  double ratios[MOST_SEEDS], milliseconds[MOST_SEEDS];
-  size_t bytes;
-  char method[32]; /* of the worst */
-} figures;
+enum { LARGE = 50000 };
 
 typedef struct row {
   const char *shape, *sizes;
   uint32_t nodes, chains, budget_ms;
   int seed;
 } row;
-
-static double most_of(const double *values, int count) {
-  double most = 0;
-  for (int i = 0; i < count; i++) most = values[i] > most ? values[i] : most;
-  return most;
-}
-
-/* Sorts them. */
-static double median_of(double *values, int count) {
-  for (int i = 1; i < count; i++) {
-    const double value = values[i];
-    int at = i;
-    for (; at > 0 && values[at - 1] > value; at--) values[at] = values[at - 1];
-    values[at] = value;
-  }
-  return count == 0 ? 0 : values[count / 2];
-}
 
 static void name_budget(uint32_t budget_ms, char out[16]) {
   if (budget_ms == 0) {
@@ -62,12 +26,8 @@ static void name_budget(uint32_t budget_ms, char out[16]) {
   }
 }
 
-static void report(const row *r, const dag *d, const rondo_plan_info *info, size_t bytes, figures *out) {
+static void report(const row *r, const dag *d, const rondo_plan_info *info, size_t bytes) {
   const double ratio = info->lower_bound == 0 ? 1 : (double)info->peak / (double)info->lower_bound;
-  if (ratio >= most_of(out->ratios, r->seed)) snprintf(out->method, sizeof out->method, "%s", info->method);
-  out->ratios[r->seed] = ratio;
-  out->milliseconds[r->seed] = (double)info->nanoseconds / 1e6;
-  if (bytes > out->bytes) out->bytes = bytes;
   char way[16];
   name_budget(r->budget_ms, way);
   fprintf(bench_reporting()->out,
@@ -81,7 +41,7 @@ static void report(const row *r, const dag *d, const rondo_plan_info *info, size
           info->method, info->optimal ? "true" : "false");
 }
 
-static void plan(const row *r, const dag *d, figures *out) {
+static void plan(const row *r, const dag *d) {
   const rondo_plan_order order = {d->node_count, d->successor_start, d->successors};
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = d->items, .count = d->count, .order = &order};
   counter counted = {0};
@@ -94,61 +54,71 @@ static void plan(const row *r, const dag *d, figures *out) {
   check(rondo_plan_make(&problem, &options, &made));
   check(rondo_plan_get_info(made, &info));
   check(rondo_plan_check(NULL, &problem, rondo_plan_offsets(made)));
-  report(r, d, &info, counted.most, out);
+  report(r, d, &info, counted.most);
   rondo_plan_destroy(made);
 }
 
-static void print_line(const row *r, int seeds, figures *found) {
-  char budget[16];
-  name_budget(r->budget_ms, budget);
-  fprintf(stderr, "%-10s %-8s %6u %9u %-8s %8.4f %8.4f %9.1f %9.1f %7zu  %s\n", r->shape, r->sizes, r->chains, r->nodes,
-          budget, median_of(found->ratios, seeds), most_of(found->ratios, seeds), median_of(found->milliseconds, seeds),
-          most_of(found->milliseconds, seeds), found->bytes >> 10, found->method);
-}
-
 /* Each in a process of its own: what one DAG leaves in the heap would flatter the next. */
-static void measure(row *r, int shape, int sizes, figures *found) {
-  int seeds = (int)bench_setting("BENCH_PLAN_SEEDS", r->nodes < LARGE ? 3 : 1);
-  if (seeds > MOST_SEEDS) seeds = MOST_SEEDS;
-  memset(found, 0, sizeof *found);
+static void measure(row *r, int shape, int sizes) {
+  const int seeds = (int)bench_setting("BENCH_PLAN_SEEDS", r->nodes < LARGE ? 3 : 1);
   r->shape = shape_names[shape];
   r->sizes = size_names[sizes];
   for (r->seed = 0; r->seed < seeds; r->seed++) {
     if (!bench_child()) continue;
     dag d = make_dag(shape, sizes, r->nodes, r->chains, (uint64_t)r->seed);
-    plan(r, &d, found);
+    plan(r, &d);
     free_dag(&d);
     bench_child_end();
   }
-  print_line(r, seeds, found);
 }
 
-static void measure_all(row *r, figures *found) {
+static void measure_all(row *r) {
   for (int shape = 0; shape < SHAPES; shape++) {
     if (!bench_is_listed("BENCH_PLAN_SHAPES", shape_names[shape])) continue;
     for (const char *chains = text_setting("BENCH_PLAN_CHAINS", "2,4,8"); *chains != '\0';) {
       r->chains = (uint32_t)next_number(&chains);
       if (r->chains < 1 || r->chains > MOST_CHAINS) continue;
       for (int sizes = 0; sizes < SIZES; sizes++) {
-        if (bench_is_listed("BENCH_PLAN_SIZES", size_names[sizes])) measure(r, shape, sizes, found);
+        if (bench_is_listed("BENCH_PLAN_SIZES", size_names[sizes])) measure(r, shape, sizes);
       }
     }
   }
 }
 
-int main(void) {
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
   row r = {0};
-  figures *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (found == MAP_FAILED) return EXIT_FAILURE;
-  bench_begin("bench_plan_order", RONDO_VERSION_STRING);
-  fprintf(stderr, "%-10s %-8s %6s %9s %-8s %8s %8s %9s %9s %7s  %s\n", "DAG", "sizes", "chains", "nodes", "budget",
-          "median", "worst", "ms", "worst", "KiB", "method");
+  bench_begin("rondo_bench plan_order", RONDO_VERSION_STRING);
   for (const char *nodes = text_setting("BENCH_PLAN_NODES", "10000,100000"); *nodes != '\0';) {
     r.nodes = (uint32_t)next_number(&nodes);
     for (const char *budgets = text_setting("BENCH_PLAN_MS", r.nodes < LARGE ? "0,200" : "0,1500"); *budgets != '\0';) {
       r.budget_ms = (uint32_t)next_number(&budgets);
-      measure_all(&r, found);
+      measure_all(&r);
     }
   }
   return bench_end();
 }
+
+const benchmark bench_plan_order = {
+    .name = "plan_order",
+    .summary = "planning memory on a partial order: generated DAGs",
+    .description =
+        "Plans the memory of generated DAGs, in four shapes, on several chains, with four\n"
+        "ways of drawing sizes, and measures how close to the lower bound, how fast and\n"
+        "in how much memory.\n"
+        "\n"
+        "BENCH_PLAN_MS: list of budgets in milliseconds, 0 for the fast path; default\n"
+        "0,200, and 0,1500 where there are 50,000 nodes or more\n"
+        "\n"
+        "BENCH_PLAN_NODES: list of sizes of the DAGs; default 10000,100000\n"
+        "\n"
+        "BENCH_PLAN_CHAINS: list; default 2,4,8\n"
+        "\n"
+        "BENCH_PLAN_SEEDS: how many; default 3, at 50,000 nodes and more 1\n"
+        "\n"
+        "BENCH_PLAN_THREADS: default 2\n"
+        "\n"
+        "BENCH_PLAN_SHAPES, BENCH_PLAN_SIZES: lists of names; all when not set",
+    .program = run,
+};

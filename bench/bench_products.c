@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products on a CUDA device, by each way there is of making them: own kernels with the tiles that the shape
- * gives and with tiles of each size, and cuBLASLt. A product is timed in a recorded program that makes it many times,
- * one after the other, so that what is reported is its share of the graph's time:
- *
- *   BxMxKxN_own, _tile16, _tile32, _tile64, _tile128, _cublaslt
- *
- * The rows are one JSON object on standard output, and a table of microseconds goes to standard error. On other devices
- * than CUDA's all ways are one.
- *
- *   BENCH_DEVICE    the device; default cpu
- *   BENCH_SHAPES    the shapes to measure, as 1x400x745x512; all when not set
+ * rondo_bench products: matrix products on a CUDA device, by each way there is of making them: own kernels with the
+ * tiles that the shape gives and with tiles of each size, and cuBLASLt. A product is timed in a recorded program that
+ * makes it many times, one after the other, so that a row is its share of the graph's time.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
-#include <sys/mman.h>
-
+#include "bench_check.h"
 #include "measure.h"
+#include "rondo_bench.h"
 
 enum { COPIES = 32, MOST_SAMPLES = 1000 };
 
@@ -40,14 +31,6 @@ static const struct {
 } ways[] = {{"own", "none", "", ""},      {"tile16", "none", "", "16"},   {"tile32", "none", "", "32"},
             {"tile64", "none", "", "64"}, {"tile128", "none", "", "128"}, {"cublaslt", "", "1", ""}};
 enum { WAYS = sizeof ways / sizeof ways[0] };
-
-typedef double times[PRODUCTS][WAYS]; /* microseconds; 0: not measured */
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
 
 static void name_product(const product *p, char out[64]) {
   snprintf(out, 64, "%zux%zux%zux%zu", p->batches, p->m, p->k, p->n);
@@ -88,23 +71,23 @@ static rondo_compiled *compile_product(rondo_device *device, const product *p) {
   return compiled;
 }
 
-static double time_product(rondo_device *device, const product *p, const char *measure) {
-  static uint64_t samples[MOST_SAMPLES];
+static void time_product(rondo_device *device, const product *p, const char *measure) {
+  samples times = bench_samples(MOST_SAMPLES);
   const uint64_t budget_ns = (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u / 8;
   rondo_compiled *compiled = compile_product(device, p);
-  size_t count = 0;
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
-    const uint64_t end = bench_now_ns() + budget_ns;
-    for (count = 0; count == 0 || (bench_now_ns() < end && count < MOST_SAMPLES); count++) {
-      const uint64_t start = bench_now_ns();
+    const uint64_t end = clock_ns() + budget_ns;
+    times.count = 0;
+    do {
+      const uint64_t start = clock_ns();
       check(rondo_compiled_run(compiled));
       check(rondo_compiled_synchronize(compiled));
-      samples[count] = (bench_now_ns() - start) / COPIES;
-    }
+      samples_add(&times, (double)(clock_ns() - start) / COPIES);
+    } while (clock_ns() < end && !samples_are_full(&times));
   }
-  bench_report_value(measure, "ns", samples, count);
+  bench_report_value(measure, "ns", &times);
+  samples_destroy(&times);
   check(rondo_compiled_destroy(compiled));
-  return (double)bench_spread_of(samples, count).median / 1000;
 }
 
 static void set_way(int way) {
@@ -113,7 +96,7 @@ static void set_way(int way) {
   setenv("RONDO_CUDA_TILE", ways[way].tile, 1);
 }
 
-static void measure_way(int way, times *out) {
+static void measure_way(int way) {
   rondo_device *device = NULL;
   set_way(way);
   check(rondo_device_open(bench_device(), NULL, &device));
@@ -121,36 +104,33 @@ static void measure_way(int way, times *out) {
     char name[64], measure[80];
     name_product(&products[i], name);
     snprintf(measure, sizeof measure, "%s_%s", name, ways[way].name);
-    if (bench_is_listed("BENCH_SHAPES", name)) (*out)[i][way] = time_product(device, &products[i], measure);
+    if (bench_is_listed("BENCH_SHAPES", name)) time_product(device, &products[i], measure);
   }
   bench_child_end();
 }
 
-static void print_table(const times *all) {
-  fprintf(stderr, "| batches x m x k x n, us |");
-  for (int way = 0; way < WAYS; way++) fprintf(stderr, " %s |", ways[way].name);
-  fprintf(stderr, "\n|---|");
-  for (int way = 0; way < WAYS; way++) fprintf(stderr, "---:|");
-  for (int i = 0; i < PRODUCTS; i++) {
-    char name[64];
-    name_product(&products[i], name);
-    if (!bench_is_listed("BENCH_SHAPES", name)) continue;
-    fprintf(stderr, "\n| %s |", name);
-    for (int way = 0; way < WAYS; way++) fprintf(stderr, " %.2f |", (*all)[i][way]);
-  }
-  fprintf(stderr, "\n");
-}
-
-int main(void) {
-  times *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (all == MAP_FAILED) {
-    perror("bench_products: mmap");
-    return EXIT_FAILURE;
-  }
-  bench_begin("bench_products", rondo_version());
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  bench_begin("rondo_bench products", rondo_version());
   for (int way = 0; way < WAYS; way++) {
-    if (bench_child()) measure_way(way, all);
+    if (bench_child()) measure_way(way);
   }
-  print_table(all);
   return bench_end();
 }
+
+const benchmark bench_products = {
+    .name = "products",
+    .summary = "matrix products on CUDA: by own kernels and by cuBLASLt",
+    .description =
+        "Measures matrix products on a CUDA device, by each way there is of making them:\n"
+        "own kernels with the tiles that the shape gives and with tiles of each size, and\n"
+        "cuBLASLt. On other devices than CUDA's all ways are one. Rows:\n"
+        "\n"
+        "BxMxKxN_own, _tile16, _tile32, _tile64, _tile128, _cublaslt\n"
+        "\n"
+        "BENCH_DEVICE: the device; default cpu\n"
+        "\n"
+        "BENCH_SHAPES: the shapes to measure, as 1x400x745x512; all when not set",
+    .program = run,
+};

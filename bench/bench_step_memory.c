@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The memory of training steps: a character model, a GPT, a classifier of images and a recommender, with Adam, planned
- * in one line and with branches. No step is timed.
- *
- * - NETWORK_line, NETWORK_branches, NETWORK_chosen: bytes between operators, as planned: in one line, with all
- *   branches, and as the library does when it is not told
- * - NETWORK_line_bound and so on: the most of them that must live at once, in the order or along the branches
- * - NETWORK_order, NETWORK_program: the most bytes of results and workspaces that live at once, in the order that was
- *   chosen and in the one in which operators were added
- *
- *   BENCH_DEVICE    the device; default cpu
+ * rondo_bench step_memory: the memory of training steps: a character model, a GPT, a classifier of images and a
+ * recommender, with Adam, planned in one line and with branches. No step is timed.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
-
+#include "bench_check.h"
 #include "measure.h"
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
+#include "rondo_bench.h"
 
 /* Parts ------------------------------------------------------------------------------------------------------------ */
 
@@ -193,7 +179,7 @@ static rondo_compiled_info plan(rondo_device *device, size_t which, rondo_branch
 static void report(size_t which, const char *what, uint64_t bytes) {
   char measure[64];
   snprintf(measure, sizeof measure, "%s_%s", networks[which].name, what);
-  bench_report_value(measure, "B", &bytes, 1);
+  bench_report_one(measure, "B", (double)bytes);
 }
 
 static void report_network(rondo_device *device, size_t which) {
@@ -213,11 +199,34 @@ static void report_network(rondo_device *device, size_t which) {
   report(which, "program", info.program_peak);
 }
 
-int main(void) {
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
   rondo_device *device = NULL;
   check(rondo_device_open(bench_device(), NULL, &device));
-  bench_begin("bench_step_memory", rondo_version());
+  bench_begin("rondo_bench step_memory", rondo_version());
   for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) report_network(device, i);
   check(rondo_device_close(device));
   return bench_end();
 }
+
+const benchmark bench_step_memory = {
+    .name = "step_memory",
+    .summary = "the memory of training steps, in a line and with branches",
+    .description =
+        "Plans the memory of training steps: a character model, a GPT, a classifier of\n"
+        "images and a recommender, with Adam. No step is timed. Rows:\n"
+        "\n"
+        "NETWORK_line, NETWORK_branches, NETWORK_chosen: bytes between operators, as\n"
+        "planned: in one line, with all branches, and as the library chooses\n"
+        "\n"
+        "..._bound: the most of them that must live at once, in the order or along the\n"
+        "branches\n"
+        "\n"
+        "NETWORK_order, NETWORK_program: the most bytes of results and workspaces that\n"
+        "live at once, in the order that was chosen and in the one in which operators\n"
+        "were added\n"
+        "\n"
+        "BENCH_DEVICE: the device; default cpu",
+    .program = run,
+};

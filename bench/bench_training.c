@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * A training step of a small language model (embedding, two matrix products with tanh between, cross entropy, Adam) at
- * several sizes, recorded as one graph and run kernel by kernel, in turns on the same memory:
- *
- *   train_H_recorded, train_H_unrecorded                 one step until complete, H units in the hidden layer
- *   train_H_recorded_host, train_H_unrecorded_host       the call that hands the step over
- *
- *   BENCH_DEVICE    the device; default cpu
+ * rondo_bench training: a training step of a small language model (embedding, two matrix products with tanh between,
+ * cross entropy, Adam) at several sizes, recorded as one graph and eager, in alternation on the same memory.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
-
+#include "bench_check.h"
 #include "measure.h"
+#include "rondo_bench.h"
 
 enum { BATCH = 32, CONTEXT = 8, SYMBOLS = 64, WIDTH = 16, SIZES = 3, MOST_STEPS = 4000, TURN = 20 };
 static const size_t hidden_sizes[SIZES] = {32, 128, 512};
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
 
 static rondo_value add_state(rondo_program *program, const char *name, size_t rows, size_t columns) {
   const size_t shape[2] = {rows, columns};
@@ -87,52 +76,71 @@ static rondo_compiled *make_model(rondo_device *device, size_t hidden) {
 
 typedef struct steps {
   rondo_status (*run)(rondo_compiled *compiled);
-  size_t count;
-  uint64_t host[MOST_STEPS], total[MOST_STEPS];
+  samples host, total; /* nanoseconds */
 } steps;
 
 static void take_turn(rondo_compiled *compiled, steps *self) {
-  for (int i = 0; i < TURN && self->count < MOST_STEPS; i++) {
-    const uint64_t start = bench_now_ns();
+  for (int i = 0; i < TURN && !samples_are_full(&self->total); i++) {
+    const uint64_t start = clock_ns();
     check(self->run(compiled));
-    const uint64_t handed_over = bench_now_ns();
+    const uint64_t enqueued = clock_ns();
     check(rondo_compiled_synchronize(compiled));
-    self->total[self->count] = bench_now_ns() - start;
-    self->host[self->count++] = handed_over - start;
+    samples_add(&self->total, (double)(clock_ns() - start));
+    samples_add(&self->host, (double)(enqueued - start));
   }
 }
 
 static void report(size_t hidden, const char *manner, steps *self) {
   char measure[64];
   snprintf(measure, sizeof measure, "train_%zu_%s", hidden, manner);
-  bench_report_value(measure, "ns", self->total, self->count);
+  bench_report_value(measure, "ns", &self->total);
   snprintf(measure, sizeof measure, "train_%zu_%s_host", hidden, manner);
-  bench_report_value(measure, "ns", self->host, self->count);
+  bench_report_value(measure, "ns", &self->host);
 }
 
 static void measure_training(size_t hidden) {
-  static steps recorded = {.run = rondo_compiled_run}, unrecorded = {.run = rondo_compiled_run_unrecorded};
+  steps recorded = {rondo_compiled_run, bench_samples(MOST_STEPS), bench_samples(MOST_STEPS)};
+  steps eager = {rondo_compiled_run_unrecorded, bench_samples(MOST_STEPS), bench_samples(MOST_STEPS)};
   const uint64_t budget_ns = 4 * (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
   rondo_device *device = NULL;
   check(rondo_device_open(bench_device(), NULL, &device));
   rondo_compiled *compiled = make_model(device, hidden);
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
-    const uint64_t end = bench_now_ns() + (turn == 0 ? budget_ns / 10 : budget_ns);
-    recorded.count = unrecorded.count = 0;
+    const uint64_t end = clock_ns() + (turn == 0 ? budget_ns / 10 : budget_ns);
+    recorded.host.count = recorded.total.count = eager.host.count = eager.total.count = 0;
     do {
       take_turn(compiled, &recorded);
-      take_turn(compiled, &unrecorded);
-    } while (bench_now_ns() < end && recorded.count < MOST_STEPS);
+      take_turn(compiled, &eager);
+    } while (clock_ns() < end && !samples_are_full(&recorded.total));
   }
   report(hidden, "recorded", &recorded);
-  report(hidden, "unrecorded", &unrecorded);
+  report(hidden, "unrecorded", &eager);
   bench_child_end();
 }
 
-int main(void) {
-  bench_begin("bench_training", rondo_version());
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  bench_begin("rondo_bench training", rondo_version());
   for (int i = 0; i < SIZES; i++) {
     if (bench_child()) measure_training(hidden_sizes[i]);
   }
   return bench_end();
 }
+
+const benchmark bench_training = {
+    .name = "training",
+    .summary = "a training step of a small model, recorded and eager",
+    .description =
+        "Measures a training step of a small language model (embedding, two matrix\n"
+        "products with tanh between, cross entropy, Adam) at several sizes, recorded as\n"
+        "one graph and eager, in alternation on the same memory. Rows, of H units in the\n"
+        "hidden layer:\n"
+        "\n"
+        "train_H_recorded, train_H_unrecorded: one step until complete\n"
+        "\n"
+        "train_H_recorded_host, train_H_unrecorded_host: the call that enqueues the step\n"
+        "\n"
+        "BENCH_DEVICE: the device; default cpu",
+    .program = run,
+};

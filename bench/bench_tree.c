@@ -9,7 +9,7 @@
 
 #include "bench/bench_kernels.h"
 #include "bench/memory_work.h"
-#include "check.h"
+#include "bench_check.h"
 #include "line_target.h"
 #include "rondo_bench.h"
 #include "tree_memory.h"
@@ -282,7 +282,7 @@ static const option_row rows[] = {
 
 const benchmark bench_tree = {
     .name = "tree",
-    .summary = "calls of recorded functions compared with bare launches; memory of trees",
+    .summary = "calls of recorded functions; the memory of trees",
     .description =
         "Measures what a replayed call of a function costs: a line of kernels that read eight inputs, of which\n"
         "none, one or four are at another address each time. The address is patched into their readers, or the\n"

@@ -33,10 +33,13 @@ import subprocess
 import sys
 import textwrap
 
+sys.dont_write_bytecode = True  # the folder of the sources stays as it is
+from table import markdown_table
+
 SKIPPED = 77
 SHAPES = {"line32": "a line of 32", "branch2x16": "two branches of 16", "fork30": "fork of 30, and join",
           "line1000": "a line of 1000", "dag10k": "a random DAG of 10,000"}
-ENGINES = [("Rondo", "bench_rondo", ("rondo",)),
+ENGINES = [("Rondo", "rondo_bench", ("rondo",)),
            ("Taskflow", "peer_taskflow", ("taskflow", "taskflow-spin")),
            ("oneTBB", "peer_tbb", ("tbb", "tbb-light", "tbb-async")),
            ("OpenMP, gcc", "peer_openmp_gcc", ("omp-gcc-task", "omp-gcc-region")),
@@ -141,7 +144,8 @@ def replays(arguments, part):
             if not os.path.exists(path):
                 part.miss(f"{name}: not found when the benches were built")
                 continue
-            result = run_json([*arguments.under, path], part, {**environment, "BENCH_ENGINES": ",".join(variants)},
+            command = [path, "replay", "--json"] if name == "Rondo" else [path]
+            result = run_json([*arguments.under, *command], part, {**environment, "BENCH_ENGINES": ",".join(variants)},
                               name)
             if result is None:
                 continue
@@ -321,7 +325,7 @@ def gpu(arguments):
     if not part.hardware:
         return part
     add_memory(part, tool, arguments.device, arguments.buffers)
-    add_calls(part, f"{arguments.build}/bench/bench_tree_mlp", arguments.device)
+    add_calls(part, program, arguments.device)
     add_steps(part, program, arguments.device)
     return part
 
@@ -332,7 +336,7 @@ def print_commands(arguments):
     for command in (f"{tool} bench launch", f"{tool} bench memory FILE", f"{program} change"):
         print(f"{command} {scripts}")
     print(f"bench/memory_vs_torch.py --buffers FILE {scripts}")
-    print(f"bench/trees_vs_torch.py --program {arguments.build}/bench/bench_tree_mlp {scripts}")
+    print(f"bench/trees_vs_torch.py --program {program} {scripts}")
     print(f"bench/gpt_vs_torch.py --program {program} {scripts}")
 
 
@@ -378,10 +382,9 @@ def table_lines(table):
     unit = {"us": "Microseconds.", "ms": "Milliseconds.", "MB": "Megabytes.", "times": ""}[table["unit"]]
     yield from prose(f"{table['text']} {unit}".strip())
     yield ""
-    yield "| | " + " | ".join([*table["columns"], "the best other, times Rondo's"]) + " |"
-    yield "|---" * (len(table["columns"]) + 2) + "|"
-    for row in table["rows"]:
-        yield "| " + " | ".join([row[0], *(figure(value) for value in row[1:]), figure(best_other(row))]) + " |"
+    yield from markdown_table(["", *table["columns"], "the best other, times Rondo's"],
+                              ([row[0], *(figure(value) for value in row[1:]), figure(best_other(row))]
+                               for row in table["rows"]))
     yield ""
     yield from behind_lines(table)
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "check.h"
+#include "bench_check.h"
 #include "line_target.h"
 
 typedef struct bare_target {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lines of kernels by Rondo.
  */
-#include "check.h"
+#include "bench_check.h"
 #include "line_target.h"
 
 typedef struct rondo_target {

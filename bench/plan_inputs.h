@@ -12,12 +12,6 @@
 
 #include <rondo/rondo.h>
 
-static inline void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
-
 static inline uint64_t random_below(uint64_t *state, uint64_t bound) {
   *state += UINT64_C(0x9e3779b97f4a7c15);
   uint64_t mixed = *state;

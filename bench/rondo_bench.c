@@ -10,7 +10,30 @@
 #include "common/tool.h"
 
 static const benchmark *const list[] = {
-    &bench_change, &bench_patch, &bench_copies, &bench_tree, &bench_conv, &bench_gpt, &bench_executor, &bench_capture,
+    /* graphs */
+    &bench_replay,
+    &bench_change,
+    &bench_patch,
+    &bench_copies,
+    &bench_capture,
+    &bench_verify,
+    &bench_host,
+    /* trees */
+    &bench_tree,
+    &bench_mlp,
+    /* programs */
+    &bench_conv,
+    &bench_matmul,
+    &bench_products,
+    &bench_executor,
+    &bench_feed,
+    &bench_training,
+    &bench_gpt,
+    &bench_step_memory,
+    /* memory plans */
+    &bench_plan,
+    &bench_plan_order,
+    &bench_lifetimes,
 };
 
 /* Ends without the destructors of libraries: the objects of a benchmark are still there. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "bench/bench_kernels.h"
-#include "check.h"
+#include "bench_check.h"
 
 /* Calls of one shape: the first warms up, the second is recorded, the third is replayed. */
 enum { STEPS = 3 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Finding, preparing, running and reporting a benchmark.
  */
+#define _GNU_SOURCE
 #include "bench/benchmark.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/bare_driver.h"
 #include "common/table.h"
@@ -75,8 +77,40 @@ static int run_steps(const benchmark *of, bench_base *state) {
   return rondo_device_close(state->device) ? tool_fail_status("the device") : result;
 }
 
+/* Runs a program with its output in a file, and prints that as tables. */
+static int run_for_table(const benchmark *of, int argc, char **argv) {
+  FILE *file = tmpfile();
+  const int output = dup(STDOUT_FILENO);
+  if (!file || output < 0 || dup2(fileno(file), STDOUT_FILENO) < 0) return tool_fail("the output cannot be kept");
+  int result = of->program(argc, argv);
+  fflush(stdout);
+  const long bytes = lseek(STDOUT_FILENO, 0, SEEK_END);
+  char *text = calloc((size_t)bytes + 1, 1);
+  if (!text || pread(STDOUT_FILENO, text, (size_t)bytes, 0) != bytes) result = tool_fail("the output cannot be read");
+  dup2(output, STDOUT_FILENO);
+  close(output);
+  fclose(file);
+  if (result == TOOL_OK) result = table_print_text(text);
+  free(text);
+  return result;
+}
+
+static int run_program(const benchmark *of, const char *command, int argc, char **argv) {
+  const option_table help = {.command = command, .description = of->description};
+  bool is_json = false;
+  int kept = 1;
+  for (int i = 1; i < argc; i++) {
+    if (options_ask_for_help(argv[i])) return options_parse(&help, argc, argv, NULL, NULL);
+    if (strcmp(argv[i], "--json") == 0)
+      is_json = true;
+    else
+      argv[kept++] = argv[i];
+  }
+  return is_json ? of->program(kept, argv) : run_for_table(of, kept, argv);
+}
+
 static int run(const benchmark *of, const char *command, int argc, char **argv) {
-  if (of->program) return of->program(argc, argv);
+  if (of->program) return run_program(of, command, argc, argv);
   bench_base *state = malloc(of->bytes);
   if (!state) return tool_fail_memory("the benchmark");
   memcpy(state, of->defaults, of->bytes);

@@ -43,7 +43,8 @@ typedef struct benchmark {
   void (*report)(void *bench, json *out); /* after the device's name and description */
   int (*finish)(void *bench);             /* however far the others came; then the harness closes the device. NULL: the
                                              process ends after it, and nothing is taken down */
-  int (*program)(int argc, char **argv);  /* instead of all that: a program with settings and output of its own */
+  int (*program)(int argc, char **argv);  /* instead of all that: prints JSON, with settings from the environment; its
+                                             argv lacks --json, without which the harness prints tables */
 } benchmark;
 
 #define BENCH_WORKERS(state) \

@@ -154,7 +154,7 @@ static int collect(launcher *launchers, uint32_t threads, summary *out_host) {
   int result = TOOL_OK;
   for (uint32_t i = 0; i < threads && result == TOOL_OK; i++) {
     result = check_launcher(&launchers[i]);
-    for (size_t s = 0; s < launchers[i].host.count; s++) samples_add(&all, launchers[i].host.us[s]);
+    for (size_t s = 0; s < launchers[i].host.count; s++) samples_add(&all, launchers[i].host.values[s]);
   }
   *out_host = samples_summarize(&all);
   samples_destroy(&all);

@@ -261,7 +261,7 @@ static int find_saturation(serving *s) {
   const double enough = s->settings.soak / 6 < ENOUGH_SECONDS ? s->settings.soak / 6 : ENOUGH_SECONDS;
   const double seconds = s->settings.seconds > enough ? s->settings.seconds : enough;
   double rates[LOOPS];
-  samples found = {.us = rates, .capacity = LOOPS};
+  samples found = {.values = rates, .capacity = LOOPS};
   int result = TOOL_OK;
   for (size_t i = 0; i < LOOPS && result == TOOL_OK; i++) {
     const load l = load_of(s, s->name, RONDO_WAY_RECORDED, i * s->traffic.count / LOOPS, 0, seconds / LOOPS);

@@ -33,7 +33,7 @@ typedef struct row_list {
 
 /* Reading ---------------------------------------------------------------------------------------------------------- */
 
-static const char *skip_blanks(const char *at) { return at + strspn(at, " ,:"); }
+static const char *skip_blanks(const char *at) { return at + strspn(at, " ,:\n"); }
 
 static const char *skip_text(const char *at) {
   for (at++; *at != '"'; at++)
@@ -44,7 +44,7 @@ static const char *skip_text(const char *at) {
 /* Returns the end of the value that begins at `at`. */
 static const char *skip_value(const char *at) {
   if (*at == '"') return skip_text(at);
-  if (*at != '{' && *at != '[') return at + strcspn(at, ",]} ");
+  if (*at != '{' && *at != '[') return at + strcspn(at, ",]} \n");
   size_t depth = 0;
   do {
     depth += *at == '{' || *at == '[';
@@ -54,7 +54,11 @@ static const char *skip_value(const char *at) {
   return at;
 }
 
-static bool is_group(const char *at) { return *at == '{' || (*at == '[' && (at[1] == '{' || at[1] == ']')); }
+/* An object, or an array of objects; other arrays are values. */
+static bool is_group(const char *at) {
+  const char *first = at + 1 + strspn(at + 1, " \n");
+  return *at == '{' || (*at == '[' && (*first == '{' || *first == ']'));
+}
 
 static void copy_text(char *to, size_t room, const char *from, const char *end) {
   snprintf(to, room, "%.*s", (int)(end - from), from);
@@ -240,14 +244,23 @@ static bool print_rows(row_list *list) {
   return true;
 }
 
-int table_print(json *out) {
+int table_print_text(const char *text) {
   row_list list = {0};
-  char *text = json_take(out);
-  if (!text) return tool_fail_memory("the output");
+  if (*text != '{') {
+    fputs(text, stdout);
+    return tool_check_output();
+  }
   take_object(&list, "", "", false, text);
   const bool is_printed = !list.lacks_memory && print_rows(&list);
   for (size_t i = 0; i < list.count; i++) free(list.rows[i].cells);
   free(list.rows);
-  free(text);
   return is_printed ? tool_check_output() : tool_fail_memory("the tables");
+}
+
+int table_print(json *out) {
+  char *text = json_take(out);
+  if (!text) return tool_fail_memory("the output");
+  const int result = table_print_text(text);
+  free(text);
+  return result;
 }

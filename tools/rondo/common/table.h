@@ -12,4 +12,7 @@
 /* Ends the object, prints it to standard output and frees it, as json_print does. Returns the command's exit status. */
 int table_print(json *out);
 
+/* Prints the text of a JSON object as tables; any other text as it is. */
+int table_print_text(const char *text);
+
 #endif

@@ -20,17 +20,17 @@ void clock_wait_until(uint64_t ns) {
 }
 
 bool samples_create(samples *set, size_t capacity) {
-  *set = (samples){.us = calloc(capacity, sizeof *set->us), .capacity = capacity};
-  return set->us != NULL;
+  *set = (samples){.values = calloc(capacity, sizeof *set->values), .capacity = capacity};
+  return set->values != NULL;
 }
 
 void samples_destroy(samples *set) {
-  free(set->us);
+  free(set->values);
   *set = (samples){0};
 }
 
-void samples_add(samples *set, double us) {
-  if (!samples_are_full(set)) set->us[set->count++] = us;
+void samples_add(samples *set, double value) {
+  if (!samples_are_full(set)) set->values[set->count++] = value;
 }
 
 bool samples_are_full(const samples *set) { return set->count == set->capacity; }
@@ -42,11 +42,11 @@ static int compare(const void *left, const void *right) {
 
 summary samples_summarize(samples *set) {
   if (set->count == 0) return (summary){0};
-  qsort(set->us, set->count, sizeof *set->us, compare);
+  qsort(set->values, set->count, sizeof *set->values, compare);
   const size_t middle = set->count / 2;
-  const double median = set->count % 2 ? set->us[middle] : (set->us[middle - 1] + set->us[middle]) / 2;
+  const double median = set->count % 2 ? set->values[middle] : (set->values[middle - 1] + set->values[middle]) / 2;
   return (summary){.median = median,
-                   .minimum = set->us[0],
-                   .p95 = set->us[set->count * 95 / 100],
-                   .maximum = set->us[set->count - 1]};
+                   .minimum = set->values[0],
+                   .p95 = set->values[set->count * 95 / 100],
+                   .maximum = set->values[set->count - 1]};
 }

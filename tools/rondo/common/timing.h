@@ -19,7 +19,7 @@ void clock_wait_until(uint64_t ns);
 
 /* Microseconds, unless the owner says otherwise. Zero is an empty set without room. */
 typedef struct samples {
-  double *us;
+  double *values;
   size_t count, capacity;
 } samples;
 
@@ -28,7 +28,7 @@ bool samples_create(samples *set, size_t capacity);
 void samples_destroy(samples *set);
 
 /* A full set takes no more. */
-void samples_add(samples *set, double us);
+void samples_add(samples *set, double value);
 bool samples_are_full(const samples *set);
 
 typedef struct summary {

@@ -87,8 +87,8 @@ static int start_clients(const load *l, client *clients, uint64_t end_ns, uint32
 }
 
 static void add_tally(load_tally *all, load_tally *one) {
-  for (size_t i = 0; i < one->times.count; i++) samples_add(&all->times, one->times.us[i]);
-  for (size_t i = 0; i < one->waits.count; i++) samples_add(&all->waits, one->waits.us[i]);
+  for (size_t i = 0; i < one->times.count; i++) samples_add(&all->times, one->times.values[i]);
+  for (size_t i = 0; i < one->waits.count; i++) samples_add(&all->waits, one->waits.values[i]);
   all->answered += one->answered;
   all->failed += one->failed;
   all->refused += one->refused;
@@ -245,12 +245,13 @@ static void add_usage(load_tally *all, const usage *before, const usage *after) 
 static double percentile(const samples *sorted, double part) {
   if (sorted->count == 0) return 0;
   const size_t index = (size_t)(part * (double)sorted->count);
-  return sorted->us[index < sorted->count ? index : sorted->count - 1];
+  return sorted->values[index < sorted->count ? index : sorted->count - 1];
 }
 
 int load_run(const load *l, load_tally *inout) {
   usage before, after;
-  if (inout->times.us == NULL && !create_samples(inout, MOST_SAMPLES)) return tool_fail_memory("the times of requests");
+  if (inout->times.values == NULL && !create_samples(inout, MOST_SAMPLES))
+    return tool_fail_memory("the times of requests");
   if (get_usage(l, &before)) return tool_fail_status("model '%s'", l->model);
   const uint64_t begin = clock_ns();
   const int result = l->rate > 0 ? run_open(l, inout) : run_closed(l, inout);

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Rondo's replays, through its public headers. Devices have one worker thread; the host works along while it waits, so
- * two threads run nodes.
- *
- *   rondo           the graph built, instantiated and uploaded; a launch is one rondo_exec_launch
- *   rondo-stream    the nodes handed over one by one to one stream, in topological order
- *   rondo-streams   to two streams, ordered by events where an edge crosses; only shapes that branch
- *   rondo-loop      no runtime: one thread calls the same kernel functions in a loop
+ * rondo_bench replay: Rondo's replays of the graphs that every peer replays (graphs.h). Devices have one worker thread;
+ * the host works along while it waits, so two threads run nodes.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
-
+#include "bench_check.h"
 #include "measure.h"
+#include "rondo_bench.h"
 
 enum { GRAPH, STREAM, STREAMS, LOOP, VARIANTS };
 static const char *const names[VARIANTS] = {"rondo", "rondo-stream", "rondo-streams", "rondo-loop"};
@@ -67,12 +62,6 @@ typedef struct runner {
   rondo_event *ends[2]; /* rondo-streams: begin and end of a replay */
   loop_call *calls;
 } runner;
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
 
 static void open_runner(runner *self) {
   check(rondo_device_open("cpu", &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = 1}, &self->device));
@@ -229,8 +218,10 @@ static void measure(int variant, int shape) {
   bench_child_end();
 }
 
-int main(void) {
-  bench_begin("bench_rondo", rondo_version());
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  bench_begin("rondo_bench replay", rondo_version());
   for (int shape = 0; shape < BENCH_SHAPE_COUNT; shape++) {
     for (int variant = 0; variant < VARIANTS; variant++) {
       const int branches = shape == BENCH_BRANCH2X16 || shape == BENCH_FORK30;
@@ -240,3 +231,23 @@ int main(void) {
   }
   return bench_end();
 }
+
+const benchmark bench_replay = {
+    .name = "replay",
+    .summary = "replaying the graphs that the peers replay",
+    .description =
+        "Replays the graphs that every peer replays, with one worker thread and the host.\n"
+        "Engines:\n"
+        "\n"
+        "rondo: the graph instantiated and uploaded; a launch is one rondo_exec_launch\n"
+        "\n"
+        "rondo-stream: the nodes enqueued one by one on one stream, in topological order\n"
+        "\n"
+        "rondo-streams: on two streams, ordered by events where an edge crosses; only\n"
+        "shapes that branch\n"
+        "\n"
+        "rondo-loop: no runtime: one thread calls the same kernel functions in a loop\n"
+        "\n"
+        "bench/measure.h lists the settings in the environment.",
+    .program = run,
+};

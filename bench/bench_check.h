@@ -2,8 +2,8 @@
  * Errors in benchmarks: what fails ends the program at once, with a message. Nothing is taken down, because the process
  * ends.
  */
-#ifndef RONDO_BENCH_CHECK_H
-#define RONDO_BENCH_CHECK_H
+#ifndef RONDO_BENCH_BENCH_CHECK_H
+#define RONDO_BENCH_BENCH_CHECK_H
 
 #include <rondo/rondo.h>
 #include <stdio.h>

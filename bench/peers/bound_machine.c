@@ -27,7 +27,7 @@ static void *answer(void *argument) {
   bench_bind(0, 1);
   for (uint32_t i = 1; i <= self->rounds; i++) {
     park_await(&self->ping, i, self->policy);
-    atomic_store(&self->woke_ns, bench_now_ns());
+    atomic_store(&self->woke_ns, clock_ns());
     park_post(&self->pong, i);
   }
   return NULL;
@@ -45,45 +45,45 @@ static pthread_t start(partner *self, uint32_t rounds, park_policy policy) {
 
 static void measure_clock(void) {
   enum { SAMPLES = 101, READS = 1000 };
-  uint64_t samples[SAMPLES];
+  samples times = bench_samples(SAMPLES);
   for (int i = 0; i < SAMPLES; i++) {
-    const uint64_t begin = bench_now_ns();
-    for (int k = 0; k < READS; k++) bench_now_ns();
-    samples[i] = (bench_now_ns() - begin) / READS;
+    const uint64_t begin = clock_ns();
+    for (int k = 0; k < READS; k++) clock_ns();
+    samples_add(&times, (double)((clock_ns() - begin) / READS));
   }
-  bench_report_value("clock", "ns", samples, SAMPLES);
+  bench_report_value("clock", "ns", &times);
 }
 
 static void measure_hand_over(void) {
-  static uint64_t samples[SPINS];
+  samples times = bench_samples(SPINS);
   static partner self;
   const pthread_t thread = start(&self, SPINS, (park_policy){PARK_NEVER, 0});
   for (uint32_t i = 1; i <= SPINS; i++) {
-    const uint64_t begin = bench_now_ns();
+    const uint64_t begin = clock_ns();
     park_post(&self.ping, i);
     park_await(&self.pong, i, self.policy);
-    samples[i - 1] = (bench_now_ns() - begin) / 2;
+    samples_add(&times, (double)((clock_ns() - begin) / 2));
   }
   pthread_join(thread, NULL);
-  bench_report_value("hand_over", "ns", samples, SPINS);
+  bench_report_value("hand_over", "ns", &times);
 }
 
 static void measure_wake(void) {
-  static uint64_t calls[WAKES], runs[WAKES];
+  samples calls = bench_samples(WAKES), runs = bench_samples(WAKES);
   static partner self;
   const useconds_t gap_us = (useconds_t)bench_setting("BENCH_GAP_US", 5000);
   const pthread_t thread = start(&self, WAKES, (park_policy){0, 0});
   for (uint32_t i = 1; i <= WAKES; i++) {
     usleep(gap_us > 0 ? gap_us : 5000);
-    const uint64_t begin = bench_now_ns();
+    const uint64_t begin = clock_ns();
     park_post(&self.ping, i);
-    calls[i - 1] = bench_now_ns() - begin;
+    samples_add(&calls, (double)(clock_ns() - begin));
     park_await(&self.pong, i, (park_policy){PARK_NEVER, 0});
-    runs[i - 1] = atomic_load(&self.woke_ns) - begin;
+    samples_add(&runs, (double)(atomic_load(&self.woke_ns) - begin));
   }
   pthread_join(thread, NULL);
-  bench_report_value("wake_call", "ns", calls, WAKES);
-  bench_report_value("wake_to_run", "ns", runs, WAKES);
+  bench_report_value("wake_call", "ns", &calls);
+  bench_report_value("wake_to_run", "ns", &runs);
 }
 
 int main(void) {

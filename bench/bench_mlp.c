@@ -1,35 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * A multi-layer perceptron as a function of a tree: what bench/trees_vs_torch.py holds beside PyTorch's CUDAGraph
- * Trees.
- *
- *   bench_tree_mlp DEVICE LAYERS WIDTH BATCH CALLS
+ * rondo_bench mlp: a multi-layer perceptron as a function of a tree, which bench/trees_vs_torch.py compares with
+ * PyTorch's CUDAGraph Trees.
  *
  * Each layer is y = relu(x W' + b). On a GPU with cuBLAS the products are cuBLAS's, in half precision with sums in
  * float, as PyTorch's are, and a kernel of this program adds the bias; elsewhere both are kernels of this program, in
- * float, which shows that the program works. The input is elsewhere at every call, and patched into the product that
- * reads it. A call is all that a program does for a step: marking it, calling the function, giving the output back.
- *
- * Results of replays are compared with those of plain runs. Prints one JSON object; times are host times in
- * microseconds, of the call and until the work is done.
+ * float, which shows that the program works. The input is at another address in every call, and is patched into the
+ * product that reads it. A call is all that a program does for a step: marking it, calling the function, releasing the
+ * output. Results of replays are compared with those of eager runs.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include <rondo/rondo.h>
+#include "bench_check.h"
+#include "rondo_bench.h"
 
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
-
-enum { PLACES = 2, WARM_UPS = 30, MOST_CALLS = 100000, BLOCK = 256, WORKSPACE = 32 << 20 };
+enum { PLACES = 2, WARM_UPS = 30, BLOCK = 256, WORKSPACE = 32 << 20 };
 
 /* cuBLAS, as its cublas_api.h has it. */
 enum { TYPE_HALF = 2, COMPUTE_FLOAT = 68, DEFAULT_ALGORITHM = -1, TRANSPOSED = 1 };
@@ -44,10 +31,10 @@ typedef struct cublas {
 } cublas;
 
 typedef struct perceptron {
-  const char *device_name;
-  uint32_t layers, width, batch, calls;
-  size_t element, bytes; /* of a number, and of a layer's values */
-  rondo_device *device;
+  bench_base base;
+  uint64_t layer_count, row_width, rows, calls;
+  uint32_t layers, width, batch; /* the same, as kernels take them */
+  size_t element, bytes;         /* of a number, and of a layer's values */
   rondo_stream *stream;
   cublas library;
   void *handle; /* NULL: without cuBLAS */
@@ -56,7 +43,7 @@ typedef struct perceptron {
   rondo_tree *tree;
   rondo_function *function;
   void *expected[PLACES]; /* on the host */
-  double *host_us, *total_us;
+  cost times;
 } perceptron;
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
@@ -112,7 +99,7 @@ static const char activate_half_cuda[] =
     "  y[at] = narrow(value > 0 ? value : 0);\n"
     "}\n";
 
-static rondo_status make_kernels(perceptron *p) {
+static void make_kernels(perceptron *p) {
   const rondo_kernel_options multiply = {
       RONDO_KERNEL_OPTIONS_INIT, .name = "multiply",
       .cpu = multiply_cpu,       .cuda_source = multiply_cuda,
@@ -124,8 +111,8 @@ static rondo_status make_kernels(perceptron *p) {
       .cuda_source = p->handle == NULL ? activate_cuda : activate_half_cuda,
       .block_threads = BLOCK,
       .params = {RONDO_UPDATES, RONDO_READS, RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t)}};
-  TRY(rondo_kernel_create(p->device, &activate, &p->activate));
-  return p->handle == NULL ? rondo_kernel_create(p->device, &multiply, &p->multiply) : RONDO_OK;
+  check(rondo_kernel_create(p->base.device, &activate, &p->activate));
+  if (p->handle == NULL) check(rondo_kernel_create(p->base.device, &multiply, &p->multiply));
 }
 
 /* The function ----------------------------------------------------------------------------------------------------- */
@@ -139,7 +126,7 @@ static rondo_status queue_product(const perceptron *p, rondo_stream *stream, con
   /* Column by column, as cuBLAS has it: y is W' of the weights and x, each column a row of the batch. */
   const int code = p->library.gemm(p->handle, TRANSPOSED, 0, width, (int)p->batch, width, &one, w, TYPE_HALF, width, x,
                                    TYPE_HALF, width, &zero, y, TYPE_HALF, width, COMPUTE_FLOAT, DEFAULT_ALGORITHM);
-  if (code != 0) fprintf(stderr, "bench_tree_mlp: cuBLAS refused a product (%d)\n", code);
+  if (code != 0) tool_warn("cuBLAS refused a product (%d)", code);
   return code == 0 ? RONDO_OK : RONDO_UNSUPPORTED;
 }
 
@@ -147,7 +134,7 @@ static rondo_status queue_layer(const perceptron *p, rondo_stream *stream, uint3
   const char *w = (const char *)p->weights + (size_t)layer * p->width * p->width * p->element;
   const char *bias = (const char *)p->biases + (size_t)layer * p->width * p->element;
   const uint32_t count = p->batch * p->width;
-  TRY(queue_product(p, stream, x, w, y));
+  TOOL_TRY(queue_product(p, stream, x, w, y));
   return rondo_launch(stream, p->activate, (rondo_grid){(count + BLOCK - 1) / BLOCK, 1, 1},
                       RONDO_ARGS(&y, &bias, &p->width, &count));
 }
@@ -160,22 +147,24 @@ static rondo_status run_layers(rondo_call *call, void *user) {
                             p->library.set_workspace(p->handle, p->workspace, WORKSPACE) != 0))
     return RONDO_UNSUPPORTED;
   for (uint32_t i = 0; i < p->layers; i++) {
-    TRY(i + 1 == p->layers ? rondo_call_output(call, 0, p->bytes, NULL, &y)
-                           : rondo_malloc_async(stream, p->bytes, NULL, &y));
-    TRY(queue_layer(p, stream, i, x, y));
-    if (i > 0) TRY(rondo_free_async(stream, x));
+    TOOL_TRY(i + 1 == p->layers ? rondo_call_output(call, 0, p->bytes, NULL, &y)
+                                : rondo_malloc_async(stream, p->bytes, NULL, &y));
+    TOOL_TRY(queue_layer(p, stream, i, x, y));
+    if (i > 0) TOOL_TRY(rondo_free_async(stream, x));
     x = y;
   }
   return RONDO_OK;
 }
 
-static rondo_status call(const perceptron *p, uint32_t number, rondo_buffer **out) {
+static rondo_buffer *call(const perceptron *p, uint64_t number) {
   const rondo_input x = {.address = p->inputs[number % PLACES], .bytes = p->bytes};
-  TRY(rondo_tree_mark_step(p->tree));
-  return rondo_function_call(p->function, p->stream, &x, 1, out, 1);
+  rondo_buffer *y;
+  check(rondo_tree_mark_step(p->tree));
+  check(rondo_function_call(p->function, p->stream, &x, 1, &y, 1));
+  return y;
 }
 
-/* Making ready ----------------------------------------------------------------------------------------------------- */
+/* Preparing -------------------------------------------------------------------------------------------------------- */
 
 static bool find(void *library, const char *name, void *out) {
   void *symbol = dlsym(library, name);
@@ -203,44 +192,46 @@ static uint16_t half_of(float value) {
   return (uint16_t)((bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) | (bits >> 13 & 0x3ff));
 }
 
-/* `count` numbers that are `size` or -size, in an order that looks like chance. */
-static rondo_status make_numbers(const perceptron *p, size_t count, float size, uint32_t seed, void **out) {
-  char *host = malloc(count * p->element);
-  if (host == NULL) return RONDO_OUT_OF_MEMORY;
+/* `count` numbers that are `size` or -size, in an order that looks random. */
+static void *make_numbers(const perceptron *p, size_t count, float size, uint32_t seed) {
+  char *host = bench_allocate(count, p->element);
+  void *numbers;
   for (size_t i = 0; i < count; i++) {
     seed = seed * 1664525 + 1013904223;
     const float value = seed >> 31 != 0 ? size : -size;
     const uint16_t half = half_of(value);
     memcpy(host + i * p->element, p->handle == NULL ? (const void *)&value : &half, p->element);
   }
-  rondo_status status = rondo_malloc(p->device, count * p->element, "numbers", out);
-  if (status == RONDO_OK) status = rondo_copy_async(p->stream, *out, host, count * p->element);
-  if (status == RONDO_OK) status = rondo_stream_synchronize(p->stream);
+  check(rondo_malloc(p->base.device, count * p->element, "numbers", &numbers));
+  check(rondo_copy_async(p->stream, numbers, host, count * p->element));
+  check(rondo_stream_synchronize(p->stream));
   free(host);
-  return status;
+  return numbers;
 }
 
 /* Weights of about sqrt(2 / width) keep values of one size from layer to layer (He and others 2015). */
-static rondo_status make_memory(perceptron *p) {
+static void make_memory(perceptron *p) {
   uint32_t root = 1;
   while ((root + 1) * (root + 1) <= 2 * 1024 * 1024 / p->width) root++;
-  const float size = (float)root / 1024;
-  TRY(make_numbers(p, (size_t)p->layers * p->width * p->width, size, 1, &p->weights));
-  TRY(make_numbers(p, (size_t)p->layers * p->width, 1.0f / 64, 2, &p->biases));
-  for (uint32_t i = 0; i < PLACES; i++) TRY(make_numbers(p, (size_t)p->batch * p->width, 1, 3 + i, &p->inputs[i]));
-  return p->handle == NULL ? RONDO_OK : rondo_malloc(p->device, WORKSPACE, "cuBLAS", &p->workspace);
+  p->weights = make_numbers(p, (size_t)p->layers * p->width * p->width, (float)root / 1024, 1);
+  p->biases = make_numbers(p, (size_t)p->layers * p->width, 1.0f / 64, 2);
+  for (uint32_t i = 0; i < PLACES; i++) p->inputs[i] = make_numbers(p, (size_t)p->batch * p->width, 1, 3 + i);
+  if (p->handle != NULL) check(rondo_malloc(p->base.device, WORKSPACE, "cuBLAS", &p->workspace));
 }
 
-static rondo_status set_up(perceptron *p) {
+static int prepare(void *bench) {
   static const uint32_t moving = RONDO_INPUT_MOVING;
-  TRY(rondo_device_open(p->device_name, NULL, &p->device));
-  TRY(rondo_stream_create(p->device, NULL, &p->stream));
+  perceptron *p = bench;
+  p->layers = (uint32_t)p->layer_count;
+  p->width = (uint32_t)p->row_width;
+  p->batch = (uint32_t)p->rows;
+  check(rondo_stream_create(p->base.device, NULL, &p->stream));
   if (rondo_stream_native(p->stream) != NULL && load(&p->library) && p->library.create(&p->handle) != 0)
     p->handle = NULL;
   p->element = p->handle == NULL ? sizeof(float) : sizeof(uint16_t);
   p->bytes = (size_t)p->batch * p->width * p->element;
-  TRY(make_kernels(p));
-  TRY(make_memory(p));
+  make_kernels(p);
+  make_memory(p);
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
                                           .name = "perceptron",
                                           .body = run_layers,
@@ -248,130 +239,95 @@ static rondo_status set_up(perceptron *p) {
                                           .inputs = &moving,
                                           .input_count = 1,
                                           .find_inputs = p->handle != NULL};
-  TRY(rondo_tree_create(p->device, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .name = "perceptron"}, &p->tree));
-  return rondo_function_create(p->tree, &options, &p->function);
+  check(rondo_tree_create(p->base.device, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .name = "perceptron"},
+                          &p->tree));
+  check(rondo_function_create(p->tree, &options, &p->function));
+  return costs_create(&p->times, 1, (size_t)p->calls);
 }
 
-static rondo_status take_down(const perceptron *p) {
-  TRY(rondo_tree_destroy(p->tree));
-  TRY(rondo_free(p->device, p->weights));
-  TRY(rondo_free(p->device, p->biases));
-  TRY(rondo_free(p->device, p->workspace));
-  for (int i = 0; i < PLACES; i++) TRY(rondo_free(p->device, p->inputs[i]));
-  if (p->handle != NULL) (void)p->library.destroy(p->handle);
-  rondo_kernel_destroy(p->activate);
-  rondo_kernel_destroy(p->multiply);
-  TRY(rondo_stream_destroy(p->stream));
-  return rondo_device_close(p->device);
-}
+/* Measuring ------------------------------------------------------------------------------------------------------- */
 
-/* Measuring -------------------------------------------------------------------------------------------------------- */
-
-static double now_us(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static rondo_status call_and_read(const perceptron *p, uint32_t number, void *out) {
-  rondo_buffer *y;
-  TRY(call(p, number, &y));
-  TRY(rondo_buffer_copy(y, p->stream, 0, out, p->bytes));
+static void call_and_read(const perceptron *p, uint64_t number, void *out) {
+  rondo_buffer *y = call(p, number);
+  check(rondo_buffer_copy(y, p->stream, 0, out, p->bytes));
   rondo_buffer_release(y);
-  return rondo_stream_synchronize(p->stream);
+  check(rondo_stream_synchronize(p->stream));
 }
 
-static rondo_status read_expected(perceptron *p) {
-  TRY(rondo_tree_set_recording(p->tree, false));
-  for (uint32_t i = 0; i < PLACES; i++) TRY(call_and_read(p, i, p->expected[i]));
-  return rondo_tree_set_recording(p->tree, true);
+static void time_call(perceptron *p, uint64_t number, cost *to) {
+  const uint64_t begin = clock_ns();
+  rondo_buffer_release(call(p, number));
+  const uint64_t queued = clock_ns();
+  check(rondo_stream_synchronize(p->stream));
+  if (to) cost_note(to, begin, queued, clock_ns());
 }
 
-static rondo_status measure(perceptron *p) {
-  for (uint32_t i = 0; i < WARM_UPS + p->calls; i++) {
-    rondo_buffer *y;
-    const double begin = now_us();
-    TRY(call(p, i, &y));
-    rondo_buffer_release(y);
-    const double queued = now_us();
-    TRY(rondo_stream_synchronize(p->stream));
-    if (i < WARM_UPS) continue;
-    p->host_us[i - WARM_UPS] = queued - begin;
-    p->total_us[i - WARM_UPS] = now_us() - begin;
-  }
-  return RONDO_OK;
-}
-
-/* Replays give what plain runs did, and that is not all zero. */
-static rondo_status compare(const perceptron *p, void *scratch, bool *out) {
-  *out = memcmp(p->expected[0], p->expected[1], p->bytes) != 0;
+/* Replays must give what eager runs gave, and that must not be all the same. */
+static int compare(const perceptron *p) {
+  void *result = bench_allocate(p->bytes, 1);
+  bool is_right = memcmp(p->expected[0], p->expected[1], p->bytes) != 0;
   for (uint32_t i = 0; i < PLACES; i++) {
-    TRY(call_and_read(p, i, scratch));
-    *out = *out && memcmp(scratch, p->expected[i], p->bytes) == 0;
+    call_and_read(p, i, result);
+    is_right = is_right && memcmp(result, p->expected[i], p->bytes) == 0;
   }
-  return RONDO_OK;
+  free(result);
+  return is_right ? TOOL_OK : tool_fail("a replay differs from an eager run");
 }
 
-static int compare_times(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
+static int measure(void *bench) {
+  perceptron *p = bench;
+  check(rondo_tree_set_recording(p->tree, false));
+  for (uint32_t i = 0; i < PLACES; i++) {
+    p->expected[i] = bench_allocate(p->bytes, 1);
+    call_and_read(p, i, p->expected[i]);
+  }
+  check(rondo_tree_set_recording(p->tree, true));
+  for (uint64_t i = 0; i < WARM_UPS + p->calls; i++) time_call(p, i, i < WARM_UPS ? NULL : &p->times);
+  costs_summarize(&p->times, 1);
+  return compare(p);
 }
 
-static void print_times(const char *name, double *us, uint32_t count) {
-  qsort(us, count, sizeof *us, compare_times);
-  printf(", \"%s\": %.3f, \"%s_min\": %.3f, \"%s_max\": %.3f", name, us[count / 2], name, us[0], name, us[count - 1]);
-}
-
-static void print(const perceptron *p, const rondo_tree_info *info) {
-  printf("{\"device\": \"%s\", \"layers\": %" PRIu32 ", \"width\": %" PRIu32 ", \"batch\": %" PRIu32
-         ", \"calls\": %" PRIu32 ", \"products\": \"%s\", \"element_bytes\": %zu",
-         p->device_name, p->layers, p->width, p->batch, p->calls, p->handle == NULL ? "own" : "cuBLAS", p->element);
-  print_times("host_us", p->host_us, p->calls);
-  print_times("total_us", p->total_us, p->calls);
-  printf(", \"replayed\": %" PRIu64 ", \"patched_inputs\": %" PRIu64 ", \"copied_inputs\": %" PRIu64
-         ", \"arena_bytes\": %" PRIu64 "}\n",
-         info->replayed, info->patched_inputs, info->copied_inputs, info->arena_used);
-}
-
-static rondo_status run(perceptron *p, bool *out_right) {
+static void report(void *bench, json *out) {
+  const perceptron *p = bench;
   rondo_tree_info info = {.struct_size = sizeof info};
-  TRY(set_up(p));
-  void *memory = calloc(PLACES + 1, p->bytes);
-  if (memory == NULL) return RONDO_OUT_OF_MEMORY;
-  for (int i = 0; i < PLACES; i++) p->expected[i] = (char *)memory + (size_t)i * p->bytes;
-  rondo_status status = read_expected(p);
-  if (status == RONDO_OK) status = measure(p);
-  if (status == RONDO_OK) status = compare(p, (char *)memory + PLACES * p->bytes, out_right);
-  if (status == RONDO_OK) status = rondo_tree_get_info(p->tree, &info);
-  free(memory);
-  TRY(status);
-  print(p, &info);
-  return take_down(p);
+  check(rondo_tree_get_info(p->tree, &info));
+  json_integer(out, "layers", p->layers);
+  json_integer(out, "width", p->width);
+  json_integer(out, "batch", p->batch);
+  json_integer(out, "calls", p->calls);
+  json_text(out, "products", p->handle == NULL ? "own" : "cuBLAS");
+  json_integer(out, "element_bytes", p->element);
+  cost_to_json(out, &p->times);
+  json_integer(out, "replayed", info.replayed);
+  json_integer(out, "patched_inputs", info.patched_inputs);
+  json_integer(out, "copied_inputs", info.copied_inputs);
+  json_integer(out, "arena_bytes", info.arena_used);
 }
 
-static bool read_number(const char *text, uint32_t most, uint32_t *out) {
-  char *end;
-  const unsigned long value = strtoul(text, &end, 10);
-  *out = (uint32_t)value;
-  return *end == '\0' && value >= 1 && value <= most;
-}
+static const perceptron defaults = {
+    .base = {.device_name = "cpu"}, .layer_count = 4, .row_width = 64, .rows = 8, .calls = 300};
 
-int main(int argc, char **argv) {
-  perceptron p = {.device_name = argc > 1 ? argv[1] : ""};
-  bool is_right = false;
-  if (argc != 6 || !read_number(argv[2], 1000, &p.layers) || !read_number(argv[3], 16384, &p.width) ||
-      !read_number(argv[4], 4096, &p.batch) || !read_number(argv[5], MOST_CALLS, &p.calls)) {
-    fputs("usage: bench_tree_mlp DEVICE LAYERS WIDTH BATCH CALLS\n", stderr);
-    return 2;
-  }
-  p.host_us = calloc(p.calls, sizeof *p.host_us);
-  p.total_us = calloc(p.calls, sizeof *p.total_us);
-  const rondo_status status = p.host_us == NULL || p.total_us == NULL ? RONDO_OUT_OF_MEMORY : run(&p, &is_right);
-  free(p.host_us);
-  free(p.total_us);
-  if (status != RONDO_OK)
-    fprintf(stderr, "bench_tree_mlp: %s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  else if (!is_right)
-    fputs("bench_tree_mlp: a replay differs from a plain run\n", stderr);
-  return status == RONDO_OK && is_right ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+#define OFFSET(member) offsetof(perceptron, member)
+
+static const option_row rows[] = {
+    {"layers", "N", OPTION_COUNT, OFFSET(layer_count), 1, 1000, "layers"},
+    {"width", "N", OPTION_COUNT, OFFSET(row_width), 1, 16384, "values of a layer"},
+    {"batch", "N", OPTION_COUNT, OFFSET(rows), 1, 4096, "rows of an input"},
+    {"calls", "N", OPTION_COUNT, OFFSET(calls), 1, 100000, "calls that are measured"},
+};
+
+const benchmark bench_mlp = {
+    .name = "mlp",
+    .summary = "calls of a perceptron in a tree, to compare with PyTorch's",
+    .description =
+        "Measures a call of a multi-layer perceptron that is a function of a tree: the host's time and the time\n"
+        "until it is done, in microseconds, medians. On a GPU with cuBLAS the products are cuBLAS's in half\n"
+        "precision. It fails when a replay differs from an eager run.",
+    .defaults = &defaults,
+    .bytes = sizeof(perceptron),
+    .rows = rows,
+    .row_count = sizeof rows / sizeof rows[0],
+    .prepare = prepare,
+    .measure = measure,
+    .report = report,
+};
