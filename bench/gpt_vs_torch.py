@@ -158,7 +158,7 @@ def measure_torch(torch, kind, where, seconds):
 
 
 def measure_rondo(torch, arguments, kind):
-    command = [arguments.program, "gpt", "--device", arguments.device, "--type", kind,
+    command = [arguments.program, "training", "--device", arguments.device, "--type", kind,
                "--seconds", str(arguments.seconds), "--tf32", "--json"]
     for name, value in (("layers", LAYERS), ("width", WIDTH), ("heads", HEADS), ("vocabulary", VOCABULARY),
                         ("context", CONTEXT), ("batch", BATCH)):

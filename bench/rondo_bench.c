@@ -17,7 +17,7 @@ static const benchmark *const list[] = {
     &bench_copies,
     &bench_capture,
     &bench_verify,
-    &bench_host,
+    &bench_idle,
     /* trees */
     &bench_tree,
     &bench_mlp,
@@ -28,7 +28,6 @@ static const benchmark *const list[] = {
     &bench_executor,
     &bench_feed,
     &bench_training,
-    &bench_gpt,
     &bench_step_memory,
     /* memory plans */
     &bench_plan,

@@ -97,17 +97,23 @@ class Rows:
     def __init__(self, programs):
         self.items = []
         for program in programs:
-            rows = program["rows"] if "rows" in program else self.memory_rows(program)
+            rows = program["rows"] if "rows" in program else self.object_rows(program)
             self.items += [(program.get("round", 1), row) for row in rows]
         self.rounds = max((number for number, _ in self.items), default=0)
 
-    def memory_rows(self, program):
-        """Of rondo bench memory: measures "memory INPUT WAY QUANTITY", times in nanoseconds."""
-        for way in program["result"]["ways"]:
+    def object_rows(self, program):
+        """Of a command that prints one object: measures of its figures, times in nanoseconds."""
+        result = program["result"]
+        for way in result.get("ways", ()):  # rondo bench memory: "memory INPUT WAY QUANTITY"
             for field, quantity, scale in self.MEMORY:
                 if field in way:
                     row = {"measure": f"memory {program['input']} {way['way']} {quantity}", "median": scale * way[field]}
                     yield {**row, "ratio": way["ratio"]} if field == "bytes" else row
+        for row in result.get("threads", ()):  # rondo bench launch
+            yield {"measure": f"launch_threads_{row['threads']}", "median": 1e3 * row["host_us"]}
+        for way in ("recorded", "unrecorded") if "hidden" in result else ():  # rondo_bench training
+            yield {"measure": f"train_{result['hidden']}_{way}", "median": 1e3 * result[way]["step_us"]}
+            yield {"measure": f"train_{result['hidden']}_{way}_host", "median": 1e3 * result[way]["host_us"]}
 
     def replays(self, body, place="spread", gap_us=0):
         return [(number, row) for number, row in self.items if "measure" not in row and row["body"] == body and

@@ -50,7 +50,7 @@ END
 program() {
   cat >program <<END
 #!/bin/sh
-case "\$*" in "gpt --device $1 --type "*" --seconds 0.02 --tf32 --json --layers 4 "*) ;; *) exit 3 ;; esac
+case "\$*" in "training --device $1 --type "*" --seconds 0.02 --tf32 --json --layers 4 "*) ;; *) exit 3 ;; esac
 echo '{"kernels": 100, "memory": {"planned": 4096},
   "recorded": {"host_us": $2, "step_us": $3, "step_us_min": $3, "step_us_max": $3},
   "unrecorded": {"host_us": 50, "step_us": 60, "step_us_min": 55, "step_us_max": 70}}'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # rondo_bench: every row is there and makes sense: change (GX-5), patch (TR-6), tree (TR-1, TR-4, TR-6), whose hits
-# allocate nothing, and whose decisions can be read with RONDO_LOG=tree (TR-8), gpt (FW-4, FW-9), whose two ways give the
+# allocate nothing, and whose decisions can be read with RONDO_LOG=tree (TR-8), training (FW-4, FW-9), whose two ways give the
 # same losses, executor (SE-10), whose ways give the same numbers, and capture (SE-1, GX-11), at once and in turn.
 source "$(dirname "$0")/support.sh" "$1"
 
@@ -66,19 +66,23 @@ fails 2 'nodes' tree --nodes 31
 # A training step.
 step=(--context 16 --layers 2 --width 16 --heads 2 --batch 2 --vocabulary 20 --seconds 0.1)
 for type in f32 bf16; do
-  succeeds gpt "${step[@]}" --type $type --json
+  succeeds training "${step[@]}" --type $type --json
   json_holds '.device == "cpu"' ".type == \"$type\"" '.identical' '([.kernel_names[]] | add) == .kernels' \
     ".kernel_names.matmul_$type > 0" '.parameters == 20 * 16 + 16 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 20' \
     'all(.recorded, .unrecorded; .host_us > 0 and .host_us_min <= .host_us and .step_us >= .host_us)' \
     '.memory.planned >= .memory.lower_bound' '.memory | .order_peak > 0 and .order_peak <= .program_peak'
 done
-succeeds gpt "${step[@]}"
+succeeds training "${step[@]}"
 for text in '^program_peak ' '^kernels ' '^matmul_f32 ' '^unrecorded '; do
   grep -q "$text" out || die "no '$text' in: $(cat out)"
 done
-fails 2 "--type takes f32, bf16 or f16, not 'i32'" gpt --type i32
-fails 2 'a width of 30 is no multiple of 4 heads' gpt --width 30
-fails 1 'nonsense' gpt --device nonsense
+fails 2 "--type takes f32, bf16 or f16, not 'i32'" training --type i32
+fails 2 'a width of 30 is no multiple of 4 heads' training --width 30
+fails 1 'nonsense' training --device nonsense
+
+succeeds training --model character --context 8 --embedding 4 --hidden 8 --batch 2 --vocabulary 20 --seconds 0.1 --json
+json_holds '.hidden == 8' '.identical' '.width == null' '.recorded.step_us > 0'
+fails 2 "no model 'other'; there are character or gpt" training --model other
 
 # Runs by an executor.
 small=(--seconds 0.1 --rows 8 --table-rows 50 --branches 6 --length 2 --width 16)
