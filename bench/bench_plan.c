@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * rondo_bench plan: how close to the lower bound memory is planned, how fast, and in how much memory. A row is an input
  * planned in one way, as often as set: by the fast path, within a budget, or until it fits into a capacity; or a shape,
- * with each seed once. Each input has a process of its own.
+ * with each seed once. rondo_bench plan_order: the same on a partial order. DAGs are generated in four shapes, on
+ * several chains, with four ways of drawing sizes and several seeds; most items are short-lived, some live long, some
+ * are freed by another chain. A row is a DAG and a budget. Each input has a process of its own.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
 
 #include "bench_check.h"
 #include "measure.h"
+#include "plan_dags.h"
 #include "plan_shapes.h"
 #include "rondo_bench.h"
 
-/* Rows ------------------------------------------------------------------------------------------------------------- */
+/* Rows ------------------------------------------------------------------------------------------------------------ */
 
 enum { MOST_SAMPLES = 101 };
 
@@ -32,24 +35,30 @@ static double ratio_of(const rondo_plan_info *info) {
   return info->lower_bound == 0 ? 1 : (double)info->peak / (double)info->lower_bound;
 }
 
-static void plan_once(const input *in, const way *by, outcome *out) {
+/* Makes a plan and checks it; *inout_bytes is the most memory that planning had allocated so far. */
+static rondo_plan_info make_plan(const rondo_plan_problem *problem, const way *by, size_t *inout_bytes) {
   counter counted = {0};
   const rondo_allocator allocator = {&counted, count_allocation, count_release};
-  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = in->items, .count = in->count};
   const rondo_plan_options options = {
       RONDO_PLAN_OPTIONS_INIT,  .budget_ms = by->budget_ms,
       .capacity = by->capacity, .threads = (uint32_t)bench_setting("BENCH_PLAN_THREADS", 2),
       .allocator = &allocator,  .fast_only = by->budget_ms == 0};
   rondo_plan *made = NULL;
   rondo_plan_info info = {.struct_size = sizeof info};
-  check(rondo_plan_make(&problem, &options, &made));
+  check(rondo_plan_make(problem, &options, &made));
   check(rondo_plan_get_info(made, &info));
-  check(rondo_plan_check(NULL, &problem, rondo_plan_offsets(made)));
+  check(rondo_plan_check(NULL, problem, rondo_plan_offsets(made)));
   rondo_plan_destroy(made);
+  if (counted.most > *inout_bytes) *inout_bytes = counted.most;
+  return info;
+}
+
+static void plan_once(const input *in, const way *by, outcome *out) {
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = in->items, .count = in->count};
+  const rondo_plan_info info = make_plan(&problem, by, &out->bytes);
   if (out->times.count == 0 || ratio_of(&info) >= ratio_of(&out->worst)) out->worst = info;
   samples_add(&out->times, (double)info.nanoseconds);
   samples_add(&out->ratios, ratio_of(&info));
-  if (counted.most > out->bytes) out->bytes = counted.most;
 }
 
 static void report(const input *in, const way *by, outcome *out) {
@@ -135,6 +144,73 @@ static void measure_file(const char *path) {
   measure(&in, text_setting("BENCH_PLAN_MS", "10,1000,5000"), (size_t)bench_setting("BENCH_PLAN_CAPACITY", 0));
 }
 
+/* Partial orders -------------------------------------------------------------------------------------------------- */
+
+enum { LARGE = 50000 };
+
+typedef struct row {
+  const char *shape, *sizes;
+  uint32_t nodes, chains, budget_ms;
+  int seed;
+} row;
+
+static void name_budget(uint32_t budget_ms, char out[16]) {
+  if (budget_ms == 0) {
+    snprintf(out, 16, "fast");
+  } else {
+    snprintf(out, 16, "%ums", budget_ms);
+  }
+}
+
+static void report_dag(const row *r, const dag *d, const rondo_plan_info *info, size_t bytes) {
+  char budget[16];
+  name_budget(r->budget_ms, budget);
+  fprintf(bench_reporting()->out,
+          "{\"measure\":\"plan %s DAG, %s, %u nodes on %u chains %s\",\"unit\":\"ns\",\"samples\":1,"
+          "\"median\":%" PRIu64
+          ",\"ratio\":%.6f,\"shape\":\"%s\",\"sizes\":\"%s\",\"nodes\":%u,\"edges\":%u,"
+          "\"chains\":%u,\"seed\":%d,\"buffers\":%zu,\"budget_ms\":%u,\"lower_bound\":%zu,\"peak\":%zu,"
+          "\"bytes\":%zu,\"steps\":%" PRIu64 ",\"method\":\"%s\",\"optimal\":%s}\n",
+          r->shape, r->sizes, r->nodes, r->chains, budget, info->nanoseconds, ratio_of(info), r->shape, r->sizes,
+          r->nodes, d->edge_count, r->chains, r->seed, d->count, r->budget_ms, info->lower_bound, info->peak, bytes,
+          info->steps, info->method, info->optimal ? "true" : "false");
+}
+
+static void plan_dag(const row *r, const dag *d) {
+  const rondo_plan_order order = {d->node_count, d->successor_start, d->successors};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = d->items, .count = d->count, .order = &order};
+  size_t bytes = 0;
+  const rondo_plan_info info = make_plan(&problem, &(way){.budget_ms = r->budget_ms}, &bytes);
+  report_dag(r, d, &info, bytes);
+}
+
+/* Each in a process of its own: what one DAG leaves in the heap would flatter the next. */
+static void measure_dags(row *r, int shape, int sizes) {
+  const int seeds = (int)bench_setting("BENCH_PLAN_SEEDS", r->nodes < LARGE ? 3 : 1);
+  r->shape = shape_names[shape];
+  r->sizes = size_names[sizes];
+  for (r->seed = 0; r->seed < seeds; r->seed++) {
+    if (!bench_child()) continue;
+    dag d = make_dag(shape, sizes, r->nodes, r->chains, (uint64_t)r->seed);
+    plan_dag(r, &d);
+    free_dag(&d);
+    bench_child_end();
+  }
+}
+
+static void measure_orders(row *r) {
+  for (int shape = 0; shape < SHAPES; shape++) {
+    if (!bench_is_listed("BENCH_PLAN_SHAPES", shape_names[shape])) continue;
+    for (const char *chains = text_setting("BENCH_PLAN_CHAINS", "2,4,8"); *chains != '\0';) {
+      r->chains = (uint32_t)next_number(&chains);
+      if (r->chains < 1 || r->chains > MOST_CHAINS) continue;
+      for (int sizes = 0; sizes < SIZES; sizes++) {
+        if (bench_is_listed("BENCH_PLAN_SIZES", size_names[sizes])) measure_dags(r, shape, sizes);
+      }
+    }
+  }
+}
+
 static int run(int argc, char **argv) {
   bench_begin("rondo_bench plan", RONDO_VERSION_STRING);
   for (int i = 1; i < argc; i++) measure_file(argv[i]);
@@ -142,6 +218,21 @@ static int run(int argc, char **argv) {
     measure_generated(next_number(&at));
   }
   for (const char *at = text_setting("BENCH_PLAN_SHAPED", "100000"); *at != '\0';) measure_shapes(next_number(&at));
+  return bench_end();
+}
+
+static int run_order(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  row r = {0};
+  bench_begin("rondo_bench plan_order", RONDO_VERSION_STRING);
+  for (const char *nodes = text_setting("BENCH_PLAN_NODES", "10000,100000"); *nodes != '\0';) {
+    r.nodes = (uint32_t)next_number(&nodes);
+    for (const char *budgets = text_setting("BENCH_PLAN_MS", r.nodes < LARGE ? "0,200" : "0,1500"); *budgets != '\0';) {
+      r.budget_ms = (uint32_t)next_number(&budgets);
+      measure_orders(&r);
+    }
+  }
   return bench_end();
 }
 
@@ -171,4 +262,27 @@ const benchmark bench_plan = {
         "\n"
         "BENCH_PLAN_SAMPLES: plans of a row; default 3",
     .program = run,
+};
+
+const benchmark bench_plan_order = {
+    .name = "plan_order",
+    .summary = "planning memory on a partial order: generated DAGs",
+    .description =
+        "Plans the memory of generated DAGs, in four shapes, on several chains, with four\n"
+        "ways of drawing sizes, and measures how close to the lower bound, how fast and\n"
+        "in how much memory.\n"
+        "\n"
+        "BENCH_PLAN_MS: list of budgets in milliseconds, 0 for the fast path; default\n"
+        "0,200, and 0,1500 where there are 50,000 nodes or more\n"
+        "\n"
+        "BENCH_PLAN_NODES: list of sizes of the DAGs; default 10000,100000\n"
+        "\n"
+        "BENCH_PLAN_CHAINS: list; default 2,4,8\n"
+        "\n"
+        "BENCH_PLAN_SEEDS: how many; default 3, at 50,000 nodes and more 1\n"
+        "\n"
+        "BENCH_PLAN_THREADS: default 2\n"
+        "\n"
+        "BENCH_PLAN_SHAPES, BENCH_PLAN_SIZES: lists of names; all when not set",
+    .program = run_order,
 };

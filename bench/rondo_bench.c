@@ -23,7 +23,6 @@ static const benchmark *const list[] = {
     &bench_mlp,
     /* programs */
     &bench_conv,
-    &bench_matmul,
     &bench_products,
     &bench_executor,
     &bench_feed,
