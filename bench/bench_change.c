@@ -3,8 +3,8 @@
  * node of it and launch; on a CUDA device also in the bare driver. Both are measured in alternation.
  */
 #include "bench/bench_kernels.h"
+#include "bench/bench_target.h"
 #include "bench_check.h"
-#include "line_target.h"
 #include "rondo_bench.h"
 
 enum { MOST_ROUNDS = 2000, FEWEST_ROUNDS = 3, PATCHES = 64 };
@@ -20,10 +20,10 @@ static const struct {
 
 /* Rondo, or the bare driver. */
 typedef struct side {
-  line_target *target;
+  bench_target *target;
   uint64_t word;
-  line_graph graphs[2]; /* the same but for the arguments */
-  void *exec;           /* of the first */
+  target_graph graphs[2]; /* the same but for the arguments */
+  void *exec;             /* of the first */
   samples times[QUANTITIES];
 } side;
 
@@ -46,10 +46,10 @@ static void set_word_arguments(const void *user, uint32_t index, uint64_t values
   values[1] = of->value;
 }
 
-static void build(const change_bench *b, const side *s, uint64_t value, line_graph *out) {
+static void build(const change_bench *b, const side *s, uint64_t value, target_graph *out) {
   const word_value user = {s->word, value};
-  const line_work work = {(uint32_t)b->nodes, (uint32_t)b->nodes / 2, 1, set_word_arguments, &user};
-  s->target->build(s->target, &work, out);
+  const target_line work = {(uint32_t)b->nodes, (uint32_t)b->nodes / 2, 1, set_word_arguments, &user};
+  check_tool(s->target->calls->build(s->target, &work, out));
 }
 
 static void note(side *s, int quantity, uint64_t begin) {
@@ -58,28 +58,30 @@ static void note(side *s, int quantity, uint64_t begin) {
 
 /* Making the graph node by node counts too. */
 static void time_instantiate(const change_bench *b, side *s) {
-  line_graph graph;
+  target_graph graph;
   const uint64_t begin = clock_ns();
   build(b, s, 1, &graph);
-  void *exec = s->target->instantiate(s->target, &graph);
+  void *exec;
+  check_tool(s->target->calls->instantiate(s->target, &graph, false, &exec));
   note(s, INSTANTIATE, begin);
-  s->target->discard_exec(s->target, exec);
-  s->target->discard_graph(s->target, &graph);
+  check_tool(s->target->calls->discard_exec(s->target, exec));
+  check_tool(s->target->calls->discard_graph(s->target, &graph));
 }
 
 static void time_launch(side *s, bool with_patch, uint64_t value) {
   const uint64_t begin = clock_ns();
-  if (with_patch) s->target->set(s->target, s->exec, &s->graphs[0], 0, (const uint64_t[]){s->word, value});
-  s->target->launch(s->target, s->exec);
+  if (with_patch)
+    check_tool(s->target->calls->set(s->target, s->exec, &s->graphs[0], 0, (const uint64_t[]){s->word, value}));
+  check_tool(s->target->calls->launch(s->target, s->exec));
   note(s, with_patch ? PATCH : LAUNCH, begin);
-  s->target->wait(s->target);
+  check_tool(s->target->calls->wait(s->target));
 }
 
 static void measure_round(const change_bench *b, side *s) {
   time_instantiate(b, s);
   for (size_t i = 0; i < 2; i++) { /* to the second graph and back */
     const uint64_t begin = clock_ns();
-    s->target->update(s->target, s->exec, &s->graphs[1 - i]);
+    check_tool(s->target->calls->update(s->target, s->exec, &s->graphs[1 - i]));
     note(s, UPDATE, begin);
   }
   for (uint64_t i = 0; i < PATCHES; i++) {
@@ -88,19 +90,21 @@ static void measure_round(const change_bench *b, side *s) {
   }
 }
 
-static void prepare_side(change_bench *b, line_target *target) {
+static void prepare_side(change_bench *b, bench_target *target) {
   side *s = &b->sides[b->side_count++];
   s->target = target;
-  s->word = target->allocate(target, sizeof(uint32_t));
+  check_tool(target->calls->allocate(target, sizeof(uint32_t), &s->word));
   for (size_t i = 0; i < 2; i++) build(b, s, i + 1, &s->graphs[i]);
-  s->exec = target->instantiate(target, &s->graphs[0]);
+  check_tool(target->calls->instantiate(target, &s->graphs[0], false, &s->exec));
   for (size_t i = 0; i < QUANTITIES; i++) bench_samples_create(&s->times[i], quantities[i].samples * MOST_ROUNDS);
 }
 
 static int measure(void *bench) {
   change_bench *b = bench;
-  prepare_side(b, line_rondo_open(b->base.device, &bench_set_word));
-  line_target *bare = line_bare_open(b->base.device_name, &bench_set_word);
+  bench_target *rondo, *bare;
+  check_tool(rondo_target_create(b->base.device, &bench_set_word, 1, &rondo));
+  check_tool(bare_target_create(b->base.device_name, &bench_set_word, 1, &bare));
+  prepare_side(b, rondo);
   if (bare) prepare_side(b, bare);
   for (rounds r = rounds_begin(b->base.seconds, FEWEST_ROUNDS, MOST_ROUNDS); rounds_next(&r);)
     for (size_t i = 0; i < b->side_count; i++) measure_round(b, &b->sides[i]);

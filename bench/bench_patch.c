@@ -5,8 +5,8 @@
  * costs of patching, which are a line in the number of readers.
  */
 #include "bench/bench_kernels.h"
+#include "bench/bench_target.h"
 #include "bench_check.h"
-#include "line_target.h"
 #include "rondo_bench.h"
 
 enum { COUNTS = 5, SIZES = 6, MOST_READERS = 16, MOST_ROUNDS = 20000, FEWEST_ROUNDS = 3, WARM_UPS = 3 };
@@ -17,7 +17,7 @@ static const size_t sizes[SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 <<
 
 /* A line of kernels of which the first `readers` read the first input. */
 typedef struct line {
-  line_graph graph;
+  target_graph graph;
   void *exec;
   rondo_patch_set *set; /* NULL in the bare driver, where each reader is patched by itself */
   bool is_moved;
@@ -26,8 +26,8 @@ typedef struct line {
 /* Rondo, or the bare driver. */
 typedef struct side {
   const char *name;
-  line_target *target;
-  line_inputs inputs;
+  bench_target *target;
+  target_inputs inputs;
   uint64_t other; /* where the first input is at every second launch */
   line lines[COUNTS];
   cost launch[COUNTS], patched[COUNTS], copied[SIZES];
@@ -47,15 +47,16 @@ static void launch(side *s, size_t which, bool moves) {
   of->is_moved ^= moves;
   const uint64_t first = of->is_moved ? s->other : s->inputs.inputs[0];
   if (!moves) {
-    s->target->launch(s->target, of->exec);
+    check_tool(s->target->calls->launch(s->target, of->exec));
   } else if (of->set) {
-    const void *addresses[LINE_INPUTS] = {(void *)(uintptr_t)first};
-    for (size_t i = 1; i < LINE_INPUTS; i++) addresses[i] = (void *)(uintptr_t)s->inputs.inputs[i];
-    check(rondo_patch_set_launch(of->set, line_rondo_stream(s->target), addresses));
+    const void *addresses[TARGET_INPUTS] = {(void *)(uintptr_t)first};
+    for (size_t i = 1; i < TARGET_INPUTS; i++) addresses[i] = (void *)(uintptr_t)s->inputs.inputs[i];
+    check(rondo_patch_set_launch(of->set, rondo_target_stream(s->target), addresses));
   } else {
     const uint64_t values[] = {first, s->inputs.out};
-    for (uint32_t i = 0; i < readers[which]; i++) s->target->set(s->target, of->exec, &of->graph, i, values);
-    s->target->launch(s->target, of->exec);
+    for (uint32_t i = 0; i < readers[which]; i++)
+      check_tool(s->target->calls->set(s->target, of->exec, &of->graph, i, values));
+    check_tool(s->target->calls->launch(s->target, of->exec));
   }
 }
 
@@ -63,13 +64,13 @@ static void launch(side *s, size_t which, bool moves) {
 static void warm_up(side *s, size_t which) {
   for (size_t i = 0; i < WARM_UPS; i++) {
     launch(s, which, true);
-    s->target->wait(s->target);
+    check_tool(s->target->calls->wait(s->target));
   }
 }
 
 static void wait_and_note(side *s, uint64_t begin, cost *to) {
   const uint64_t queued = clock_ns();
-  s->target->wait(s->target);
+  check_tool(s->target->calls->wait(s->target));
   cost_note(to, begin, queued, clock_ns());
 }
 
@@ -88,31 +89,32 @@ static void measure_round(side *s) {
   for (size_t i = 0; i < SIZES; i++) {
     warm_up(s, 0);
     const uint64_t begin = clock_ns();
-    s->target->copy(s->target, s->inputs.inputs[0], s->other, sizes[i]);
-    s->target->launch(s->target, s->lines[0].exec);
+    check_tool(s->target->calls->copy(s->target, s->inputs.inputs[0], s->other, sizes[i]));
+    check_tool(s->target->calls->launch(s->target, s->lines[0].exec));
     wait_and_note(s, begin, &s->copied[i]);
   }
 }
 
 static void make_patch_set(const side *s, line *of) {
-  rondo_patch_input inputs[LINE_INPUTS];
-  for (size_t i = 0; i < LINE_INPUTS; i++)
+  rondo_patch_input inputs[TARGET_INPUTS];
+  for (size_t i = 0; i < TARGET_INPUTS; i++)
     inputs[i] = (rondo_patch_input){.address = (void *)(uintptr_t)s->inputs.inputs[i],
                                     .bytes = i == 0 ? sizes[SIZES - 1] : sizeof(uint32_t)};
-  check(rondo_patch_set_create(of->exec, inputs, LINE_INPUTS, NULL, &of->set));
+  check(rondo_patch_set_create(of->exec, inputs, TARGET_INPUTS, NULL, &of->set));
 }
 
-static void prepare_side(patch_bench *b, const char *name, line_target *target) {
+static void prepare_side(patch_bench *b, const char *name, bench_target *target) {
   side *s = &b->sides[b->side_count++];
   const size_t most = sizes[SIZES - 1];
-  *s = (side){.name = name, .target = target, .other = target->allocate(target, most)};
-  for (size_t i = 0; i < LINE_INPUTS; i++) s->inputs.inputs[i] = target->allocate(target, most);
-  s->inputs.out = target->allocate(target, sizeof(uint32_t));
+  *s = (side){.name = name, .target = target};
+  check_tool(target->calls->allocate(target, most, &s->other));
+  for (size_t i = 0; i < TARGET_INPUTS; i++) check_tool(target->calls->allocate(target, most, &s->inputs.inputs[i]));
+  check_tool(target->calls->allocate(target, sizeof(uint32_t), &s->inputs.out));
   for (size_t i = 0; i < COUNTS; i++) {
     s->inputs.readers = readers[i];
-    const line_work work = {(uint32_t)b->nodes, 0, readers[i], line_input_arguments, &s->inputs};
-    target->build(target, &work, &s->lines[i].graph);
-    s->lines[i].exec = target->instantiate(target, &s->lines[i].graph);
+    const target_line work = {(uint32_t)b->nodes, 0, readers[i], target_input_arguments, &s->inputs};
+    check_tool(target->calls->build(target, &work, &s->lines[i].graph));
+    check_tool(target->calls->instantiate(target, &s->lines[i].graph, false, &s->lines[i].exec));
     if (b->side_count == 1) make_patch_set(s, &s->lines[i]);
   }
   check_tool(costs_create(s->launch, COUNTS, MOST_ROUNDS));
@@ -122,8 +124,10 @@ static void prepare_side(patch_bench *b, const char *name, line_target *target) 
 
 static int measure(void *bench) {
   patch_bench *b = bench;
-  prepare_side(b, "rondo", line_rondo_open(b->base.device, &bench_read_word));
-  line_target *bare = line_bare_open(b->base.device_name, &bench_read_word);
+  bench_target *rondo, *bare;
+  check_tool(rondo_target_create(b->base.device, &bench_read_word, 1, &rondo));
+  check_tool(bare_target_create(b->base.device_name, &bench_read_word, 1, &bare));
+  prepare_side(b, "rondo", rondo);
   if (bare) prepare_side(b, "bare", bare);
   for (rounds r = rounds_begin(b->base.seconds, FEWEST_ROUNDS, MOST_ROUNDS); rounds_next(&r);)
     for (size_t i = 0; i < b->side_count; i++) measure_round(&b->sides[i]);

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "bench/bench_kernels.h"
+#include "bench/bench_target.h"
 #include "bench/memory_work.h"
 #include "bench_check.h"
-#include "line_target.h"
 #include "rondo_bench.h"
 #include "tree_memory.h"
 
@@ -34,7 +34,7 @@ static const tree_case cases[CASES] = {
 enum { LAUNCH, BARE, CALLS, COSTS = CALLS + CASES };
 
 typedef struct side {
-  line_target *target; /* NULL: there is no bare driver */
+  bench_target *target; /* NULL: there is no bare driver */
   void *exec;
 } side;
 
@@ -45,7 +45,7 @@ typedef struct case_state {
   const tree_case *is;
   rondo_tree *tree;
   rondo_function *function;
-  rondo_input inputs[LINE_INPUTS];
+  rondo_input inputs[TARGET_INPUTS];
   rondo_buffer *output;
   bool is_moved;
 } case_state;
@@ -57,7 +57,7 @@ typedef struct tree_bench {
   side sides[2]; /* LAUNCH and BARE */
   rondo_kernel *kernel;
   rondo_stream *stream;
-  void *inputs[LINE_INPUTS], *others[MOST_MOVING]; /* `others`: where moving inputs are in every second call */
+  void *inputs[TARGET_INPUTS], *others[MOST_MOVING]; /* `others`: where moving inputs are in every second call */
   case_state cases[CASES];
   cost costs[COSTS];
   uint64_t hit_allocations; /* by the calls that were measured */
@@ -87,7 +87,7 @@ static const rondo_allocator counting = {.allocate = allocate, .release = releas
 
 /* Which input kernel `i` reads. */
 static size_t input_of(const tree_case *of, uint32_t i) {
-  return i < of->moving * of->readers ? i / of->readers : of->moving + i % (LINE_INPUTS - of->moving);
+  return i < of->moving * of->readers ? i / of->readers : of->moving + i % (TARGET_INPUTS - of->moving);
 }
 
 static rondo_status read_inputs(rondo_call *call, void *user) {
@@ -116,7 +116,7 @@ static void time_call(tree_bench *b, size_t which) {
   for (int i = 0; i <= WARM_UPS; i++) {
     move_inputs(state);
     const uint64_t before = atomic_load_explicit(&allocations, memory_order_relaxed), begin = clock_ns();
-    check(rondo_function_call(state->function, b->stream, state->inputs, LINE_INPUTS, &state->output, 1));
+    check(rondo_function_call(state->function, b->stream, state->inputs, TARGET_INPUTS, &state->output, 1));
     const uint64_t queued = clock_ns();
     check(rondo_stream_synchronize(b->stream));
     if (i < WARM_UPS) continue;
@@ -128,9 +128,9 @@ static void time_call(tree_bench *b, size_t which) {
 static void time_launch(const side *s, cost *to) {
   for (int i = 0; s->target && i <= WARM_UPS; i++) {
     const uint64_t begin = clock_ns();
-    s->target->launch(s->target, s->exec);
+    check_tool(s->target->calls->launch(s->target, s->exec));
     const uint64_t queued = clock_ns();
-    s->target->wait(s->target);
+    check_tool(s->target->calls->wait(s->target));
     if (i == WARM_UPS) cost_note(to, begin, queued, clock_ns());
   }
 }
@@ -152,13 +152,13 @@ static int check_calls(const tree_bench *b) {
 /* Preparing ------------------------------------------------------------------------------------------------------- */
 
 static void prepare_case(tree_bench *b, size_t which) {
-  static uint32_t kinds[LINE_INPUTS];
+  static uint32_t kinds[TARGET_INPUTS];
   case_state *state = &b->cases[which];
   *state = (case_state){.bench = b, .is = &cases[which]};
   const rondo_function_options options = {
-      RONDO_FUNCTION_OPTIONS_INIT, .name = state->is->name,      .body = read_inputs, .user = state, .inputs = kinds,
-      .input_count = LINE_INPUTS,  .binding = state->is->binding};
-  for (size_t i = 0; i < LINE_INPUTS; i++) {
+      RONDO_FUNCTION_OPTIONS_INIT,  .name = state->is->name,      .body = read_inputs, .user = state, .inputs = kinds,
+      .input_count = TARGET_INPUTS, .binding = state->is->binding};
+  for (size_t i = 0; i < TARGET_INPUTS; i++) {
     kinds[i] = RONDO_INPUT_MOVING;
     state->inputs[i] = (rondo_input){.address = b->inputs[i], .bytes = INPUT_BYTES};
   }
@@ -166,26 +166,31 @@ static void prepare_case(tree_bench *b, size_t which) {
   check(rondo_function_create(state->tree, &options, &state->function));
 }
 
-static void prepare_side(tree_bench *b, int which, line_target *target) {
-  line_inputs inputs = {.readers = 1};
-  line_graph graph;
+static void prepare_side(tree_bench *b, int which, bench_target *target) {
+  target_inputs inputs = {.readers = 1};
+  target_graph graph;
   if (!target) return;
-  for (size_t i = 0; i < LINE_INPUTS; i++) inputs.inputs[i] = target->allocate(target, INPUT_BYTES);
-  inputs.out = target->allocate(target, sizeof(uint32_t));
-  const line_work work = {.nodes = (uint32_t)b->nodes, .arguments = line_input_arguments, .user = &inputs};
-  target->build(target, &work, &graph);
-  b->sides[which] = (side){target, target->instantiate(target, &graph)};
+  for (size_t i = 0; i < TARGET_INPUTS; i++)
+    check_tool(target->calls->allocate(target, INPUT_BYTES, &inputs.inputs[i]));
+  check_tool(target->calls->allocate(target, sizeof(uint32_t), &inputs.out));
+  const target_line work = {.nodes = (uint32_t)b->nodes, .arguments = target_input_arguments, .user = &inputs};
+  check_tool(target->calls->build(target, &work, &graph));
+  b->sides[which].target = target;
+  check_tool(target->calls->instantiate(target, &graph, false, &b->sides[which].exec));
 }
 
 static int prepare(void *bench) {
   tree_bench *b = bench;
+  bench_target *rondo, *bare;
   check(rondo_kernel_create(b->base.device, &bench_read_word, &b->kernel));
   check(rondo_stream_create(b->base.device, NULL, &b->stream));
-  for (size_t i = 0; i < LINE_INPUTS; i++) check(rondo_malloc(b->base.device, INPUT_BYTES, "input", &b->inputs[i]));
+  for (size_t i = 0; i < TARGET_INPUTS; i++) check(rondo_malloc(b->base.device, INPUT_BYTES, "input", &b->inputs[i]));
   for (size_t i = 0; i < MOST_MOVING; i++) check(rondo_malloc(b->base.device, INPUT_BYTES, "other", &b->others[i]));
   for (size_t i = 0; i < CASES; i++) prepare_case(b, i);
-  prepare_side(b, LAUNCH, line_rondo_open(b->base.device, &bench_read_word));
-  prepare_side(b, BARE, line_bare_open(b->base.device_name, &bench_read_word));
+  check_tool(rondo_target_create(b->base.device, &bench_read_word, 1, &rondo));
+  check_tool(bare_target_create(b->base.device_name, &bench_read_word, 1, &bare));
+  prepare_side(b, LAUNCH, rondo);
+  prepare_side(b, BARE, bare);
   return costs_create(b->costs, COSTS, MOST_ROUNDS);
 }
 
@@ -255,7 +260,7 @@ static void report_memory(json *out, const char *name, const tree_memory *of, bo
 static void report(void *bench, json *out) {
   const tree_bench *b = bench;
   json_integer(out, "nodes", b->nodes);
-  json_integer(out, "inputs", LINE_INPUTS);
+  json_integer(out, "inputs", TARGET_INPUTS);
   cost_object_to_json(out, "launch", &b->costs[LAUNCH]);
   if (b->sides[BARE].target) cost_object_to_json(out, "bare", &b->costs[BARE]);
   json_begin_array(out, "calls");

@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "bench/launch_target.h"
+#include "bench/bench_kernels.h"
+#include "bench/launch_shapes.h"
 #include "bench/launch_threads.h"
 #include "bench/tool_benchmarks.h"
 #include "common/tool.h"
@@ -66,7 +67,7 @@ typedef struct shape_result {
 typedef struct launch_bench {
   bench_base base;
   uint64_t launches;
-  launch_target *rondo, *bare;                         /* bare: NULL but on a CUDA device */
+  bench_target *rondo, *bare;                          /* bare: NULL but on a CUDA device */
   launch_times stream, graph, bare_stream, bare_graph; /* used for one shape after the other */
   samples loop;
   shape_result shapes[LAUNCH_SHAPES];
@@ -95,7 +96,7 @@ typedef struct recorded_shape {
 } recorded_shape;
 
 /* One turn of a target. */
-static int measure_target(launch_target *target, const recorded_shape *r, void *exec, launch_times *stream,
+static int measure_target(bench_target *target, const recorded_shape *r, void *exec, launch_times *stream,
                           launch_times *graph) {
   const uint32_t repeats = r->shape->nodes < 100 ? 64 : 4;
   if (r->by_streams && launch_measure(target, r->shape, NULL, repeats, stream) != TOOL_OK) return TOOL_FAILURE;
@@ -143,8 +144,8 @@ static int measure_rows(launch_bench *b, const recorded_shape *r, uint64_t end) 
 }
 
 static void discard(launch_bench *b, recorded_shape *r) {
-  if (r->exec) b->rondo->calls->discard(b->rondo, r->exec);
-  if (r->bare_exec) b->bare->calls->discard(b->bare, r->bare_exec);
+  if (r->exec) (void)b->rondo->calls->discard_exec(b->rondo, r->exec);
+  if (r->bare_exec) (void)b->bare->calls->discard_exec(b->bare, r->bare_exec);
   r->exec = r->bare_exec = NULL;
 }
 
@@ -158,8 +159,8 @@ static int record(launch_bench *b, recorded_shape *r, bool bare_first) {
 }
 
 /* A first launch, which is not counted. */
-static int launch_once(launch_target *target, void *exec) {
-  return target->calls->replay(target, exec) == TOOL_OK ? target->calls->wait(target) : TOOL_FAILURE;
+static int launch_once(bench_target *target, void *exec) {
+  return target->calls->launch(target, exec) == TOOL_OK ? target->calls->wait(target) : TOOL_FAILURE;
 }
 
 static int measure_part(launch_bench *b, size_t index, size_t part, double seconds) {
@@ -323,8 +324,8 @@ static void report(void *bench, json *out) {
 
 static int prepare(void *bench) {
   launch_bench *b = bench;
-  if (launch_rondo_create(b->base.device, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
-  if (launch_bare_create(b->base.device_name, &b->bare) != TOOL_OK) return TOOL_FAILURE;
+  if (rondo_target_create(b->base.device, &bench_empty, TARGET_STREAMS, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
+  if (bare_target_create(b->base.device_name, &bench_empty, TARGET_STREAMS, &b->bare) != TOOL_OK) return TOOL_FAILURE;
   if (launch_times_create(&b->stream, SAMPLE_CAPACITY) && launch_times_create(&b->graph, SAMPLE_CAPACITY) &&
       launch_times_create(&b->bare_stream, SAMPLE_CAPACITY) && launch_times_create(&b->bare_graph, SAMPLE_CAPACITY) &&
       samples_create(&b->loop, SAMPLE_CAPACITY)) {
@@ -338,8 +339,8 @@ static int finish(void *bench) {
   launch_times *const all[] = {&b->stream, &b->graph, &b->bare_stream, &b->bare_graph};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) launch_times_destroy(all[i]);
   samples_destroy(&b->loop);
-  const int result = launch_target_destroy(b->bare);
-  return launch_target_destroy(b->rondo) == TOOL_OK ? result : TOOL_FAILURE;
+  const int result = bench_target_destroy(b->bare);
+  return bench_target_destroy(b->rondo) == TOOL_OK ? result : TOOL_FAILURE;
 }
 
 static const launch_bench defaults = {.base = {.device_name = "cpu", .seconds = 5}};

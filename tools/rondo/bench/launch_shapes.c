@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Shapes of empty kernels, and one measurement of each way to launch them.
  */
-#include "bench/launch_target.h"
+#include "bench/launch_shapes.h"
 
 #include "common/tool.h"
 
@@ -11,53 +11,52 @@
     if ((call) != TOOL_OK) return TOOL_FAILURE; \
   } while (0)
 
-int launch_target_destroy(launch_target *target) { return target ? target->calls->destroy(target) : TOOL_OK; }
-
 /* Shapes ---------------------------------------------------------------------------------------------------------- */
 
-static int enqueue_line(launch_target *target, uint32_t nodes) {
-  for (uint32_t i = 0; i < nodes; i++) CALL(target->calls->launch(target, 0));
+static int enqueue_line(bench_target *target, uint32_t nodes) {
+  for (uint32_t i = 0; i < nodes; i++) CALL(target->calls->enqueue(target, 0));
   return TOOL_OK;
 }
 
-static int enqueue_branches(launch_target *target, uint32_t nodes) {
+static int enqueue_branches(bench_target *target, uint32_t nodes) {
   CALL(target->calls->fork(target));
   CALL(target->calls->follow(target, 1));
-  for (uint32_t i = 0; i < nodes; i++) CALL(target->calls->launch(target, i % 2));
+  for (uint32_t i = 0; i < nodes; i++) CALL(target->calls->enqueue(target, i % 2));
   return target->calls->join(target, 1);
 }
 
 /* One kernel, `nodes` - 2 side by side, one kernel. */
-static int enqueue_fork(launch_target *target, uint32_t nodes) {
-  CALL(target->calls->launch(target, 0));
+static int enqueue_fork(bench_target *target, uint32_t nodes) {
+  CALL(target->calls->enqueue(target, 0));
   CALL(target->calls->fork(target));
-  CALL(target->calls->launch(target, 0));
+  CALL(target->calls->enqueue(target, 0));
   for (size_t stream = 1; stream < nodes - 2; stream++) {
     CALL(target->calls->follow(target, stream));
-    CALL(target->calls->launch(target, stream));
+    CALL(target->calls->enqueue(target, stream));
     CALL(target->calls->join(target, stream));
   }
-  return target->calls->launch(target, 0);
+  return target->calls->enqueue(target, 0);
 }
 
 const launch_shape launch_shapes[LAUNCH_SHAPES] = {
     [SHAPE_LINE] = {"line of 32", 32, 1, enqueue_line},
     [SHAPE_BRANCHES] = {"two branches of 16", 32, 2, enqueue_branches},
-    [SHAPE_FORK] = {"fork 30 and join", 32, LAUNCH_STREAMS, enqueue_fork},
+    [SHAPE_FORK] = {"fork 30 and join", 32, TARGET_STREAMS, enqueue_fork},
     [SHAPE_LINE_320] = {"line of 320", 320, 1, enqueue_line},
     [SHAPE_LINE_3200] = {"line of 3200", 3200, 1, enqueue_line},
     [SHAPE_LINE_10000] = {"line of 10,000", 10000, 1, enqueue_line},
 };
 
-int launch_record(launch_target *target, const launch_shape *shape, void **out_exec) {
+int launch_record(bench_target *target, const launch_shape *shape, void **out_exec) {
+  target_graph graph = {0};
   *out_exec = NULL;
   CALL(target->calls->begin_capture(target));
-  const int enqueued = shape->enqueue(target, shape->nodes);
-  const int ended = target->calls->end_capture(target, out_exec);
-  if (enqueued == TOOL_OK) return ended;
-  if (*out_exec) target->calls->discard(target, *out_exec);
-  *out_exec = NULL;
-  return enqueued;
+  int result = shape->enqueue(target, shape->nodes);
+  const int ended = target->calls->end_capture(target, &graph);
+  if (result == TOOL_OK) result = ended;
+  if (result == TOOL_OK) result = target->calls->instantiate(target, &graph, true, out_exec);
+  const int discarded = target->calls->discard_graph(target, &graph);
+  return result == TOOL_OK ? discarded : result;
 }
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
@@ -78,13 +77,13 @@ void launch_times_destroy(launch_times *times) {
   samples_destroy(&times->total);
 }
 
-static int hand_over(launch_target *target, const launch_shape *shape, void *exec) {
-  return exec ? target->calls->replay(target, exec) : shape->enqueue(target, shape->nodes);
+static int enqueue(bench_target *target, const launch_shape *shape, void *exec) {
+  return exec ? target->calls->launch(target, exec) : shape->enqueue(target, shape->nodes);
 }
 
-static int measure_host(launch_target *target, const launch_shape *shape, void *exec, launch_times *times) {
+static int measure_host(bench_target *target, const launch_shape *shape, void *exec, launch_times *times) {
   const uint64_t begin = clock_ns();
-  CALL(hand_over(target, shape, exec));
+  CALL(enqueue(target, shape, exec));
   const uint64_t queued = clock_ns();
   CALL(target->calls->wait(target));
   const uint64_t end = clock_ns();
@@ -93,10 +92,10 @@ static int measure_host(launch_target *target, const launch_shape *shape, void *
   return TOOL_OK;
 }
 
-static int measure_device(launch_target *target, const launch_shape *shape, void *exec, launch_times *times) {
+static int measure_device(bench_target *target, const launch_shape *shape, void *exec, launch_times *times) {
   double us = 0;
   CALL(target->calls->mark(target, false));
-  CALL(hand_over(target, shape, exec));
+  CALL(enqueue(target, shape, exec));
   CALL(target->calls->mark(target, true));
   CALL(target->calls->wait(target));
   CALL(target->calls->elapsed(target, &us));
@@ -104,25 +103,24 @@ static int measure_device(launch_target *target, const launch_shape *shape, void
   return TOOL_OK;
 }
 
-int launch_measure(launch_target *target, const launch_shape *shape, void *exec, uint32_t repeats,
-                   launch_times *times) {
+int launch_measure(bench_target *target, const launch_shape *shape, void *exec, uint32_t repeats, launch_times *times) {
   for (uint32_t i = 0; i < repeats; i++) CALL(measure_host(target, shape, exec, times));
   for (uint32_t i = 0; i < repeats; i++) CALL(measure_device(target, shape, exec, times));
   return TOOL_OK;
 }
 
-int launch_measure_call(launch_target *target, void *exec, samples *host) {
+int launch_measure_call(bench_target *target, void *exec, samples *host) {
   const uint64_t begin = clock_ns();
-  CALL(target->calls->replay(target, exec));
+  CALL(target->calls->launch(target, exec));
   const uint64_t queued = clock_ns();
   samples_add(host, (double)(queued - begin) / 1e3);
   return target->calls->wait(target);
 }
 
-int launch_measure_row(launch_target *target, void *exec, uint32_t count, samples *device) {
+int launch_measure_row(bench_target *target, void *exec, uint32_t count, samples *device) {
   double us = 0;
   CALL(target->calls->mark(target, false));
-  for (uint32_t i = 0; i < count; i++) CALL(target->calls->replay(target, exec));
+  for (uint32_t i = 0; i < count; i++) CALL(target->calls->launch(target, exec));
   CALL(target->calls->mark(target, true));
   CALL(target->calls->wait(target));
   CALL(target->calls->elapsed(target, &us));
