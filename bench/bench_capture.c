@@ -166,10 +166,8 @@ const benchmark bench_capture = {
     .description =
         "Captures one, two and four models, one after the other and at once, each in a session and a thread of its\n"
         "own. Scaling is the median time of the first divided by that of the second. Times are microseconds.",
-    .defaults = &defaults,
-    .bytes = sizeof(capture_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .check = check_settings,
     .measure = measure,
     .report = report,

@@ -72,9 +72,9 @@ static void time_launch(side *s, bool with_patch, uint64_t value) {
   const uint64_t begin = clock_ns();
   if (with_patch)
     check_tool(s->target->calls->set(s->target, s->exec, &s->graphs[0], 0, (const uint64_t[]){s->word, value}));
-  check_tool(s->target->calls->launch(s->target, s->exec));
+  check_tool(s->target->calls->launch(s->target, s->exec, 0));
   note(s, with_patch ? PATCH : LAUNCH, begin);
-  check_tool(s->target->calls->wait(s->target));
+  check_tool(s->target->calls->wait(s->target, 0));
 }
 
 static void measure_round(const change_bench *b, side *s) {
@@ -138,10 +138,8 @@ const benchmark bench_change = {
         "instantiate it, to update an exec from a graph with different arguments in every node, to patch one\n"
         "node's arguments and launch, and only to launch. On a CUDA device the same is measured in the bare\n"
         "driver, in alternation. Times are microseconds: medians, with minimum and maximum.",
-    .defaults = &defaults,
-    .bytes = sizeof(change_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .measure = measure,
     .report = report,
 };

@@ -264,10 +264,8 @@ const benchmark bench_conv = {
         "kernels divided by the time of cuDNN. by_cudnn is false where cuDNN cannot do a case, or it is too small\n"
         "for it (RONDO_CUDNN_LEAST).",
     .why_cuda = "on others there is no cuDNN",
-    .defaults = &defaults,
-    .bytes = sizeof(conv_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .check = check_settings,
     .measure = measure,
     .report = report,

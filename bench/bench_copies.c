@@ -306,10 +306,8 @@ const benchmark bench_copies = {
         "the sizes from which enqueued copies are done sooner than the kernel in the graph (for inputs in host\n"
         "memory: than the kernel before it); 0: none.",
     .why_cuda = "on others every input has a copy of its own, and there is nothing to compare",
-    .defaults = &defaults,
-    .bytes = sizeof(copies_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .prepare = prepare,
     .measure = measure,
     .report = report,

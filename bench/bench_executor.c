@@ -330,10 +330,8 @@ const benchmark bench_executor = {
         "and independent branches of matrix products. It gives the time that the host spends on a run and the time\n"
         "until it is done, in microseconds, medians; which way the library takes when it is left to it; and what\n"
         "the executor did in a run. It fails unless all ways give the same bits.",
-    .defaults = &defaults,
-    .bytes = sizeof(executor_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .prepare = prepare,
     .measure = measure,
     .report = report,

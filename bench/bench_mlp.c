@@ -323,10 +323,8 @@ const benchmark bench_mlp = {
         "Measures a call of a multi-layer perceptron that is a function of a tree: the host's time and the time\n"
         "until it is done, in microseconds, medians. On a GPU with cuBLAS the products are cuBLAS's in half\n"
         "precision. It fails when a replay differs from an eager run.",
-    .defaults = &defaults,
-    .bytes = sizeof(perceptron),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .prepare = prepare,
     .measure = measure,
     .report = report,

@@ -47,7 +47,7 @@ static void launch(side *s, size_t which, bool moves) {
   of->is_moved ^= moves;
   const uint64_t first = of->is_moved ? s->other : s->inputs.inputs[0];
   if (!moves) {
-    check_tool(s->target->calls->launch(s->target, of->exec));
+    check_tool(s->target->calls->launch(s->target, of->exec, 0));
   } else if (of->set) {
     const void *addresses[TARGET_INPUTS] = {(void *)(uintptr_t)first};
     for (size_t i = 1; i < TARGET_INPUTS; i++) addresses[i] = (void *)(uintptr_t)s->inputs.inputs[i];
@@ -56,7 +56,7 @@ static void launch(side *s, size_t which, bool moves) {
     const uint64_t values[] = {first, s->inputs.out};
     for (uint32_t i = 0; i < readers[which]; i++)
       check_tool(s->target->calls->set(s->target, of->exec, &of->graph, i, values));
-    check_tool(s->target->calls->launch(s->target, of->exec));
+    check_tool(s->target->calls->launch(s->target, of->exec, 0));
   }
 }
 
@@ -64,13 +64,13 @@ static void launch(side *s, size_t which, bool moves) {
 static void warm_up(side *s, size_t which) {
   for (size_t i = 0; i < WARM_UPS; i++) {
     launch(s, which, true);
-    check_tool(s->target->calls->wait(s->target));
+    check_tool(s->target->calls->wait(s->target, 0));
   }
 }
 
 static void wait_and_note(side *s, uint64_t begin, cost *to) {
   const uint64_t queued = clock_ns();
-  check_tool(s->target->calls->wait(s->target));
+  check_tool(s->target->calls->wait(s->target, 0));
   cost_note(to, begin, queued, clock_ns());
 }
 
@@ -90,7 +90,7 @@ static void measure_round(side *s) {
     warm_up(s, 0);
     const uint64_t begin = clock_ns();
     check_tool(s->target->calls->copy(s->target, s->inputs.inputs[0], s->other, sizes[i]));
-    check_tool(s->target->calls->launch(s->target, s->lines[0].exec));
+    check_tool(s->target->calls->launch(s->target, s->lines[0].exec, 0));
     wait_and_note(s, begin, &s->copied[i]);
   }
 }
@@ -212,10 +212,8 @@ const benchmark bench_patch = {
         "MiB to where the input was. crossing_readers is the number of readers from which copying is cheaper. On a\n"
         "CUDA device the same is measured in the bare driver, in alternation. Times are microseconds: medians, with\n"
         "minimum and maximum.",
-    .defaults = &defaults,
-    .bytes = sizeof(patch_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .measure = measure,
     .report = report,
 };

@@ -198,10 +198,8 @@ const benchmark bench_training = {
         "and\n"
         "the time until it is done, in microseconds: medians, with minimum and maximum; the memory that it takes\n"
         "and what it needs at least; and its kernels by name. It fails when the losses of the two ways differ.",
-    .defaults = &defaults,
-    .bytes = sizeof(training_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .check = choose_model,
     .measure = measure,
     .report = report,

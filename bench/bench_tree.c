@@ -128,9 +128,9 @@ static void time_call(tree_bench *b, size_t which) {
 static void time_launch(const side *s, cost *to) {
   for (int i = 0; s->target && i <= WARM_UPS; i++) {
     const uint64_t begin = clock_ns();
-    check_tool(s->target->calls->launch(s->target, s->exec));
+    check_tool(s->target->calls->launch(s->target, s->exec, 0));
     const uint64_t queued = clock_ns();
-    check_tool(s->target->calls->wait(s->target));
+    check_tool(s->target->calls->wait(s->target, 0));
     if (i == WARM_UPS) cost_note(to, begin, queued, clock_ns());
   }
 }
@@ -299,10 +299,8 @@ const benchmark bench_tree = {
         "its warm-up; with each function recorded on its own, as after a reset; and planned again. The bound is\n"
         "the most bytes that live at once.",
     .seconds_help = "about how long to measure calls",
-    .defaults = &defaults,
-    .bytes = sizeof(tree_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .allocator = &counting,
     .prepare = prepare,
     .measure = measure,

@@ -47,8 +47,8 @@ static int join(bench_target *target, size_t stream) {
   return bare_check(code ? code : t->device.driver.stream_wait_event(t->streams[0], t->joins[stream], 0), "joining");
 }
 
-static int wait(bench_target *target) {
-  return bare_check(driver_of(target)->stream_synchronize(of(target)->streams[0]), "waiting for a stream");
+static int wait(bench_target *target, size_t stream) {
+  return bare_check(driver_of(target)->stream_synchronize(of(target)->streams[stream]), "waiting for a stream");
 }
 
 static int mark(bench_target *target, bool is_end) {
@@ -65,7 +65,7 @@ static int elapsed(bench_target *target, double *out_us) {
 
 static int allocate(bench_target *target, size_t bytes, uint64_t *out_address) {
   const int code = driver_of(target)->mem_alloc_async(out_address, bytes, of(target)->streams[0]);
-  return code ? bare_check(code, "allocating memory") : wait(target);
+  return code ? bare_check(code, "allocating memory") : wait(target, 0);
 }
 
 static int copy(bench_target *target, uint64_t dst, uint64_t src, size_t bytes) {
@@ -121,8 +121,8 @@ static int set(bench_target *target, void *exec, const target_graph *graph, size
   return bare_check(t->device.driver.exec_set_kernel(exec, graph->marked[mark].bare, &t->params), "setting arguments");
 }
 
-static int launch(bench_target *target, void *exec) {
-  return bare_check(driver_of(target)->graph_launch(exec, of(target)->streams[0]), "launching a graph");
+static int launch(bench_target *target, void *exec, size_t stream) {
+  return bare_check(driver_of(target)->graph_launch(exec, of(target)->streams[stream]), "launching a graph");
 }
 
 static int discard_graph(bench_target *target, const target_graph *graph) {
@@ -192,3 +192,7 @@ int bare_target_create(const char *device_name, const rondo_kernel_options *kern
   (void)destroy(&t->base);
   return TOOL_FAILURE;
 }
+
+const bare_device *bare_target_device(bench_target *target) { return &of(target)->device; }
+
+bare_stream bare_target_stream(bench_target *target) { return of(target)->streams[0]; }

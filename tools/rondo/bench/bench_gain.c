@@ -262,8 +262,7 @@ const benchmark bench_gain = {
         "the eager time divided by the recorded time, until the work is done; host_saved is the share of the host's\n"
         "time that is saved; difference compares the predicted gain with the measured one. Times are microseconds,\n"
         "medians.",
-    .defaults = &defaults,
-    .bytes = sizeof(gain_bench),
+    BENCH_STATE(defaults),
     .prepare = prepare,
     .measure = measure,
     .report = report,

@@ -160,7 +160,7 @@ static int record(launch_bench *b, recorded_shape *r, bool bare_first) {
 
 /* A first launch, which is not counted. */
 static int launch_once(bench_target *target, void *exec) {
-  return target->calls->launch(target, exec) == TOOL_OK ? target->calls->wait(target) : TOOL_FAILURE;
+  return target->calls->launch(target, exec, 0) == TOOL_OK ? target->calls->wait(target, 0) : TOOL_FAILURE;
 }
 
 static int measure_part(launch_bench *b, size_t index, size_t part, double seconds) {
@@ -366,10 +366,8 @@ const benchmark bench_launch = {
         "device: between events before and after it; total: until the stream is synchronized. Speedups are the\n"
         "time by streams divided by the time of the graph.",
     .seconds_help = "about how long to measure; twice on CUDA",
-    .defaults = &defaults,
-    .bytes = sizeof(launch_bench),
-    .rows = rows,
-    .row_count = sizeof rows / sizeof rows[0],
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
     .prepare = prepare,
     .measure = measure,
     .report = report,

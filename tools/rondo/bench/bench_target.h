@@ -40,8 +40,8 @@ typedef struct target_calls {
   int (*fork)(bench_target *target);                   /* remembers what the first stream has been given so far */
   int (*follow)(bench_target *target, size_t stream);  /* the stream waits for that */
   int (*join)(bench_target *target, size_t stream);    /* the first stream waits for the stream */
-  int (*wait)(bench_target *target);                   /* for the first stream */
-  int (*mark)(bench_target *target, bool is_end);      /* the time of the device begins or ends on the first stream */
+  int (*wait)(bench_target *target, size_t stream);
+  int (*mark)(bench_target *target, bool is_end); /* the time of the device begins or ends on the first stream */
   int (*elapsed)(bench_target *target, double *out_us);
   int (*allocate)(bench_target *target, size_t bytes, uint64_t *out_address); /* lives as long as the process */
   int (*copy)(bench_target *target, uint64_t dst, uint64_t src, size_t bytes);
@@ -52,7 +52,7 @@ typedef struct target_calls {
   int (*update)(bench_target *target, void *exec, const target_graph *graph);
   /* Sets the arguments of a marked kernel. */
   int (*set)(bench_target *target, void *exec, const target_graph *graph, size_t mark, const uint64_t values[2]);
-  int (*launch)(bench_target *target, void *exec); /* on the first stream */
+  int (*launch)(bench_target *target, void *exec, size_t stream);
   int (*discard_graph)(bench_target *target, const target_graph *graph);
   int (*discard_exec)(bench_target *target, void *exec);
   int (*destroy)(bench_target *target);
@@ -68,6 +68,8 @@ int rondo_target_create(rondo_device *device, const rondo_kernel_options *kernel
 rondo_stream *rondo_target_stream(bench_target *target); /* the first */
 /* *out is NULL, without a failure, for a device that is no CUDA device. */
 int bare_target_create(const char *device_name, const rondo_kernel_options *kernel, size_t streams, bench_target **out);
+const bare_device *bare_target_device(bench_target *target);
+bare_stream bare_target_stream(bench_target *target); /* the first */
 /* NULL is fine. */
 int bench_target_destroy(bench_target *target);
 

@@ -47,6 +47,10 @@ typedef struct benchmark {
                                              argv lacks --json, without which the harness prints tables */
 } benchmark;
 
+/* Members of a benchmark: the state with its defaults, and the table of its options. */
+#define BENCH_STATE(state) .defaults = &(state), .bytes = sizeof(state)
+#define BENCH_OPTIONS(table) .rows = (table), .row_count = sizeof(table) / sizeof((table)[0])
+
 #define BENCH_WORKERS(state) \
   { "workers", "N", OPTION_COUNT, offsetof(state, base.workers), 0, 1024, "worker threads of a CPU device; 0 chooses" }
 

@@ -78,14 +78,14 @@ void launch_times_destroy(launch_times *times) {
 }
 
 static int enqueue(bench_target *target, const launch_shape *shape, void *exec) {
-  return exec ? target->calls->launch(target, exec) : shape->enqueue(target, shape->nodes);
+  return exec ? target->calls->launch(target, exec, 0) : shape->enqueue(target, shape->nodes);
 }
 
 static int measure_host(bench_target *target, const launch_shape *shape, void *exec, launch_times *times) {
   const uint64_t begin = clock_ns();
   CALL(enqueue(target, shape, exec));
   const uint64_t queued = clock_ns();
-  CALL(target->calls->wait(target));
+  CALL(target->calls->wait(target, 0));
   const uint64_t end = clock_ns();
   samples_add(&times->host, (double)(queued - begin) / 1e3);
   samples_add(&times->total, (double)(end - begin) / 1e3);
@@ -97,7 +97,7 @@ static int measure_device(bench_target *target, const launch_shape *shape, void 
   CALL(target->calls->mark(target, false));
   CALL(enqueue(target, shape, exec));
   CALL(target->calls->mark(target, true));
-  CALL(target->calls->wait(target));
+  CALL(target->calls->wait(target, 0));
   CALL(target->calls->elapsed(target, &us));
   samples_add(&times->device, us);
   return TOOL_OK;
@@ -111,18 +111,18 @@ int launch_measure(bench_target *target, const launch_shape *shape, void *exec, 
 
 int launch_measure_call(bench_target *target, void *exec, samples *host) {
   const uint64_t begin = clock_ns();
-  CALL(target->calls->launch(target, exec));
+  CALL(target->calls->launch(target, exec, 0));
   const uint64_t queued = clock_ns();
   samples_add(host, (double)(queued - begin) / 1e3);
-  return target->calls->wait(target);
+  return target->calls->wait(target, 0);
 }
 
 int launch_measure_row(bench_target *target, void *exec, uint32_t count, samples *device) {
   double us = 0;
   CALL(target->calls->mark(target, false));
-  for (uint32_t i = 0; i < count; i++) CALL(target->calls->launch(target, exec));
+  for (uint32_t i = 0; i < count; i++) CALL(target->calls->launch(target, exec, 0));
   CALL(target->calls->mark(target, true));
-  CALL(target->calls->wait(target));
+  CALL(target->calls->wait(target, 0));
   CALL(target->calls->elapsed(target, &us));
   samples_add(device, us / count);
   return TOOL_OK;

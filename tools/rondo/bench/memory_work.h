@@ -8,6 +8,7 @@
 
 #include <rondo/rondo.h>
 
+#include "bench/bench_target.h"
 #include "common/buffer_csv.h"
 #include "common/timing.h"
 
@@ -42,6 +43,19 @@ int memory_work_create(const char *name, const buffer_list *list, memory_work *o
 void memory_work_destroy(memory_work *work); /* a zeroed one is fine */
 int memory_times_create(memory_times *times);
 void memory_times_destroy(memory_times *times); /* likewise */
+
+/* A way to record the work, for a target with two streams. Each call returns TOOL_OK, or TOOL_FAILURE after a message.
+ */
+typedef struct memory_way {
+  bench_target *target;
+  int (*trim)(void *self); /* gives back what no exec holds */
+  int (*instantiate)(void *self, void **out_exec);
+  int (*count)(void *self, uint64_t *out_bytes, uint64_t *out_remaps); /* held by graphs; mapped again so far */
+  void *self;
+} memory_way;
+
+/* Instantiates and launches what a way has recorded. */
+int memory_measure(const memory_way *way, memory_times *out);
 
 /* How Rondo places the memory. */
 typedef enum memory_placing { MEMORY_ONLINE, MEMORY_PROFILED, MEMORY_RELOCATED } memory_placing;

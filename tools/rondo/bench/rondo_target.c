@@ -43,8 +43,8 @@ static int join(bench_target *target, size_t stream) {
   return check(rondo_stream_wait_event(t->streams[0], t->joins[stream]), "joining");
 }
 
-static int wait(bench_target *target) {
-  return check(rondo_stream_synchronize(of(target)->streams[0]), "waiting for a stream");
+static int wait(bench_target *target, size_t stream) {
+  return check(rondo_stream_synchronize(of(target)->streams[stream]), "waiting for a stream");
 }
 
 static int mark(bench_target *target, bool is_end) {
@@ -123,8 +123,8 @@ static int set(bench_target *target, void *exec, const target_graph *graph, size
   return check(rondo_exec_set_params(exec, graph->marked[mark].rondo, &params), "setting arguments");
 }
 
-static int launch(bench_target *target, void *exec) {
-  return check(rondo_exec_launch(exec, of(target)->streams[0]), "launching a graph");
+static int launch(bench_target *target, void *exec, size_t stream) {
+  return check(rondo_exec_launch(exec, of(target)->streams[stream]), "launching a graph");
 }
 
 static int discard_graph(bench_target *target, const target_graph *graph) {
