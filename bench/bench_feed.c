@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * rondo_bench feed (FW-3): feeding a recorded program. Batches of several sizes go into the slot, through pinned host
- * memory, and through device memory beside the runs, in alternation. A step feeds the next batch and enqueues a run;
+ * memory, and through device memory while runs go on, in alternation. A step feeds the next batch and enqueues a run;
  * the steps of a turn are enqueued one after the other and waited for at its end.
  */
 #define _GNU_SOURCE
@@ -144,7 +144,7 @@ const benchmark bench_feed = {
     .summary = "feeding a recorded program from the host",
     .description =
         "Feeds batches of several sizes to a recorded program: into the slot, through\n"
-        "pinned host memory, and through device memory beside the runs. A step feeds\n"
+        "pinned host memory, and through device memory while runs go on. A step feeds\n"
         "the next batch and enqueues a run. Rows, of K KiB of input:\n"
         "\n"
         "feed_K_slot, feed_K_host, feed_K_device: one step\n"

@@ -246,7 +246,7 @@ const benchmark bench_plan = {
         "at random, layered like a training step, layered like inference, a training\n"
         "step of blocks, and items at random in many shapes.\n"
         "\n"
-        "BENCH_PLAN_MS: list of budgets in milliseconds, beside the fast path; default\n"
+        "BENCH_PLAN_MS: list of budgets in milliseconds, besides the fast path; default\n"
         "10,1000,5000 for files, none for what is generated\n"
         "\n"
         "BENCH_PLAN_CAPACITY: bytes into which files are packed, within the longest\n"

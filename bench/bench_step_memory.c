@@ -15,7 +15,7 @@ typedef struct network {
   int states; /* so far, which gives the next one its name */
 } network;
 
-/* Sizes that are 0 are left out behind the first. */
+/* Sizes of 0 after the first are left out. */
 static rondo_value add_state(network *n, size_t a, size_t b, size_t c, size_t d) {
   const size_t shape[] = {a, b, c, d};
   char name[16];

@@ -12,9 +12,9 @@ run, Rondo before and after PyTorch; the mean of its two medians counts. Each ty
 PyTorch's libraries keep for streams is counted once. Times are host microseconds, medians: of the calls of a step, and
 until it is done.
 
-The bars on a GPU: a recorded step at least 4 times faster than an eager one and not slower than Rondo's own un-recorded
+The bars on a GPU: a recorded step at least 4 times faster than an eager one and not slower than Rondo's own eager
 one, for at least 50 times less host time than the eager one; not slower than the CUDAGraph, the goal is 0.85 of it; at
-most half of the memory of the CUDAGraph's private pool. On a CPU: not slower than the eager and the un-recorded one. They
+most half of the memory of the CUDAGraph's private pool. On a CPU: not slower than PyTorch's eager step and Rondo's. They
 are said, and do not make the exit status: 0 measured, 1 failed, 77 skipped, without PyTorch or a GPU that it can use.
 """
 import argparse
@@ -205,7 +205,7 @@ def measure_apart(arguments, kind):
 
 def show(result):
     print(f"PyTorch {result['torch']} on {result['device']}; microseconds, medians of host / until done")
-    print(f"{'':6} {'eager':>20} {'CUDAGraph':>20} {'Rondo un-recorded':>20} {'Rondo recorded':>20}")
+    print(f"{'':6} {'eager':>20} {'CUDAGraph':>20} {'Rondo, eager':>20} {'Rondo recorded':>20}")
     for row in result["rows"]:
         sides = ((row["torch_eager"], "total_us"), (row["torch_graph"], "total_us"), (row["unrecorded"], "step_us"),
                  (row["recorded"], "step_us"))
@@ -213,11 +213,11 @@ def show(result):
                                              for side, total in sides))
     for row in result["rows"]:
         for name, side in (("eager", row["torch_eager"]), ("CUDAGraph", row["torch_graph"]),
-                           ("un-recorded", row["unrecorded"]), ("recorded", row["recorded"])):
+                           ("Rondo, eager", row["unrecorded"]), ("recorded", row["recorded"])):
             if side:
                 print(f"{row['type']:6} {name} until done: {side['least_us']:.2f} to {side['most_us']:.2f}")
     names = {"eager_total": "times faster than eager", "eager_host": "times less host time than eager",
-             "graph_total": "times faster than the CUDAGraph", "unrecorded_total": "times faster than un-recorded",
+             "graph_total": "times faster than the CUDAGraph", "unrecorded_total": "times faster than an eager step of Rondo",
              "pool": "times less memory than the CUDAGraph's pool"}
     for row in result["rows"]:
         for name, bar in result["bars"].items():

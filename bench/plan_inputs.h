@@ -26,7 +26,7 @@ static inline size_t random_bytes(uint64_t *state, unsigned doublings) {
   return least + 512 * (size_t)random_below(state, least / 512);
 }
 
-/* The next number of a list with commas; *at moves on behind it. */
+/* The next number of a list with commas; *at moves to the next one. */
 static inline unsigned long next_number(const char **at) {
   char *end = NULL;
   const unsigned long number = strtoul(*at, &end, 10);

@@ -265,7 +265,7 @@ def launch_bars(rows):
 
 def peer_bars(rows):
     """Where the bodies are the cost, all good engines stand at the same limit, and the fastest of some twenty of them
-    lies a little below it by chance: 0.97 is not behind."""
+    lies a little below it by chance: 0.97 counts as equal."""
     cases = [(shape, "empty", 3 if shape in SHAPES[:3] else 10) for shape in SHAPES[:5]]
     cases += [(shape, "microsecond", 0.97) for shape in SHAPES[:5]] + [("grid4096", "block", 0.97)]
     for shape, body, bound in cases:

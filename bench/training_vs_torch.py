@@ -101,7 +101,7 @@ def main():
         return 0
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads; microseconds until a step is done")
     for row in rows:
-        print(f"{row['hidden']:4} units: eager {shown(row['eager'])}, un-recorded {shown(row['unrecorded'])}, recorded "
+        print(f"{row['hidden']:4} units: eager {shown(row['eager'])}, Rondo eager {shown(row['unrecorded'])}, recorded "
               f"{shown(row['recorded'])}: {row['times_faster']:.1f} times faster than eager "
               f"({'met' if row['times_faster'] >= 1 else 'not met'})")
     return 0

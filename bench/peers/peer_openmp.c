@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * OpenMP tasks with depend clauses, made anew in every replay, because OpenMP 5 records nothing; taskloop for the grid.
- * Built once with gcc (libgomp) and once with clang (libomp).
+ * OpenMP tasks with depend clauses, made again in every replay, because OpenMP 5 records nothing; taskloop for the
+ * grid. Built once with gcc (libgomp) and once with clang (libomp).
  *
  *   omp-<compiler>-task     one parallel region around the whole measurement; the host makes the tasks (launch) and
  *                           works along in taskwait (wait); one thread: the host alone

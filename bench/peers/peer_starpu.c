@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * StarPU: tasks with explicit dependencies, made anew in every replay. launch = create, declare dependencies, submit;
+ * StarPU: tasks with explicit dependencies, made again in every replay. launch = create, declare dependencies, submit;
  * wait = starpu_task_wait_for_all. The threads are StarPU's own, the host only waits. The grid is not measured: StarPU
  * has no notion of blocks.
  */

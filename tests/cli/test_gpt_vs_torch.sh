@@ -64,7 +64,7 @@ json_holds '.torch == "0.0"' '.device == "a GPU"' '[.rows[].type] == ["f32", "bf
     .recorded == {"host_us": 1, "step_us": 5, "least_us": 5, "most_us": 5} and .unrecorded.most_us == 70 and
     .ratios.eager_host >= 100 and .ratios.unrecorded_total == 12 and .ratios.graph_total >= 2 and .ratios.pool == 256 and all(.met[]; .))'
 run 0 --program ./program --seconds 0.02 --types bf16
-grep -Eq '^bf16 +12.00 times faster than un-recorded; the bar is 1: met$' out || die "no line of a bar: $(cat out)"
+grep -Eq '^bf16 +12.00 times faster than an eager step of Rondo; the bar is 1: met$' out || die "no line of a bar: $(cat out)"
 
 program cuda:0 1e9 1e9
 run 0 --program ./program --seconds 0.02

@@ -21,7 +21,7 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
-    {"train", "rondo train", command_train, "train a language model on a text, kernel by kernel and recorded"},
+    {"train", "rondo train", command_train, "train a language model on a text, eager and recorded"},
     {"generate", "rondo generate", command_generate, "write text with a trained model"},
     {"bench", "rondo bench", command_bench, "measure launches, memory and the gain of recording"},
     {"devices", "rondo devices", command_devices, "list the devices and libraries, or say why they cannot be had"},

@@ -125,7 +125,7 @@ bool bare_is_cuda(const char *name);
 int bare_device_open(const char *name, const rondo_kernel_options *kernel, bare_device *out);
 void bare_device_close(bare_device *device); /* a zeroed one is fine */
 
-/* TOOL_OK for 0, else TOOL_FAILURE having said that the driver refused what was done. */
+/* TOOL_OK for 0, else TOOL_FAILURE after a message that the driver refused what was done. */
 int bare_check(int code, const char *what);
 
 #endif

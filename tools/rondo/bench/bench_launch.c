@@ -19,9 +19,9 @@
 #define COMPARED_SHAPES SHAPE_LINE_10000
 #define MINIMUM_ROUNDS 3
 
-/* Beside the bare driver, while there is time: launches of each, in turns; and launches in a row, of which the device's
- * time is taken, fewer of a very long line. All that in parts with execs of their own: the driver launches one by some
- * tens of nanoseconds faster than another that is the same. */
+/* On a CUDA device, launches of Rondo and of the bare driver alternate while there is time. Then some launches in a row
+ * give the time of the device, fewer of a very long line. All of it happens in parts with execs of their own: of two
+ * equal execs, the driver launches one some tens of nanoseconds faster than the other. */
 #define COMPARED_PARTS 8
 #define COMPARED_LAUNCHES 10000
 #define FEWEST_LAUNCHES 8
@@ -95,7 +95,7 @@ typedef struct recorded_shape {
   bool by_streams;        /* is measured by streams too */
 } recorded_shape;
 
-/* One turn of a target. */
+/* One sample of each way of a target. */
 static int measure_target(bench_target *target, const recorded_shape *r, void *exec, launch_times *stream,
                           launch_times *graph) {
   const uint32_t repeats = r->shape->nodes < 100 ? 64 : 4;
@@ -103,7 +103,7 @@ static int measure_target(bench_target *target, const recorded_shape *r, void *e
   return launch_measure(target, r->shape, exec, repeats, graph);
 }
 
-/* One turn of each way. */
+/* One sample of each way of all targets. */
 static int measure_round(launch_bench *b, const recorded_shape *r) {
   if (measure_target(b->rondo, r, r->exec, &b->stream, &b->graph) != TOOL_OK) return TOOL_FAILURE;
   launch_measure_loop(r->shape->nodes, &b->loop);
@@ -122,7 +122,7 @@ static int measure_rounds(launch_bench *b, const recorded_shape *r, double secon
   return TOOL_OK;
 }
 
-/* Who is first changes with each launch. */
+/* The target that goes first changes with each launch. */
 static int measure_turns(launch_bench *b, const recorded_shape *r, size_t most, uint64_t end) {
   const size_t fewest = b->launches > 0 && r->by_streams ? most : FEWEST_LAUNCHES;
   for (size_t i = 0; i < most && (i < fewest || clock_ns() < end); i++) {

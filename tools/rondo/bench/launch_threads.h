@@ -10,7 +10,7 @@
 
 /* Launches from `threads` threads for `seconds`, each with an exec of 32 kernels and a stream of its own, and waits
  * after each launch. Checks that every kernel ran once a launch. *out_host: the launch call, over all threads. Returns
- * TOOL_OK, or TOOL_FAILURE having said why. */
+ * TOOL_OK, or TOOL_FAILURE after a message. */
 int launch_from_threads(rondo_device *device, uint32_t threads, double seconds, summary *out_host);
 
 #endif

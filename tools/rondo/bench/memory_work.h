@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The benchmark of memory inside graphs: what is recorded, and what is measured of each way to record it. The work is a
- * line of allocs and frees in the order of a list of buffers, with a kernel behind each alloc that writes its first
+ * line of allocs and frees in the order of a list of buffers, with a kernel after each alloc that writes its first
  * byte.
  */
 #ifndef RONDO_TOOL_MEMORY_WORK_H
@@ -38,7 +38,7 @@ typedef struct memory_times {
 
 enum { MEMORY_ROUNDS = 5, MEMORY_LAUNCHES = 100 };
 
-/* Return TOOL_OK, or TOOL_FAILURE having said why. */
+/* Return TOOL_OK, or TOOL_FAILURE after a message. */
 int memory_work_create(const char *name, const buffer_list *list, memory_work *out);
 void memory_work_destroy(memory_work *work); /* a zeroed one is fine */
 int memory_times_create(memory_times *times);

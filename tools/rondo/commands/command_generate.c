@@ -54,7 +54,7 @@ static const option_table table = {
         "prompt that is shorter than its context is preceded, without being shown, by the beginning of the text\n"
         "that it was trained on. A gpt continues the prompt alone or, if there is none, the first half of that\n"
         "beginning; it keeps what it has seen in caches, and when its context is full it forgets the first half.\n\n"
-        "With --json, the same text is also written kernel by kernel (for a gpt without caches, over all that it\n"
+        "With --json, the same text is also written eagerly (for a gpt without caches, over all that it\n"
         "sees again for each byte), and compared.",
     .defaults = &defaults,
     .rows = rows,

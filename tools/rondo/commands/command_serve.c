@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * rondo serve MODEL --load: a model in a session, loaded from inside the process: how many requests a second there can
- * be, and how long they take when they come at a given rate; recorded and un-recorded in one run, with the same
+ * be, and how long they take when they come at a given rate; recorded and eager in one run, with the same
  * requests.
  */
 #include <inttypes.h>
@@ -51,7 +51,7 @@ static const option_row rows[] = {
     {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "how long each of the loads lasts"},
     {"clients", "N", OPTION_COUNT, OFFSET(clients), 1, 256, "clients of the closed loop"},
     {"rate", "X", OPTION_REAL, OFFSET(rate), 0, 1e7,
-     "requests per second of the open loop; 0: 70 % of what un-recorded runs can answer"},
+     "requests per second of the open loop; 0: 70 % of what eager runs can answer"},
     {"regret", NULL, OPTION_FLAG, OFFSET(regret), 0, 0,
      "compare the chosen sizes with others, among them some that are picked by a rule"},
     {"soak", "X", OPTION_REAL, OFFSET(soak), 0, 86400,
@@ -79,7 +79,7 @@ static const option_table table = {
     .description =
         "Serves a model from recordings and measures it under load. The load comes from inside the process: from\n"
         "clients that wait for their answers (closed loop) and at a given rate (open loop, a Poisson process),\n"
-        "recorded and un-recorded with the same requests. Prints requests per second, response times, the share of\n"
+        "recorded and eager with the same requests. Prints requests per second, response times, the share of\n"
         "padding, and bytes.",
     .defaults = &defaults,
     .rows = rows,
@@ -179,7 +179,7 @@ static rondo_status hold_others(const serving *s, size_t number, bool hold) {
   return RONDO_OK;
 }
 
-/* The programs of un-recorded runs are compiled before they are timed, on each stream while the others are held. */
+/* The programs of eager runs are compiled before they are timed, on each stream while the others are held. */
 static rondo_status warm_up(const serving *s) {
   for (size_t i = 0; i < s->settings.streams; i++) {
     tool_show_progress("warming up stream %zu of %" PRIu64, i + 1, s->settings.streams);
@@ -233,7 +233,7 @@ static int run_loads(serving *s) {
   s->rate = s->settings.rate > 0 ? s->settings.rate : 0.7 * r[CLOSED_UNRECORDED].rate;
   if (result != TOOL_OK) return result;
   if (!(s->rate > 0))
-    return tool_fail("no request was answered un-recorded in %g seconds: give more of them", s->settings.seconds);
+    return tool_fail("no request was answered eagerly in %g seconds: give more of them", s->settings.seconds);
   return run_ways(s, s->rate, "open loop", &r[OPEN_RECORDED]);
 }
 

@@ -225,13 +225,13 @@ static void print_bytes(const char *heading, uint64_t states, uint64_t arenas, u
 
 static int show_text(const planning *p) {
   const outlook *o = &p->outlook;
-  printf("graph  rows      run us  un-recorded us  capture ms  exec bytes  requests\n");
+  printf("graph  rows      run us        eager us  capture ms  exec bytes  requests\n");
   for (size_t i = 0; i < p->info.graphs; i++) {
     const rondo_model_graph *g = &p->graphs[i];
     printf("%5zu %5zu %11.1f %15.1f %11.1f %11" PRIu64 " %9" PRIu64 "\n", i, g->rows, g->run_us, g->unrecorded_us,
            g->capture_us / 1000, g->exec_bytes, o->by_graph[i]);
   }
-  printf("requests         %zu: %" PRIu64 " by one graph, %" PRIu64 " by several, %" PRIu64 " un-recorded\n",
+  printf("requests         %zu: %" PRIu64 " by one graph, %" PRIu64 " by several, %" PRIu64 " eager\n",
          p->history.count, o->recorded, o->split, o->unrecorded);
   printf("mean             %.1f us\npadding          %.2f %% of rows\n", o->us / (double)p->history.count,
          100 * padding_of(o));

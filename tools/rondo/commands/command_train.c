@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rondo train: trains the model twice from the same seed on the same batches, kernel by kernel and recorded, and
+ * rondo train: trains the model twice from the same seed on the same batches, eager and recorded, and
  * compares the losses bit for bit. Both runs use one compiled program, whose states are set back in between. Here: the
  * command line, making ready and taking down; the rest is said in train.h.
  */
@@ -27,8 +27,7 @@ static const option_row rows[] = {
     {"model", "KIND", OPTION_TEXT, OFFSET(model), 0, 0, "character or gpt"},
     {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to train on"},
     {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, TRAIN_MOST_STEPS, "number of training steps"},
-    {"compare", "N", OPTION_COUNT, OFFSET(compare), 0, TRAIN_MOST_STEPS,
-     "steps that are also run kernel by kernel; 0: none"},
+    {"compare", "N", OPTION_COUNT, OFFSET(compare), 0, TRAIN_MOST_STEPS, "steps that are also run eagerly; 0: none"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the initial parameters and of the batches"},
     {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "positions of the text in a step"},
     {"context", "N", OPTION_COUNT, OFFSET(sizes[MODEL_CONTEXT]), 1, 1024, "bytes that the model sees"},
@@ -63,14 +62,14 @@ static const option_table table = {
     .operand_help = "any file; '-' is standard input",
     .operand_default = DEFAULT_TEXT,
     .description =
-        "Trains a language model on the bytes of a text, twice from the same seed: first kernel by kernel, then\n"
+        "Trains a language model on the bytes of a text, twice from the same seed: first eagerly, then\n"
         "with the whole step (forward, loss, backward, optimizer) recorded as one graph. Says whether the losses\n"
         "of both runs agree bit for bit, and what a step costs in each. Losses are in nats per byte: the first is\n"
         "that of the first step, the last is the mean over the last twentieth of the steps.\n\n"
         "Unless other sizes are given, a character model has context 8, embedding 24 and hidden 256, and is\n"
         "trained in 10000 steps of batch 64 with learning rate 0.005; a gpt has context 64, layers 4, width 128\n"
         "and heads 4, and is trained in 1000 steps of batch 8 with learning rate 0.002.\n\n"
-        "With --checkpoint or --resume, only the first 20 steps are also run kernel by kernel, unless --compare\n"
+        "With --checkpoint or --resume, only the first 20 steps are also run eagerly, unless --compare\n"
         "says otherwise, and checkpoints are written every 1000 steps and at the end. Training that is resumed\n"
         "with the same options gives the same numbers as if it had never stopped. It may be given more --steps:\n"
         "the learning rate then follows the schedule of that many steps from there on.\n\n"

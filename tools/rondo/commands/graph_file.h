@@ -6,7 +6,7 @@
 
 #include <rondo/graph.h>
 
-/* Reads the JSON dump of a graph; "-" is standard input. Returns TOOL_OK, or TOOL_FAILURE having said why, and *out is
+/* Reads the JSON dump of a graph; "-" is standard input. Returns TOOL_OK, or TOOL_FAILURE after a message, and *out is
  * NULL. */
 int graph_read(const char *path, rondo_graph **out);
 

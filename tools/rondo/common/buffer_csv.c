@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Reading and writing files of buffers. The file is cut up where it lies: fields end in a NUL in the place of what
- * stood behind them, and ids stay there. Every message names the file and the line.
+ * stood after them, and ids stay there. Every message names the file and the line.
  */
 #include "common/buffer_csv.h"
 
@@ -32,11 +32,11 @@ typedef struct csv_reader {
 /* Lines and fields ------------------------------------------------------------------------------------------------- */
 
 static int fail_unquoted(const csv_reader *r, const char *field) {
-  return tool_fail("%s, line %" PRIu32 ": the quoted field that begins with \"%.*s has no end, or text behind it",
+  return tool_fail("%s, line %" PRIu32 ": the quoted field that begins with \"%.*s has no end, or text after it",
                    r->name, r->line, SHOWN_BYTES, field);
 }
 
-/* Takes a quoted field, from behind its opening quote, and closes it up. *at ends at the comma or the line's end. */
+/* Takes a quoted field, from after its opening quote, and closes it up. *at ends at the comma or the line's end. */
 static int take_quoted(const csv_reader *r, char **at, char **out) {
   char *from = *at, *to = *at;
   *out = to;
@@ -169,7 +169,7 @@ static int read_buffer(const csv_reader *r, raw_buffer *out) {
   if (r->columns[OFFSET] != MOST_FIELDS && read_number(r, OFFSET, &out->offset) != TOOL_OK) return TOOL_FAILURE;
   if (out->lower < out->upper) return TOOL_OK;
   return tool_fail("%s, line %" PRIu32 ": lower is %" PRIu64 " and upper %" PRIu64
-                   ": a lifetime ends behind its "
+                   ": a lifetime ends after its "
                    "beginning",
                    r->name, r->line, out->lower, out->upper);
 }

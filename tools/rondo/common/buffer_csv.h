@@ -28,7 +28,7 @@ typedef struct buffer_list {
   file_bytes file;
 } buffer_list;
 
-/* Reads a file; "-" is standard input. Returns TOOL_OK, or TOOL_FAILURE having said why, with file and line. */
+/* Reads a file; "-" is standard input. Returns TOOL_OK, or TOOL_FAILURE after a message, with file and line. */
 int buffer_list_read(const char *path, buffer_list *out);
 
 /* The same of bytes at hand, which end in a NUL that does not count; the list owns them, after a failure they are gone.

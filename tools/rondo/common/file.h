@@ -14,7 +14,7 @@ typedef struct file_bytes {
   size_t count;
 } file_bytes;
 
-/* Reads a file of up to FILE_MAX_BYTES; "-" is standard input. Returns TOOL_OK, or TOOL_FAILURE having said why. */
+/* Reads a file of up to FILE_MAX_BYTES; "-" is standard input. Returns TOOL_OK, or TOOL_FAILURE after a message. */
 int file_read(const char *path, file_bytes *out);
 void file_release(file_bytes *file);
 

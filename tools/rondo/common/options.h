@@ -24,7 +24,7 @@ typedef struct option_row {
   option_kind kind;
   size_t offset;           /* of the value in the settings */
   double minimum, maximum; /* a maximum of 0 for a count means any */
-  const char *help;        /* what it means; the default is put behind it */
+  const char *help;        /* what it means; --help appends the default */
 } option_row;
 
 /* Rows that several commands have; the value is the settings' member of that name. */
@@ -60,7 +60,7 @@ bool options_ask_for_help(const char *argument);
  * *out_operand, which may be NULL for a table without. The texts are argv's own. Then checks, before anything is done,
  * that no file's name is empty, and that each file to write can be written and is not the same file as another one to
  * write or to read; RONDO_TRACE counts as a file to write. Returns OPTIONS_RUN, or the exit status of a command that is
- * done: TOOL_OK after printing the help, else TOOL_USAGE or TOOL_FAILURE having said why. */
+ * done: TOOL_OK after printing the help, else TOOL_USAGE or TOOL_FAILURE after a message. */
 int options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand);
 
 #endif

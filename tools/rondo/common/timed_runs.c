@@ -44,7 +44,7 @@ void run_times_to_json(run_times *times, json *out, const char *name) {
 }
 
 void run_times_print_head(const char *step) {
-  printf("\n%-17s %30s   %30s   %9s\n", "", "host hands over, us", step, "all");
+  printf("\n%-17s %30s   %30s   %9s\n", "", "host enqueues, us", step, "all");
 }
 
 void run_times_print(run_times *times, const char *name) {

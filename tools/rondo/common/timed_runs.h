@@ -18,7 +18,7 @@ typedef struct run_times {
   double seconds;
 } run_times;
 
-/* Room for `capacity` runs. Returns TOOL_OK, or TOOL_FAILURE having said why. */
+/* Room for `capacity` runs. Returns TOOL_OK, or TOOL_FAILURE after a message. */
 int run_times_create(run_times *times, size_t capacity);
 void run_times_destroy(run_times *times);
 

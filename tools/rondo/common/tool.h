@@ -14,7 +14,7 @@ enum { TOOL_OK = 0, TOOL_FAILURE = 1, TOOL_USAGE = 2 };
 void tool_set_command(const char *name);
 
 /* Say in one line why the command fails, and return its exit status. Only the first failure is said: it is the cause of
- * those that follow while things are taken down. tool_fail_status puts the text of rondo_last_error() behind the
+ * those that follow while things are taken down. tool_fail_status appends the text of rondo_last_error() to the
  * context. */
 int tool_fail(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_status(const char *format, ...) RONDO_PRINTF(1, 2);
@@ -31,10 +31,10 @@ void tool_warn(const char *format, ...) RONDO_PRINTF(1, 2);
  * ends, and bytes that are no text, are shown as \xNN. */
 void tool_print_text(const char *text);
 
-/* Call it after writing to standard output: TOOL_OK, or TOOL_FAILURE having said why it cannot be written. */
+/* Call it after writing to standard output: TOOL_OK, or TOOL_FAILURE after a message it cannot be written. */
 int tool_check_output(void);
 
-/* What the device is, on a line of standard output, behind the heading: "NAME: the processor's own name, 3 workers". */
+/* What the device is, on a line of standard output, after the heading: "NAME: the processor's own name, 3 workers". */
 void tool_print_device(const char *heading, const char *name, const rondo_device_info *info);
 
 /* Shows how far the command is, on a line that the next one replaces, when standard error is a terminal. */

@@ -5,7 +5,7 @@
  * - character: the last `context` bytes are looked up in an embedding, put side by side, and go through one hidden
  *   layer with tanh to a score for each possible next byte (Bengio et al., A neural probabilistic language model, JMLR
  *   2003, without its direct connections).
- * - gpt: a transformer that has a score for the byte behind each of the `context` bytes (Radford et al., Language
+ * - gpt: a transformer that has a score for the byte after each of the `context` bytes (Radford et al., Language
  *   models are unsupervised multitask learners, 2019).
  *
  * In a file a model is its parameters and, as metadata, format, version, its sizes, and in hexadecimal the vocabulary
@@ -104,8 +104,8 @@ rondo_status model_build(const language_model *model, rondo_program *program, si
 
 /* Programs that write on, of a kind with caches of what was seen, states that they have in common. A prompt begins: the
  * inputs "tokens" [1, length] and "last" [1], the place of the last token that counts, up to which all goes into the
- * caches. Next goes on: the input "tokens" [1, 1] behind "length" tokens in the caches, a scalar. All inputs are I32;
- * the output "logits" of both, `vocabulary` numbers, is what stands behind the last token. */
+ * caches. Next goes on: the input "tokens" [1, 1] after "length" tokens in the caches, a scalar. All inputs are I32;
+ * the output "logits" of both, `vocabulary` numbers, are the scores after the last token. */
 rondo_status model_build_prompt(const language_model *model, rondo_program *program, size_t length);
 rondo_status model_build_next(const language_model *model, rondo_program *program);
 
@@ -115,7 +115,7 @@ rondo_status model_build_step(const language_model *model, rondo_program *progra
                               const rondo_rate_options *schedule);
 
 /* Gives the parameters their first values, drawn from the seed, and sets all other states to zero. This and what
- * follows return TOOL_OK, or TOOL_FAILURE having said why. */
+ * follows return TOOL_OK, or TOOL_FAILURE after a message. */
 int model_initialize(const language_model *model, rondo_compiled *compiled, uint64_t seed);
 
 /* Writes the parameters of a compiled program that model_build made to a file. */

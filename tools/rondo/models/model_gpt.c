@@ -88,7 +88,7 @@ static bool parameter(const language_model *model, size_t index, model_parameter
 }
 
 /* What is kept for the gradients of a block: what it was given, twice normalised, q, k and v, their attention, the
- * hidden layer before and behind its activation, and the two sums. */
+ * hidden layer before and after its activation, and the two sums. */
 static double activations(const language_model *model) {
   const double of_block = (1 + 2 + 3 + 1 + 2 * WIDER + 2) * (double)model->sizes[MODEL_WIDTH];
   return model->sizes[MODEL_CONTEXT] * (model->sizes[MODEL_LAYERS] * of_block + model->vocabulary.count);
@@ -109,8 +109,8 @@ static bool sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]) {
 
 /* Program --------------------------------------------------------------------------------------------------------- */
 
-/* What the program is for: scores behind each token; or, with caches of what was seen, behind the last token of a
- * prompt, and behind one more token. */
+/* What the program is for: scores after each token; or, with caches of what was seen, after the last token of a
+ * prompt, and after one more token. */
 typedef enum network_use { TO_SCORE, TO_BEGIN, TO_GO_ON } network_use;
 
 typedef struct network {

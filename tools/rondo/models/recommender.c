@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The recommender: its layers, its states and inputs, all drawn from seeds, so that two runs serve the same. Ids are
- * rows of one table that holds all tables, one behind the other.
+ * rows of one table that holds all tables, one after the other.
  */
 #include "models/recommender.h"
 

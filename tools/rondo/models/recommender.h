@@ -33,7 +33,7 @@ typedef struct recommender_inputs {
   const void *inputs[2];
 } recommender_inputs;
 
-/* Returns TOOL_OK, or TOOL_FAILURE having said why. The device stays open until they are destroyed. */
+/* Returns TOOL_OK, or TOOL_FAILURE after a message. The device stays open until they are destroyed. */
 int recommender_inputs_create(const recommender *model, rondo_device *device, size_t rows, uint64_t seed,
                               recommender_inputs *out);
 /* Those of the rows from `first` on, as a request has them. */

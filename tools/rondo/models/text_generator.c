@@ -94,7 +94,7 @@ static rondo_status read_scores(const writer *w, rondo_compiled *compiled, float
   return rondo_compiled_read(compiled, "logits", out, w->model->vocabulary.count * sizeof *out);
 }
 
-/* What is behind the window, in a longer program, is seen by nothing that counts. */
+/* What is after the window, in a longer program, is seen by nothing that counts. */
 static rondo_status run_prompt(writer *w, writer_way way, const int32_t *window, size_t count, run_times *times,
                                float *out) {
   int32_t tokens[MODEL_MAX_CONTEXT] = {0};

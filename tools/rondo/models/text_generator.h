@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What stands behind the tokens of a window, by a model: its scores for the next one. A model without caches runs over
+ * What a model predicts after the tokens of a window: its scores for the next one. A model without caches runs over
  * the whole window each time. One with caches runs over a window that is new to it by a program for prompts, of which
  * there is one for each doubling of lengths, and over one token more by another, which is the same for every length,
  * since the length lies on the device. All programs have the states, the arena and the stream in common.
@@ -29,11 +29,11 @@ typedef struct writer {
 
 typedef enum writer_way {
   WRITER_RECORDED,
-  WRITER_UNRECORDED, /* kernel by kernel */
+  WRITER_UNRECORDED, /* eager */
   WRITER_RECOMPUTED  /* recorded, and over the whole window each time */
 } writer_way;
 
-/* Compiles what the model needs. This and writer_destroy return TOOL_OK, or TOOL_FAILURE having said why. */
+/* Compiles what the model needs. This and writer_destroy return TOOL_OK, or TOOL_FAILURE after a message. */
 int writer_create(const language_model *model, const rondo_weights *weights, rondo_device *device, const char *path,
                   writer *out);
 int writer_destroy(writer *w);
@@ -44,7 +44,7 @@ void writer_begin(writer *w);
 /* Moves the window on by a token; it has room for `context` of them. */
 void writer_push(writer *w, int32_t *window, size_t *count, int32_t token);
 
-/* Scores of all tokens of the vocabulary behind the window, of 1 to `context` tokens (without caches: of `context`). */
+/* Scores of all tokens of the vocabulary after the window, of 1 to `context` tokens (without caches: of `context`). */
 rondo_status writer_run(writer *w, writer_way way, const int32_t *window, size_t count, run_times *times,
                         float *out_scores);
 

@@ -52,7 +52,7 @@ typedef struct load_result {
                         its workers, and of the clients, which work along */
 } load_result;
 
-/* Adds what one load shows, in a session that is timed. Returns TOOL_OK, or TOOL_FAILURE having said why. */
+/* Adds what one load shows, in a session that is timed. Returns TOOL_OK, or TOOL_FAILURE after a message. */
 int load_run(const load *l, load_tally *inout);
 
 load_result load_summarize(load_tally *tally);

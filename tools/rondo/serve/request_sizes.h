@@ -16,7 +16,7 @@ typedef struct traffic {
 } traffic;
 
 /* Reads lines of a number of rows, or of such a number, a comma and how many requests had it; "-" is standard input.
- * Empty lines and those that begin with # are passed over. Returns TOOL_OK, or TOOL_FAILURE having said why, with file
+ * Empty lines and those that begin with # are passed over. Returns TOOL_OK, or TOOL_FAILURE after a message, with file
  * and line. */
 int traffic_read(const char *path, traffic *out);
 

@@ -54,7 +54,7 @@ typedef struct serving {
   double saturation; /* requests a second, recorded, before the soak */
   double decide_ns;  /* to say what runs a request, its model looked up by name */
   load_result results[SERVE_LOADS];
-  load_result curve[2][SERVE_POINTS]; /* recorded, un-recorded */
+  load_result curve[2][SERVE_POINTS]; /* recorded, eager */
   choice_answer choice;
   ladder ladders[LADDERS]; /* for --regret, as is the choice */
   soak_result soaked;
@@ -63,7 +63,7 @@ typedef struct serving {
 /* Share of padding in the rows that ran. */
 double serve_padding(const load_result *r);
 
-/* Over un-recorded: requests a second of a load of the closed loop, the median of one of the open loop. */
+/* Compared with eager runs: requests a second of a load of the closed loop, the median of one of the open loop. */
 double serve_gain(const serving *s, int closed);
 double serve_median_ratio(const serving *s, int open);
 
@@ -72,7 +72,7 @@ bool serve_has_load(const serving *s, int which);
 
 extern const char *const serve_load_labels[SERVE_LOADS];
 
-/* serve_show.c: prints the results. serve_page.c: writes them as a page. TOOL_OK, or TOOL_FAILURE having said why. */
+/* serve_show.c: prints the results. serve_page.c: writes them as a page. TOOL_OK, or TOOL_FAILURE after a message. */
 int serve_show_text(const serving *s);
 int serve_show_json(const serving *s);
 int serve_write_page(const serving *s);

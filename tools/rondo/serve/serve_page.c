@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Results of rondo serve as a page: response times against requests a second, recorded and un-recorded, and the loads'
+ * Results of rondo serve as a page: response times against requests a second, recorded and eager, and the loads'
  * figures, ahead of what the library's report says of the recording of a middling size. Response times stand on a
  * logarithmic scale, as they grow without bounds where the load comes near to what there can be.
  */
@@ -17,7 +17,7 @@
 enum { WIDTH = 1160, HEIGHT = 380, LEFT = 84, RIGHT = 20, TOP = 34, BOTTOM = 44 };
 enum { WAYS = 2, TICKS = 8 };
 
-static const char *const way_names[WAYS] = {"recorded", "un-recorded"};
+static const char *const way_names[WAYS] = {"recorded", "eager"};
 static const char *const colours[WAYS] = {"var(--accent)", "var(--warn)"};
 static const char *const dashes[WAYS] = {"none", "7 4"};
 
@@ -173,8 +173,8 @@ static void write_figure(FILE *out, const char *name, double value, int decimals
 
 static void write_loads(const serving *s, FILE *out) {
   fputs("<dl class=\"figures\">\n", out);
-  write_figure(out, "Requests", serve_gain(s, CLOSED_RECORDED), 2, "times un-recorded, closed loop");
-  write_figure(out, "Median", serve_median_ratio(s, OPEN_RECORDED), 2, "times un-recorded, same open loop");
+  write_figure(out, "Requests", serve_gain(s, CLOSED_RECORDED), 2, "times eager, closed loop");
+  write_figure(out, "Median", serve_median_ratio(s, OPEN_RECORDED), 2, "times eager, same open loop");
   write_figure(out, "Sizes", (double)s->info.graphs, 0, "recorded on each stream");
   write_figure(out, "Decision", s->decide_ns, 0, "ns a request");
   fputs("</dl>\n", out);

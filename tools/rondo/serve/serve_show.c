@@ -11,8 +11,8 @@
 static const char *const load_names[SERVE_LOADS] = {"closed_recorded",  "closed_unrecorded", "closed_chosen",
                                                     "closed_undivided", "open_recorded",     "open_unrecorded",
                                                     "open_chosen",      "open_undivided"};
-const char *const serve_load_labels[SERVE_LOADS] = {"closed, recorded",  "closed, un-recorded", "closed, chosen",
-                                                    "closed, undivided", "open, recorded",      "open, un-recorded",
+const char *const serve_load_labels[SERVE_LOADS] = {"closed, recorded",  "closed, eager",  "closed, chosen",
+                                                    "closed, undivided", "open, recorded", "open, eager",
                                                     "open, chosen",      "open, undivided"};
 
 bool serve_has_load(const serving *s, int which) {

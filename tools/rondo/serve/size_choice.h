@@ -29,7 +29,7 @@ typedef struct choice_answer {
  * has room for each request, or the largest there is. How many. */
 size_t choice_list_alone(const choice_question *question, size_t *out);
 
-/* Returns TOOL_OK, or TOOL_FAILURE having said why. */
+/* Returns TOOL_OK, or TOOL_FAILURE after a message. */
 int choice_judge(const choice_question *question, choice_answer *out);
 
 #endif

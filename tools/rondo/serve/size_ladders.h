@@ -30,7 +30,7 @@ typedef struct ladder {
   uint64_t exec_bytes, arena_bytes; /* of its graphs, on one stream */
 } ladder;
 
-/* Fills out, by rule. Returns TOOL_OK, or TOOL_FAILURE having said why. */
+/* Fills out, by rule. Returns TOOL_OK, or TOOL_FAILURE after a message. */
 int ladders_compare(const choice_question *question, ladder out[LADDERS]);
 
 /* As the array "ladders", and as a table. */

@@ -38,11 +38,11 @@ typedef struct soak_result {
   size_t window_count;
   double median_us, p99_us;
   double drift;               /* 99th percentile of the last window over that of the second */
-  uint64_t resident_bytes[2]; /* of the process: behind the first window, and at the end */
+  uint64_t resident_bytes[2]; /* of the process: after the first window, and at the end */
   uint64_t mapped_bytes[2];   /* of the device, likewise */
 } soak_result;
 
-/* Returns TOOL_OK, or TOOL_FAILURE having said why: also for a wrong or stuck answer. */
+/* Returns TOOL_OK, or TOOL_FAILURE after a message: also for a wrong or stuck answer. */
 int soak_run(const soak *s, soak_result *out);
 
 #endif

@@ -26,7 +26,7 @@ typedef struct corpus {
 } corpus;
 
 /* Reads a text ("-" is standard input). It must have more than `context` bytes and at least two different ones.
- * Returns TOOL_OK, or TOOL_FAILURE having said why. */
+ * Returns TOOL_OK, or TOOL_FAILURE after a message. */
 int corpus_load(const char *path, uint32_t context, corpus *out);
 void corpus_destroy(corpus *text);
 

@@ -3,7 +3,7 @@
  * of it gave.
  *
  *   command_train.c     the command line, making ready and taking down
- *   train_run.c         the runs: kernel by kernel to compare, then recorded, with interrupts and checkpoints
+ *   train_run.c         the runs: eager runs to compare, then recorded ones, with interrupts and checkpoints
  *   train_checkpoint.c  what is kept to go on from
  *   train_show.c        results as text and JSON
  *   train_page.c        results as an HTML page

@@ -41,7 +41,7 @@ static bool write_losses(const training *t, FILE *out) {
   write_figure(out, "Most", found[2], 4, "of a step");
   fputs("</dl>\n", out);
   const uint64_t compared = t->unrecorded.end - t->unrecorded.first;
-  fprintf(out, "<p class=\"note\">Steps that were run kernel by kernel too: %" PRIu64, compared);
+  fprintf(out, "<p class=\"note\">Steps that were run eagerly too: %" PRIu64, compared);
   if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "the same bit for bit" : "not the same");
   fputs(".</p>\n", out);
   return curve_write(out, &drawn);
@@ -62,15 +62,15 @@ static bool write_times(training *t, FILE *out) {
                        .unit = "\xC2\xB5s",
                        .is_time = true,
                        .series = {series_of(&t->recorded, t->recorded.step_us, "recorded"),
-                                  series_of(&t->unrecorded, t->unrecorded.step_us, "kernel by kernel")}};
+                                  series_of(&t->unrecorded, t->unrecorded.step_us, "eager")}};
   const double step = samples_summarize(&recorded->step).median;
   fputs("<dl class=\"figures\">\n", out);
   write_summary(out, "Recorded", &recorded->step);
-  if (unrecorded->step.count > 0) write_summary(out, "Kernel by kernel", &unrecorded->step);
+  if (unrecorded->step.count > 0) write_summary(out, "eager", &unrecorded->step);
   if (step > 0 && unrecorded->step.count > 0)
-    write_figure(out, "Ratio", samples_summarize(&unrecorded->step).median / step, 2, "kernel by kernel over recorded");
+    write_figure(out, "Ratio", samples_summarize(&unrecorded->step).median / step, 2, "eager over recorded");
   write_summary(out, "Host, recorded", &recorded->host);
-  if (unrecorded->host.count > 0) write_summary(out, "Host, kernel by kernel", &unrecorded->host);
+  if (unrecorded->host.count > 0) write_summary(out, "Host, eager", &unrecorded->host);
   fputs(
       "</dl>\n<p class=\"note\">From the call that hands a step over until it is done; of the host, that call "
       "alone. Times far above the medians are cut off in the picture.</p>\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The runs of a training. First some or all of the steps kernel by kernel, from where the training stands, to compare;
+ * The runs of a training. First some or all of the steps run eagerly, from where the training stands, to compare;
  * then, from there again, all steps as the recorded graph: it is this run that checkpoints are made of. An interrupt
- * ends either run behind the step that it comes in, and what was learnt is kept.
+ * ends either run after the step that it comes in, and what was learnt is kept.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -55,7 +55,7 @@ static int fail_not_a_number(const training *t, const char *label) {
                    label, t->progress.step, kept);
 }
 
-/* Writes a checkpoint behind the last step of a run, unless there is one already. */
+/* Writes a checkpoint after the last step of a run, unless there is one already. */
 static int keep_checkpoint(training *t) {
   char problem[TRAIN_PROBLEM_BYTES];
   if (!t->settings.checkpoint || t->kept_step == t->progress.step) return TOOL_OK;
@@ -86,7 +86,7 @@ static void say_interrupted(const training *t) {
   const train_settings *s = &t->settings;
   char saved[TRAIN_PROBLEM_BYTES] = "";
   if (s->save) snprintf(saved, sizeof saved, "; the model as it is then is saved in %s", s->save);
-  tool_warn("interrupted behind step %" PRIu64 " of %" PRIu64 "%s; %s%s%s", t->progress.step, s->steps, saved,
+  tool_warn("interrupted after step %" PRIu64 " of %" PRIu64 "%s; %s%s%s", t->progress.step, s->steps, saved,
             s->checkpoint ? "the checkpoint is " : "with --checkpoint FILE it could be gone on from",
             s->checkpoint ? s->checkpoint : "", s->checkpoint ? "; go on with:" : "");
   if (s->checkpoint) train_show_how_to_go_on(t);
@@ -152,7 +152,7 @@ int train_both(training *t) {
   int result = put_back(t);
   if (result != TOOL_OK) return result;
   const uint64_t compared = least(end, t->progress.step + s->compare);
-  result = run_steps(t, "kernel by kernel", rondo_compiled_run_unrecorded, compared, false, &t->unrecorded);
+  result = run_steps(t, "eager", rondo_compiled_run_unrecorded, compared, false, &t->unrecorded);
   if (result == TOOL_OK) result = put_back(t);
   return result == TOOL_OK ? run_steps(t, "recorded", rondo_compiled_run, end, true, &t->recorded) : result;
 }

@@ -106,20 +106,20 @@ static void show_steps(const training *t) {
   const train_settings *s = &t->settings;
   printf("steps    %" PRIu64 " of %" PRIu64 " places, %" PRIu32 " kernels each\n", s->steps, s->batch, t->info.kernels);
   if (t->resumed) {
-    printf("resumed  behind step %" PRIu64 ", from ", t->recorded.first);
+    printf("resumed  after step %" PRIu64 ", from ", t->recorded.first);
     print_path(s->resume);
     if (t->resumed_steps != s->steps)
       printf("         the checkpoint is of %" PRIu64 " steps; from here on the learning rate is that of %" PRIu64 "\n",
              t->resumed_steps, s->steps);
   }
-  if (train_is_cut_short(t)) printf("stopped  behind step %" PRIu64 "\n", t->recorded.end);
+  if (train_is_cut_short(t)) printf("stopped  after step %" PRIu64 "\n", t->recorded.end);
 }
 
 static void show_losses(const training *t) {
   printf("loss     %.4f -> %.4f nats a byte (first step -> mean of the last %" PRIu64 ")\n", t->loss_first,
          t->loss_last, last_count(t));
   if (compared_count(t) == 0) {
-    printf("losses   not compared with those of a run kernel by kernel\n");
+    printf("losses   not compared with those of an eager run\n");
     return;
   }
   printf("losses   %s", t->is_identical ? "identical: both runs gave the same, bit for bit" : "NOT identical");
@@ -138,7 +138,7 @@ static int show_text(training *t) {
   show_steps(t);
   show_losses(t);
   run_times_print_head("a step until done, us");
-  if (compared_count(t) > 0) run_times_print(&t->unrecorded.times, "kernel by kernel");
+  if (compared_count(t) > 0) run_times_print(&t->unrecorded.times, "eager");
   run_times_print(&t->recorded.times, "recorded");
   memory_print(&t->info);
   if (t->is_saved) {
@@ -148,7 +148,7 @@ static int show_text(training *t) {
   if (s->checkpoint && t->kept_step > 0) {
     printf("checkpoint ");
     tool_print_text(s->checkpoint);
-    printf(", behind step %" PRIu64 "\n", t->kept_step);
+    printf(", after step %" PRIu64 "\n", t->kept_step);
   }
   if (t->explanation) {
     putchar('\n');
