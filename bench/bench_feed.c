@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Feeding a recorded program (FW-3): batches of several sizes go into the slot, through pinned host memory, and through
- * device memory beside the runs, in turns. A step feeds the next batch and queues a run; steps are queued one behind
- * the other and waited for once a turn.
- *
- * - feed_K_slot, feed_K_host, feed_K_device: one step, of K KiB of input
- * - feed_K_slot_call, feed_K_host_call, feed_K_device_call: the calls of a step, feeding and running
- * - feed_K_run, feed_K_copy: the run alone, from the slot; the feed alone, to the slot
- * - feed_K_slot_hidden, feed_K_host_hidden, feed_K_device_hidden: per mille of the copy's time that the runs hide, from
- *   medians; of use where the copy is no small part of a step
- * - feed_K_slot_bytes, feed_K_host_bytes, feed_K_device_bytes: arena and buffers in device memory
- *
- *   BENCH_DEVICE    the device; default cpu
+ * rondo_bench feed (FW-3): feeding a recorded program. Batches of several sizes go into the slot, through pinned host
+ * memory, and through device memory while runs go on, in alternation. A step feeds the next batch and enqueues a run;
+ * the steps of a turn are enqueued one after the other and waited for at its end.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
-
+#include "bench_check.h"
 #include "measure.h"
+#include "rondo_bench.h"
 
 enum { WIDTH = 256, LAYERS = 2, SIZES = 3, WAYS = 3, MOST_TURNS = 400, TURN = 16 };
 static const size_t row_counts[SIZES] = {16, 256, 2048};
@@ -23,12 +14,6 @@ static const struct {
   rondo_staging staging;
   const char *name;
 } ways[WAYS] = {{RONDO_STAGING_SLOT, "slot"}, {RONDO_STAGING_HOST, "host"}, {RONDO_STAGING_DEVICE, "device"}};
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
 
 /* The mean of what some layers make of the input. */
 static rondo_compiled *make_model(rondo_device *device, size_t rows, rondo_staging staging) {
@@ -51,105 +36,128 @@ static rondo_compiled *make_model(rondo_device *device, size_t rows, rondo_stagi
   return compiled;
 }
 
-typedef struct samples {
-  size_t count;
-  uint64_t step[MOST_TURNS], call[MOST_TURNS];
-} samples;
-
 typedef struct bench {
   rondo_compiled *compiled[WAYS];
-  samples ways[WAYS], run, copy;
+  samples step[WAYS], call[WAYS], run, copy; /* nanoseconds */
   float *batches[2];
-  size_t rows, bytes;
+  size_t bytes;
 } bench;
 
-static void take_steps(bench *b, int way, samples *out) {
+static void add_mean(samples *to, uint64_t start) { samples_add(to, (double)((clock_ns() - start) / TURN)); }
+
+static void take_steps(bench *b, int way) {
   rondo_compiled *compiled = b->compiled[way];
   uint64_t calls = 0;
-  const uint64_t start = bench_now_ns();
+  const uint64_t start = clock_ns();
   for (int i = 0; i < TURN; i++) {
-    const uint64_t before = bench_now_ns();
+    const uint64_t before = clock_ns();
     check(rondo_compiled_feed(compiled, "x", b->batches[i % 2], b->bytes));
     check(rondo_compiled_run(compiled));
-    calls += bench_now_ns() - before;
+    calls += clock_ns() - before;
   }
   check(rondo_compiled_synchronize(compiled));
-  out->step[out->count] = (bench_now_ns() - start) / TURN;
-  out->call[out->count++] = calls / TURN;
+  add_mean(&b->step[way], start);
+  samples_add(&b->call[way], (double)(calls / TURN));
 }
 
 static void take_parts(bench *b) {
   rondo_compiled *compiled = b->compiled[0];
-  uint64_t start = bench_now_ns();
+  uint64_t start = clock_ns();
   for (int i = 0; i < TURN; i++) check(rondo_compiled_run(compiled));
   check(rondo_compiled_synchronize(compiled));
-  b->run.step[b->run.count++] = (bench_now_ns() - start) / TURN;
-  start = bench_now_ns();
+  add_mean(&b->run, start);
+  start = clock_ns();
   for (int i = 0; i < TURN; i++) check(rondo_compiled_feed(compiled, "x", b->batches[i % 2], b->bytes));
   check(rondo_compiled_synchronize(compiled));
-  b->copy.step[b->copy.count++] = (bench_now_ns() - start) / TURN;
+  add_mean(&b->copy, start);
+}
+
+static void forget(bench *b) {
+  for (int way = 0; way < WAYS; way++) b->step[way].count = b->call[way].count = 0;
+  b->run.count = b->copy.count = 0;
 }
 
 static void take_turns(bench *b, uint64_t budget_ns) {
-  const uint64_t end = bench_now_ns() + budget_ns;
-  for (int way = 0; way < WAYS; way++) b->ways[way].count = 0;
-  b->run.count = b->copy.count = 0;
+  const uint64_t end = clock_ns() + budget_ns;
+  forget(b);
   do {
-    for (int way = 0; way < WAYS; way++) take_steps(b, way, &b->ways[way]);
+    for (int way = 0; way < WAYS; way++) take_steps(b, way);
     take_parts(b);
-  } while (bench_now_ns() < end && b->run.count < MOST_TURNS);
+  } while (clock_ns() < end && !samples_are_full(&b->run));
 }
 
-static void report(const bench *b, const char *what, const char *unit, uint64_t *values, size_t count) {
-  char measure[64];
-  snprintf(measure, sizeof measure, "feed_%zu_%s", b->bytes / 1024, what);
-  bench_report_value(measure, unit, values, count);
+static const char *name_of(const bench *b, const char *what, const char *suffix) {
+  static char measure[64];
+  snprintf(measure, sizeof measure, "feed_%zu_%s%s", b->bytes / 1024, what, suffix);
+  return measure;
 }
 
 /* What a step takes less than the run and the copy one after the other. */
-static uint64_t hidden_share(bench *b, int way) {
-  const uint64_t run = bench_spread_of(b->run.step, b->run.count).median;
-  const uint64_t copy = bench_spread_of(b->copy.step, b->copy.count).median;
-  const uint64_t step = bench_spread_of(b->ways[way].step, b->ways[way].count).median;
-  const uint64_t most = run + copy > step ? run + copy - step : 0;
-  return (most < copy ? most : copy) * 1000 / (copy > 0 ? copy : 1);
+static double hidden_share(bench *b, int way) {
+  const double run = samples_summarize(&b->run).median, copy = samples_summarize(&b->copy).median;
+  const double most = run + copy - samples_summarize(&b->step[way]).median;
+  return most <= 0 || copy <= 0 ? 0 : 1000 * (most < copy ? most : copy) / copy;
 }
 
 static void report_way(bench *b, int way) {
   rondo_compiled_info info = {.struct_size = sizeof info};
-  char what[32];
   check(rondo_compiled_get_info(b->compiled[way], &info));
-  uint64_t hidden = hidden_share(b, way), bytes = info.arena_bytes + info.staging_device_bytes;
-  report(b, ways[way].name, "ns", b->ways[way].step, b->ways[way].count);
-  snprintf(what, sizeof what, "%s_call", ways[way].name);
-  report(b, what, "ns", b->ways[way].call, b->ways[way].count);
-  snprintf(what, sizeof what, "%s_hidden", ways[way].name);
-  report(b, what, "per mille", &hidden, 1);
-  snprintf(what, sizeof what, "%s_bytes", ways[way].name);
-  report(b, what, "bytes", &bytes, 1);
+  bench_report_value(name_of(b, ways[way].name, ""), "ns", &b->step[way]);
+  bench_report_value(name_of(b, ways[way].name, "_call"), "ns", &b->call[way]);
+  bench_report_one(name_of(b, ways[way].name, "_hidden"), "per mille", hidden_share(b, way));
+  bench_report_one(name_of(b, ways[way].name, "_bytes"), "bytes",
+                   (double)(info.arena_bytes + info.staging_device_bytes));
 }
 
 static void measure_feeding(size_t rows) {
-  static bench b;
+  bench b = {
+      .bytes = rows * WIDTH * sizeof(float), .run = bench_samples(MOST_TURNS), .copy = bench_samples(MOST_TURNS)};
   const uint64_t budget_ns = 4 * (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
   rondo_device *device = NULL;
   check(rondo_device_open(bench_device(), NULL, &device));
-  b.rows = rows;
-  b.bytes = rows * WIDTH * sizeof(float);
   for (int i = 0; i < 2; i++) b.batches[i] = bench_zeroed(rows * WIDTH, sizeof(float));
-  for (int way = 0; way < WAYS; way++) b.compiled[way] = make_model(device, rows, ways[way].staging);
+  for (int way = 0; way < WAYS; way++) {
+    b.compiled[way] = make_model(device, rows, ways[way].staging);
+    b.step[way] = bench_samples(MOST_TURNS);
+    b.call[way] = bench_samples(MOST_TURNS);
+  }
   take_turns(&b, budget_ns / 10); /* warms up */
   take_turns(&b, budget_ns);
   for (int way = 0; way < WAYS; way++) report_way(&b, way);
-  report(&b, "run", "ns", b.run.step, b.run.count);
-  report(&b, "copy", "ns", b.copy.step, b.copy.count);
+  bench_report_value(name_of(&b, "run", ""), "ns", &b.run);
+  bench_report_value(name_of(&b, "copy", ""), "ns", &b.copy);
   bench_child_end();
 }
 
-int main(void) {
-  bench_begin("bench_feed", rondo_version());
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  bench_begin("rondo_bench feed", rondo_version());
   for (int i = 0; i < SIZES; i++) {
     if (bench_child()) measure_feeding(row_counts[i]);
   }
   return bench_end();
 }
+
+const benchmark bench_feed = {
+    .name = "feed",
+    .summary = "feeding a recorded program from the host",
+    .description =
+        "Feeds batches of several sizes to a recorded program: into the slot, through\n"
+        "pinned host memory, and through device memory while runs go on. A step feeds\n"
+        "the next batch and enqueues a run. Rows, of K KiB of input:\n"
+        "\n"
+        "feed_K_slot, feed_K_host, feed_K_device: one step\n"
+        "\n"
+        "..._call: the calls of a step, feeding and running\n"
+        "\n"
+        "feed_K_run, feed_K_copy: the run alone, from the slot; the feed alone\n"
+        "\n"
+        "..._hidden: per mille of the copy's time that the runs hide, from medians; of\n"
+        "use where the copy is no small part of a step\n"
+        "\n"
+        "..._bytes: arena and buffers in device memory\n"
+        "\n"
+        "BENCH_DEVICE names the device (default cpu), BENCH_BUDGET_MS the time of a row.",
+    .program = run,
+};

@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * How close to the lower bound memory is planned, how fast, and in how much memory: bench_plan [CSV...]
- *
- * Each CSV has the lines `id,lower,upper,size` under a heading, as the MiniMalloc benchmark's. What generators make is
- * planned too: items at random, layered like a training step, layered like inference, and a training step of blocks;
- * and items at random in many shapes, each with several seeds. A row is an input planned in one way, as often as set:
- * by the fast path, within a budget, or until it fits into a capacity; or a shape, with each seed once. JSON goes to
- * standard output, a table to the standard error.
- *
- *   BENCH_PLAN_MS        list of budgets in milliseconds, beside the fast path; default 10,1000,5000 for files, none
- *                        for what is generated
- *   BENCH_PLAN_CAPACITY  bytes into which files are packed, within the longest budget; default none
- *   BENCH_PLAN_ITEMS     list of sizes of what is generated; default 100000,1000000
- *   BENCH_PLAN_SHAPED    list of sizes of what is generated in many shapes; default 100000
- *   BENCH_PLAN_SEEDS     of each shape; default 3
- *   BENCH_PLAN_THREADS   that search; default 2
- *   BENCH_PLAN_SAMPLES   plans a row; default 3
+ * rondo_bench plan: how close to the lower bound memory is planned, how fast, and in how much memory. A row is an input
+ * planned in one way, as often as set: by the fast path, within a budget, or until it fits into a capacity; or a shape,
+ * with each seed once. rondo_bench plan_order: the same on a partial order. DAGs are generated in four shapes, on
+ * several chains, with four ways of drawing sizes and several seeds; most items are short-lived, some live long, some
+ * are freed by another chain. A row is a DAG and a budget. Each input has a process of its own.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
 #include <stdbool.h>
 
+#include "bench_check.h"
 #include "measure.h"
+#include "plan_dags.h"
 #include "plan_shapes.h"
+#include "rondo_bench.h"
 
-/* Rows ------------------------------------------------------------------------------------------------------------- */
+/* Rows ------------------------------------------------------------------------------------------------------------ */
 
 enum { MOST_SAMPLES = 101 };
 
@@ -35,58 +26,52 @@ typedef struct way {
 } way;
 
 typedef struct outcome {
-  rondo_plan_info worst;         /* that of the highest ratio */
-  uint64_t times[MOST_SAMPLES];  /* nanoseconds */
-  uint64_t ratios[MOST_SAMPLES]; /* millionths */
-  size_t bytes;                  /* of memory, the most at once in any plan */
+  rondo_plan_info worst; /* that of the highest ratio */
+  samples times, ratios; /* nanoseconds; peak to lower bound */
+  size_t bytes;          /* of memory, the most at once in any plan */
 } outcome;
 
-static uint64_t ratio_of(const rondo_plan_info *info) {
-  return info->lower_bound == 0 ? 1000000 : (uint64_t)(1e6 * (double)info->peak / (double)info->lower_bound + 0.5);
+static double ratio_of(const rondo_plan_info *info) {
+  return info->lower_bound == 0 ? 1 : (double)info->peak / (double)info->lower_bound;
 }
 
-static void plan_once(const input *in, const way *by, outcome *out, size_t sample) {
+/* Makes a plan and checks it; *inout_bytes is the most memory that planning had allocated so far. */
+static rondo_plan_info make_plan(const rondo_plan_problem *problem, const way *by, size_t *inout_bytes) {
   counter counted = {0};
   const rondo_allocator allocator = {&counted, count_allocation, count_release};
-  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = in->items, .count = in->count};
   const rondo_plan_options options = {
       RONDO_PLAN_OPTIONS_INIT,  .budget_ms = by->budget_ms,
       .capacity = by->capacity, .threads = (uint32_t)bench_setting("BENCH_PLAN_THREADS", 2),
       .allocator = &allocator,  .fast_only = by->budget_ms == 0};
   rondo_plan *made = NULL;
   rondo_plan_info info = {.struct_size = sizeof info};
-  check(rondo_plan_make(&problem, &options, &made));
+  check(rondo_plan_make(problem, &options, &made));
   check(rondo_plan_get_info(made, &info));
-  check(rondo_plan_check(NULL, &problem, rondo_plan_offsets(made)));
+  check(rondo_plan_check(NULL, problem, rondo_plan_offsets(made)));
   rondo_plan_destroy(made);
-  out->times[sample] = info.nanoseconds;
-  out->ratios[sample] = ratio_of(&info);
-  if (sample == 0 || ratio_of(&info) >= ratio_of(&out->worst)) out->worst = info;
-  if (counted.most > out->bytes) out->bytes = counted.most;
+  if (counted.most > *inout_bytes) *inout_bytes = counted.most;
+  return info;
 }
 
-/* Sorts the samples. */
-static void report(const input *in, const way *by, outcome *out, size_t samples) {
-  const bench_spread time = bench_spread_of(out->times, samples);
-  const bench_spread ratio = bench_spread_of(out->ratios, samples);
+static void plan_once(const input *in, const way *by, outcome *out) {
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = in->items, .count = in->count};
+  const rondo_plan_info info = make_plan(&problem, by, &out->bytes);
+  if (out->times.count == 0 || ratio_of(&info) >= ratio_of(&out->worst)) out->worst = info;
+  samples_add(&out->times, (double)info.nanoseconds);
+  samples_add(&out->ratios, ratio_of(&info));
+}
+
+static void report(const input *in, const way *by, outcome *out) {
+  const summary time = samples_summarize(&out->times), ratio = samples_summarize(&out->ratios);
   const rondo_plan_info *info = &out->worst;
-  const bool fits = info->peak <= by->capacity;
-  fprintf(stderr, "%-30s %8zu %-8s %9.6f %9.6f %9.6f %10.2f %10.2f %10.2f %7zu  %-9s %s%s\n", in->name, in->count,
-          by->name, (double)ratio.median / 1e6, (double)ratio.minimum / 1e6, (double)ratio.maximum / 1e6,
-          (double)time.median / 1e6, (double)time.minimum / 1e6, (double)time.maximum / 1e6, out->bytes >> 10,
-          info->method, info->optimal ? "optimal" : "",
-          by->capacity == 0 ? ""
-          : fits            ? " fits"
-                            : " does not fit");
   fprintf(bench_reporting()->out,
-          "{\"measure\":\"plan %s %s\",\"unit\":\"ns\",\"samples\":%zu,\"median\":%" PRIu64 ",\"min\":%" PRIu64
-          ",\"max\":%" PRIu64
-          ",\"ratio\":%.6f,\"ratio_min\":%.6f,\"ratio_max\":%.6f,\"buffers\":%zu,"
+          "{\"measure\":\"plan %s %s\",\"unit\":\"ns\",\"samples\":%zu,\"median\":%.0f,\"min\":%.0f,\"max\":%.0f,"
+          "\"ratio\":%.6f,\"ratio_min\":%.6f,\"ratio_max\":%.6f,\"buffers\":%zu,"
           "\"budget_ms\":%u,\"capacity\":%zu,\"lower_bound\":%zu,\"peak\":%zu,\"bytes\":%zu,\"method\":\"%s\","
           "\"optimal\":%s}\n",
-          in->name, by->name, samples, time.median, time.minimum, time.maximum, (double)ratio.median / 1e6,
-          (double)ratio.minimum / 1e6, (double)ratio.maximum / 1e6, in->count, by->budget_ms, by->capacity,
-          info->lower_bound, info->peak, out->bytes, info->method, info->optimal ? "true" : "false");
+          in->name, by->name, out->times.count, time.median, time.minimum, time.maximum, ratio.median, ratio.minimum,
+          ratio.maximum, in->count, by->budget_ms, by->capacity, info->lower_bound, info->peak, out->bytes,
+          info->method, info->optimal ? "true" : "false");
 }
 
 static size_t samples_setting(const char *name) {
@@ -95,10 +80,10 @@ static size_t samples_setting(const char *name) {
 }
 
 static void plan(const input *in, const way *by) {
-  outcome out = {.bytes = 0};
-  const size_t samples = samples_setting("BENCH_PLAN_SAMPLES");
-  for (size_t i = 0; i < samples; i++) plan_once(in, by, &out, i);
-  report(in, by, &out, samples);
+  const size_t count = samples_setting("BENCH_PLAN_SAMPLES");
+  outcome out = {.times = bench_samples(count), .ratios = bench_samples(count)};
+  for (size_t i = 0; i < count; i++) plan_once(in, by, &out);
+  report(in, by, &out);
 }
 
 /* In a process of its own: what one input leaves in the heap would flatter the next. */
@@ -131,17 +116,17 @@ static void measure_generated(size_t items) {
 
 static void plan_shape(const size_shape *sizes, const life_shape *lives, size_t items) {
   char name[64];
-  outcome out = {.bytes = 0};
   const way fast = {"fast", 0, 0};
   const size_t seeds = samples_setting("BENCH_PLAN_SEEDS");
+  outcome out = {.times = bench_samples(seeds), .ratios = bench_samples(seeds)};
   snprintf(name, sizeof name, "%s, %s", sizes->name, lives->name);
   for (size_t i = 0; i < seeds; i++) {
     input in = {.name = name};
     make_shape(&in, sizes, lives, items, i + 1);
-    plan_once(&in, &fast, &out, i);
+    plan_once(&in, &fast, &out);
     free(in.items);
   }
-  report(&(input){.name = name, .count = items}, &fast, &out, seeds);
+  report(&(input){.name = name, .count = items}, &fast, &out);
 }
 
 static void measure_shapes(size_t items) {
@@ -159,10 +144,75 @@ static void measure_file(const char *path) {
   measure(&in, text_setting("BENCH_PLAN_MS", "10,1000,5000"), (size_t)bench_setting("BENCH_PLAN_CAPACITY", 0));
 }
 
-int main(int argc, char **argv) {
-  bench_begin("bench_plan", RONDO_VERSION_STRING);
-  fprintf(stderr, "%-30s %8s %-8s %9s %9s %9s %10s %10s %10s %7s  %s\n", "input", "buffers", "budget", "ratio", "least",
-          "largest", "ms", "least", "largest", "KiB", "method");
+/* Partial orders -------------------------------------------------------------------------------------------------- */
+
+enum { LARGE = 50000 };
+
+typedef struct row {
+  const char *shape, *sizes;
+  uint32_t nodes, chains, budget_ms;
+  int seed;
+} row;
+
+static void name_budget(uint32_t budget_ms, char out[16]) {
+  if (budget_ms == 0) {
+    snprintf(out, 16, "fast");
+  } else {
+    snprintf(out, 16, "%ums", budget_ms);
+  }
+}
+
+static void report_dag(const row *r, const dag *d, const rondo_plan_info *info, size_t bytes) {
+  char budget[16];
+  name_budget(r->budget_ms, budget);
+  fprintf(bench_reporting()->out,
+          "{\"measure\":\"plan %s DAG, %s, %u nodes on %u chains %s\",\"unit\":\"ns\",\"samples\":1,"
+          "\"median\":%" PRIu64
+          ",\"ratio\":%.6f,\"shape\":\"%s\",\"sizes\":\"%s\",\"nodes\":%u,\"edges\":%u,"
+          "\"chains\":%u,\"seed\":%d,\"buffers\":%zu,\"budget_ms\":%u,\"lower_bound\":%zu,\"peak\":%zu,"
+          "\"bytes\":%zu,\"steps\":%" PRIu64 ",\"method\":\"%s\",\"optimal\":%s}\n",
+          r->shape, r->sizes, r->nodes, r->chains, budget, info->nanoseconds, ratio_of(info), r->shape, r->sizes,
+          r->nodes, d->edge_count, r->chains, r->seed, d->count, r->budget_ms, info->lower_bound, info->peak, bytes,
+          info->steps, info->method, info->optimal ? "true" : "false");
+}
+
+static void plan_dag(const row *r, const dag *d) {
+  const rondo_plan_order order = {d->node_count, d->successor_start, d->successors};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = d->items, .count = d->count, .order = &order};
+  size_t bytes = 0;
+  const rondo_plan_info info = make_plan(&problem, &(way){.budget_ms = r->budget_ms}, &bytes);
+  report_dag(r, d, &info, bytes);
+}
+
+/* Each in a process of its own: what one DAG leaves in the heap would flatter the next. */
+static void measure_dags(row *r, int shape, int sizes) {
+  const int seeds = (int)bench_setting("BENCH_PLAN_SEEDS", r->nodes < LARGE ? 3 : 1);
+  r->shape = shape_names[shape];
+  r->sizes = size_names[sizes];
+  for (r->seed = 0; r->seed < seeds; r->seed++) {
+    if (!bench_child()) continue;
+    dag d = make_dag(shape, sizes, r->nodes, r->chains, (uint64_t)r->seed);
+    plan_dag(r, &d);
+    free_dag(&d);
+    bench_child_end();
+  }
+}
+
+static void measure_orders(row *r) {
+  for (int shape = 0; shape < SHAPES; shape++) {
+    if (!bench_is_listed("BENCH_PLAN_SHAPES", shape_names[shape])) continue;
+    for (const char *chains = text_setting("BENCH_PLAN_CHAINS", "2,4,8"); *chains != '\0';) {
+      r->chains = (uint32_t)next_number(&chains);
+      if (r->chains < 1 || r->chains > MOST_CHAINS) continue;
+      for (int sizes = 0; sizes < SIZES; sizes++) {
+        if (bench_is_listed("BENCH_PLAN_SIZES", size_names[sizes])) measure_dags(r, shape, sizes);
+      }
+    }
+  }
+}
+
+static int run(int argc, char **argv) {
+  bench_begin("rondo_bench plan", RONDO_VERSION_STRING);
   for (int i = 1; i < argc; i++) measure_file(argv[i]);
   for (const char *at = text_setting("BENCH_PLAN_ITEMS", "100000,1000000"); *at != '\0';) {
     measure_generated(next_number(&at));
@@ -170,3 +220,69 @@ int main(int argc, char **argv) {
   for (const char *at = text_setting("BENCH_PLAN_SHAPED", "100000"); *at != '\0';) measure_shapes(next_number(&at));
   return bench_end();
 }
+
+static int run_order(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  row r = {0};
+  bench_begin("rondo_bench plan_order", RONDO_VERSION_STRING);
+  for (const char *nodes = text_setting("BENCH_PLAN_NODES", "10000,100000"); *nodes != '\0';) {
+    r.nodes = (uint32_t)next_number(&nodes);
+    for (const char *budgets = text_setting("BENCH_PLAN_MS", r.nodes < LARGE ? "0,200" : "0,1500"); *budgets != '\0';) {
+      r.budget_ms = (uint32_t)next_number(&budgets);
+      measure_orders(&r);
+    }
+  }
+  return bench_end();
+}
+
+const benchmark bench_plan = {
+    .name = "plan",
+    .summary = "planning memory: buffers with lifetimes, [CSV...]",
+    .description =
+        "Plans lists of buffers, and measures how close to the lower bound, how fast and\n"
+        "in how much memory: rondo_bench plan [CSV...]. Each CSV has the lines\n"
+        "id,lower,upper,size under a heading. What generators make is planned too: items\n"
+        "at random, layered like a training step, layered like inference, a training\n"
+        "step of blocks, and items at random in many shapes.\n"
+        "\n"
+        "BENCH_PLAN_MS: list of budgets in milliseconds, besides the fast path; default\n"
+        "10,1000,5000 for files, none for what is generated\n"
+        "\n"
+        "BENCH_PLAN_CAPACITY: bytes into which files are packed, within the longest\n"
+        "budget; default none\n"
+        "\n"
+        "BENCH_PLAN_ITEMS: list of sizes of what is generated; default 100000,1000000\n"
+        "\n"
+        "BENCH_PLAN_SHAPED: the same for items in many shapes; default 100000\n"
+        "\n"
+        "BENCH_PLAN_SEEDS: seeds of each shape; default 3\n"
+        "\n"
+        "BENCH_PLAN_THREADS: threads that search; default 2\n"
+        "\n"
+        "BENCH_PLAN_SAMPLES: plans of a row; default 3",
+    .program = run,
+};
+
+const benchmark bench_plan_order = {
+    .name = "plan_order",
+    .summary = "planning memory on a partial order: generated DAGs",
+    .description =
+        "Plans the memory of generated DAGs, in four shapes, on several chains, with four\n"
+        "ways of drawing sizes, and measures how close to the lower bound, how fast and\n"
+        "in how much memory.\n"
+        "\n"
+        "BENCH_PLAN_MS: list of budgets in milliseconds, 0 for the fast path; default\n"
+        "0,200, and 0,1500 where there are 50,000 nodes or more\n"
+        "\n"
+        "BENCH_PLAN_NODES: list of sizes of the DAGs; default 10000,100000\n"
+        "\n"
+        "BENCH_PLAN_CHAINS: list; default 2,4,8\n"
+        "\n"
+        "BENCH_PLAN_SEEDS: how many; default 3, at 50,000 nodes and more 1\n"
+        "\n"
+        "BENCH_PLAN_THREADS: default 2\n"
+        "\n"
+        "BENCH_PLAN_SHAPES, BENCH_PLAN_SIZES: lists of names; all when not set",
+    .program = run_order,
+};

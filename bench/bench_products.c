@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products on a CUDA device, by each way there is of making them: own kernels with the tiles that the shape
- * gives and with tiles of each size, and cuBLASLt. A product is timed in a recorded program that makes it many times,
- * one after the other, so that what is reported is its share of the graph's time:
- *
- *   BxMxKxN_own, _tile16, _tile32, _tile64, _tile128, _cublaslt
- *
- * The rows are one JSON object on standard output, and a table of microseconds goes to standard error. On other devices
- * than CUDA's all ways are one.
- *
- *   BENCH_DEVICE    the device; default cpu
- *   BENCH_SHAPES    the shapes to measure, as 1x400x745x512; all when not set
+ * rondo_bench products: matrix products. On a CUDA device by each way there is of making them: own kernels with the
+ * tiles that the shape gives and with tiles of each size, and cuBLASLt. On a CPU by a program that is one product, and
+ * by CBLAS alone on the calling thread, in alternation.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
-#include <sys/mman.h>
+#include <dlfcn.h>
 
+#include "bench_check.h"
 #include "measure.h"
+#include "rondo_bench.h"
 
-enum { COPIES = 32, MOST_SAMPLES = 1000 };
+/* A product of a CUDA device is timed in a program that makes it many times, so that a row is its share of the graph.
+ */
+enum { COPIES = 32, MOST_SAMPLES = 4000 };
 
 typedef struct product {
   size_t batches, m, k, n;
@@ -41,29 +36,29 @@ static const struct {
             {"tile64", "none", "", "64"}, {"tile128", "none", "", "128"}, {"cublaslt", "", "1", ""}};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-typedef double times[PRODUCTS][WAYS]; /* microseconds; 0: not measured */
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
-
 static void name_product(const product *p, char out[64]) {
   snprintf(out, 64, "%zux%zux%zux%zu", p->batches, p->m, p->k, p->n);
 }
 
-static void write_numbers(rondo_compiled *compiled, const char *name, size_t count) {
+/* To be freed. */
+static float *make_numbers(size_t count) {
   uint64_t seed = count;
   float *numbers = bench_zeroed(count, sizeof *numbers);
   for (size_t i = 0; i < count; i++) numbers[i] = (float)bench_random_below(&seed, 2001) / 1000.0f - 1.0f;
+  return numbers;
+}
+
+static void write_numbers(rondo_compiled *compiled, const char *name, size_t count) {
+  float *numbers = make_numbers(count);
   check(rondo_compiled_write(compiled, name, numbers, count * sizeof *numbers));
   free(numbers);
 }
 
-static rondo_compiled *compile_product(rondo_device *device, const product *p) {
+/* The same product so many times; several have a bias each. */
+static rondo_compiled *compile_product(rondo_device *device, const product *p, int copies) {
   const size_t a_shape[] = {p->batches, p->m, p->k},
                b_shape[] = {p->batches, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n};
+  const size_t skipped = p->batches == 1 && copies == 1; /* one product alone is of matrices */
   rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .transpose_b = p->transpose_b};
   const rondo_compile_options one_line = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS,
                                           .branches = RONDO_BRANCHES_NEVER};
@@ -71,40 +66,45 @@ static rondo_compiled *compile_product(rondo_device *device, const product *p) {
   rondo_compiled *compiled = NULL;
   rondo_value a, b, c;
   check(rondo_program_create(NULL, &program));
-  check(rondo_program_input(program, "a", RONDO_F32, a_shape, 3, &a));
-  check(rondo_program_input(program, "b", RONDO_F32, b_shape, 3, &b));
-  for (int i = 0; i < COPIES; i++) {
+  check(rondo_program_input(program, "a", RONDO_F32, a_shape + skipped, 3 - skipped, &a));
+  check(rondo_program_input(program, "b", RONDO_F32, b_shape + skipped, 3 - skipped, &b));
+  for (int i = 0; i < copies; i++) {
     char result[16], bias[16];
     snprintf(result, sizeof result, "c%d", i);
     snprintf(bias, sizeof bias, "bias%d", i);
-    check(rondo_program_input(program, bias, RONDO_F32, &p->n, 1, &options.bias));
+    if (copies > 1) check(rondo_program_input(program, bias, RONDO_F32, &p->n, 1, &options.bias));
     check(rondo_op_matmul_with(program, a, b, &options, &c));
     check(rondo_program_output(program, result, c));
   }
-  check(rondo_compile(program, device, &one_line, &compiled));
+  check(rondo_compile(program, device, copies > 1 ? &one_line : NULL, &compiled));
   rondo_program_destroy(program);
   write_numbers(compiled, "a", p->batches * p->m * p->k);
   write_numbers(compiled, "b", p->batches * p->k * p->n);
   return compiled;
 }
 
-static double time_product(rondo_device *device, const product *p, const char *measure) {
-  static uint64_t samples[MOST_SAMPLES];
+static double time_run(rondo_compiled *compiled) {
+  const uint64_t start = clock_ns();
+  check(rondo_compiled_run(compiled));
+  check(rondo_compiled_synchronize(compiled));
+  return (double)(clock_ns() - start);
+}
+
+/* CUDA ------------------------------------------------------------------------------------------------------------ */
+
+static void time_product(rondo_device *device, const product *p, const char *measure) {
+  samples times = bench_samples(MOST_SAMPLES);
   const uint64_t budget_ns = (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u / 8;
-  rondo_compiled *compiled = compile_product(device, p);
-  size_t count = 0;
+  rondo_compiled *compiled = compile_product(device, p, COPIES);
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
-    const uint64_t end = bench_now_ns() + budget_ns;
-    for (count = 0; count == 0 || (bench_now_ns() < end && count < MOST_SAMPLES); count++) {
-      const uint64_t start = bench_now_ns();
-      check(rondo_compiled_run(compiled));
-      check(rondo_compiled_synchronize(compiled));
-      samples[count] = (bench_now_ns() - start) / COPIES;
-    }
+    const uint64_t end = clock_ns() + budget_ns;
+    times.count = 0;
+    do samples_add(&times, time_run(compiled) / COPIES);
+    while (clock_ns() < end && !samples_are_full(&times));
   }
-  bench_report_value(measure, "ns", samples, count);
+  bench_report_value(measure, "ns", &times);
+  samples_destroy(&times);
   check(rondo_compiled_destroy(compiled));
-  return (double)bench_spread_of(samples, count).median / 1000;
 }
 
 static void set_way(int way) {
@@ -113,7 +113,7 @@ static void set_way(int way) {
   setenv("RONDO_CUDA_TILE", ways[way].tile, 1);
 }
 
-static void measure_way(int way, times *out) {
+static void measure_way(int way) {
   rondo_device *device = NULL;
   set_way(way);
   check(rondo_device_open(bench_device(), NULL, &device));
@@ -121,36 +121,88 @@ static void measure_way(int way, times *out) {
     char name[64], measure[80];
     name_product(&products[i], name);
     snprintf(measure, sizeof measure, "%s_%s", name, ways[way].name);
-    if (bench_is_listed("BENCH_SHAPES", name)) (*out)[i][way] = time_product(device, &products[i], measure);
+    if (bench_is_listed("BENCH_SHAPES", name)) time_product(device, &products[i], measure);
   }
   bench_child_end();
 }
 
-static void print_table(const times *all) {
-  fprintf(stderr, "| batches x m x k x n, us |");
-  for (int way = 0; way < WAYS; way++) fprintf(stderr, " %s |", ways[way].name);
-  fprintf(stderr, "\n|---|");
-  for (int way = 0; way < WAYS; way++) fprintf(stderr, "---:|");
-  for (int i = 0; i < PRODUCTS; i++) {
-    char name[64];
-    name_product(&products[i], name);
-    if (!bench_is_listed("BENCH_SHAPES", name)) continue;
-    fprintf(stderr, "\n| %s |", name);
-    for (int way = 0; way < WAYS; way++) fprintf(stderr, " %.2f |", (*all)[i][way]);
-  }
-  fprintf(stderr, "\n");
+/* CPU ------------------------------------------------------------------------------------------------------------- */
+
+static const product cpu_products[] = {{1, 64, 64, 64, false},     {1, 256, 256, 256, false},
+                                       {1, 512, 512, 512, false},  {1, 1024, 1024, 1024, false},
+                                       {1, 1024, 128, 512, false}, {1, 2048, 512, 64, false}};
+
+typedef void (*sgemm_function)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                               const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
+                               int c_stride);
+
+/* After the program was compiled, which has told the library to use one thread. NULL: it is not there. */
+static sgemm_function find_sgemm(void) {
+  void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  void *symbol = library == NULL ? NULL : dlsym(library, "cblas_sgemm");
+  sgemm_function sgemm;
+  memcpy(&sgemm, &symbol, sizeof sgemm);
+  return sgemm;
 }
 
-int main(void) {
-  times *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (all == MAP_FAILED) {
-    perror("bench_products: mmap");
-    return EXIT_FAILURE;
+static void measure_cpu(const product *p) {
+  const uint64_t budget_ns = 4 * (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
+  const int m = (int)p->m, n = (int)p->n, k = (int)p->k;
+  samples rondo = bench_samples(MOST_SAMPLES), cblas = bench_samples(MOST_SAMPLES);
+  char measure[64];
+  rondo_device *device = NULL;
+  check(rondo_device_open("cpu", NULL, &device));
+  rondo_compiled *compiled = compile_product(device, p, 1);
+  const sgemm_function sgemm = find_sgemm();
+  float *a = make_numbers(p->m * p->k), *b = make_numbers(p->k * p->n), *c = bench_zeroed(p->m * p->n, sizeof *c);
+  if (!sgemm) check_tool(tool_fail("there is no libopenblas.so.0 to compare with"));
+  for (int turn = 0; turn < 2; turn++) { /* the first warms up */
+    const uint64_t end = clock_ns() + (turn == 0 ? budget_ns / 10 : budget_ns);
+    rondo.count = cblas.count = 0;
+    do {
+      samples_add(&rondo, time_run(compiled));
+      const uint64_t start = clock_ns();
+      sgemm(101, 111, 111, m, n, k, 1, a, k, b, n, 0, c, n);
+      samples_add(&cblas, (double)(clock_ns() - start));
+    } while (clock_ns() < end && !samples_are_full(&rondo));
   }
-  bench_begin("bench_products", rondo_version());
-  for (int way = 0; way < WAYS; way++) {
-    if (bench_child()) measure_way(way, all);
+  snprintf(measure, sizeof measure, "matmul_%dx%dx%d_rondo", m, n, k);
+  bench_report_value(measure, "ns", &rondo);
+  snprintf(measure, sizeof measure, "matmul_%dx%dx%d_cblas", m, n, k);
+  bench_report_value(measure, "ns", &cblas);
+  bench_child_end();
+}
+
+static int run(int argc, char **argv) {
+  const size_t cpu_count = sizeof cpu_products / sizeof cpu_products[0];
+  (void)argc;
+  (void)argv;
+  bench_begin("rondo_bench products", rondo_version());
+  if (strcmp(bench_device(), "cpu") == 0) {
+    for (size_t i = 0; i < cpu_count; i++)
+      if (bench_child()) measure_cpu(&cpu_products[i]);
+  } else {
+    for (int way = 0; way < WAYS; way++)
+      if (bench_child()) measure_way(way);
   }
-  print_table(all);
   return bench_end();
 }
+
+const benchmark bench_products = {
+    .name = "products",
+    .summary = "matrix products: by cuBLASLt, by CBLAS and by own kernels",
+    .description =
+        "Measures matrix products.\n"
+        "\n"
+        "On a CUDA device, by each way there is of making them: own kernels with the tiles that the shape gives and\n"
+        "with tiles of each size, and cuBLASLt. Rows: BxMxKxN_own, _tile16, _tile32, _tile64, _tile128, _cublaslt.\n"
+        "BENCH_SHAPES lists the shapes to measure, as 1x400x745x512; all when not set.\n"
+        "\n"
+        "On a CPU, in alternation: matmul_MxNxK_rondo, a recorded program that is one product, until it is\n"
+        "complete; matmul_MxNxK_cblas, cblas_sgemm of libopenblas.so.0, told to use one thread. On one processor\n"
+        "(RONDO_CPU_WORKERS=1 taskset -c 1 rondo_bench products) both have the same for the arithmetic, and what\n"
+        "is left is what tiles cost.\n"
+        "\n"
+        "BENCH_DEVICE: the device; default cpu",
+    .program = run,
+};

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The memory of training steps: a character model, a GPT, a classifier of images and a recommender, with Adam, planned
- * in one line and with branches. No step is timed.
- *
- * - NETWORK_line, NETWORK_branches, NETWORK_chosen: bytes between operators, as planned: in one line, with all
- *   branches, and as the library does when it is not told
- * - NETWORK_line_bound and so on: the most of them that must live at once, in the order or along the branches
- * - NETWORK_order, NETWORK_program: the most bytes of results and workspaces that live at once, in the order that was
- *   chosen and in the one in which operators were added
- *
- *   BENCH_DEVICE    the device; default cpu
+ * rondo_bench step_memory: the memory of training steps: a character model, a GPT, a classifier of images and a
+ * recommender, with Adam, planned in one line and with branches. No step is timed.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
-
+#include "bench_check.h"
 #include "measure.h"
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
+#include "models/model.h"
+#include "rondo_bench.h"
 
 /* Parts ------------------------------------------------------------------------------------------------------------ */
 
@@ -28,7 +15,7 @@ typedef struct network {
   int states; /* so far, which gives the next one its name */
 } network;
 
-/* Sizes that are 0 are left out behind the first. */
+/* Sizes of 0 after the first are left out. */
 static rondo_value add_state(network *n, size_t a, size_t b, size_t c, size_t d) {
   const size_t shape[] = {a, b, c, d};
   char name[16];
@@ -53,54 +40,6 @@ static rondo_value add_layer(network *n, rondo_value x, size_t from, size_t to, 
 }
 
 /* Networks, to their loss ------------------------------------------------------------------------------------------ */
-
-static rondo_value build_character(network *n) {
-  enum { BATCH = 64, CONTEXT = 8, WIDTH = 24, HIDDEN = 256, BYTES = 90 };
-  const size_t shape[] = {BATCH, CONTEXT}, flat[] = {BATCH, CONTEXT * WIDTH};
-  const rondo_value tokens = add_input(n, "tokens", RONDO_I32, shape, 2);
-  const rondo_value labels = add_input(n, "labels", RONDO_I32, shape, 1);
-  rondo_value x;
-  check(rondo_op_embedding(n->program, add_state(n, BYTES, WIDTH, 0, 0), tokens, &x));
-  check(rondo_op_reshape(n->program, x, flat, 2, &x));
-  x = add_layer(n, x, CONTEXT * WIDTH, HIDDEN, RONDO_ACTIVATION_NONE);
-  check(rondo_op_tanh(n->program, x, &x));
-  x = add_layer(n, x, HIDDEN, BYTES, RONDO_ACTIVATION_NONE);
-  check(rondo_op_cross_entropy(n->program, x, labels, &x));
-  return x;
-}
-
-enum { GPT_BATCH = 8, GPT_CONTEXT = 64, GPT_WIDTH = 128, GPT_HEADS = 4, GPT_LAYERS = 4, GPT_BYTES = 128 };
-
-static rondo_value add_norm(network *n, rondo_value x) {
-  const rondo_value scale = add_state(n, GPT_WIDTH, 0, 0, 0), shift = add_state(n, GPT_WIDTH, 0, 0, 0);
-  check(rondo_op_layer_norm(n->program, x, scale, shift, 1, 1e-5f, &x));
-  return x;
-}
-
-static rondo_value add_block(network *n, rondo_value x) {
-  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
-  rondo_value y = add_layer(n, add_norm(n, x), GPT_WIDTH, 3 * GPT_WIDTH, RONDO_ACTIVATION_NONE);
-  check(rondo_op_attention_packed(n->program, y, GPT_HEADS, GPT_HEADS, &causal, &y));
-  y = add_layer(n, y, GPT_WIDTH, GPT_WIDTH, RONDO_ACTIVATION_NONE);
-  check(rondo_op_add(n->program, x, y, &x));
-  y = add_layer(n, add_norm(n, x), GPT_WIDTH, 4 * GPT_WIDTH, RONDO_ACTIVATION_GELU);
-  y = add_layer(n, y, 4 * GPT_WIDTH, GPT_WIDTH, RONDO_ACTIVATION_NONE);
-  check(rondo_op_add(n->program, x, y, &x));
-  return x;
-}
-
-static rondo_value build_gpt(network *n) {
-  const size_t shape[] = {GPT_BATCH, GPT_CONTEXT};
-  const rondo_value tokens = add_input(n, "tokens", RONDO_I32, shape, 2);
-  const rondo_value labels = add_input(n, "labels", RONDO_I32, shape, 2);
-  rondo_value x;
-  check(rondo_op_embedding(n->program, add_state(n, GPT_BYTES, GPT_WIDTH, 0, 0), tokens, &x));
-  check(rondo_op_add(n->program, x, add_state(n, GPT_CONTEXT, GPT_WIDTH, 0, 0), &x));
-  for (int layer = 0; layer < GPT_LAYERS; layer++) x = add_block(n, x);
-  check(rondo_op_matmul(n->program, add_norm(n, x), add_state(n, GPT_WIDTH, GPT_BYTES, 0, 0), (rondo_value){0}, &x));
-  check(rondo_op_cross_entropy(n->program, x, labels, &x));
-  return x;
-}
 
 /* Convolution, batch normalisation, the sum with `before` if that is a value, relu. */
 static rondo_value add_convolution(network *n, rondo_value x, size_t from, size_t to, size_t kernel, size_t groups,
@@ -164,36 +103,57 @@ static rondo_value build_recommender(network *n) {
 
 /* Figures ---------------------------------------------------------------------------------------------------------- */
 
+/* The tool's own, of the sizes that `rondo train` and rondo_bench training have by default. */
+static void add_model_step(rondo_program *program, const model_kind *kind, size_t batch, size_t symbols) {
+  static const uint32_t sizes[MODEL_SIZES] = {
+      [MODEL_CONTEXT] = 64, [MODEL_LAYERS] = 4, [MODEL_WIDTH] = 128, [MODEL_HEADS] = 4};
+  unsigned char occurs[256] = {0};
+  memset(occurs, 1, symbols);
+  language_model model = {.kind = kind, .type = RONDO_F32, .vocabulary = vocabulary_create(occurs)};
+  memcpy(model.sizes, kind == &model_gpt ? sizes : kind->sizes, sizeof model.sizes);
+  check(model_build_step(&model, program, batch, NULL));
+}
+
 static const struct {
   const char *name;
+  const model_kind *kind; /* NULL: `build` adds the network up to its loss */
+  size_t batch, symbols;
   rondo_value (*build)(network *n);
-} networks[] = {{"character", build_character},
-                {"gpt", build_gpt},
-                {"classifier", build_classifier},
-                {"recommender", build_recommender}};
+} networks[] = {{"character", &model_character, 64, 90, NULL},
+                {"gpt", &model_gpt, 8, 128, NULL},
+                {"classifier", NULL, 0, 0, build_classifier},
+                {"recommender", NULL, 0, 0, build_recommender}};
+
+static void add_network_step(rondo_program *program, size_t which) {
+  network n = {.program = program};
+  rondo_value rate;
+  const rondo_value loss = networks[which].build(&n);
+  check(rondo_program_output(program, "loss", loss));
+  check(rondo_program_cell(program, "rate", 0.001f, &rate));
+  check(rondo_program_adam(program, loss, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate}));
+}
 
 static rondo_compiled_info plan(rondo_device *device, size_t which, rondo_branch_policy branches) {
-  network n = {0};
+  rondo_program *program = NULL;
   rondo_compiled *compiled = NULL;
   rondo_compiled_info info = {.struct_size = sizeof info};
-  rondo_value rate;
-  check(rondo_program_create(NULL, &n.program));
-  const rondo_value loss = networks[which].build(&n);
-  check(rondo_program_output(n.program, "loss", loss));
-  check(rondo_program_cell(n.program, "rate", 0.001f, &rate));
-  check(rondo_program_adam(n.program, loss, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate}));
+  check(rondo_program_create(NULL, &program));
+  if (networks[which].kind)
+    add_model_step(program, networks[which].kind, networks[which].batch, networks[which].symbols);
+  else
+    add_network_step(program, which);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = branches};
-  check(rondo_compile(n.program, device, &options, &compiled));
+  check(rondo_compile(program, device, &options, &compiled));
   check(rondo_compiled_get_info(compiled, &info));
   check(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(n.program);
+  rondo_program_destroy(program);
   return info;
 }
 
 static void report(size_t which, const char *what, uint64_t bytes) {
   char measure[64];
   snprintf(measure, sizeof measure, "%s_%s", networks[which].name, what);
-  bench_report_value(measure, "B", &bytes, 1);
+  bench_report_one(measure, "B", (double)bytes);
 }
 
 static void report_network(rondo_device *device, size_t which) {
@@ -213,11 +173,34 @@ static void report_network(rondo_device *device, size_t which) {
   report(which, "program", info.program_peak);
 }
 
-int main(void) {
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
   rondo_device *device = NULL;
   check(rondo_device_open(bench_device(), NULL, &device));
-  bench_begin("bench_step_memory", rondo_version());
+  bench_begin("rondo_bench step_memory", rondo_version());
   for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) report_network(device, i);
   check(rondo_device_close(device));
   return bench_end();
 }
+
+const benchmark bench_step_memory = {
+    .name = "step_memory",
+    .summary = "the memory of training steps, in a line and with branches",
+    .description =
+        "Plans the memory of training steps: a character model, a GPT, a classifier of\n"
+        "images and a recommender, with Adam. No step is timed. Rows:\n"
+        "\n"
+        "NETWORK_line, NETWORK_branches, NETWORK_chosen: bytes between operators, as\n"
+        "planned: in one line, with all branches, and as the library chooses\n"
+        "\n"
+        "..._bound: the most of them that must live at once, in the order or along the\n"
+        "branches\n"
+        "\n"
+        "NETWORK_order, NETWORK_program: the most bytes of results and workspaces that\n"
+        "live at once, in the order that was chosen and in the one in which operators\n"
+        "were added\n"
+        "\n"
+        "BENCH_DEVICE: the device; default cpu",
+    .program = run,
+};

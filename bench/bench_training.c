@@ -1,138 +1,206 @@
 /* SPDX-License-Identifier: MIT
- * A training step of a small language model (embedding, two matrix products with tanh between, cross entropy, Adam) at
- * several sizes, recorded as one graph and run kernel by kernel, in turns on the same memory:
- *
- *   train_H_recorded, train_H_unrecorded                 one step until complete, H units in the hidden layer
- *   train_H_recorded_host, train_H_unrecorded_host       the call that hands the step over
- *
- *   BENCH_DEVICE    the device; default cpu
+ * rondo_bench training (FW-4, FW-9): what a training step of one of the tool's models costs, recorded and eager, in
+ * alternation on the same memory, what memory it takes and of which kernels it consists.
  */
-#define _GNU_SOURCE
-#include <rondo/rondo.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "measure.h"
+#include "bench_check.h"
+#include "common/timed_runs.h"
+#include "models/model.h"
+#include "rondo_bench.h"
 
-enum { BATCH = 32, CONTEXT = 8, SYMBOLS = 64, WIDTH = 16, SIZES = 3, MOST_STEPS = 4000, TURN = 20 };
-static const size_t hidden_sizes[SIZES] = {32, 128, 512};
+enum { MOST_ROUNDS = 20000, FEWEST_TURNS = 3, TURN = 20, COMPARED = 3 };
+#define TURN_NS 100000000u
 
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
+enum { RECORDED, UNRECORDED, WAYS };
+static const char *const way_names[WAYS] = {"recorded", "unrecorded"};
+static const run_function way_runs[WAYS] = {rondo_compiled_run, rondo_compiled_run_unrecorded};
 
-static rondo_value add_state(rondo_program *program, const char *name, size_t rows, size_t columns) {
-  const size_t shape[2] = {rows, columns};
-  rondo_value value;
-  check(rondo_program_state(program, name, RONDO_F32, rows == 0 ? shape + 1 : shape, rows == 0 ? 1 : 2, &value));
-  return value;
-}
-
-static rondo_value build_loss(rondo_program *program, size_t hidden) {
-  const size_t tokens_shape[2] = {BATCH, CONTEXT}, labels_shape[1] = {BATCH}, joined[2] = {BATCH, CONTEXT * WIDTH};
-  rondo_value tokens, labels, x;
-  check(rondo_program_input(program, "tokens", RONDO_I32, tokens_shape, 2, &tokens));
-  check(rondo_program_input(program, "labels", RONDO_I32, labels_shape, 1, &labels));
-  const rondo_value table = add_state(program, "table", SYMBOLS, WIDTH);
-  const rondo_value w1 = add_state(program, "w1", CONTEXT * WIDTH, hidden), b1 = add_state(program, "b1", 0, hidden);
-  const rondo_value w2 = add_state(program, "w2", hidden, SYMBOLS), b2 = add_state(program, "b2", 0, SYMBOLS);
-  check(rondo_op_embedding(program, table, tokens, &x));
-  check(rondo_op_reshape(program, x, joined, 2, &x));
-  check(rondo_op_matmul(program, x, w1, b1, &x));
-  check(rondo_op_tanh(program, x, &x));
-  check(rondo_op_matmul(program, x, w2, b2, &x));
-  check(rondo_op_cross_entropy(program, x, labels, &x));
-  check(rondo_program_output(program, "loss", x));
-  return x;
-}
-
-/* Random weights, so that the numbers are ordinary ones. */
-static void write_weights(rondo_compiled *compiled) {
-  rondo_compiled_value value = {.struct_size = sizeof value};
-  uint64_t random = 1;
-  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
-    if (value.kind != 's' || value.type != RONDO_F32 || strchr(value.name, '.') != NULL) continue;
-    const size_t count = value.bytes / sizeof(float);
-    float *weights = bench_zeroed(count, sizeof *weights);
-    for (size_t k = 0; k < count; k++) weights[k] = (float)bench_random_below(&random, 2001) / 10000.0f - 0.1f;
-    check(rondo_compiled_write(compiled, value.name, weights, value.bytes));
-    free(weights);
-  }
-}
-
-static void write_batch(rondo_compiled *compiled) {
-  int32_t tokens[BATCH * CONTEXT], labels[BATCH];
-  uint64_t random = 2;
-  for (int i = 0; i < BATCH * CONTEXT; i++) tokens[i] = (int32_t)bench_random_below(&random, SYMBOLS);
-  for (int i = 0; i < BATCH; i++) labels[i] = tokens[i * CONTEXT];
-  check(rondo_compiled_write(compiled, "tokens", tokens, sizeof tokens));
-  check(rondo_compiled_write(compiled, "labels", labels, sizeof labels));
-}
-
-static rondo_compiled *make_model(rondo_device *device, size_t hidden) {
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
-  rondo_value rate;
-  check(rondo_program_create(NULL, &program));
-  const rondo_value loss = build_loss(program, hidden);
-  check(rondo_program_cell(program, "rate", 0.001f, &rate));
-  const rondo_adam_options options = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
-  check(rondo_program_adam(program, loss, &options));
-  check(rondo_compile(program, device, NULL, &compiled));
-  rondo_program_destroy(program);
-  write_weights(compiled);
-  write_batch(compiled);
-  return compiled;
-}
-
-typedef struct steps {
-  rondo_status (*run)(rondo_compiled *compiled);
+typedef struct kernel_count {
+  const char *name; /* the graph's */
   size_t count;
-  uint64_t host[MOST_STEPS], total[MOST_STEPS];
-} steps;
+} kernel_count;
 
-static void take_turn(rondo_compiled *compiled, steps *self) {
-  for (int i = 0; i < TURN && self->count < MOST_STEPS; i++) {
-    const uint64_t start = bench_now_ns();
-    check(self->run(compiled));
-    const uint64_t handed_over = bench_now_ns();
-    check(rondo_compiled_synchronize(compiled));
-    self->total[self->count] = bench_now_ns() - start;
-    self->host[self->count++] = handed_over - start;
+typedef struct training_bench {
+  bench_base base;
+  const char *kind, *type_name;
+  uint64_t sizes[MODEL_SIZES], vocabulary, batch;
+  bool tf32;
+  language_model model;
+  rondo_compiled *compiled;
+  rondo_compiled_info info;
+  run_times times[WAYS];
+  kernel_count *kernels; /* by name, the most frequent first */
+  size_t kernel_names;
+} training_bench;
+
+/* Preparing ------------------------------------------------------------------------------------------------------- */
+
+static int choose_model(void *bench) {
+  training_bench *b = bench;
+  unsigned char occurs[256] = {0};
+  char why[MODEL_WHY_BYTES];
+  memset(occurs, 1, b->vocabulary);
+  b->model =
+      (language_model){.kind = model_kind_named(b->kind), .type = RONDO_F32, .vocabulary = vocabulary_create(occurs)};
+  if (!b->model.kind) return tool_fail_usage("there is no model '%s'; there are %s", b->kind, model_kind_names());
+  for (size_t i = 0; i < MODEL_SIZES; i++)
+    if (b->model.kind->sizes[i] > 0) b->model.sizes[i] = (uint32_t)b->sizes[i];
+  if (!model_sizes_fit(&b->model, why)) return tool_fail_usage("%s", why);
+  return bench_find_type(b->type_name, &b->model.type);
+}
+
+static void compile_step(training_bench *b) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .allow_tf32 = b->tf32};
+  rondo_program *program = NULL;
+  check(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = b->kind}, &program));
+  check(model_build_step(&b->model, program, b->batch, NULL));
+  check(rondo_compile(program, b->base.device, &options, &b->compiled));
+  rondo_program_destroy(program);
+  check(rondo_compiled_get_info(b->compiled, &b->info));
+}
+
+/* Random tokens, so that no number is special. */
+static void write_batch(const training_bench *b) {
+  const size_t count = (size_t)(b->batch * b->sizes[MODEL_CONTEXT]), labels = b->batch * model_labels(&b->model);
+  const float rate = 0.001f;
+  draw_source source = draw_create(1, DRAW_BATCHES);
+  int32_t *tokens = bench_allocate(count, sizeof *tokens);
+  for (size_t i = 0; i < count; i++) tokens[i] = (int32_t)draw_below(&source, (uint32_t)b->vocabulary);
+  check(rondo_compiled_write(b->compiled, "tokens", tokens, count * sizeof *tokens));
+  check(rondo_compiled_write(b->compiled, "labels", tokens, labels * sizeof *tokens));
+  check(rondo_compiled_write(b->compiled, "learning_rate", &rate, sizeof rate));
+  free(tokens);
+}
+
+/* Kernels --------------------------------------------------------------------------------------------------------- */
+
+static void count_kernel(training_bench *b, const char *name) {
+  size_t i = 0;
+  while (i < b->kernel_names && strcmp(b->kernels[i].name, name) != 0) i++;
+  if (i == b->kernel_names) b->kernels[b->kernel_names++] = (kernel_count){name, 0};
+  b->kernels[i].count++;
+}
+
+static int compare_counts(const void *a, const void *b) {
+  const kernel_count *x = a, *y = b;
+  if (x->count != y->count) return x->count < y->count ? 1 : -1;
+  return strcmp(x->name, y->name);
+}
+
+static void count_kernels(training_bench *b) {
+  const rondo_graph *graph = rondo_compiled_graph(b->compiled);
+  size_t count = 0;
+  check(rondo_graph_nodes(graph, NULL, &count));
+  rondo_node *nodes = bench_allocate(count, sizeof *nodes);
+  b->kernels = bench_allocate(count, sizeof *b->kernels);
+  check(rondo_graph_nodes(graph, nodes, &count));
+  for (size_t i = 0; i < count; i++) {
+    rondo_node_params params;
+    check(rondo_graph_get_params(graph, nodes[i], &params));
+    if (params.kind == RONDO_NODE_KERNEL) count_kernel(b, params.name ? params.name : "without a name");
   }
+  qsort(b->kernels, b->kernel_names, sizeof *b->kernels, compare_counts);
+  free(nodes);
 }
 
-static void report(size_t hidden, const char *manner, steps *self) {
-  char measure[64];
-  snprintf(measure, sizeof measure, "train_%zu_%s", hidden, manner);
-  bench_report_value(measure, "ns", self->total, self->count);
-  snprintf(measure, sizeof measure, "train_%zu_%s_host", hidden, manner);
-  bench_report_value(measure, "ns", self->host, self->count);
-}
+/* Measuring ------------------------------------------------------------------------------------------------------- */
 
-static void measure_training(size_t hidden) {
-  static steps recorded = {.run = rondo_compiled_run}, unrecorded = {.run = rondo_compiled_run_unrecorded};
-  const uint64_t budget_ns = 4 * (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
-  rondo_device *device = NULL;
-  check(rondo_device_open(bench_device(), NULL, &device));
-  rondo_compiled *compiled = make_model(device, hidden);
-  for (int turn = 0; turn < 2; turn++) { /* the first warms up */
-    const uint64_t end = bench_now_ns() + (turn == 0 ? budget_ns / 10 : budget_ns);
-    recorded.count = unrecorded.count = 0;
-    do {
-      take_turn(compiled, &recorded);
-      take_turn(compiled, &unrecorded);
-    } while (bench_now_ns() < end && recorded.count < MOST_STEPS);
+/* The first steps of each way, from the same parameters. */
+static int compare_losses(training_bench *b) {
+  float losses[WAYS][COMPARED];
+  for (size_t way = 0; way < WAYS; way++) {
+    check_tool(model_initialize(&b->model, b->compiled, 1));
+    for (size_t i = 0; i < COMPARED; i++) {
+      check(way_runs[way](b->compiled));
+      check(rondo_compiled_read(b->compiled, "loss", &losses[way][i], sizeof losses[way][i]));
+    }
   }
-  report(hidden, "recorded", &recorded);
-  report(hidden, "unrecorded", &unrecorded);
-  bench_child_end();
+  return memcmp(losses[0], losses[1], sizeof losses[0]) == 0 ? TOOL_OK : tool_fail("the losses of the two ways differ");
 }
 
-int main(void) {
-  bench_begin("bench_training", rondo_version());
-  for (int i = 0; i < SIZES; i++) {
-    if (bench_child()) measure_training(hidden_sizes[i]);
-  }
-  return bench_end();
+static void take_turn(training_bench *b, size_t way) {
+  const uint64_t end = clock_ns() + TURN_NS;
+  for (int i = 0; i < TURN && (i == 0 || clock_ns() < end); i++)
+    check(run_timed(b->compiled, way_runs[way], &b->times[way]));
 }
+
+static int measure(void *bench) {
+  training_bench *b = bench;
+  b->info.struct_size = sizeof b->info;
+  compile_step(b);
+  write_batch(b);
+  count_kernels(b);
+  check_tool(compare_losses(b));
+  for (size_t way = 0; way < WAYS; way++) check_tool(run_times_create(&b->times[way], MOST_ROUNDS));
+  const uint64_t begin = clock_ns();
+  for (rounds r = rounds_begin(b->base.seconds, FEWEST_TURNS, MOST_ROUNDS / TURN); rounds_next(&r);)
+    for (size_t way = 0; way < WAYS; way++) take_turn(b, way);
+  for (size_t way = 0; way < WAYS; way++) b->times[way].seconds = (double)(clock_ns() - begin) / 1e9;
+  return TOOL_OK;
+}
+
+static void report(void *bench, json *out) {
+  training_bench *b = bench;
+  json_text(out, "model", b->kind);
+  json_text(out, "type", b->type_name);
+  json_boolean(out, "tf32", b->tf32);
+  for (size_t i = 0; i < MODEL_SIZES; i++)
+    if (b->model.sizes[i] > 0) json_integer(out, model_size_rows[i].name, b->model.sizes[i]);
+  json_integer(out, "vocabulary", b->vocabulary);
+  json_integer(out, "batch", b->batch);
+  json_integer(out, "parameters", b->info.parameters);
+  json_boolean(out, "identical", true); /* else it had failed */
+  json_integer(out, "kernels", b->info.kernels);
+  json_begin_object(out, "kernel_names");
+  for (size_t i = 0; i < b->kernel_names; i++) json_integer(out, b->kernels[i].name, b->kernels[i].count);
+  json_end(out);
+  for (size_t way = 0; way < WAYS; way++) run_times_to_json(&b->times[way], out, way_names[way]);
+  memory_to_json(&b->info, out);
+}
+
+static const training_bench defaults = {.base = {.device_name = "cpu", .seconds = 3},
+                                        .kind = "gpt",
+                                        .type_name = "f32",
+                                        .sizes = {[MODEL_CONTEXT] = 64,
+                                                  [MODEL_EMBEDDING] = 24,
+                                                  [MODEL_HIDDEN] = 256,
+                                                  [MODEL_LAYERS] = 4,
+                                                  [MODEL_WIDTH] = 128,
+                                                  [MODEL_HEADS] = 4},
+                                        .vocabulary = 128,
+                                        .batch = 8};
+
+#define OFFSET(member) offsetof(training_bench, member)
+
+static const option_row rows[] = {
+    {"model", "NAME", OPTION_TEXT, OFFSET(kind), 0, 0, "model: character or gpt"},
+    {"type", "TYPE", OPTION_TEXT, OFFSET(type_name), 0, 0, "type to compute in: f32, bf16 or f16; parameters are f32"},
+    {"tf32", NULL, OPTION_FLAG, OFFSET(tf32), 0, 0, "let cuBLASLt use TF32 for products of f32"},
+    {"context", "N", OPTION_COUNT, OFFSET(sizes[MODEL_CONTEXT]), 1, MODEL_MAX_CONTEXT, "tokens that the model sees"},
+    {"embedding", "N", OPTION_COUNT, OFFSET(sizes[MODEL_EMBEDDING]), 1, 1024, "of character: numbers for a token"},
+    {"hidden", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HIDDEN]), 1, 16384, "of character: units in the hidden layer"},
+    {"layers", "N", OPTION_COUNT, OFFSET(sizes[MODEL_LAYERS]), 1, 64, "of gpt: number of blocks"},
+    {"width", "N", OPTION_COUNT, OFFSET(sizes[MODEL_WIDTH]), 1, 4096, "of gpt: size of the vector of a token"},
+    {"heads", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HEADS]), 1, 64, "of gpt: attention heads in a block"},
+    {"vocabulary", "N", OPTION_COUNT, OFFSET(vocabulary), 2, 256, "number of different tokens"},
+    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 16, "rows of tokens in a step"},
+    BENCH_WORKERS(training_bench),
+};
+
+const benchmark bench_training = {
+    .name = "training",
+    .summary = "a training step of a language model, recorded and eager",
+    .description =
+        "Measures a training step (forward, loss, backward, AdamW) of a language model on random tokens: replayed\n"
+        "as one graph, and eager, in alternation on the same memory. It gives the time that the host spends on a step "
+        "and\n"
+        "the time until it is done, in microseconds: medians, with minimum and maximum; the memory that it takes\n"
+        "and what it needs at least; and its kernels by name. It fails when the losses of the two ways differ.",
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
+    .check = choose_model,
+    .measure = measure,
+    .report = report,
+};

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * How long verification takes: graphs of 10,000 nodes without a mistake, of ordinary shapes and of the worst. Figures
- * are of rondo_graph_verify alone, flattening included. JSON goes to standard output, a table to the standard error.
- *
- *   BENCH_VERIFY_NODES  nodes of each graph; default 10000
- *   BENCH_VERIFY_SHAPES list of shapes; default all
+ * rondo_bench verify: how long verification takes: large graphs without a mistake, of ordinary shapes and of the worst.
+ * Figures are of rondo_graph_verify alone, flattening included.
  */
 #define _GNU_SOURCE
-#include <rondo/rondo.h>
-
+#include "bench_check.h"
 #include "measure.h"
+#include "rondo_bench.h"
 
 enum { MOST_SAMPLES = 500, BUFFER_BYTES = 4096, TILE = 64, MOST_DEPENDENCIES = 8 };
 
@@ -19,12 +16,6 @@ typedef struct sketch {
   rondo_node *nodes; /* made so far */
   size_t count, room;
 } sketch;
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
 
 static uint32_t random_below(uint64_t *state, uint32_t bound) {
   *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -260,56 +251,62 @@ static void verify_once(const sketch *self, const char *name) {
   if (rondo_findings_count(findings) > 0) {
     rondo_finding finding = {.struct_size = sizeof finding};
     check(rondo_findings_get(findings, 0, &finding));
-    fprintf(stderr, "bench_verify: shape '%s' has a finding: %s\n", name, finding.message);
-    exit(EXIT_FAILURE);
+    check_tool(tool_fail("shape '%s' has a finding: %s", name, finding.message));
   }
   rondo_findings_destroy(findings);
 }
 
-static void report(const sketch *self, const char *name, uint64_t *samples, size_t count) {
-  char measure[64];
-  const bench_spread spread = bench_spread_of(samples, count);
+static void report(const sketch *self, const char *name, samples *times) {
+  const summary of = samples_summarize(times);
   size_t edges = 0;
   check(rondo_graph_edges(self->graph, NULL, NULL, &edges));
-  fprintf(stderr, "%-20s %8zu %8zu %9.3f %9.3f %9.3f\n", name, self->count, edges, (double)spread.minimum / 1e6,
-          (double)spread.median / 1e6, (double)spread.maximum / 1e6);
-  snprintf(measure, sizeof measure, "verify_%s", name);
-  bench_report_value(measure, "ns", samples, count);
+  fprintf(bench_reporting()->out,
+          "{\"measure\":\"verify_%s\",\"unit\":\"ns\",\"samples\":%zu,\"median\":%.0f,\"min\":%.0f,\"max\":%.0f,"
+          "\"nodes\":%zu,\"edges\":%zu}\n",
+          name, times->count, of.median, of.minimum, of.maximum, self->count, edges);
 }
 
 static void measure(const shape *at) {
-  static uint64_t samples[MOST_SAMPLES];
   sketch self = {.room = (size_t)bench_setting("BENCH_VERIFY_NODES", 10000)};
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "work", .cpu = empty_kernel,
                                         .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}};
   const uint64_t budget_ns = (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
+  samples times = bench_samples(MOST_SAMPLES);
   self.nodes = bench_zeroed(self.room, sizeof *self.nodes);
   check(rondo_device_open("cpu", NULL, &self.device));
   check(rondo_kernel_create(self.device, &options, &self.kernel));
   check(rondo_graph_create(self.device, NULL, &self.graph));
   at->make(&self);
   verify_once(&self, at->name);
-  size_t count = 0;
-  const uint64_t end = bench_now_ns() + budget_ns;
+  const uint64_t end = clock_ns() + budget_ns;
   do {
-    const uint64_t start = bench_now_ns();
+    const uint64_t start = clock_ns();
     verify_once(&self, at->name);
-    samples[count++] = bench_now_ns() - start;
-  } while (count < MOST_SAMPLES && (bench_now_ns() < end || count < 5));
-  report(&self, at->name, samples, count);
-  check(rondo_graph_destroy(self.graph));
-  rondo_kernel_destroy(self.kernel);
-  check(rondo_device_close(self.device));
-  free(self.nodes);
+    samples_add(&times, (double)(clock_ns() - start));
+  } while (!samples_are_full(&times) && (clock_ns() < end || times.count < 5));
+  report(&self, at->name, &times);
+  bench_child_end();
 }
 
-int main(void) {
-  bench_begin("bench_verify", rondo_version());
-  fprintf(stderr, "%-20s %8s %8s %9s %9s %9s\n", "shape", "nodes", "edges", "least ms", "median", "most");
+static int run(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  bench_begin("rondo_bench verify", rondo_version());
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-    if (!bench_is_listed("BENCH_VERIFY_SHAPES", shapes[i].name) || !bench_child()) continue;
-    measure(&shapes[i]);
-    bench_child_end();
+    if (bench_is_listed("BENCH_VERIFY_SHAPES", shapes[i].name) && bench_child()) measure(&shapes[i]);
   }
   return bench_end();
 }
+
+const benchmark bench_verify = {
+    .name = "verify",
+    .summary = "verifying large graphs, of ordinary shapes and of the worst",
+    .description =
+        "Measures rondo_graph_verify alone, flattening included, on large graphs without\n"
+        "a mistake, of ordinary shapes and of the worst. Rows: verify_SHAPE.\n"
+        "\n"
+        "BENCH_VERIFY_NODES: nodes of each graph; default 10000\n"
+        "\n"
+        "BENCH_VERIFY_SHAPES: list of shapes; default all",
+    .program = run,
+};

@@ -33,10 +33,13 @@ import subprocess
 import sys
 import textwrap
 
+sys.dont_write_bytecode = True  # the folder of the sources stays as it is
+from table import markdown_table
+
 SKIPPED = 77
 SHAPES = {"line32": "a line of 32", "branch2x16": "two branches of 16", "fork30": "fork of 30, and join",
           "line1000": "a line of 1000", "dag10k": "a random DAG of 10,000"}
-ENGINES = [("Rondo", "bench_rondo", ("rondo",)),
+ENGINES = [("Rondo", "rondo_bench", ("rondo",)),
            ("Taskflow", "peer_taskflow", ("taskflow", "taskflow-spin")),
            ("oneTBB", "peer_tbb", ("tbb", "tbb-light", "tbb-async")),
            ("OpenMP, gcc", "peer_openmp_gcc", ("omp-gcc-task", "omp-gcc-region")),
@@ -141,7 +144,8 @@ def replays(arguments, part):
             if not os.path.exists(path):
                 part.miss(f"{name}: not found when the benches were built")
                 continue
-            result = run_json([*arguments.under, path], part, {**environment, "BENCH_ENGINES": ",".join(variants)},
+            command = [path, "replay", "--json"] if name == "Rondo" else [path]
+            result = run_json([*arguments.under, *command], part, {**environment, "BENCH_ENGINES": ",".join(variants)},
                               name)
             if result is None:
                 continue
@@ -237,7 +241,7 @@ def cpu(arguments):
 # GPU ---------------------------------------------------------------------------------------------------------------
 
 
-def add_launches(part, tool, device):
+def add_launches(part, tool, program, device):
     result = run_json([tool, "bench", "launch", "--device", device, "--json"], part)
     if result:
         part.hardware = result["device_description"]
@@ -246,7 +250,7 @@ def add_launches(part, tool, device):
                  ["Rondo", "bare driver, graph", "bare driver, streams"],
                  [[shape["name"], shape["bare"]["beside_bare"]["host_us"], shape["bare"]["beside_bare"]["bare_host_us"],
                    shape["bare"]["stream"]["host_us"]] for shape in result["shapes"] if "bare" in shape])
-    result = run_json([tool, "bench", "change", "--device", device, "--json"], part)
+    result = run_json([program, "change", "--device", device, "--json"], part)
     if result:
         names = {"instantiate": "making it", "update": "updating all of it",
                  "patch_and_launch": "patching one node and launching"}
@@ -284,8 +288,8 @@ def add_calls(part, program, device):
                   for row in result["rows"] for key, text in (("host_us", ": host"), ("total_us", ": done"))])
 
 
-def add_steps(part, tool, device):
-    result = run_json([sys.executable, f"{HERE}/gpt_vs_torch.py", "--tool", tool, "--device", device, "--json"], part,
+def add_steps(part, program, device):
+    result = run_json([sys.executable, f"{HERE}/gpt_vs_torch.py", "--program", program, "--device", device, "--json"], part,
                       said="PyTorch's training step")
     rows, memory = [], []
     for row in result["rows"] if result else []:
@@ -315,24 +319,25 @@ def gpu(arguments):
     version = driver_version()
     if version:
         part.versions["driver"] = version
-    tool = f"{arguments.build}/tools/rondo/rondo"
+    tool, program = f"{arguments.build}/tools/rondo/rondo", f"{arguments.build}/bench/rondo_bench"
     part.commands = ["tests/gpu/bench --buffers FOLDER"]
-    add_launches(part, tool, arguments.device)
+    add_launches(part, tool, program, arguments.device)
     if not part.hardware:
         return part
     add_memory(part, tool, arguments.device, arguments.buffers)
-    add_calls(part, f"{arguments.build}/bench/bench_tree_mlp", arguments.device)
-    add_steps(part, tool, arguments.device)
+    add_calls(part, program, arguments.device)
+    add_steps(part, program, arguments.device)
     return part
 
 
 def print_commands(arguments):
     tool, scripts = f"{arguments.build}/tools/rondo/rondo", f"--device {arguments.device} --json"
-    for name in ("launch", "change", "memory FILE"):
-        print(f"{tool} bench {name} {scripts}")
+    program = f"{arguments.build}/bench/rondo_bench"
+    for command in (f"{tool} bench launch", f"{tool} bench memory FILE", f"{program} change"):
+        print(f"{command} {scripts}")
     print(f"bench/memory_vs_torch.py --buffers FILE {scripts}")
-    print(f"bench/trees_vs_torch.py --program {arguments.build}/bench/bench_tree_mlp {scripts}")
-    print(f"bench/gpt_vs_torch.py --tool {tool} {scripts}")
+    print(f"bench/trees_vs_torch.py --program {program} {scripts}")
+    print(f"bench/gpt_vs_torch.py --program {program} {scripts}")
 
 
 # The page ------------------------------------------------------------------------------------------------------------
@@ -377,10 +382,9 @@ def table_lines(table):
     unit = {"us": "Microseconds.", "ms": "Milliseconds.", "MB": "Megabytes.", "times": ""}[table["unit"]]
     yield from prose(f"{table['text']} {unit}".strip())
     yield ""
-    yield "| | " + " | ".join([*table["columns"], "the best other, times Rondo's"]) + " |"
-    yield "|---" * (len(table["columns"]) + 2) + "|"
-    for row in table["rows"]:
-        yield "| " + " | ".join([row[0], *(figure(value) for value in row[1:]), figure(best_other(row))]) + " |"
+    yield from markdown_table(["", *table["columns"], "the best other, times Rondo's"],
+                              ([row[0], *(figure(value) for value in row[1:]), figure(best_other(row))]
+                               for row in table["rows"]))
     yield ""
     yield from behind_lines(table)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Training steps of a small GPT, through PyTorch and through a recording of Rondo's.
 
-  bench/gpt_vs_torch.py --tool BUILD/tools/rondo/rondo [--device cuda:0] [--types f32,bf16] [--seconds 3] [--json]
+  bench/gpt_vs_torch.py --program BUILD/bench/rondo_bench [--device cuda:0] [--types f32,bf16] [--seconds 3] [--json]
 
 The step is the same: 4 layers of width 128 with 4 heads, 128 tokens, a context of 64, a batch of 8, cross entropy, AdamW.
 On a GPU PyTorch runs it eagerly, and as one CUDAGraph of the whole step (fused, capturable AdamW). Both may use TF32 in
@@ -12,9 +12,9 @@ run, Rondo before and after PyTorch; the mean of its two medians counts. Each ty
 PyTorch's libraries keep for streams is counted once. Times are host microseconds, medians: of the calls of a step, and
 until it is done.
 
-The bars on a GPU: a recorded step at least 4 times faster than an eager one and not slower than Rondo's own un-recorded
+The bars on a GPU: a recorded step at least 4 times faster than an eager one and not slower than Rondo's own eager
 one, for at least 50 times less host time than the eager one; not slower than the CUDAGraph, the goal is 0.85 of it; at
-most half of the memory of the CUDAGraph's private pool. On a CPU: not slower than the eager and the un-recorded one. They
+most half of the memory of the CUDAGraph's private pool. On a CPU: not slower than PyTorch's eager step and Rondo's. They
 are said, and do not make the exit status: 0 measured, 1 failed, 77 skipped, without PyTorch or a GPU that it can use.
 """
 import argparse
@@ -158,7 +158,7 @@ def measure_torch(torch, kind, where, seconds):
 
 
 def measure_rondo(torch, arguments, kind):
-    command = [arguments.tool, "bench", "gpt", "--device", arguments.device, "--type", kind,
+    command = [arguments.program, "training", "--device", arguments.device, "--type", kind,
                "--seconds", str(arguments.seconds), "--tf32", "--json"]
     for name, value in (("layers", LAYERS), ("width", WIDTH), ("heads", HEADS), ("vocabulary", VOCABULARY),
                         ("context", CONTEXT), ("batch", BATCH)):
@@ -197,7 +197,7 @@ def measure_type(torch, arguments, kind):
 
 def measure_apart(arguments, kind):
     """In a process of its own."""
-    command = [sys.executable, os.path.abspath(__file__), "--tool", arguments.tool, "--device", arguments.device,
+    command = [sys.executable, os.path.abspath(__file__), "--program", arguments.program, "--device", arguments.device,
                "--types", kind, "--seconds", str(arguments.seconds), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)["rows"][0]
@@ -205,7 +205,7 @@ def measure_apart(arguments, kind):
 
 def show(result):
     print(f"PyTorch {result['torch']} on {result['device']}; microseconds, medians of host / until done")
-    print(f"{'':6} {'eager':>20} {'CUDAGraph':>20} {'Rondo un-recorded':>20} {'Rondo recorded':>20}")
+    print(f"{'':6} {'eager':>20} {'CUDAGraph':>20} {'Rondo, eager':>20} {'Rondo recorded':>20}")
     for row in result["rows"]:
         sides = ((row["torch_eager"], "total_us"), (row["torch_graph"], "total_us"), (row["unrecorded"], "step_us"),
                  (row["recorded"], "step_us"))
@@ -213,11 +213,11 @@ def show(result):
                                              for side, total in sides))
     for row in result["rows"]:
         for name, side in (("eager", row["torch_eager"]), ("CUDAGraph", row["torch_graph"]),
-                           ("un-recorded", row["unrecorded"]), ("recorded", row["recorded"])):
+                           ("Rondo, eager", row["unrecorded"]), ("recorded", row["recorded"])):
             if side:
                 print(f"{row['type']:6} {name} until done: {side['least_us']:.2f} to {side['most_us']:.2f}")
     names = {"eager_total": "times faster than eager", "eager_host": "times less host time than eager",
-             "graph_total": "times faster than the CUDAGraph", "unrecorded_total": "times faster than un-recorded",
+             "graph_total": "times faster than the CUDAGraph", "unrecorded_total": "times faster than an eager step of Rondo",
              "pool": "times less memory than the CUDAGraph's pool"}
     for row in result["rows"]:
         for name, bar in result["bars"].items():
@@ -227,7 +227,7 @@ def show(result):
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tool", required=True, help="the tool rondo of a build")
+    parser.add_argument("--program", required=True, help="rondo_bench of a build")
     parser.add_argument("--device", default="cuda:0", help="the GPU, or the CPU, by Rondo's name (default cuda:0)")
     parser.add_argument("--types", default="f32,bf16", help="of what is computed (default f32,bf16)")
     parser.add_argument("--seconds", type=float, default=3, help="to measure each way for (default 3)")

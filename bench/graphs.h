@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "common/timing.h"
 
 typedef void (*bench_body)(void *argument, uint32_t block);
 
@@ -30,12 +31,6 @@ typedef struct bench_graph {
   uint32_t *successor_start, *successors;
   uint32_t *predecessor_start, *predecessors;
 } bench_graph;
-
-static inline uint64_t bench_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* A benchmark without memory has nothing to report. */
 static inline void *bench_zeroed(size_t count, size_t bytes) {
@@ -85,9 +80,9 @@ static inline void bench_block(void *argument, uint32_t block) {
 static inline double bench_body_ns(bench_body body) {
   double best = 1e18;
   for (int i = 0; i < 30; i++) {
-    const uint64_t start = bench_now_ns();
+    const uint64_t start = clock_ns();
     for (uint32_t k = 0; k < 20; k++) body(NULL, k);
-    const double each = (double)(bench_now_ns() - start) / 20;
+    const double each = (double)(clock_ns() - start) / 20;
     if (each < best) best = each;
   }
   return best;
@@ -143,7 +138,7 @@ static inline uint64_t **bench_span_stamps(void) {
 
 static inline void bench_stamping(void *argument, uint32_t block) {
   (void)block;
-  __atomic_store_n(&(*bench_span_stamps())[(uintptr_t)argument], bench_now_ns(), __ATOMIC_RELAXED);
+  __atomic_store_n(&(*bench_span_stamps())[(uintptr_t)argument], clock_ns(), __ATOMIC_RELAXED);
 }
 
 static inline int bench_is_source(const bench_graph *graph, uint32_t node) {

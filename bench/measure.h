@@ -146,29 +146,26 @@ static inline void bench_child_end(void) {
 
 /* Numbers --------------------------------------------------------------------------------------------------------- */
 
-static inline int bench_compare(const void *a, const void *b) {
-  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
-typedef struct bench_spread {
-  uint64_t median, minimum, p95, maximum;
-} bench_spread;
-
-/* Sorts the samples. */
-static inline bench_spread bench_spread_of(uint64_t *samples, size_t count) {
-  qsort(samples, count, sizeof *samples, bench_compare);
-  bench_spread spread = {samples[count / 2], samples[0], samples[count * 95 / 100], samples[count - 1]};
-  return spread;
-}
-
-/* A row that is not about replaying a graph. */
-static inline void bench_report_value(const char *measure, const char *unit, uint64_t *samples, size_t count) {
-  const bench_spread spread = bench_spread_of(samples, count);
+/* A row that is not about replaying a graph: samples in the unit. */
+static inline void bench_report_value(const char *measure, const char *unit, samples *values) {
+  const summary of = samples_summarize(values);
   fprintf(bench_reporting()->out,
-          "{\"measure\":\"%s\",\"unit\":\"%s\",\"samples\":%zu,\"median\":%" PRIu64 ",\"min\":%" PRIu64
-          ",\"max\":%" PRIu64 "}\n",
-          measure, unit, count, spread.median, spread.minimum, spread.maximum);
+          "{\"measure\":\"%s\",\"unit\":\"%s\",\"samples\":%zu,\"median\":%.0f,\"min\":%.0f,\"max\":%.0f}\n", measure,
+          unit, values->count, of.median, of.minimum, of.maximum);
+}
+
+/* The same of a single value. */
+static inline void bench_report_one(const char *measure, const char *unit, double value) {
+  samples one = {&value, 1, 1};
+  bench_report_value(measure, unit, &one);
+}
+
+/* Room for samples, which lasts as long as the process. */
+static inline samples bench_samples(size_t capacity) {
+  samples set;
+  if (samples_create(&set, capacity)) return set;
+  fprintf(stderr, "out of memory\n");
+  exit(EXIT_FAILURE);
 }
 
 static inline uint64_t bench_cpu_ns(void) {
@@ -217,7 +214,7 @@ static inline void bench_prepare(const bench_engine *engine) {
   if (engine->prepare != NULL) engine->prepare(engine->self);
 }
 
-static inline void bench_verify(const bench_engine *engine, bench_graph *graph) {
+static inline void bench_verify_engine(const bench_engine *engine, bench_graph *graph) {
   enum { REPLAYS = 20 };
   bench_check_state *check = bench_check();
   check->graph = graph;
@@ -243,11 +240,11 @@ static inline void bench_verify(const bench_engine *engine, bench_graph *graph) 
 
 enum { BENCH_MOST_SAMPLES = 20000, BENCH_FEWEST_SAMPLES = 20 };
 
-typedef struct bench_samples {
-  size_t count;
-  uint64_t launch[BENCH_MOST_SAMPLES], total[BENCH_MOST_SAMPLES];
+/* Of replays, in nanoseconds. */
+typedef struct bench_replays {
+  samples launch, total;
   double cpu_ns; /* of all threads, a replay */
-} bench_samples;
+} bench_replays;
 
 /* From the first source's start to the last sink's end, of the replay just done. */
 static inline uint64_t bench_span_ns(const bench_graph *graph) {
@@ -260,70 +257,69 @@ static inline uint64_t bench_span_ns(const bench_graph *graph) {
   return last - first;
 }
 
-static inline void bench_sample(const bench_engine *engine, bench_samples *samples) {
+static inline void bench_sample(const bench_engine *engine, const bench_graph *span, bench_replays *to) {
   const uint64_t batch = (uint64_t)engine->batch;
-  const uint64_t start = bench_now_ns();
+  const uint64_t start = clock_ns();
   uint64_t launched = start;
   for (uint64_t k = 0; k < batch; k++) {
     engine->launch(engine->self);
-    if (batch == 1) launched = bench_now_ns();
+    if (batch == 1) launched = clock_ns();
     engine->wait(engine->self);
   }
-  const uint64_t end = bench_now_ns();
-  samples->launch[samples->count] = (launched - start) / batch;
-  samples->total[samples->count++] = (end - start) / batch;
+  const uint64_t end = clock_ns();
+  samples_add(&to->launch, (double)((launched - start) / batch));
+  samples_add(&to->total, (double)(span != NULL ? bench_span_ns(span) : (end - start) / batch));
 }
 
 static inline void bench_warm_up(const bench_engine *engine, uint64_t budget_ns) {
-  const uint64_t end = bench_now_ns() + budget_ns / 5;
-  for (int i = 0; i < BENCH_FEWEST_SAMPLES || bench_now_ns() < end; i++) {
+  const uint64_t end = clock_ns() + budget_ns / 5;
+  for (int i = 0; i < BENCH_FEWEST_SAMPLES || clock_ns() < end; i++) {
     engine->launch(engine->self);
     engine->wait(engine->self);
   }
 }
 
-static inline void bench_take_samples(const bench_engine *engine, const bench_graph *span, bench_samples *samples) {
+static inline void bench_take_samples(const bench_engine *engine, const bench_graph *span, bench_replays *to) {
   const uint64_t budget_ns = (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
   const long gap_us = bench_setting("BENCH_GAP_US", 0);
   bench_warm_up(engine, budget_ns);
-  samples->count = 0;
-  const uint64_t cpu = bench_cpu_ns(), end = bench_now_ns() + budget_ns;
-  while (samples->count < BENCH_MOST_SAMPLES && (samples->count < BENCH_FEWEST_SAMPLES || bench_now_ns() < end)) {
+  if (to->launch.values == NULL) to->launch = bench_samples(BENCH_MOST_SAMPLES);
+  if (to->total.values == NULL) to->total = bench_samples(BENCH_MOST_SAMPLES);
+  to->launch.count = to->total.count = 0;
+  const uint64_t cpu = bench_cpu_ns(), end = clock_ns() + budget_ns;
+  while (!samples_are_full(&to->total) && (to->total.count < BENCH_FEWEST_SAMPLES || clock_ns() < end)) {
     if (gap_us > 0) usleep((useconds_t)gap_us);
-    bench_sample(engine, samples);
-    if (span != NULL) samples->total[samples->count - 1] = bench_span_ns(span);
+    bench_sample(engine, span, to);
   }
-  samples->cpu_ns = (double)(bench_cpu_ns() - cpu) / (double)samples->count / engine->batch;
+  to->cpu_ns = (double)(bench_cpu_ns() - cpu) / (double)to->total.count / engine->batch;
 }
 
 static inline void bench_report_row(const bench_engine *engine, const bench_graph *graph, const char *body,
-                                    double body_ns, bench_samples *samples) {
-  const bench_spread launch = bench_spread_of(samples->launch, samples->count);
-  const bench_spread total = bench_spread_of(samples->total, samples->count);
+                                    double body_ns, bench_replays *of) {
+  const summary launch = samples_summarize(&of->launch), total = samples_summarize(&of->total);
   fprintf(bench_reporting()->out,
           "{\"engine\":\"%s\",\"shape\":\"%s\",\"body\":\"%s\",\"threads\":%d,\"place\":\"%s\",\"gap_us\":%ld,"
-          "\"samples\":%zu,\"launch_ns\":%" PRIu64 ",\"launch_min_ns\":%" PRIu64 ",\"launch_max_ns\":%" PRIu64
-          ",\"total_ns\":%" PRIu64 ",\"total_min_ns\":%" PRIu64 ",\"total_p95_ns\":%" PRIu64
-          ",\"total_max_ns\":%" PRIu64 ",\"cpu_ns\":%.0f,\"body_ns\":%.1f}\n",
+          "\"samples\":%zu,\"launch_ns\":%.0f,\"launch_min_ns\":%.0f,\"launch_max_ns\":%.0f,\"total_ns\":%.0f,"
+          "\"total_min_ns\":%.0f,\"total_p95_ns\":%.0f,\"total_max_ns\":%.0f,\"cpu_ns\":%.0f,\"body_ns\":%.1f}\n",
           engine->name, graph->name, body, engine->threads, bench_place(), bench_setting("BENCH_GAP_US", 0),
-          samples->count * (size_t)engine->batch, launch.median, launch.minimum, launch.maximum, total.median,
-          total.minimum, total.p95, total.maximum, samples->cpu_ns, body_ns);
+          of->total.count * (size_t)engine->batch, launch.median, launch.minimum, launch.maximum, total.median,
+          total.minimum, total.p95, total.maximum, of->cpu_ns, body_ns);
 }
 
 static inline void bench_measure_body(const bench_engine *engine, bench_graph *graph, const char *name,
                                       bench_body body) {
-  static bench_samples samples;
+  static bench_replays replays;
   if (!bench_is_listed("BENCH_BODIES", name)) return;
   bench_set_bodies(graph, body);
   bench_prepare(engine);
-  bench_take_samples(engine, NULL, &samples);
-  bench_report_row(engine, graph, name, bench_body_ns(body), &samples);
+  bench_take_samples(engine, NULL, &replays);
+  bench_report_row(engine, graph, name, bench_body_ns(body), &replays);
 }
 
 /* Empty bodies, but time stamps in the sources and sinks: the row's total is the time between the first and the last,
  * which CUDA's tools call the device time. */
 static inline void bench_measure_span(const bench_engine *engine, bench_graph *graph) {
-  static bench_samples samples;
+  static bench_replays replays;
   bench_engine single = *engine;
   if (engine->no_span || !bench_is_listed("BENCH_BODIES", "span")) return;
   single.batch = 1;
@@ -333,8 +329,8 @@ static inline void bench_measure_span(const bench_engine *engine, bench_graph *g
     if (bench_is_source(graph, i) || bench_is_sink(graph, i)) graph->nodes[i].body = bench_stamping;
   }
   bench_prepare(&single);
-  bench_take_samples(&single, graph, &samples);
-  bench_report_row(&single, graph, "span", 0, &samples);
+  bench_take_samples(&single, graph, &replays);
+  bench_report_row(&single, graph, "span", 0, &replays);
   free(*bench_span_stamps());
 }
 
@@ -343,7 +339,7 @@ static inline void bench_measure_span(const bench_engine *engine, bench_graph *g
 static inline void bench_measure(const bench_engine *engine, bench_graph *graph) {
   bench_engine single = *engine;
   single.batch = 1;
-  bench_verify(engine, graph);
+  bench_verify_engine(engine, graph);
   bench_place_threads();
   if (graph->count == 1) {
     bench_measure_body(&single, graph, "block", bench_block);

@@ -18,7 +18,7 @@ typedef struct dag {
   uint32_t chains;
   uint32_t node_count, edge_count;
   uint32_t *from, *to; /* edges */
-  uint32_t *next;      /* of each node, the one on its chain that comes behind; node_count: none */
+  uint32_t *next;      /* of each node, the next on its chain; node_count: none */
   uint32_t *successor_start, *successors;
   rondo_plan_item *items;
   size_t count;

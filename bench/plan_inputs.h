@@ -12,12 +12,6 @@
 
 #include <rondo/rondo.h>
 
-static inline void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
-
 static inline uint64_t random_below(uint64_t *state, uint64_t bound) {
   *state += UINT64_C(0x9e3779b97f4a7c15);
   uint64_t mixed = *state;
@@ -32,7 +26,7 @@ static inline size_t random_bytes(uint64_t *state, unsigned doublings) {
   return least + 512 * (size_t)random_below(state, least / 512);
 }
 
-/* The next number of a list with commas; *at moves on behind it. */
+/* The next number of a list with commas; *at moves to the next one. */
 static inline unsigned long next_number(const char **at) {
   char *end = NULL;
   const unsigned long number = strtoul(*at, &end, 10);

@@ -39,7 +39,7 @@ static inline void make_random_from(input *in, size_t items, uint64_t state) {
 static inline void make_random(input *in, size_t items) { make_random_from(in, items, 1); }
 
 /* A layer keeps what its backward pass needs until that; both passes use scratch; the gradients of the weights live
- * until the optimizer, which comes layer by layer behind the backward pass. */
+ * until the optimizer, which comes layer by layer after the backward pass. */
 static inline void make_training(input *in, size_t items) {
   uint64_t state = 2;
   const uint32_t layers = (uint32_t)(items / 8);

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Training steps of a small character model, through PyTorch's eager mode and through a recording of Rondo's, on a CPU.
 
-  bench/training_vs_torch.py --program BUILD/bench/bench_training [--seconds 2] [--json]
+  bench/training_vs_torch.py --program BUILD/bench/rondo_bench [--seconds 2] [--json]
 
-The step is that of bench_training: an embedding of 64 symbols, 8 characters of context, a batch of 32, two matrix products
+The step is that of rondo_bench training --model character: an embedding of 64 symbols, 8 characters of context, a batch of 32, two matrix products
 with tanh between, cross entropy, Adam; several widths. PyTorch has as many threads as it may use processors. Rondo is
 measured before and after PyTorch, and the mean of its two medians counts. Times are host microseconds until the step is
 done, medians. The bar: recorded at least as fast as eager. It is said, and does not make the exit status: 0 measured, 1
@@ -61,10 +61,15 @@ def measure_torch(torch, hidden, seconds):
 
 
 def measure_rondo(arguments):
-    environment = {**os.environ, "BENCH_BUDGET_MS": str(int(arguments.seconds * 250))}
-    done = subprocess.run([arguments.program], stdout=subprocess.PIPE, text=True, check=True, env=environment)
-    rows = {row["measure"]: row for row in json.loads(done.stdout)["rows"]}
-    return {name: [rows[name][key] / 1e3 for key in ("median", "min", "max")] for name in rows}
+    times = {}
+    for hidden in HIDDEN:
+        sizes = ("--hidden", hidden, "--context", CONTEXT, "--embedding", WIDTH, "--vocabulary", SYMBOLS, "--batch", BATCH)
+        done = subprocess.run([arguments.program, "training", "--model", "character", "--json", "--seconds",
+                               str(2 * arguments.seconds), *map(str, sizes)], stdout=subprocess.PIPE, text=True, check=True)
+        result = json.loads(done.stdout)
+        for way in ("recorded", "unrecorded"):
+            times[hidden, way] = [result[way][name] for name in ("step_us", "step_us_min", "step_us_max")]
+    return times
 
 
 def both(before, after):
@@ -77,7 +82,7 @@ def shown(times):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", required=True, help="bench_training")
+    parser.add_argument("--program", required=True, help="rondo_bench of a build")
     parser.add_argument("--seconds", type=float, default=2, help="of each row")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
@@ -88,7 +93,7 @@ def main():
     rows = []
     for hidden in HIDDEN:
         recorded, unrecorded = (both(before[name], after[name]) for name in
-                                (f"train_{hidden}_recorded", f"train_{hidden}_unrecorded"))
+                                ((hidden, "recorded"), (hidden, "unrecorded")))
         rows.append({"hidden": hidden, "eager": eager[hidden], "unrecorded": unrecorded, "recorded": recorded,
                      "times_faster": eager[hidden][0] / recorded[0]})
     if arguments.json:
@@ -96,7 +101,7 @@ def main():
         return 0
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads; microseconds until a step is done")
     for row in rows:
-        print(f"{row['hidden']:4} units: eager {shown(row['eager'])}, un-recorded {shown(row['unrecorded'])}, recorded "
+        print(f"{row['hidden']:4} units: eager {shown(row['eager'])}, Rondo eager {shown(row['unrecorded'])}, recorded "
               f"{shown(row['recorded'])}: {row['times_faster']:.1f} times faster than eager "
               f"({'met' if row['times_faster'] >= 1 else 'not met'})")
     return 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Calls of a multi-layer perceptron in half precision, through PyTorch's CUDAGraph Trees and through a tree of Rondo's.
 
-  bench/trees_vs_torch.py --program BUILD/bench/bench_tree_mlp [--device cuda:0] [--calls 300] [--json]
+  bench/trees_vs_torch.py --program BUILD/bench/rondo_bench [--device cuda:0] [--calls 300] [--json]
 
 Both are measured on the same GPU in the same run: Rondo before and after PyTorch, and the mean of its two medians counts. A
 call is all that a program does for a step: marking it, calling the model with an input, giving the output back. Times are
@@ -116,7 +116,9 @@ def environment_with(torch):
 
 
 def measure_rondo(torch, arguments, shape):
-    command = [arguments.program, arguments.device, *(str(number) for number in (*shape, arguments.calls))]
+    command = [arguments.program, "mlp", "--device", arguments.device, "--json"]
+    for name, number in zip(("layers", "width", "batch", "calls"), (*shape, arguments.calls)):
+        command += [f"--{name}", str(number)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
                           env=environment_with(torch))
     if done.returncode != 0:
@@ -157,7 +159,7 @@ def show(result):
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True, help="bench_tree_mlp of a build")
+    parser.add_argument("--program", required=True, help="rondo_bench of a build")
     parser.add_argument("--device", default="cuda:0", help="the GPU, by Rondo's name (default cuda:0)")
     parser.add_argument("--calls", type=int, default=300, help="that are measured of each (default 300)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

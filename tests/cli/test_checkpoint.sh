@@ -27,11 +27,11 @@ same_results whole.json part.json
 cmp whole part || die "the checkpoints differ"
 cmp whole.model part.model || die "the models differ"
 succeeds train "${forty[@]}" --checkpoint one --stop-after 1 --compare 1
-grep -q '^stopped  behind step 1$' out || die "no word on the stop: $(cat out)"
+grep -q '^stopped  after step 1$' out || die "no word on the stop: $(cat out)"
 succeeds train "${forty[@]}" --checkpoint two --resume one --stop-after 33
 succeeds train "${forty[@]}" --checkpoint three --resume two
-grep -q '^resumed  behind step 33, from two$' out || die "no word on the beginning: $(cat out)"
-grep -q '^checkpoint three, behind step 40$' out || die "no word on the checkpoint: $(cat out)"
+grep -q '^resumed  after step 33, from two$' out || die "no word on the beginning: $(cat out)"
+grep -q '^checkpoint three, after step 40$' out || die "no word on the checkpoint: $(cat out)"
 cmp whole three || die "three parts gave another checkpoint"
 
 # A gpt.
@@ -68,7 +68,7 @@ interrupt() {
 # go_on: runs the command that the interrupted tool has shown, 30 steps further, and compares with training at once.
 go_on() {
   local step
-  step=$(sed -nE 's/^rondo train: interrupted behind step ([0-9]+) of 1000000; the checkpoint is stopped; go on with:$/\1/p' err)
+  step=$(sed -nE 's/^rondo train: interrupted after step ([0-9]+) of 1000000; the checkpoint is stopped; go on with:$/\1/p' err)
   [ -n "$step" ] || die "no word on the interrupt: $(cat err)"
   [ ! -s out ] || die "results of a training that was interrupted: $(cat out)"
   [ "$(wc -l <err)" -eq 2 ] || die "not two lines: $(cat err)"
@@ -78,8 +78,8 @@ go_on() {
   succeeds "$@" --stop-after $((step + 30)) --json
   cp out resumed.json
   succeeds train "${long[@]}" --checkpoint at_once --stop-after $((step + 30)) --json
-  [ "$(jq .loss_history resumed.json)" = "$(jq .loss_history out)" ] || die "going on behind step $step: other losses"
-  cmp stopped at_once || die "going on behind step $step gave another checkpoint"
+  [ "$(jq .loss_history resumed.json)" = "$(jq .loss_history out)" ] || die "going on after step $step: other losses"
+  cmp stopped at_once || die "going on after step $step gave another checkpoint"
 }
 
 interrupt INT 130
@@ -139,18 +139,18 @@ cut_short() {
   [ ! -s out ] || die "results of a training that was interrupted: $(cat out)"
 }
 cut_short --compare 1
-grep -Eq 'interrupted behind step [0-9]+ of 1000000; with --checkpoint FILE it could be gone on from$' err ||
+grep -Eq 'interrupted after step [0-9]+ of 1000000; with --checkpoint FILE it could be gone on from$' err ||
   die "no word on what is lost: $(cat err)"
 for compare in 1 1000000; do
   rm -f cut.model
   cut_short --compare $compare --save cut.model
   words='the model as it is then is saved in cut.model; with --checkpoint FILE it could be gone on from'
-  step=$(sed -nE "s/^rondo train: interrupted behind step ([0-9]+) of 1000000; $words\$/\1/p" err)
+  step=$(sed -nE "s/^rondo train: interrupted after step ([0-9]+) of 1000000; $words\$/\1/p" err)
   [ -n "$step" ] || die "no word on the model: $(cat err)"
   [ "$step" -gt 1 ] || die "it was interrupted too early to tell"
   succeeds train "${small[@]}" --steps 1000000 --seed 5 --compare 1 --checkpoint till --stop-after "$step" \
     --save till.model
-  cmp cut.model till.model || die "the model behind step $step is another one (--compare $compare)"
+  cmp cut.model till.model || die "the model after step $step is another one (--compare $compare)"
 done
 
 # Of another training.

@@ -15,7 +15,7 @@ cmp page.md "$root/docs/comparison.md" || die "docs/comparison.md is not what be
 cmp pictures/comparison.svg "$root/docs/pictures/comparison.svg" || die "docs/pictures/comparison.svg is another"
 
 "$root/tests/gpu/bench" --dry-run >out
-for name in 'bench launch' 'bench change' 'bench memory' memory_vs_torch trees_vs_torch gpt_vs_torch; do
+for name in 'bench launch' 'rondo_bench change' 'bench memory' memory_vs_torch trees_vs_torch gpt_vs_torch; do
   grep -q "$name" out || die "tests/gpu/bench --dry-run does not run $name: $(cat out)"
 done
 

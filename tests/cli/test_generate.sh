@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# rondo generate (FW-9): what a trained model writes, recorded, kernel by kernel and, where it has caches, without them,
+# rondo generate (FW-9): what a trained model writes, recorded, eager and, where it has caches, without them,
 # and files that are no model.
 source "$(dirname "$0")/support.sh" "$1"
 make_text >text

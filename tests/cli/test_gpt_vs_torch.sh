@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# bench/gpt_vs_torch.py with a PyTorch that only looks like one, and with a program in the place of Rondo's tool: what it
+# bench/gpt_vs_torch.py with a PyTorch that only looks like one, and with a program in the place of rondo_bench: what it
 # says of both sides, and that it skips where there is nothing to compare.
 source "$(dirname "$0")/support.sh" "$1"
 
@@ -17,7 +17,7 @@ run() {
 
 mkdir modules
 echo 'raise ImportError("not here")' >modules/torch.py
-run 77 --tool "$tool"
+run 77 --program "$tool"
 grep -q 'skipped: no PyTorch: not here' err || die "no reason: $(cat err)"
 
 cat >modules/torch.py <<'END'
@@ -46,11 +46,11 @@ set_num_threads, get_num_threads = lambda _: None, lambda: 2
 randint = lambda *_, **__: Anything()
 manual_seed = arange = lambda *_: None
 END
-# program DEVICE HOST STEP: the tool, by its times in microseconds.
+# program DEVICE HOST STEP: rondo_bench, by its times in microseconds.
 program() {
   cat >program <<END
 #!/bin/sh
-case "\$*" in "bench gpt --device $1 --type "*" --seconds 0.02 --tf32 --json --layers 4 "*) ;; *) exit 3 ;; esac
+case "\$*" in "training --device $1 --type "*" --seconds 0.02 --tf32 --json --layers 4 "*) ;; *) exit 3 ;; esac
 echo '{"kernels": 100, "memory": {"planned": 4096},
   "recorded": {"host_us": $2, "step_us": $3, "step_us_min": $3, "step_us_max": $3},
   "unrecorded": {"host_us": 50, "step_us": 60, "step_us_min": 55, "step_us_max": 70}}'
@@ -58,23 +58,23 @@ END
   chmod +x program
 }
 program cuda:0 1.0 5.0
-run 0 --tool ./program --seconds 0.02 --json
+run 0 --program ./program --seconds 0.02 --json
 json_holds '.torch == "0.0"' '.device == "a GPU"' '[.rows[].type] == ["f32", "bf16"]' \
   'all(.rows[]; .kernels == 100 and .torch_eager.host_us >= 100 and .torch_graph.total_us >= 10 and
     .recorded == {"host_us": 1, "step_us": 5, "least_us": 5, "most_us": 5} and .unrecorded.most_us == 70 and
     .ratios.eager_host >= 100 and .ratios.unrecorded_total == 12 and .ratios.graph_total >= 2 and .ratios.pool == 256 and all(.met[]; .))'
-run 0 --tool ./program --seconds 0.02 --types bf16
-grep -Eq '^bf16 +12.00 times faster than un-recorded; the bar is 1: met$' out || die "no line of a bar: $(cat out)"
+run 0 --program ./program --seconds 0.02 --types bf16
+grep -Eq '^bf16 +12.00 times faster than an eager step of Rondo; the bar is 1: met$' out || die "no line of a bar: $(cat out)"
 
 program cuda:0 1e9 1e9
-run 0 --tool ./program --seconds 0.02
+run 0 --program ./program --seconds 0.02
 grep -Eq '^f32 .* times faster than the CUDAGraph; the bar is 1: missed$' out || die "a bar is met: $(cat out)"
 program cpu 1.0 5.0
-run 0 --tool ./program --device cpu --types f32 --seconds 0.02 --json
+run 0 --program ./program --device cpu --types f32 --seconds 0.02 --json
 json_holds '.device == "2 processors"' '.bars | keys == ["eager_total", "unrecorded_total"]' \
   'all(.rows[]; .torch_graph == null and .ratios.eager_total >= 20 and all(.met[]; .))'
-run 0 --tool ./program --device cpu --types f32 --seconds 0.02
-run 1 --tool /bin/false --seconds 0.02
+run 0 --program ./program --device cpu --types f32 --seconds 0.02
+run 1 --program /bin/false --seconds 0.02
 grep -q 'exit status 1' err || die "no reason: $(cat err)"
 sed -i 's/is_available=lambda: True/is_available=lambda: False/' modules/torch.py
-run 77 --tool ./program
+run 77 --program ./program

@@ -11,8 +11,7 @@ done
 succeeds --version
 grep -Eq '^rondo [0-9]+\.[0-9]+\.[0-9]+$' out || die "rondo --version printed: $(cat out)"
 
-benches=('bench launch' 'bench change' 'bench patch' 'bench conv' 'bench copies' 'bench gain' 'bench tree' 'bench gpt'
-  'bench executor' 'bench capture' 'bench memory')
+benches=('bench launch' 'bench gain' 'bench memory')
 
 for command in train generate bench "${benches[@]}" devices graph check report serve session plan; do
   # shellcheck disable=SC2086

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tools/rondo/buffer_csv.h"
-#include "../../tools/rondo/tool.h"
+#include "common/buffer_csv.h"
+#include "common/tool.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/tool_messages.h"
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tools/rondo/curve.h"
 #include "fuzz/fuzz_target.h"
 #include "support/test_markup.h"
+#include "train/training_curve.h"
 
 enum { MOST_BYTES = 1 << 20, MOST_VALUES = 4096, HEAD = 8 };
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tools/rondo/tool.h"
-#include "../../tools/rondo/traffic.h"
+#include "common/tool.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/tool_messages.h"
+#include "serve/request_sizes.h"
 
 /* Many requests of few bytes: the numbers of lines that say how many are limited by this. */
 enum { MOST_REQUESTS = 1 << 20 };

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tools/rondo/model.h"
-#include "../../tools/rondo/tool.h"
+#include "common/tool.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/tool_messages.h"
+#include "models/model.h"
 
 static void require_vocabulary(const language_model *model) {
   const vocabulary *v = &model->vocabulary;

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tools/rondo/tool.h"
-#include "../../tools/rondo/train.h"
+#include "common/tool.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/tool_messages.h"
+#include "train/train.h"
 
 static char *copy_text(const uint8_t *data, size_t size) {
   char *text = malloc(size + 1);

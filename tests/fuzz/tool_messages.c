@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "../../tools/rondo/tool.h"
+#include "common/tool.h"
 #include "fuzz/fuzz_target.h"
 
 char tool_message[1400];

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "options.h"
-#include "tool.h"
+#include "commands/commands.h"
+#include "common/options.h"
+#include "common/tool.h"
 
 typedef struct command {
   const char *name;
@@ -21,9 +21,9 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
-    {"train", "rondo train", command_train, "train a language model on a text, kernel by kernel and recorded"},
+    {"train", "rondo train", command_train, "train a language model on a text, eager and recorded"},
     {"generate", "rondo generate", command_generate, "write text with a trained model"},
-    {"bench", "rondo bench", command_bench, "measure launches, calls, changes and memory"},
+    {"bench", "rondo bench", command_bench, "measure launches, memory and the gain of recording"},
     {"devices", "rondo devices", command_devices, "list the devices and libraries, or say why they cannot be had"},
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
     {"check", "rondo check", command_check, "look for ordering and lifetime mistakes of a graph"},

@@ -6,7 +6,7 @@
 #include "exec/stream/stream_internal.h"
 
 /* A launch takes the host as long as two or three copies and fills, and where there are some the copy engine is done
- * later (`rondo bench copies --host`, bench/results/2026-11-23-h200-feed.md). With many bytes that is little beside the
+ * later (`rondo_bench copies --host`, bench/results/2026-11-23-h200-feed.md). With many bytes that is little beside the
  * copying, and an engine leaves the processors to other work; likewise where a kernel would move them one at a time.
  */
 enum { MOST_BYTES_BY_KERNEL = 2 << 20, MOST_BYTES_ONE_BY_ONE = 16 << 10, WORD = 4 };

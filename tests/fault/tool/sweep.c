@@ -4,7 +4,7 @@
  * tool has to end by itself, with 0 and all of its output, or with 1 and a message; a file that it writes is what it
  * was before, or whole.
  *
- *   tool_sweep TOOL PRELOADED GROUP
+ *   tool_sweep TOOL RONDO_BENCH PRELOADED GROUP
  *
  * RONDO_TEST_SWEEP=all tries every call; otherwise it is the first hundred of a command, and others evenly up to its
  * limit. RONDO_TEST_SWEEP=NAME:memory:7 does one, and shows what the tool says and where the call was made.
@@ -31,8 +31,8 @@
 
 enum { MOST_ARGUMENTS = 48, MOST_SECONDS = 30, FIRST = 100, MOST_FILES = 64, MOST_FAILURES = 10 };
 
-/* Words of `arguments` are separated by one blank, and so are files that are `written` and settings of `environment`.
- */
+/* Words of `arguments`, files that are `written` and settings of `environment` are separated by one blank. The first
+ * word is rondo_bench, or else a command of the tool. */
 typedef struct command {
   const char *group, *name, *arguments, *written, *environment;
   size_t limit;    /* how many failures of each kind are tried */
@@ -76,22 +76,22 @@ static const command commands[] = {
     {"serve_page", "serve-recommender", "serve recommender " LOAD " --json --report o.html", "o.html",
      "RONDO_CBLAS_LIBRARY=", 24, false},
     {"bench", "bench-memory", "bench memory buffers.csv --json", "", "", 200, false},
-    {"bench", "bench-change", "bench change --seconds 0.01 --nodes 5", "", "", 200, false},
-    {"bench", "bench-patch", "bench patch --seconds 0.01 --nodes 16 --json", "", "", 150, false},
-    {"bench", "bench-tree", "bench tree --seconds 0.01 --nodes 32 --shapes 3 --buffers buffers.csv --parts 2", "", "",
-     100, false},
-    {"bench", "bench-gpt",
-     "bench gpt --seconds 0.01 --context 8 --layers 1 --width 8 --heads 2 --vocabulary 16 --batch 2 --json", "", "",
-     100, false},
-    {"bench_more", "bench-launch", "bench launch --seconds 0.01 --launches 10", "", "", 24, false},
-    {"bench_more", "bench-gain", "bench gain --seconds 0.01 --json", "", "RONDO_CBLAS_LIBRARY=", 10, false},
-    {"bench_more", "bench-copies", "bench copies --seconds 0.01 --most 256", "", "", 100, false},
-    {"bench_more", "bench-conv", "bench conv --seconds 0.01 --batch 1 --most 1", "", "", 60, false},
-    {"bench_more", "bench-executor",
-     "bench executor --seconds 0.01 --rows 2 --table-rows 8 --branches 2 --length 2 "
+    {"rondo_bench", "change", "rondo_bench change --seconds 0.01 --nodes 5", "", "", 200, false},
+    {"rondo_bench", "patch", "rondo_bench patch --seconds 0.01 --nodes 16 --json", "", "", 150, false},
+    {"rondo_bench", "tree", "rondo_bench tree --seconds 0.01 --nodes 32 --shapes 3 --buffers buffers.csv --parts 2", "",
+     "", 100, false},
+    {"rondo_bench", "training",
+     "rondo_bench training --seconds 0.01 --context 8 --layers 1 --width 8 --heads 2 --vocabulary 16 --batch 2 --json",
+     "", "", 100, false},
+    {"bench", "bench-launch", "bench launch --seconds 0.01 --launches 10", "", "", 24, false},
+    {"bench", "bench-gain", "bench gain --seconds 0.01 --json", "", "RONDO_CBLAS_LIBRARY=", 10, false},
+    {"rondo_bench_more", "copies", "rondo_bench copies --seconds 0.01 --most 256", "", "", 100, false},
+    {"rondo_bench_more", "conv", "rondo_bench conv --seconds 0.01 --batch 1 --most 1", "", "", 60, false},
+    {"rondo_bench_more", "executor",
+     "rondo_bench executor --seconds 0.01 --rows 2 --table-rows 8 --branches 2 --length 2 "
      "--width 8 --json",
      "", "RONDO_CBLAS_LIBRARY=", 30, false},
-    {"bench_more", "bench-capture", "bench capture --sizes 2 --rows 64 --rounds 1 --table-rows 20", "",
+    {"rondo_bench_more", "capture", "rondo_bench capture --sizes 2 --rows 64 --rounds 1 --table-rows 20", "",
      "RONDO_CBLAS_LIBRARY=", 30, false},
 };
 
@@ -122,7 +122,7 @@ static const deadly_library deadly[] = {
 static const char *const kind_names[FAILING_KINDS] = {"memory", "system"};
 
 static failing_calls *calls;
-static const char *tool, *preloaded;
+static const char *tool, *benchmarks, *preloaded;
 static size_t failure_count, excused_count;
 
 /* Files ----------------------------------------------------------------------------------------------------------- */
@@ -209,7 +209,10 @@ static void start(const char *arguments, const char *environment) {
   redirect("stderr", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
   alarm(MOST_SECONDS);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  execv(tool, words);
+  if (words[1] && strcmp(words[1], "rondo_bench") == 0)
+    execv(benchmarks, words + 1);
+  else
+    execv(tool, words);
   _exit(98);
 }
 
@@ -501,22 +504,23 @@ static void prepare(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 4) {
-    fprintf(stderr, "usage: %s TOOL PRELOADED GROUP\n", argv[0]);
+  if (argc != 5) {
+    fprintf(stderr, "usage: %s TOOL RONDO_BENCH PRELOADED GROUP\n", argv[0]);
     return 2;
   }
   tool = argv[1];
-  preloaded = argv[2];
+  benchmarks = argv[2];
+  preloaded = argv[3];
   setvbuf(stdout, NULL, _IOLBF, 0);
   prepare();
   if (do_as_asked()) return 0;
   size_t count = 0;
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-    if (strcmp(commands[i].group, argv[3]) != 0 && strcmp(commands[i].name, argv[3]) != 0) continue;
+    if (strcmp(commands[i].group, argv[4]) != 0 && strcmp(commands[i].name, argv[4]) != 0) continue;
     for (failing_kind kind = 0; kind < FAILING_KINDS; kind++) sweep_kind(&commands[i], kind);
     count++;
   }
-  if (count == 0) fprintf(stderr, "there is no group '%s'\n", argv[3]);
+  if (count == 0) fprintf(stderr, "there is no group '%s'\n", argv[4]);
   printf("%zu mistakes, %zu deaths in libraries that are known for them\n", failure_count, excused_count);
   return count == 0 || failure_count > 0;
 }

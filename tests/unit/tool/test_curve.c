@@ -3,7 +3,7 @@
  * in the picture but for times that are cut off, and with medians, least and most that are right.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "curve.h"
+#include "train/training_curve.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Words as the tool prints them into a command: what bash makes of the text is the word again.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "shell.h"
+#include "common/shell.h"
 
 /* cmocka.h wants these before it. */
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * Texts collected in memory: all of what was written, or nothing. Linked with --wrap=realloc, to let each of the
  * allocations fail in turn.
  */
-#include "text_stream.h"
+#include "common/text_stream.h"
 
 /* cmocka.h wants these before it. */
 #include <setjmp.h>

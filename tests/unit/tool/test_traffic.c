@@ -3,7 +3,7 @@
  * same for the same seed. Files of sizes are tested with the tool (tests/cli/test_serve.sh).
  */
 #define _POSIX_C_SOURCE 200809L
-#include "traffic.h"
+#include "serve/request_sizes.h"
 
 /* cmocka.h wants these before it. */
 #include <setjmp.h>
@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "tool.h"
+#include "common/file.h"
+#include "common/tool.h"
 
 /* Nothing here fails or reads a file. */
 int tool_fail(const char *format, ...) {

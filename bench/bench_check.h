@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Errors in benchmarks: what fails ends the program at once, with a message. Nothing is taken down, because the process
+ * ends.
+ */
+#ifndef RONDO_BENCH_BENCH_CHECK_H
+#define RONDO_BENCH_BENCH_CHECK_H
+
+#include <rondo/rondo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bare_driver.h"
+#include "common/timing.h"
+#include "common/tool.h"
+
+static inline void bench_give_up(void) {
+  (void)fflush(NULL);
+  _exit(EXIT_FAILURE);
+}
+
+static inline void check(rondo_status status) {
+  if (status == RONDO_OK) return;
+  (void)tool_fail_status("%s", rondo_status_name(status));
+  bench_give_up();
+}
+
+/* The result of a function of tools/rondo, which has said what is wrong. */
+static inline void check_tool(int result) {
+  if (result != TOOL_OK) bench_give_up();
+}
+
+/* The result of a call of the CUDA driver without Rondo. */
+static inline void check_bare(int code) { check_tool(bare_check(code, "a benchmark")); }
+
+static inline void *bench_allocate(size_t count, size_t bytes) {
+  void *memory = calloc(count, bytes);
+  if (memory == NULL) check_tool(tool_fail_memory("%zu elements of %zu bytes", count, bytes));
+  return memory;
+}
+
+static inline void bench_samples_create(samples *set, size_t capacity) {
+  if (!samples_create(set, capacity)) check_tool(tool_fail_memory("%zu times", capacity));
+}
+
+/* Finds one of f32, bf16 and f16. Returns TOOL_OK, or TOOL_USAGE after a message. */
+static inline int bench_find_type(const char *name, rondo_type *out) {
+  static const rondo_type types[] = {RONDO_F32, RONDO_BF16, RONDO_F16};
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    *out = types[i];
+    if (strcmp(rondo_type_name(types[i]), name) == 0) return TOOL_OK;
+  }
+  return tool_fail_usage("--type takes f32, bf16 or f16, not '%s'", name);
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * The project's own benchmarks: rondo_bench BENCHMARK [OPTION]... What users measure on their machines (launches,
+ * memory, the gain of recording) is in the tool, as `rondo bench`.
+ */
+#include "rondo_bench.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/tool.h"
+
+static const benchmark *const list[] = {
+    /* graphs */
+    &bench_replay,
+    &bench_change,
+    &bench_patch,
+    &bench_copies,
+    &bench_capture,
+    &bench_verify,
+    &bench_idle,
+    /* trees */
+    &bench_tree,
+    &bench_mlp,
+    /* programs */
+    &bench_conv,
+    &bench_products,
+    &bench_executor,
+    &bench_feed,
+    &bench_training,
+    &bench_step_memory,
+    /* memory plans */
+    &bench_plan,
+    &bench_plan_order,
+    &bench_lifetimes,
+};
+
+/* Ends without the destructors of libraries: the objects of a benchmark are still there. */
+int main(int argc, char **argv) {
+  tool_set_command("rondo_bench");
+  rondo_log_set_sink(tool_log, NULL, RONDO_LOG_WARNING);
+  const int result = benchmarks_run("rondo_bench", list, sizeof list / sizeof list[0], argc, argv);
+  (void)fflush(NULL);
+  _exit(result ? result : tool_check_output());
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT
+ * rondo bench launch (GX-6, GX-10): what it costs to launch empty kernels one by one on streams and as one graph, in
+ * the shapes of the table of Yao and Li (2021), together with that table and the physical limit; on a CUDA device also
+ * in the bare driver, without Rondo. The ways are measured in alternation, so that a slow moment of the machine affects
+ * all of them.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "bench/bench_kernels.h"
+#include "bench/launch_shapes.h"
+#include "bench/launch_threads.h"
+#include "bench/tool_benchmarks.h"
+#include "common/tool.h"
+
+#define SAMPLE_CAPACITY 200000
+
+/* Shapes measured by streams too; the last is for the launch call only. */
+#define COMPARED_SHAPES SHAPE_LINE_10000
+#define MINIMUM_ROUNDS 3
+
+/* On a CUDA device, launches of Rondo and of the bare driver alternate while there is time. Then some launches in a row
+ * give the time of the device, fewer of a very long line. All of it happens in parts with execs of their own: of two
+ * equal execs, the driver launches one some tens of nanoseconds faster than the other. */
+#define COMPARED_PARTS 8
+#define COMPARED_LAUNCHES 10000
+#define FEWEST_LAUNCHES 8
+#define ROW_LAUNCHES 100
+#define LONG_ROW_LAUNCHES 10
+#define ROWS_A_PART 6
+
+static const uint32_t thread_counts[] = {1, 2, 4, 8};
+#define THREAD_ROWS (sizeof thread_counts / sizeof thread_counts[0])
+
+/* J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021: on an A100, graphs of 32 empty kernels, in its own unit. */
+typedef struct reference_row {
+  const char *pattern;
+  double graph_host, graph_device, stream_host, stream_device, host_speedup, device_speedup;
+} reference_row;
+
+static const reference_row reference[] = {
+    [SHAPE_LINE] = {"straight line", 4.43, 28.12, 65.25, 60.67, 14.7, 2.2},
+    [SHAPE_BRANCHES] = {"two branches", 3.17, 15.47, 69.25, 83.46, 21.8, 5.4},
+    [SHAPE_FORK] = {"fork and join", 4.28, 21.32, 93.75, 161.79, 21.9, 7.6},
+};
+#define REFERENCE_ROWS (sizeof reference / sizeof reference[0])
+
+typedef struct way_summary {
+  summary host, device, total;
+} way_summary;
+
+/* Rondo's launches and the bare driver's, one after the other. */
+typedef struct compared_launches {
+  summary host, bare_host;     /* the call alone */
+  summary device, bare_device; /* of one launch among those in a row */
+  size_t launches;             /* of each */
+} compared_launches;
+
+typedef struct shape_result {
+  way_summary stream, graph;
+  way_summary bare_stream, bare_graph; /* of CUDA devices */
+  compared_launches compared;          /* of CUDA devices */
+  summary loop;
+  size_t samples; /* of the graph */
+} shape_result;
+
+typedef struct launch_bench {
+  bench_base base;
+  uint64_t launches;
+  bench_target *rondo, *bare;                          /* bare: NULL but on a CUDA device */
+  launch_times stream, graph, bare_stream, bare_graph; /* used for one shape after the other */
+  samples loop;
+  shape_result shapes[LAUNCH_SHAPES];
+  summary threads[THREAD_ROWS];
+} launch_bench;
+
+/* Measuring ------------------------------------------------------------------------------------------------------- */
+
+static way_summary summarize(launch_times *times) {
+  return (way_summary){samples_summarize(&times->host), samples_summarize(&times->device),
+                       samples_summarize(&times->total)};
+}
+
+static void forget(launch_bench *b) {
+  launch_times *const ways[] = {&b->stream, &b->graph, &b->bare_stream, &b->bare_graph};
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+    ways[i]->host.count = ways[i]->device.count = ways[i]->total.count = 0;
+  b->loop.count = 0;
+}
+
+/* A shape's execs. */
+typedef struct recorded_shape {
+  const launch_shape *shape;
+  void *exec, *bare_exec; /* bare_exec: NULL without a bare driver */
+  bool by_streams;        /* is measured by streams too */
+} recorded_shape;
+
+/* One sample of each way of a target. */
+static int measure_target(bench_target *target, const recorded_shape *r, void *exec, launch_times *stream,
+                          launch_times *graph) {
+  const uint32_t repeats = r->shape->nodes < 100 ? 64 : 4;
+  if (r->by_streams && launch_measure(target, r->shape, NULL, repeats, stream) != TOOL_OK) return TOOL_FAILURE;
+  return launch_measure(target, r->shape, exec, repeats, graph);
+}
+
+/* One sample of each way of all targets. */
+static int measure_round(launch_bench *b, const recorded_shape *r) {
+  if (measure_target(b->rondo, r, r->exec, &b->stream, &b->graph) != TOOL_OK) return TOOL_FAILURE;
+  launch_measure_loop(r->shape->nodes, &b->loop);
+  if (!b->bare) return TOOL_OK;
+  return measure_target(b->bare, r, r->bare_exec, &b->bare_stream, &b->bare_graph);
+}
+
+static int measure_rounds(launch_bench *b, const recorded_shape *r, double seconds) {
+  if (measure_round(b, r) != TOOL_OK) return TOOL_FAILURE; /* wakes everything up and is not counted */
+  forget(b);
+  const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
+  for (size_t round = 0; round < MINIMUM_ROUNDS || clock_ns() < end; round++) {
+    if (measure_round(b, r) != TOOL_OK) return TOOL_FAILURE;
+    if (samples_are_full(&b->graph.host)) break;
+  }
+  return TOOL_OK;
+}
+
+/* The target that goes first changes with each launch. */
+static int measure_turns(launch_bench *b, const recorded_shape *r, size_t most, uint64_t end) {
+  const size_t fewest = b->launches > 0 && r->by_streams ? most : FEWEST_LAUNCHES;
+  for (size_t i = 0; i < most && (i < fewest || clock_ns() < end); i++) {
+    const bool is_first = i % 2 == 0;
+    if (is_first && launch_measure_call(b->rondo, r->exec, &b->graph.host) != TOOL_OK) return TOOL_FAILURE;
+    if (launch_measure_call(b->bare, r->bare_exec, &b->bare_graph.host) != TOOL_OK) return TOOL_FAILURE;
+    if (!is_first && launch_measure_call(b->rondo, r->exec, &b->graph.host) != TOOL_OK) return TOOL_FAILURE;
+  }
+  return TOOL_OK;
+}
+
+static int measure_rows(launch_bench *b, const recorded_shape *r, uint64_t end) {
+  const uint32_t launches = r->shape->nodes < 10000 ? ROW_LAUNCHES : LONG_ROW_LAUNCHES;
+  for (size_t i = 0; i < ROWS_A_PART && (i == 0 || clock_ns() < end); i++) {
+    if (launch_measure_row(b->rondo, r->exec, launches, &b->graph.device) != TOOL_OK) return TOOL_FAILURE;
+    if (launch_measure_row(b->bare, r->bare_exec, launches, &b->bare_graph.device) != TOOL_OK) return TOOL_FAILURE;
+  }
+  return TOOL_OK;
+}
+
+static void discard(launch_bench *b, recorded_shape *r) {
+  if (r->exec) (void)b->rondo->calls->discard_exec(b->rondo, r->exec);
+  if (r->bare_exec) (void)b->bare->calls->discard_exec(b->bare, r->bare_exec);
+  r->exec = r->bare_exec = NULL;
+}
+
+/* For both, if there are both. */
+static int record(launch_bench *b, recorded_shape *r, bool bare_first) {
+  int result = bare_first && b->bare ? launch_record(b->bare, r->shape, &r->bare_exec) : TOOL_OK;
+  if (result == TOOL_OK) result = launch_record(b->rondo, r->shape, &r->exec);
+  if (result == TOOL_OK && !bare_first && b->bare) result = launch_record(b->bare, r->shape, &r->bare_exec);
+  if (result != TOOL_OK) discard(b, r);
+  return result;
+}
+
+/* A first launch, which is not counted. */
+static int launch_once(bench_target *target, void *exec) {
+  return target->calls->launch(target, exec, 0) == TOOL_OK ? target->calls->wait(target, 0) : TOOL_FAILURE;
+}
+
+static int measure_part(launch_bench *b, size_t index, size_t part, double seconds) {
+  const size_t all = b->launches > 0 ? b->launches : COMPARED_LAUNCHES;
+  const size_t most = all / COMPARED_PARTS + (part < all % COMPARED_PARTS);
+  recorded_shape r = {.shape = &launch_shapes[index], .by_streams = index < COMPARED_SHAPES};
+  if (record(b, &r, part % 2 == 1) != TOOL_OK) return TOOL_FAILURE;
+  int result = launch_once(b->rondo, r.exec);
+  if (result == TOOL_OK) result = launch_once(b->bare, r.bare_exec);
+  if (result == TOOL_OK) result = measure_turns(b, &r, most, clock_ns() + (uint64_t)(seconds * 5e8));
+  if (result == TOOL_OK) result = measure_rows(b, &r, clock_ns() + (uint64_t)(seconds * 5e8));
+  discard(b, &r);
+  return result;
+}
+
+/* The samples of measure_rounds have been summarised, and give their room. */
+static int measure_compared(launch_bench *b, size_t index, double seconds, compared_launches *out) {
+  forget(b);
+  for (size_t part = 0; part < COMPARED_PARTS; part++)
+    if (measure_part(b, index, part, seconds / COMPARED_PARTS) != TOOL_OK) return TOOL_FAILURE;
+  *out = (compared_launches){.launches = b->graph.host.count,
+                             .host = samples_summarize(&b->graph.host),
+                             .bare_host = samples_summarize(&b->bare_graph.host),
+                             .device = samples_summarize(&b->graph.device),
+                             .bare_device = samples_summarize(&b->bare_graph.device)};
+  return TOOL_OK;
+}
+
+static int measure_shape(launch_bench *b, size_t index, double seconds) {
+  recorded_shape r = {.shape = &launch_shapes[index], .by_streams = index < COMPARED_SHAPES};
+  shape_result *out = &b->shapes[index];
+  if (record(b, &r, false) != TOOL_OK) return TOOL_FAILURE;
+  const int result = measure_rounds(b, &r, seconds);
+  discard(b, &r);
+  *out = (shape_result){.samples = b->graph.host.count,
+                        .stream = summarize(&b->stream),
+                        .graph = summarize(&b->graph),
+                        .bare_stream = summarize(&b->bare_stream),
+                        .bare_graph = summarize(&b->bare_graph),
+                        .loop = samples_summarize(&b->loop)};
+  return result == TOOL_OK && b->bare ? measure_compared(b, index, seconds, &out->compared) : result;
+}
+
+static int measure(void *bench) {
+  launch_bench *b = bench;
+  const double seconds = b->base.seconds / (LAUNCH_SHAPES + THREAD_ROWS);
+  for (size_t i = 0; i < LAUNCH_SHAPES; i++) {
+    tool_show_progress("%s", launch_shapes[i].name);
+    if (measure_shape(b, i, seconds) != TOOL_OK) return TOOL_FAILURE;
+  }
+  for (size_t i = 0; i < THREAD_ROWS; i++) {
+    tool_show_progress("%" PRIu32 " threads", thread_counts[i]);
+    if (launch_from_threads(b->base.device, thread_counts[i], seconds, &b->threads[i]) != TOOL_OK) return TOOL_FAILURE;
+  }
+  return TOOL_OK;
+}
+
+/* Results --------------------------------------------------------------------------------------------------------- */
+
+static void write_way(const way_summary *way, const char *name, json *out) {
+  json_begin_object(out, name);
+  json_summary(out, "host_us", way->host);
+  json_summary(out, "device_us", way->device);
+  json_summary(out, "total_us", way->total);
+  json_end(out);
+}
+
+/* What Rondo adds to the bare driver's launch. */
+static void write_compared(const compared_launches *compared, json *out) {
+  json_begin_object(out, "beside_bare");
+  json_integer(out, "launches", compared->launches);
+  json_summary(out, "host_us", compared->host);
+  json_summary(out, "bare_host_us", compared->bare_host);
+  json_real(out, "host_ratio", bench_ratio(compared->host.median, compared->bare_host.median));
+  json_real(out, "host_added_ns", 1e3 * (compared->host.median - compared->bare_host.median));
+  json_summary(out, "device_us", compared->device);
+  json_summary(out, "bare_device_us", compared->bare_device);
+  json_real(out, "device_ratio", bench_ratio(compared->device.median, compared->bare_device.median));
+  json_end(out);
+}
+
+/* Speedups here are those of Rondo's graph over the bare driver's streams. */
+static void write_bare(const shape_result *result, bool by_streams, json *out) {
+  json_begin_object(out, "bare");
+  if (by_streams) write_way(&result->bare_stream, "stream", out);
+  write_way(&result->bare_graph, "graph", out);
+  if (by_streams) {
+    json_begin_object(out, "speedup");
+    json_real(out, "host", bench_ratio(result->bare_stream.host.median, result->graph.host.median));
+    json_real(out, "device", bench_ratio(result->bare_stream.device.median, result->graph.device.median));
+    json_end(out);
+  }
+  write_compared(&result->compared, out);
+  json_end(out);
+}
+
+static void write_shape(const launch_shape *shape, const shape_result *result, bool has_bare, json *out) {
+  json_begin_object(out, NULL);
+  json_text(out, "name", shape->name);
+  json_integer(out, "nodes", shape->nodes);
+  json_integer(out, "streams", shape->streams);
+  json_integer(out, "samples", result->samples);
+  write_way(&result->stream, "stream", out);
+  write_way(&result->graph, "graph", out);
+  json_summary(out, "loop_us", result->loop);
+  json_begin_object(out, "speedup");
+  json_real(out, "host", bench_ratio(result->stream.host.median, result->graph.host.median));
+  json_real(out, "device", bench_ratio(result->stream.device.median, result->graph.device.median));
+  json_real(out, "total", bench_ratio(result->stream.total.median, result->graph.total.median));
+  json_end(out);
+  if (has_bare) write_bare(result, true, out);
+  json_end(out);
+}
+
+static void write_reference(const reference_row *row, json *out) {
+  json_begin_object(out, NULL);
+  json_text(out, "pattern", row->pattern);
+  json_real(out, "graph_host", row->graph_host);
+  json_real(out, "graph_device", row->graph_device);
+  json_real(out, "stream_host", row->stream_host);
+  json_real(out, "stream_device", row->stream_device);
+  json_real(out, "host_speedup", row->host_speedup);
+  json_real(out, "device_speedup", row->device_speedup);
+  json_end(out);
+}
+
+static void write_call(uint32_t count, const char *name, summary host, json *out) {
+  json_begin_object(out, NULL);
+  json_integer(out, name, count);
+  json_summary(out, "host_us", host);
+  json_end(out);
+}
+
+static void write_launch_call(const launch_bench *b, size_t index, json *out) {
+  json_begin_object(out, NULL);
+  json_integer(out, "nodes", launch_shapes[index].nodes);
+  json_summary(out, "host_us", b->shapes[index].graph.host);
+  if (b->bare) write_bare(&b->shapes[index], false, out);
+  json_end(out);
+}
+
+static void report(void *bench, json *out) {
+  const launch_bench *b = bench;
+  json_integer(out, "workers", b->base.info.workers);
+  json_begin_array(out, "shapes");
+  for (size_t i = 0; i < COMPARED_SHAPES; i++) write_shape(&launch_shapes[i], &b->shapes[i], b->bare, out);
+  json_end(out);
+  json_begin_array(out, "reference_a100");
+  for (size_t i = 0; i < REFERENCE_ROWS; i++) write_reference(&reference[i], out);
+  json_end(out);
+  json_begin_array(out, "launch_call");
+  write_launch_call(b, SHAPE_LINE, out);
+  write_launch_call(b, SHAPE_LINE_10000, out);
+  json_end(out);
+  json_begin_array(out, "threads");
+  for (size_t i = 0; i < THREAD_ROWS; i++) write_call(thread_counts[i], "threads", b->threads[i], out);
+  json_end(out);
+}
+
+/* Preparing and finishing ------------------------------------------------------------------------------------------ */
+
+static int prepare(void *bench) {
+  launch_bench *b = bench;
+  if (rondo_target_create(b->base.device, &bench_empty, TARGET_STREAMS, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
+  if (bare_target_create(b->base.device_name, &bench_empty, TARGET_STREAMS, &b->bare) != TOOL_OK) return TOOL_FAILURE;
+  if (launch_times_create(&b->stream, SAMPLE_CAPACITY) && launch_times_create(&b->graph, SAMPLE_CAPACITY) &&
+      launch_times_create(&b->bare_stream, SAMPLE_CAPACITY) && launch_times_create(&b->bare_graph, SAMPLE_CAPACITY) &&
+      samples_create(&b->loop, SAMPLE_CAPACITY)) {
+    return TOOL_OK;
+  }
+  return tool_fail_memory("the times");
+}
+
+static int finish(void *bench) {
+  launch_bench *b = bench;
+  launch_times *const all[] = {&b->stream, &b->graph, &b->bare_stream, &b->bare_graph};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) launch_times_destroy(all[i]);
+  samples_destroy(&b->loop);
+  const int result = bench_target_destroy(b->bare);
+  return bench_target_destroy(b->rondo) == TOOL_OK ? result : TOOL_FAILURE;
+}
+
+static const launch_bench defaults = {.base = {.device_name = "cpu", .seconds = 5}};
+
+static const option_row rows[] = {
+    BENCH_WORKERS(launch_bench),
+    {"launches", "N", OPTION_COUNT, offsetof(launch_bench, launches), 0, SAMPLE_CAPACITY,
+     "launches of each shape to compare with the bare driver's; 0: as time allows"},
+};
+
+const benchmark bench_launch = {
+    .name = "launch",
+    .summary = "empty kernels in five shapes: by streams, as a graph, as a loop",
+    .description =
+        "Measures what it costs to launch empty kernels: 32 in a straight line, in two branches, and as a fork and\n"
+        "join (1 + 30 + 1), and straight lines of 320 and 3200. Each is enqueued kernel by kernel (on two streams\n"
+        "for the branches, on thirty for the fork) and launched as one graph captured from the same calls.\n"
+        "The results include one thread that calls the same functions in a loop, which is the limit, and figures\n"
+        "published for an A100 (J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021). Then the launch call alone\n"
+        "is measured, for 32 and for 10,000 nodes, and from 1, 2, 4 and 8 threads at once. On a CUDA device the\n"
+        "same calls are measured in the bare driver, without Rondo.\n\n"
+        "Times are microseconds: medians, with minimum and maximum. host: the calls that enqueue the work;\n"
+        "device: between events before and after it; total: until the stream is synchronized. Speedups are the\n"
+        "time by streams divided by the time of the graph.",
+    .seconds_help = "about how long to measure; twice on CUDA",
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
+    .prepare = prepare,
+    .measure = measure,
+    .report = report,
+    .finish = finish,
+};

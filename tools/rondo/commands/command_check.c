@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * rondo check: looks for ordering and lifetime mistakes of a dumped graph.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "commands/commands.h"
+#include "commands/graph_file.h"
+#include "common/file.h"
+#include "common/json.h"
+#include "common/options.h"
+#include "common/tool.h"
+
+typedef struct check_settings {
+  uint64_t most;
+  bool no_warnings, json;
+} check_settings;
+
+static const check_settings defaults = {.most = 100};
+
+static const option_row rows[] = {
+    {"most", "N", OPTION_COUNT, offsetof(check_settings, most), 1, 1e6, "print at most N findings"},
+    {"no-warnings", NULL, OPTION_FLAG, offsetof(check_settings, no_warnings), 0, 0, "leave warnings out"},
+    OPTION_ROW_JSON(check_settings),
+};
+
+static const option_table table = {
+    .command = "rondo check",
+    .operand = "FILE",
+    .reads_operand = true,
+    .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
+    .description =
+        "Looks for mistakes in a dumped graph: memory that is used before its alloc node or after its free, or\n"
+        "whose use is not ordered with them; frees of memory that is not allocated; nodes without an order that\n"
+        "write the same bytes; and accesses past an allocation's end. Prints each with the edge that would correct\n"
+        "it. Fails if there are any, even if they are only warnings, which rest on what the graph does not say for\n"
+        "certain: see --no-warnings.",
+    .defaults = &defaults,
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
+};
+
+typedef struct check_result {
+  const char *path;
+  rondo_findings *findings;
+  size_t shown;              /* of the findings, errors first */
+  uint64_t errors, warnings; /* those left out do not count */
+} check_result;
+
+static void write_node(json *out, const char *name, rondo_node node) {
+  if (rondo_node_number(node) != RONDO_NO_NODE) json_integer(out, name, rondo_node_number(node));
+}
+
+static void write_finding(const rondo_finding *finding, json *out) {
+  json_begin_object(out, NULL);
+  json_text(out, "severity", rondo_severity_name(finding->severity));
+  json_text(out, "status", rondo_status_name(finding->status));
+  json_text(out, "reason", rondo_reason_name(finding->reason));
+  write_node(out, "node", finding->node);
+  write_node(out, "other", finding->other);
+  write_node(out, "from", finding->from);
+  write_node(out, "to", finding->to);
+  if (finding->allocation && finding->allocation[0]) json_text(out, "allocation", finding->allocation);
+  json_text(out, "message", finding->message);
+  json_end(out);
+}
+
+static int show_json(const check_result *r) {
+  json out;
+  json_begin(&out);
+  json_text(&out, "file", r->path);
+  json_integer(&out, "errors", r->errors);
+  json_integer(&out, "warnings", r->warnings);
+  json_begin_array(&out, "findings");
+  for (size_t i = 0; i < r->shown; i++) {
+    rondo_finding finding = {.struct_size = sizeof finding};
+    if (rondo_findings_get(r->findings, i, &finding)) {
+      json_discard(&out);
+      return tool_fail_status("finding %zu", i);
+    }
+    write_finding(&finding, &out);
+  }
+  json_end(&out);
+  return json_print(&out);
+}
+
+static int show_text(const check_result *r) {
+  for (size_t i = 0; i < r->shown; i++) {
+    rondo_finding finding = {.struct_size = sizeof finding};
+    if (rondo_findings_get(r->findings, i, &finding)) return tool_fail_status("finding %zu", i);
+    printf("%s: %s: ", rondo_severity_name(finding.severity), rondo_reason_name(finding.reason));
+    tool_print_text(finding.message);
+    putchar('\n');
+  }
+  if (r->errors + r->warnings > r->shown)
+    printf("%" PRIu64 " more not shown; see --most\n", r->errors + r->warnings - r->shown);
+  printf("%" PRIu64 " error%s, %" PRIu64 " warning%s\n", r->errors, r->errors == 1 ? "" : "s", r->warnings,
+         r->warnings == 1 ? "" : "s");
+  return TOOL_OK;
+}
+
+static void count_findings(check_result *r, bool no_warnings) {
+  r->shown = rondo_findings_count(r->findings);
+  rondo_findings_totals(r->findings, &r->errors, &r->warnings);
+  if (!no_warnings) return;
+  r->warnings = 0;
+  if (r->shown > r->errors) r->shown = (size_t)r->errors;
+}
+
+static int check(const rondo_graph *graph, const check_settings *settings, check_result *r) {
+  const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT, .max_findings = (uint32_t)settings->most};
+  const char *name = file_display_name(r->path);
+  if (rondo_graph_verify(graph, &options, &r->findings)) return tool_fail_status("%s", name);
+  count_findings(r, settings->no_warnings);
+  const int result = settings->json ? show_json(r) : show_text(r);
+  const uint64_t total = r->errors + r->warnings;
+  if (result != TOOL_OK || total == 0) return result;
+  return tool_fail("%s: %" PRIu64 " mistake%s found", name, total, total == 1 ? " was" : "s were");
+}
+
+int command_check(int argc, char **argv) {
+  check_settings settings = defaults;
+  check_result result = {0};
+  const int parsed = options_parse(&table, argc, argv, &settings, &result.path);
+  if (parsed != OPTIONS_RUN) return parsed;
+  rondo_graph *graph = NULL;
+  int status = graph_read(result.path, &graph);
+  if (status == TOOL_OK) status = check(graph, &settings, &result);
+  rondo_findings_destroy(result.findings);
+  if (rondo_graph_destroy(graph) && status == TOOL_OK) status = tool_fail_status("the graph");
+  return status;
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT
+ * rondo serve MODEL --load: a model in a session, loaded from inside the process: how many requests a second there can
+ * be, and how long they take when they come at a given rate; recorded and eager in one run, with the same
+ * requests.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/commands.h"
+#include "common/file.h"
+#include "common/options.h"
+#include "common/tool.h"
+#include "serve/serve.h"
+
+static const serve_settings defaults = {.device = "cpu",
+                                        .look_ups = "",
+                                        .streams = 2,
+                                        .sizes = 16,
+                                        .clients = 4,
+                                        .requests = 64,
+                                        .least = 100,
+                                        .most = 1200,
+                                        .seed = 1,
+                                        .table_rows = 10000,
+                                        .batch_rows = 0,
+                                        .seconds = 3,
+                                        .rate = 0,
+                                        .median = 350,
+                                        .spread = 0.5,
+                                        .answer_seconds = 30};
+
+#define OFFSET(member) offsetof(serve_settings, member)
+
+static const option_row rows[] = {
+    {"load", NULL, OPTION_FLAG, OFFSET(load), 0, 0, "send requests from inside the process; required"},
+    OPTION_ROW_DEVICE(serve_settings),
+    {"look-ups", "NAME", OPTION_TEXT, OFFSET(look_ups), 0, 0,
+     "device that holds the recommender's tables and looks rows up; compared with the undivided model"},
+    {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to serve on"},
+    {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES,
+     "record at most N batch sizes, for requests alone and together"},
+    {"delay-us", "N", OPTION_COUNT, OFFSET(delay_us), 0, 1000000, "microseconds that a request waits for others"},
+    {"batch", "N", OPTION_COUNT, OFFSET(batch), 0, RONDO_SESSION_MAX_BATCH,
+     "at most N requests run together; 0: no limit of its own; 1: each by itself"},
+    {"batch-rows", "N", OPTION_COUNT, OFFSET(batch_rows), 0, TRAFFIC_MAX_ROWS,
+     "at most N rows of requests run together, where that pays; 0: four times the largest request; 1: no sizes beyond "
+     "it"},
+    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "how long each of the loads lasts"},
+    {"clients", "N", OPTION_COUNT, OFFSET(clients), 1, 256, "clients of the closed loop"},
+    {"rate", "X", OPTION_REAL, OFFSET(rate), 0, 1e7,
+     "requests per second of the open loop; 0: 70 % of what eager runs can answer"},
+    {"regret", NULL, OPTION_FLAG, OFFSET(regret), 0, 0,
+     "compare the chosen sizes with others, among them some that are picked by a rule"},
+    {"soak", "X", OPTION_REAL, OFFSET(soak), 0, 86400,
+     "seconds of open loop at 90 % of saturation, with cancelled, late and bad requests; 0: none"},
+    {"answer-seconds", "X", OPTION_REAL, OFFSET(answer_seconds), 0.1, 86400,
+     "seconds within which each request of a soak must be answered; else the command fails"},
+    {"report", "FILE", OPTION_OUTPUT, OFFSET(report), 0, 0,
+     "write a page with the latency curve to FILE (HTML), which takes 16 more loads"},
+    {"history", "FILE", OPTION_INPUT, OFFSET(history), 0, 0,
+     "sizes of earlier requests, as for rondo session plan, which are sent again; without it they are drawn:"},
+    {"requests", "N", OPTION_COUNT, OFFSET(requests), 1, 4096, "number of sizes that are drawn and sent in turn"},
+    {"least", "N", OPTION_COUNT, OFFSET(least), 1, TRAFFIC_MAX_ROWS, "rows of the smallest request"},
+    {"most", "N", OPTION_COUNT, OFFSET(most), 1, TRAFFIC_MAX_ROWS, "rows of the largest"},
+    {"median", "X", OPTION_REAL, OFFSET(median), 1, TRAFFIC_MAX_ROWS, "median of their log-normal distribution"},
+    {"spread", "X", OPTION_REAL, OFFSET(spread), 0, 4, "standard deviation of the logarithm"},
+    {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
+    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of sizes, states, inputs and arrivals"},
+    OPTION_ROW_JSON(serve_settings),
+};
+
+static const option_table table = {
+    .command = "rondo serve",
+    .operand = "MODEL",
+    .operand_help = "dense: a recommender without its tables; recommender: with them",
+    .description =
+        "Serves a model from recordings and measures it under load. The load comes from inside the process: from\n"
+        "clients that wait for their answers (closed loop) and at a given rate (open loop, a Poisson process),\n"
+        "recorded and eager with the same requests. Prints requests per second, response times, the share of\n"
+        "padding, and bytes.",
+    .defaults = &defaults,
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
+};
+
+/* Of a divided model, in one piece. */
+static const char whole_name[] = "undivided";
+
+/* What sizes are chosen for, when it is drawn. */
+enum { DRAWN_HISTORY = 2000 };
+
+/* Starting -------------------------------------------------------------------------------------------------------- */
+
+/* A divided model, or one in one piece. */
+static rondo_status add_model(serving *s, const char *name, const rondo_weights *weights, bool divided) {
+  rondo_device *const devices[] = {s->device, s->look_ups};
+  const rondo_placement_rule look_ups = {.operator_name = "embedding", .place = 1};
+  const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT,
+                                       .max_sizes = (uint32_t)s->settings.sizes,
+                                       .build = recommender_build,
+                                       .user = &s->model,
+                                       .weights = weights,
+                                       .history = s->history.rows,
+                                       .history_count = s->history.count,
+                                       .max_batch_rows = (size_t)s->settings.batch_rows,
+                                       .devices = devices,
+                                       .device_count = divided ? 2 : 0,
+                                       .rules = &look_ups,
+                                       .rule_count = divided};
+  return rondo_session_add_model(s->session, name, &options);
+}
+
+static rondo_status record_whole(serving *s, const rondo_weights *weights) {
+  TOOL_TRY(add_model(s, whole_name, weights, false));
+  return rondo_session_capture(s->session, whole_name);
+}
+
+static rondo_status add_models(serving *s, const rondo_weights *weights) {
+  TOOL_TRY(add_model(s, s->name, weights, s->look_ups != NULL));
+  tool_show_progress("recording");
+  const uint64_t begin = clock_ns();
+  TOOL_TRY(rondo_session_capture(s->session, s->name));
+  s->start_seconds = (double)(clock_ns() - begin) / 1e9;
+  if (s->look_ups == NULL) return RONDO_OK;
+  tool_show_progress("recording it undivided");
+  const rondo_status status = record_whole(s, weights);
+  s->has_whole = status == RONDO_OK;
+  return status == RONDO_OUT_OF_MEMORY ? RONDO_OK : status;
+}
+
+static int open_device(const char *name, rondo_device **out, rondo_device_info *info) {
+  info->struct_size = sizeof *info;
+  if (rondo_device_open(name, NULL, out) || rondo_device_get_info(*out, info)) return tool_fail_status("%s", name);
+  return TOOL_OK;
+}
+
+static int open_devices(serving *s) {
+  const int result = open_device(s->settings.device, &s->device, &s->device_info);
+  if (result != TOOL_OK || s->settings.look_ups[0] == '\0') return result;
+  return open_device(s->settings.look_ups, &s->look_ups, &s->look_ups_info);
+}
+
+static rondo_status start(serving *s) {
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT,
+                                         .streams = (uint32_t)s->settings.streams,
+                                         .max_delay_us = (uint32_t)s->settings.delay_us,
+                                         .max_queue = 4096,
+                                         .max_unrecorded = 4096,
+                                         .max_batch = (uint32_t)s->settings.batch,
+                                         .timed = true};
+  rondo_weights *weights = NULL;
+  TOOL_TRY(rondo_session_create(s->device, &options, &s->session));
+  TOOL_TRY(recommender_weights(&s->model, s->settings.seed, &weights));
+  const rondo_status status = add_models(s, weights);
+  rondo_weights_destroy(weights);
+  return status;
+}
+
+static rondo_status run_all_sizes(const serving *s) {
+  for (size_t i = 0; i < s->traffic.count; i++) {
+    void *output = NULL;
+    const rondo_request request = {RONDO_REQUEST_INIT, .way = RONDO_WAY_UNRECORDED, .rows = s->traffic.rows[i],
+                                   .inputs = s->inputs.inputs, .outputs = &output};
+    TOOL_TRY(rondo_session_run(s->session, s->name, &request, NULL));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status hold_others(const serving *s, size_t number, bool hold) {
+  rondo_stream *stream;
+  for (size_t i = 0; i < s->settings.streams; i++) {
+    if (i == number) continue;
+    TOOL_TRY(hold ? rondo_session_take_stream(s->session, s->name, i, &stream)
+                  : rondo_session_give_stream(s->session, i));
+  }
+  return RONDO_OK;
+}
+
+/* The programs of eager runs are compiled before they are timed, on each stream while the others are held. */
+static rondo_status warm_up(const serving *s) {
+  for (size_t i = 0; i < s->settings.streams; i++) {
+    tool_show_progress("warming up stream %zu of %" PRIu64, i + 1, s->settings.streams);
+    TOOL_TRY(hold_others(s, i, true));
+    TOOL_TRY(run_all_sizes(s));
+    TOOL_TRY(hold_others(s, i, false));
+  }
+  return RONDO_OK;
+}
+
+/* Loading --------------------------------------------------------------------------------------------------------- */
+
+/* Of requests from the `first`-th on; rate 0: in the closed loop. */
+static load load_of(const serving *s, const char *model, rondo_way way, size_t first, double rate, double seconds) {
+  return (load){.session = s->session,
+                .model = model,
+                .inputs = s->inputs.inputs,
+                .output_bytes = sizeof(float),
+                .traffic = &s->traffic,
+                .most_rows = s->most_rows,
+                .way = way,
+                .seconds = seconds,
+                .first = first,
+                .rate = rate,
+                .clients = (uint32_t)s->settings.clients,
+                .seed = s->settings.seed};
+}
+
+/* The ways take turns, so that what disturbs the machine for a while disturbs all of them. */
+static int run_ways(serving *s, double rate, const char *what, load_result *results) {
+  enum { ROUNDS = 4 };
+  static const rondo_way ways[SERVE_WAYS] = {RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED, RONDO_WAY_AUTO,
+                                             RONDO_WAY_RECORDED};
+  const size_t count = s->has_whole ? SERVE_WAYS : SERVE_WAYS - 1;
+  load_tally tallies[SERVE_WAYS] = {{.answered = 0}};
+  int result = TOOL_OK;
+  for (size_t i = 0; i < count * ROUNDS && result == TOOL_OK; i++) {
+    const size_t way = i % count, first = i / count * s->traffic.count / ROUNDS;
+    const load l =
+        load_of(s, way == CLOSED_WHOLE ? whole_name : s->name, ways[way], first, rate, s->settings.seconds / ROUNDS);
+    tool_show_progress("%s, %zu of %zu", what, i + 1, count * ROUNDS);
+    result = load_run(&l, &tallies[way]);
+  }
+  for (size_t i = 0; i < count; i++) results[i] = load_summarize(&tallies[i]);
+  return result;
+}
+
+static int run_loads(serving *s) {
+  load_result *r = s->results;
+  const int result = run_ways(s, 0, "closed loop", &r[CLOSED_RECORDED]);
+  s->rate = s->settings.rate > 0 ? s->settings.rate : 0.7 * r[CLOSED_UNRECORDED].rate;
+  if (result != TOOL_OK) return result;
+  if (!(s->rate > 0))
+    return tool_fail("no request was answered eagerly in %g seconds: give more of them", s->settings.seconds);
+  return run_ways(s, s->rate, "open loop", &r[OPEN_RECORDED]);
+}
+
+static int run_curve(serving *s) {
+  static const double parts[SERVE_POINTS] = {0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1};
+  const double seconds = s->settings.seconds / 3;
+  int result = TOOL_OK;
+  for (size_t i = 0; i < 2 * SERVE_POINTS && result == TOOL_OK; i++) {
+    const bool is_recorded = i < SERVE_POINTS;
+    const double most = s->results[is_recorded ? CLOSED_RECORDED : CLOSED_UNRECORDED].rate;
+    const load l = load_of(s, s->name, is_recorded ? RONDO_WAY_RECORDED : RONDO_WAY_UNRECORDED, 0,
+                           parts[i % SERVE_POINTS] * most, seconds);
+    load_tally tally = {.answered = 0};
+    tool_show_progress("curve, %zu of %d", i + 1, 2 * SERVE_POINTS);
+    result = load_run(&l, &tally);
+    s->curve[is_recorded ? 0 : 1][i % SERVE_POINTS] = load_summarize(&tally);
+  }
+  return result;
+}
+
+/* What there can be of recorded runs: the median of some closed loops, since one alone may come while the machine does
+ * something else; long enough for that, but no longer than the soak is worth. */
+static int find_saturation(serving *s) {
+  enum { LOOPS = 9, ENOUGH_SECONDS = 20 };
+  const double enough = s->settings.soak / 6 < ENOUGH_SECONDS ? s->settings.soak / 6 : ENOUGH_SECONDS;
+  const double seconds = s->settings.seconds > enough ? s->settings.seconds : enough;
+  double rates[LOOPS];
+  samples found = {.values = rates, .capacity = LOOPS};
+  int result = TOOL_OK;
+  for (size_t i = 0; i < LOOPS && result == TOOL_OK; i++) {
+    const load l = load_of(s, s->name, RONDO_WAY_RECORDED, i * s->traffic.count / LOOPS, 0, seconds / LOOPS);
+    load_tally tally = {.answered = 0};
+    tool_show_progress("saturation, %zu of %d", i + 1, LOOPS);
+    result = load_run(&l, &tally);
+    samples_add(&found, load_summarize(&tally).rate);
+  }
+  s->saturation = samples_summarize(&found).median;
+  if (result == TOOL_OK && !(s->saturation > 0))
+    return tool_fail("no request was answered in %g seconds: give more of them", seconds / LOOPS);
+  return result;
+}
+
+static int run_soak(serving *s) {
+  const int result = find_saturation(s);
+  if (result != TOOL_OK) return result;
+  const soak given = {.device = s->device,
+                      .session = s->session,
+                      .name = s->name,
+                      .model = &s->model,
+                      .traffic = &s->traffic,
+                      .most_rows = s->most_rows,
+                      .seconds = s->settings.soak,
+                      .rate = 0.9 * s->saturation,
+                      .answer_seconds = s->settings.answer_seconds,
+                      .seed = s->settings.seed};
+  return soak_run(&given, &s->soaked);
+}
+
+static int judge_choice(serving *s) {
+  const choice_question question = {.device = s->device,
+                                    .model = &s->model,
+                                    .history = &s->history,
+                                    .chosen = s->sizes,
+                                    .chosen_count = s->info.graphs};
+  const int result = choice_judge(&question, &s->choice);
+  return result == TOOL_OK ? ladders_compare(&question, s->ladders) : result;
+}
+
+static rondo_status time_decisions(serving *s) {
+  enum { DECISIONS = 100000 };
+  const uint64_t begin = clock_ns();
+  for (size_t i = 0; i < DECISIONS; i++) {
+    rondo_way way;
+    uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
+    double us;
+    TOOL_TRY(
+        rondo_session_decide(s->session, s->name, s->traffic.rows[i % s->traffic.count], &way, parts, &count, &us));
+  }
+  s->decide_ns = (double)(clock_ns() - begin) / DECISIONS;
+  return RONDO_OK;
+}
+
+static rondo_status look_at_model(serving *s) {
+  s->info.struct_size = sizeof s->info;
+  TOOL_TRY(rondo_session_get_model_info(s->session, s->name, &s->info));
+  for (size_t i = 0; i < s->info.graphs; i++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    TOOL_TRY(rondo_session_get_graph(s->session, s->name, i, &graph));
+    s->sizes[i] = graph.rows;
+    s->run_us[i] = graph.run_us;
+    s->current_us[i] = graph.current_us;
+  }
+  return RONDO_OK;
+}
+
+static int serve(serving *s) {
+  if (open_devices(s) != TOOL_OK) return TOOL_FAILURE;
+  if (recommender_inputs_create(&s->model, s->device, s->most_rows, s->settings.seed, &s->inputs) != TOOL_OK)
+    return TOOL_FAILURE;
+  if (start(s) || warm_up(s) || time_decisions(s))
+    return tool_fail_status("model '%s' on %s", s->name, s->settings.device);
+  int result = run_loads(s);
+  if (result == TOOL_OK && s->settings.report) result = run_curve(s);
+  if (result == TOOL_OK && s->settings.soak > 0) result = run_soak(s);
+  if (result == TOOL_OK && look_at_model(s)) result = tool_fail_status("model '%s'", s->name);
+  if (result == TOOL_OK && s->settings.regret) result = judge_choice(s);
+  if (result == TOOL_OK && s->settings.report) result = serve_write_page(s);
+  return result;
+}
+
+/* A session that a request is stuck in cannot be waited for, and what is done at an exit takes libraries away from its
+ * threads. */
+static int serve_and_close(serving *s) {
+  int result = serve(s);
+  if (s->soaked.stuck > 0) _Exit(result);
+  if (rondo_session_destroy(s->session) && result == TOOL_OK) result = tool_fail_status("the session");
+  if (recommender_inputs_destroy(&s->inputs) != TOOL_OK) result = TOOL_FAILURE;
+  if (rondo_device_close(s->device) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.device);
+  if (rondo_device_close(s->look_ups) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.look_ups);
+  tool_clear_progress();
+  return result;
+}
+
+/* The command ----------------------------------------------------------------------------------------------------- */
+
+static int check(serving *s) {
+  const serve_settings *o = &s->settings;
+  s->model.table_rows = (size_t)o->table_rows;
+  if (!o->load) return tool_fail_usage("--load is missing: requests come from inside the process alone");
+  if (!recommender_find(s->name, &s->model))
+    return tool_fail_usage("there is no model '%s'; there are dense and recommender", s->name);
+  if (o->look_ups[0] != '\0' && !s->model.has_tables)
+    return tool_fail_usage("model '%s' looks nothing up: --look-ups is for recommender", s->name);
+  if (o->look_ups[0] != '\0' && o->regret)
+    return tool_fail_usage("--regret judges sizes of a model in one piece: leave it or --look-ups out");
+  if (o->least > o->most) return tool_fail_usage("--least %" PRIu64 " is more than --most %" PRIu64, o->least, o->most);
+  if (!o->history && (o->median < (double)o->least || o->median > (double)o->most))
+    return tool_fail_usage("--median %g is not from --least to --most", o->median);
+  return TOOL_OK;
+}
+
+static int draw(const serve_settings *o, size_t count, uint64_t seed, traffic *out) {
+  return traffic_draw(count, (size_t)o->least, (size_t)o->most, o->median, o->spread, seed, out);
+}
+
+static int find_traffic(serving *s) {
+  const serve_settings *o = &s->settings;
+  int result;
+  if (o->history) {
+    result = traffic_read(o->history, &s->history);
+    return result == TOOL_OK ? traffic_copy(&s->history, &s->traffic) : result;
+  }
+  result = draw(o, DRAWN_HISTORY, o->seed, &s->history);
+  return result == TOOL_OK ? draw(o, (size_t)o->requests, o->seed + 1, &s->traffic) : result;
+}
+
+static size_t most_rows_of(const traffic *t, size_t most) {
+  for (size_t i = 0; i < t->count; i++)
+    if (t->rows[i] > most) most = t->rows[i];
+  return most;
+}
+
+static int prepare(serving *s) {
+  const int result = find_traffic(s);
+  if (result != TOOL_OK) return result;
+  s->most_rows = most_rows_of(&s->traffic, most_rows_of(&s->history, 0));
+  return TOOL_OK;
+}
+
+int command_serve(int argc, char **argv) {
+  static serving s;
+  s.settings = defaults;
+  const int parsed = options_parse(&table, argc, argv, &s.settings, &s.name);
+  if (parsed != OPTIONS_RUN) return parsed;
+  int result = check(&s);
+  if (result == TOOL_OK) result = prepare(&s);
+  if (result == TOOL_OK) result = serve_and_close(&s);
+  if (result == TOOL_OK) result = s.settings.json ? serve_show_json(&s) : serve_show_text(&s);
+  traffic_destroy(&s.history);
+  traffic_destroy(&s.traffic);
+  return result;
+}

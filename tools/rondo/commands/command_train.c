@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ * rondo train: trains the model twice from the same seed on the same batches, eager and recorded, and
+ * compares the losses bit for bit. Both runs use one compiled program, whose states are set back in between. Here: the
+ * command line, making ready and taking down; the rest is said in train.h.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands/commands.h"
+#include "common/file.h"
+#include "common/fingerprint.h"
+#include "common/interrupt.h"
+#include "common/options.h"
+#include "common/tool.h"
+#include "train/train.h"
+
+static const train_settings defaults = {
+    .model = "character", .device = "cpu", .seed = 1, .compare = TRAIN_COMPARE_UNSET};
+
+#define OFFSET(member) offsetof(train_settings, member)
+
+static const option_row rows[] = {
+    {"model", "KIND", OPTION_TEXT, OFFSET(model), 0, 0, "character or gpt"},
+    {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to train on"},
+    {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, TRAIN_MOST_STEPS, "number of training steps"},
+    {"compare", "N", OPTION_COUNT, OFFSET(compare), 0, TRAIN_MOST_STEPS, "steps that are also run eagerly; 0: none"},
+    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the initial parameters and of the batches"},
+    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "positions of the text in a step"},
+    {"context", "N", OPTION_COUNT, OFFSET(sizes[MODEL_CONTEXT]), 1, 1024, "bytes that the model sees"},
+    {"embedding", "N", OPTION_COUNT, OFFSET(sizes[MODEL_EMBEDDING]), 1, 1024,
+     "size of the vector that stands for a byte"},
+    {"hidden", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HIDDEN]), 1, 16384, "width of the hidden layer"},
+    {"layers", "N", OPTION_COUNT, OFFSET(sizes[MODEL_LAYERS]), 1, 64, "number of blocks of a gpt"},
+    {"width", "N", OPTION_COUNT, OFFSET(sizes[MODEL_WIDTH]), 1, 4096, "size of that vector in a gpt"},
+    {"heads", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HEADS]), 1, 64, "attention heads in a block of a gpt"},
+    {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 1e38, "the highest; it rises to this, then falls"},
+    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
+    {"save", "FILE", OPTION_OUTPUT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
+    {"checkpoint", "FILE", OPTION_UPDATED, OFFSET(checkpoint), 0, 0, "write checkpoints, to resume from, to FILE"},
+    {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps from one checkpoint to the next"},
+    {"resume", "FILE", OPTION_INPUT, OFFSET(resume), 0, 0, "resume from the checkpoint FILE"},
+    {"stop-after", "N", OPTION_COUNT, OFFSET(stop_after), 1, 10e6, "stop after step N, with a checkpoint"},
+    {"dump-graph", "FILE", OPTION_OUTPUT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
+    {"trace", "FILE", OPTION_OUTPUT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
+    {"explain", NULL, OPTION_FLAG, OFFSET(explain), 0, 0,
+     "say what is recorded, what is not and why, and what it gains"},
+    {"report", "FILE", OPTION_OUTPUT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
+    OPTION_ROW_JSON(train_settings),
+};
+
+/* Every Debian has it. */
+#define DEFAULT_TEXT "/usr/share/common-licenses/GPL-3"
+
+static const option_table table = {
+    .command = "rondo train",
+    .operand = "TEXT",
+    .reads_operand = true,
+    .operand_help = "any file; '-' is standard input",
+    .operand_default = DEFAULT_TEXT,
+    .description =
+        "Trains a language model on the bytes of a text, twice from the same seed: first eagerly, then\n"
+        "with the whole step (forward, loss, backward, optimizer) recorded as one graph. Says whether the losses\n"
+        "of both runs agree bit for bit, and what a step costs in each. Losses are in nats per byte: the first is\n"
+        "that of the first step, the last is the mean over the last twentieth of the steps.\n\n"
+        "Unless other sizes are given, a character model has context 8, embedding 24 and hidden 256, and is\n"
+        "trained in 10000 steps of batch 64 with learning rate 0.005; a gpt has context 64, layers 4, width 128\n"
+        "and heads 4, and is trained in 1000 steps of batch 8 with learning rate 0.002.\n\n"
+        "With --checkpoint or --resume, only the first 20 steps are also run eagerly, unless --compare\n"
+        "says otherwise, and checkpoints are written every 1000 steps and at the end. Training that is resumed\n"
+        "with the same options gives the same numbers as if it had never stopped. It may be given more --steps:\n"
+        "the learning rate then follows the schedule of that many steps from there on.\n\n"
+        "Ctrl-C ends training after the current step, and writes the checkpoint and the model.",
+    .defaults = &defaults,
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
+};
+
+/* Making ready ---------------------------------------------------------------------------------------------------- */
+
+/* What the options leave open is the model's own. */
+static int choose_model(training *t) {
+  train_settings *s = &t->settings;
+  const model_kind *kind = model_kind_named(s->model);
+  if (!kind) return tool_fail_usage("--model takes %s, not '%s'", model_kind_names(), s->model);
+  t->model.kind = kind;
+  for (size_t i = 0; i < MODEL_SIZES; i++) {
+    if (s->sizes[i] > 0 && kind->sizes[i] == 0)
+      return tool_fail_usage("--%s is no size of the model %s", model_size_rows[i].name, kind->name);
+    t->model.sizes[i] = s->sizes[i] > 0 ? (uint32_t)s->sizes[i] : kind->sizes[i];
+  }
+  char why[MODEL_WHY_BYTES];
+  if (!model_sizes_fit(&t->model, why)) return tool_fail_usage("%s", why);
+  if (s->batch == 0) s->batch = kind->batch;
+  if (s->steps == 0 && !s->resume) s->steps = kind->steps;
+  if (s->learning_rate <= 0) s->learning_rate = kind->learning_rate;
+  t->batch = (corpus_batch){(uint32_t)s->batch, t->model.sizes[MODEL_CONTEXT], (uint32_t)model_labels(&t->model)};
+  return TOOL_OK;
+}
+
+/* Who wants to go on is there for the training, not for the comparison. */
+static int choose_stops(train_settings *s) {
+  if (!s->checkpoint && s->checkpoint_every) return tool_fail_usage("--checkpoint-every needs --checkpoint");
+  if (!s->checkpoint && s->stop_after) return tool_fail_usage("--stop-after needs --checkpoint");
+  if (s->compare == TRAIN_COMPARE_UNSET) s->compare = s->checkpoint || s->resume ? 20 : s->steps;
+  if (s->checkpoint_every == 0) s->checkpoint_every = 1000;
+  return TOOL_OK;
+}
+
+static int load_text(training *t) {
+  if (strcmp(t->path, DEFAULT_TEXT) == 0 && access(DEFAULT_TEXT, R_OK) != 0)
+    return tool_fail("%s: %s; name another TEXT to learn", DEFAULT_TEXT, strerror(errno));
+  if (corpus_load(t->path, t->batch.context, &t->corpus) != TOOL_OK) return TOOL_FAILURE;
+  t->model.vocabulary = t->corpus.vocabulary;
+  for (uint32_t i = 0; i < t->batch.context; i++)
+    t->model.opening[i] = t->corpus.vocabulary.byte_of[t->corpus.tokens[i]];
+  t->text_fingerprint = fingerprint_add(FINGERPRINT_START, t->corpus.tokens, t->corpus.count);
+  t->text_fingerprint = fingerprint_add(t->text_fingerprint, t->corpus.vocabulary.byte_of, t->corpus.vocabulary.count);
+  return TOOL_OK;
+}
+
+static int create_run(training_run *run, size_t steps) {
+  run->losses = calloc(steps, sizeof *run->losses);
+  run->step_us = calloc(steps, sizeof *run->step_us);
+  if (!run->losses || !run->step_us) return tool_fail_memory("the losses and times of %zu steps", steps);
+  return run_times_create(&run->times, steps);
+}
+
+static int create_buffers(training *t) {
+  const train_settings *s = &t->settings;
+  t->tokens = calloc((size_t)t->batch.places * t->batch.context, sizeof *t->tokens);
+  t->labels = calloc((size_t)t->batch.places * t->batch.labels, sizeof *t->labels);
+  if (!t->tokens || !t->labels) return tool_fail_memory("a batch of %" PRIu64, s->batch);
+  const int result = create_run(&t->unrecorded, s->steps);
+  return result == TOOL_OK ? create_run(&t->recorded, s->steps) : result;
+}
+
+static int open_device(training *t) {
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = (uint32_t)t->settings.workers};
+  if (rondo_device_open(t->settings.device, &options, &t->device)) return tool_fail_status("--device");
+  return rondo_device_get_info(t->device, &t->device_info) ? tool_fail_status("the device") : TOOL_OK;
+}
+
+/* Refuses what the device cannot hold before memory for it is touched. Counts each activation twice, with its gradient,
+ * and each parameter four times, with its gradient and Adam's two moments. */
+static int check_size(const training *t) {
+  const double activations = (double)t->batch.places * t->model.kind->activations(&t->model);
+  const double needed = 4 * (2 * activations + 4 * model_parameter_elements(&t->model));
+  const double gib = 1 << 30, held = (double)t->device_info.memory_bytes;
+  if (needed <= held) return TOOL_OK;
+  return tool_fail("the training step takes about %.1f GiB, of which '%s' has %.1f: lower --batch or the model's sizes",
+                   needed / gib, t->settings.device, held / gib);
+}
+
+/* Rises over the first twentieth of the steps, at most 100, then falls to zero as half a cosine. */
+static rondo_rate_options schedule_of(const train_settings *settings) {
+  const uint64_t twentieth = (settings->steps + 19) / 20, rise = twentieth < 100 ? twentieth : 100;
+  const uint64_t fall = settings->steps > rise ? settings->steps - rise : 1;
+  return (rondo_rate_options){RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_COSINE,
+                              .rate = (float)settings->learning_rate, .warm_up = (uint32_t)rise,
+                              .period = fall < UINT32_MAX ? (uint32_t)fall : UINT32_MAX};
+}
+
+static rondo_status compile_step(training *t) {
+  const rondo_rate_options schedule = schedule_of(&t->settings);
+  rondo_program *program = NULL;
+  TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "train"}, &program));
+  rondo_status status = model_build_step(&t->model, program, t->batch.places, &schedule);
+  if (!status) status = rondo_compile(program, t->device, NULL, &t->compiled);
+  rondo_program_destroy(program);
+  return status ? status : rondo_compiled_get_info(t->compiled, &t->info);
+}
+
+static int dump_graph(const training *t) {
+  char *text = NULL;
+  if (rondo_graph_to_json(rondo_compiled_graph(t->compiled), true, &text)) return tool_fail_status("the graph");
+  const int result = file_write(t->settings.dump_graph, text);
+  rondo_text_free(text);
+  return result;
+}
+
+static int prepare(training *t) {
+  int result = load_text(t);
+  if (result == TOOL_OK && t->settings.resume) result = train_checkpoint_load(t);
+  if (result == TOOL_OK) result = open_device(t);
+  if (result == TOOL_OK) result = check_size(t);
+  if (result == TOOL_OK) result = create_buffers(t);
+  if (result == TOOL_OK && compile_step(t)) result = tool_fail_status("the training step could not be compiled");
+  if (result == TOOL_OK && t->settings.dump_graph) result = dump_graph(t);
+  return result;
+}
+
+/* All ------------------------------------------------------------------------------------------------------------- */
+
+static int report(training *t) {
+  train_evaluate(t);
+  if (t->settings.explain && train_explain(t) != TOOL_OK) return TOOL_FAILURE;
+  if (t->settings.report && train_write_page(t) != TOOL_OK) return TOOL_FAILURE;
+  const int result = train_show(t);
+  if (result != TOOL_OK || t->is_identical) return result;
+  return tool_fail("the losses of the two runs differ");
+}
+
+/* What was learnt is kept before an interrupt may end the process, and reported even when it could not be kept. */
+static int train_and_report(training *t) {
+  interrupt_begin();
+  const int trained = train_both(t);
+  const int kept = trained == TOOL_OK ? train_keep(t) : trained;
+  interrupt_end();
+  const int reported = trained == TOOL_OK ? report(t) : trained;
+  return kept == TOOL_OK ? reported : kept;
+}
+
+static void destroy_run(training_run *run) {
+  free(run->losses);
+  free(run->step_us);
+  run_times_destroy(&run->times);
+}
+
+static int take_down(training *t) {
+  int result = TOOL_OK;
+  if (rondo_compiled_destroy(t->compiled)) result = tool_fail_status("the training step");
+  if (rondo_device_close(t->device)) result = tool_fail_status("the device");
+  destroy_run(&t->unrecorded);
+  destroy_run(&t->recorded);
+  rondo_text_free(t->explanation);
+  free(t->tokens);
+  free(t->labels);
+  rondo_weights_destroy(t->resumed);
+  corpus_destroy(&t->corpus);
+  return result;
+}
+
+int command_train(int argc, char **argv) {
+  training t = {.settings = defaults, .arguments = argv, .argument_count = argc, .model = {.type = RONDO_F32}};
+  const int parsed = options_parse(&table, argc, argv, &t.settings, &t.path);
+  if (parsed != OPTIONS_RUN) return parsed;
+  if (choose_model(&t) != TOOL_OK || choose_stops(&t.settings) != TOOL_OK) return TOOL_USAGE;
+  if (t.settings.trace && rondo_trace_open_json(t.settings.trace)) return tool_fail_status("the trace");
+  int result = prepare(&t);
+  if (result == TOOL_OK) result = train_and_report(&t);
+  const int taken_down = take_down(&t);
+  if (result == TOOL_OK) result = taken_down;
+  if (rondo_trace_close_json() && result == TOOL_OK) result = tool_fail_status("the trace");
+  return result;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Noting signals. The handler puts all of them back, so that the second one does what it does by itself. It runs on a
+ * stack of its own if the signal interrupts the thread of interrupt_begin: code of a library need not have its stack
+ * pointer on a stack at that moment.
+ */
+#define _XOPEN_SOURCE 700
+#include "common/interrupt.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
+enum { WATCHED = sizeof watched / sizeof watched[0] };
+
+static atomic_int noted; /* signals come in any thread */
+static struct sigaction before[WATCHED];
+static stack_t stack_before;
+static char stack[1 << 16]; /* the frame of a signal with all of the processor's registers takes some 12 KiB */
+
+static void put_back(void) {
+  for (size_t i = 0; i < WATCHED; i++) sigaction(watched[i], &before[i], NULL);
+}
+
+static void note(int number) {
+  atomic_store(&noted, number);
+  put_back();
+}
+
+void interrupt_begin(void) {
+  atomic_store(&noted, 0);
+  const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+  struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART | SA_ONSTACK};
+  if (sigaltstack(NULL, &stack_before) == 0 && (stack_before.ss_flags & SS_DISABLE) != 0) /* no sanitizer's */
+    (void)sigaltstack(&alternate, NULL);
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < WATCHED; i++) sigaddset(&action.sa_mask, watched[i]);
+  for (size_t i = 0; i < WATCHED; i++) {
+    sigaction(watched[i], NULL, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(watched[i], &action, NULL);
+  }
+}
+
+void interrupt_end(void) {
+  put_back();
+  if ((stack_before.ss_flags & SS_DISABLE) != 0) (void)sigaltstack(&stack_before, NULL);
+  atomic_store(&noted, 0);
+}
+
+int interrupt_signal(void) { return atomic_load(&noted); }
+
+int interrupt_status(void) { return 128 + interrupt_signal(); }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Streams that collect a text: a stream of the C library with a function of our own that takes what it writes, so that
+ * a failed allocation is an error of the stream, as a full disk is.
+ */
+#define _GNU_SOURCE
+#include "common/text_stream.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+enum { SMALLEST_CAPACITY = 4096 };
+
+/* Makes room for so many bytes more and a NUL. */
+static bool grow(text_stream *s, size_t more) {
+  size_t capacity = s->capacity > 0 ? s->capacity : SMALLEST_CAPACITY;
+  while (capacity - s->count <= more) capacity *= 2;
+  if (capacity == s->capacity) return true;
+  char *text = realloc(s->text, capacity);
+  if (!text) return false;
+  s->text = text;
+  s->capacity = capacity;
+  return true;
+}
+
+/* Returns 0 for a failure, as fopencookie says. */
+static ssize_t take(void *cookie, const char *bytes, size_t count) {
+  text_stream *s = cookie;
+  if (!grow(s, count)) return 0;
+  memcpy(s->text + s->count, bytes, count);
+  s->count += count;
+  return (ssize_t)count;
+}
+
+FILE *text_stream_open(text_stream *out) {
+  *out = (text_stream){0};
+  out->stream = fopencookie(out, "w", (cookie_io_functions_t){.write = take});
+  return out->stream;
+}
+
+char *text_stream_close(text_stream *s) {
+  const bool is_whole = s->stream && fflush(s->stream) == 0 && !ferror(s->stream) && grow(s, 0);
+  const bool is_closed = s->stream && fclose(s->stream) == 0;
+  char *text = s->text;
+  if (is_whole && is_closed)
+    text[s->count] = '\0';
+  else
+    free(text);
+  *s = (text_stream){0};
+  return is_whole && is_closed ? text : NULL;
+}

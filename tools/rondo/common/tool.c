@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * Messages of the tool. All are one line of text: bytes in what is quoted that are none, and control characters, are
+ * shown as \xNN.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "common/tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/timing.h"
+#include "common/utf8.h"
+
+#define LINE_BYTES 1400
+#define PROGRESS_INTERVAL_NS 100000000u
+
+static const char *command_name = "rondo";
+static bool failure_said;
+static bool progress_shown;
+
+void tool_set_command(const char *name) { command_name = name; }
+
+/* Writes the first character of a text as it may be shown: bytes that are none, and control characters, as \xNN.
+ * `out` has room for 5 bytes. Returns how many bytes of the text it was. */
+static size_t make_showable(const char *text, size_t left, char *out) {
+  const unsigned char *bytes = (const unsigned char *)text;
+  const size_t length = utf8_length(bytes, left);
+  if (length > 0 && !utf8_is_control(bytes, length)) {
+    memcpy(out, text, length);
+    out[length] = '\0';
+    return length;
+  }
+  sprintf(out, "\\x%02x", bytes[0]);
+  return 1;
+}
+
+void tool_print_text(const char *text) {
+  for (size_t left = strlen(text); left > 0;) {
+    char shown[5] = "\n";
+    const size_t taken = text[0] == '\n' ? 1 : make_showable(text, left, shown);
+    fputs(shown, stdout);
+    text += taken;
+    left -= taken;
+  }
+}
+
+/* A line of standard error, at once: it is not torn by those of other threads. */
+static void write_line(const char *line) {
+  char shown[4 * LINE_BYTES] = "", *end = shown;
+  for (size_t left = strlen(line); left > 0;) {
+    const size_t taken = make_showable(line, left, end);
+    end += strlen(end);
+    line += taken;
+    left -= taken;
+  }
+  fprintf(stderr, "%s\n", shown);
+}
+
+static void say(const char *text, const char *detail, const char *hint) {
+  char line[LINE_BYTES];
+  snprintf(line, sizeof line, "%s: %s%s%s%s", command_name, text, detail[0] ? ": " : "", detail, hint);
+  tool_clear_progress();
+  (void)fflush(stdout); /* what was found stands above what became of it, in a file of both too */
+  write_line(line);
+}
+
+static void say_once(const char *detail, const char *hint, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
+static void say_once(const char *detail, const char *hint, const char *format, va_list arguments) {
+  if (failure_said) return;
+  failure_said = true;
+  char text[LINE_BYTES / 2];
+  vsnprintf(text, sizeof text, format, arguments);
+  say(text, detail, hint);
+}
+
+int tool_fail(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  say_once("", "", format, arguments);
+  va_end(arguments);
+  return TOOL_FAILURE;
+}
+
+int tool_fail_status(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  say_once(rondo_last_error()->message, "", format, arguments);
+  va_end(arguments);
+  return TOOL_FAILURE;
+}
+
+int tool_fail_memory(const char *format, ...) {
+  char what[LINE_BYTES / 2];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  return tool_fail("there is no memory for %s; ask for less, or free some", what);
+}
+
+int tool_fail_thread(int error) {
+  return tool_fail("a thread could not be started: %s; raise the user's limit (ulimit -u)", strerror(error));
+}
+
+int tool_fail_usage(const char *format, ...) {
+  char hint[80];
+  snprintf(hint, sizeof hint, "; see '%s --help'", command_name);
+  va_list arguments;
+  va_start(arguments, format);
+  say_once("", hint, format, arguments);
+  va_end(arguments);
+  return TOOL_USAGE;
+}
+
+void tool_warn(const char *format, ...) {
+  char text[LINE_BYTES / 2];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  say(text, "", "");
+}
+
+/* What went wrong may be long ago, with errno set by others since: a further byte is refused for the same reason. */
+int tool_check_output(void) {
+  if (!ferror(stdout)) return TOOL_OK;
+  if (write(STDOUT_FILENO, "\n", 1) < 0) return tool_fail("cannot write to standard output: %s", strerror(errno));
+  return tool_fail("standard output could not be written for a while, and lacks something");
+}
+
+void tool_print_device(const char *heading, const char *name, const rondo_device_info *info) {
+  printf("%s%s: ", heading, name);
+  tool_print_text(info->description);
+  printf(", ");
+  if (info->cuda)
+    printf("%" PRIu32 " multiprocessors\n", info->processors);
+  else
+    printf("%" PRIu32 " worker%s\n", info->workers, info->workers == 1 ? "" : "s");
+}
+
+void tool_show_progress(const char *format, ...) {
+  static uint64_t shown_at;
+  const uint64_t now = clock_ns();
+  if (now - shown_at < PROGRESS_INTERVAL_NS || !isatty(STDERR_FILENO)) return;
+  shown_at = now;
+  progress_shown = true;
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("\r\033[K", stderr);
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  fflush(stderr);
+}
+
+void tool_clear_progress(void) {
+  if (!progress_shown) return;
+  progress_shown = false;
+  fputs("\r\033[K", stderr);
+  fflush(stderr);
+}
+
+void tool_log(void *user, rondo_log_level level, const char *area, const char *message) {
+  static const char *const names[] = {"error", "warning", "info", "debug"};
+  (void)user;
+  char line[LINE_BYTES];
+  snprintf(line, sizeof line, "rondo: %s: %s: %s", names[level], area, message);
+  write_line(line);
+}

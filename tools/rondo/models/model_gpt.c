@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * The transformer: embeddings of bytes and of their places, then blocks that each add to what passes them, first the
+ * attention of the normalised, then a hidden layer of it, four times as wide (Radford et al. 2019, section 2.3); last a
+ * normalisation and a product without bias. Where the type is not F32, the parameters of products are cast in the
+ * program, so that the optimizer changes them in F32.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "common/tool.h"
+#include "models/model.h"
+
+#define EPSILON 1e-5f
+#define WIDER 4
+#define WIDEST_HEAD 128 /* that attention takes */
+
+/* Places in the table of parameters: the first two, those of each block, then the last. */
+enum { TOKENS, PLACES, FIRST_OF_BLOCKS };
+enum {
+  NORM1_SCALE,
+  NORM1_SHIFT,
+  QKV_WEIGHT,
+  QKV_BIAS,
+  JOIN_WEIGHT,
+  JOIN_BIAS,
+  NORM2_SCALE,
+  NORM2_SHIFT,
+  HIDDEN_WEIGHT,
+  HIDDEN_BIAS,
+  OUTPUT_WEIGHT,
+  OUTPUT_BIAS,
+  OF_BLOCK
+};
+enum { NORM_SCALE, NORM_SHIFT, HEAD, LAST };
+
+static const char *const block_names[OF_BLOCK] = {
+    [NORM1_SCALE] = "norm1.scale", [NORM1_SHIFT] = "norm1.shift",     [QKV_WEIGHT] = "qkv.weight",
+    [QKV_BIAS] = "qkv.bias",       [JOIN_WEIGHT] = "join.weight",     [JOIN_BIAS] = "join.bias",
+    [NORM2_SCALE] = "norm2.scale", [NORM2_SHIFT] = "norm2.shift",     [HIDDEN_WEIGHT] = "hidden.weight",
+    [HIDDEN_BIAS] = "hidden.bias", [OUTPUT_WEIGHT] = "output.weight", [OUTPUT_BIAS] = "output.bias",
+};
+
+/* Parameters ------------------------------------------------------------------------------------------------------ */
+
+/* As widely spread as a normal distribution of deviation 0.02; what blocks add, less, for there are two in a block. */
+static float weight_range(void) { return 0.02f * sqrtf(3); }
+static float added_range(uint32_t layers) { return weight_range() / sqrtf(2 * (float)layers); }
+
+static model_parameter of_block(const language_model *model, size_t index) {
+  const size_t width = model->sizes[MODEL_WIDTH], hidden = WIDER * width;
+  const float some = weight_range(), less = added_range(model->sizes[MODEL_LAYERS]);
+  const model_parameter all[OF_BLOCK] = {
+      [NORM1_SCALE] = {"", 1, {width, 0}, 1, 0},           [NORM1_SHIFT] = {"", 1, {width, 0}, 0, 0},
+      [QKV_WEIGHT] = {"", 2, {width, 3 * width}, 0, some}, [QKV_BIAS] = {"", 1, {3 * width, 0}, 0, 0},
+      [JOIN_WEIGHT] = {"", 2, {width, width}, 0, less},    [JOIN_BIAS] = {"", 1, {width, 0}, 0, 0},
+      [NORM2_SCALE] = {"", 1, {width, 0}, 1, 0},           [NORM2_SHIFT] = {"", 1, {width, 0}, 0, 0},
+      [HIDDEN_WEIGHT] = {"", 2, {width, hidden}, 0, some}, [HIDDEN_BIAS] = {"", 1, {hidden, 0}, 0, 0},
+      [OUTPUT_WEIGHT] = {"", 2, {hidden, width}, 0, less}, [OUTPUT_BIAS] = {"", 1, {width, 0}, 0, 0},
+  };
+  return all[index];
+}
+
+static bool parameter(const language_model *model, size_t index, model_parameter *out) {
+  const size_t width = model->sizes[MODEL_WIDTH], bytes = model->vocabulary.count;
+  const size_t in_blocks = (size_t)model->sizes[MODEL_LAYERS] * OF_BLOCK;
+  const model_parameter first[FIRST_OF_BLOCKS] = {
+      [TOKENS] = {"tokens.embedding", 2, {bytes, width}, 0, weight_range()},
+      [PLACES] = {"places.embedding", 2, {model->sizes[MODEL_CONTEXT], width}, 0, weight_range()},
+  };
+  const model_parameter last[LAST] = {
+      [NORM_SCALE] = {"norm.scale", 1, {width, 0}, 1, 0},
+      [NORM_SHIFT] = {"norm.shift", 1, {width, 0}, 0, 0},
+      [HEAD] = {"head.weight", 2, {width, bytes}, 0, weight_range()},
+  };
+  if (index < FIRST_OF_BLOCKS) {
+    *out = first[index];
+    return true;
+  }
+  index -= FIRST_OF_BLOCKS;
+  if (index >= in_blocks + LAST) return false;
+  if (index >= in_blocks) {
+    *out = last[index - in_blocks];
+    return true;
+  }
+  *out = of_block(model, index % OF_BLOCK);
+  snprintf(out->name, sizeof out->name, "block%u.%s", (unsigned)(index / OF_BLOCK), block_names[index % OF_BLOCK]);
+  return true;
+}
+
+/* What is kept for the gradients of a block: what it was given, twice normalised, q, k and v, their attention, the
+ * hidden layer before and after its activation, and the two sums. */
+static double activations(const language_model *model) {
+  const double of_block = (1 + 2 + 3 + 1 + 2 * WIDER + 2) * (double)model->sizes[MODEL_WIDTH];
+  return model->sizes[MODEL_CONTEXT] * (model->sizes[MODEL_LAYERS] * of_block + model->vocabulary.count);
+}
+
+static bool sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]) {
+  const unsigned width = model->sizes[MODEL_WIDTH], heads = model->sizes[MODEL_HEADS];
+  if (width % heads != 0)
+    (void)snprintf(why, MODEL_WHY_BYTES, "a width of %u is no multiple of %u heads", width, heads);
+  else if (width / heads > WIDEST_HEAD)
+    (void)snprintf(why, MODEL_WHY_BYTES,
+                   "of a width of %u each of %u heads has %u, at most %d are possible: more heads", width, heads,
+                   width / heads, WIDEST_HEAD);
+  else
+    return true;
+  return false;
+}
+
+/* Program --------------------------------------------------------------------------------------------------------- */
+
+/* What the program is for: scores after each token; or, with caches of what was seen, after the last token of a
+ * prompt, and after one more token. */
+typedef enum network_use { TO_SCORE, TO_BEGIN, TO_GO_ON } network_use;
+
+typedef struct network {
+  const language_model *model;
+  rondo_program *program;
+  const rondo_value *states;
+  network_use use;
+  rondo_value length; /* to go on: tokens in the caches */
+} network;
+
+static const rondo_value *last_states(const network *n) {
+  return n->states + FIRST_OF_BLOCKS + (size_t)n->model->sizes[MODEL_LAYERS] * OF_BLOCK;
+}
+
+static rondo_status multiply(const network *n, rondo_value x, rondo_value weight, rondo_value bias,
+                             rondo_activation activation, rondo_value *out) {
+  TOOL_TRY(rondo_op_cast(n->program, weight, n->model->type, &weight));
+  if (bias.id != 0) TOOL_TRY(rondo_op_cast(n->program, bias, n->model->type, &bias));
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .bias = bias, .activation = activation};
+  return rondo_op_matmul_with(n->program, x, weight, &options, out);
+}
+
+/* What passes the blocks: a sum, and what is still to be added to it, if anything. */
+typedef struct stream {
+  rondo_value sum, addend;
+} stream;
+
+/* Adds it first, for x->sum. */
+static rondo_status normalise(const network *n, stream *x, const rondo_value *scale_and_shift, rondo_value *out) {
+  const rondo_value scale = scale_and_shift[0], shift = scale_and_shift[1], addend = x->addend;
+  if (addend.id == 0) return rondo_op_layer_norm(n->program, x->sum, scale, shift, 1, EPSILON, out);
+  x->addend = (rondo_value){0};
+  return rondo_op_add_layer_norm(n->program, x->sum, addend, scale, shift, 1, EPSILON, &x->sum, out);
+}
+
+static rondo_status add_cache(const network *n, size_t block, const char *name, rondo_value *out) {
+  const uint32_t *sizes = n->model->sizes, heads = sizes[MODEL_HEADS];
+  const size_t shape[] = {1, heads, sizes[MODEL_CONTEXT], sizes[MODEL_WIDTH] / heads};
+  char full[40];
+  snprintf(full, sizeof full, "block%u.%s", (unsigned)block, name);
+  return rondo_program_state(n->program, full, n->model->type, shape, 4, out);
+}
+
+static rondo_status attend(const network *n, size_t block, rondo_value qkv, rondo_value *out) {
+  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
+  const size_t heads = n->model->sizes[MODEL_HEADS];
+  rondo_value k, v;
+  if (n->use != TO_SCORE) {
+    TOOL_TRY(add_cache(n, block, "k_cache", &k));
+    TOOL_TRY(add_cache(n, block, "v_cache", &v));
+  }
+  if (n->use == TO_GO_ON)
+    return rondo_op_attention_decode_packed(n->program, qkv, heads, heads, k, v, n->length, NULL, out);
+  if (n->use == TO_BEGIN) TOOL_TRY(rondo_op_attention_fill_packed(n->program, qkv, heads, heads, k, v));
+  return rondo_op_attention_packed(n->program, qkv, heads, heads, &causal, out);
+}
+
+static rondo_status add_block(const network *n, size_t block, stream *x) {
+  const rondo_value *of = n->states + FIRST_OF_BLOCKS + block * OF_BLOCK;
+  rondo_value y;
+  TOOL_TRY(normalise(n, x, &of[NORM1_SCALE], &y));
+  TOOL_TRY(multiply(n, y, of[QKV_WEIGHT], of[QKV_BIAS], RONDO_ACTIVATION_NONE, &y));
+  TOOL_TRY(attend(n, block, y, &y));
+  TOOL_TRY(multiply(n, y, of[JOIN_WEIGHT], of[JOIN_BIAS], RONDO_ACTIVATION_NONE, &x->addend));
+  TOOL_TRY(normalise(n, x, &of[NORM2_SCALE], &y));
+  TOOL_TRY(multiply(n, y, of[HIDDEN_WEIGHT], of[HIDDEN_BIAS], RONDO_ACTIVATION_GELU, &y));
+  return multiply(n, y, of[OUTPUT_WEIGHT], of[OUTPUT_BIAS], RONDO_ACTIVATION_NONE, &x->addend);
+}
+
+/* From tokens [.., count] and the embeddings of their places to what the last normalisation is given. */
+static rondo_status add_blocks(const network *n, rondo_value tokens, rondo_value places, stream *x) {
+  *x = (stream){{0}, {0}};
+  TOOL_TRY(rondo_op_embedding(n->program, n->states[TOKENS], tokens, &x->sum));
+  TOOL_TRY(rondo_op_add(n->program, x->sum, places, &x->sum));
+  TOOL_TRY(rondo_op_cast(n->program, x->sum, n->model->type, &x->sum));
+  for (size_t block = 0; block < n->model->sizes[MODEL_LAYERS]; block++) TOOL_TRY(add_block(n, block, x));
+  return RONDO_OK;
+}
+
+static rondo_status add_head(const network *n, stream *x, rondo_value *out_logits) {
+  const rondo_value *last = last_states(n);
+  rondo_value y;
+  TOOL_TRY(normalise(n, x, &last[NORM_SCALE], &y));
+  return multiply(n, y, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
+}
+
+/* The tokens have the batch already. */
+static rondo_status build(const language_model *model, rondo_program *program, const rondo_value *states,
+                          rondo_value tokens, size_t batch, rondo_value *out_logits) {
+  const network n = {.model = model, .program = program, .states = states, .use = TO_SCORE};
+  stream x;
+  (void)batch;
+  TOOL_TRY(add_blocks(&n, tokens, states[PLACES], &x));
+  return add_head(&n, &x, out_logits);
+}
+
+static rondo_status build_prompt(const language_model *model, rondo_program *program, const rondo_value *states,
+                                 size_t length) {
+  const network n = {.model = model, .program = program, .states = states, .use = TO_BEGIN};
+  const size_t width = model->sizes[MODEL_WIDTH], none[] = {0, 0};
+  rondo_value tokens, last, places, logits;
+  stream x;
+  TOOL_TRY(rondo_program_input(program, "tokens", RONDO_I32, (size_t[]){1, length}, 2, &tokens));
+  TOOL_TRY(rondo_program_input(program, "last", RONDO_I32, (size_t[]){1}, 1, &last));
+  TOOL_TRY(rondo_op_slice(program, states[PLACES], none, (size_t[]){length, width}, NULL, &places));
+  TOOL_TRY(add_blocks(&n, tokens, places, &x));
+  TOOL_TRY(rondo_op_index_select(program, x.sum, last, 1, &x.sum));
+  TOOL_TRY(rondo_op_index_select(program, x.addend, last, 1, &x.addend));
+  TOOL_TRY(add_head(&n, &x, &logits));
+  return rondo_program_output(program, "logits", logits);
+}
+
+static rondo_status build_next(const language_model *model, rondo_program *program, const rondo_value *states) {
+  network n = {.model = model, .program = program, .states = states, .use = TO_GO_ON};
+  rondo_value tokens, place, logits;
+  stream x;
+  TOOL_TRY(rondo_program_input(program, "tokens", RONDO_I32, (size_t[]){1, 1}, 2, &tokens));
+  TOOL_TRY(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &n.length));
+  TOOL_TRY(rondo_op_reshape(program, n.length, (size_t[]){1, 1}, 2, &place));
+  TOOL_TRY(rondo_op_embedding(program, states[PLACES], place, &place));
+  TOOL_TRY(add_blocks(&n, tokens, place, &x));
+  TOOL_TRY(add_head(&n, &x, &logits));
+  return rondo_program_output(program, "logits", logits);
+}
+
+const model_kind model_gpt = {
+    .name = "gpt",
+    .format = "rondo-byte-gpt",
+    .sizes = {[MODEL_CONTEXT] = 64, [MODEL_LAYERS] = 4, [MODEL_WIDTH] = 128, [MODEL_HEADS] = 4},
+    .batch = 8,
+    .steps = 1000,
+    .learning_rate = 0.002,
+    .weight_decay = 0.01f,
+    .predicts_each = true,
+    .parameter = parameter,
+    .activations = activations,
+    .sizes_fit = sizes_fit,
+    .build = build,
+    .build_prompt = build_prompt,
+    .build_next = build_next,
+};

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT
+ * One thread hands requests in when they are due and cancels some that wait; one collects answers in the order of
+ * requests. Requests are runs of rows among the same ones, so that there is one right answer for each row; they begin
+ * anywhere, so that an answer of another's is a wrong one.
+ *
+ * On a CPU device the soak has the processors that the session has. Who collects sleeps until the session calls, as
+ * clients do: looking whether there is an answer every 50 us took two processors a sixth of what they did. Who hands in
+ * looks after that one, which a request that is stuck keeps for ever.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "serve/soak_test.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/timing.h"
+#include "common/tool.h"
+
+#define NOT_WRITTEN (-1.0f) /* in place of a score, which is from 0 to 1 */
+enum { MOST_OUT = 1024, BUCKETS = 2400, MOST_TOLD = 20 };
+
+/* What is to become of a request. */
+typedef enum fate { FATE_PLAIN, FATE_CANCELLED, FATE_DEADLINE, FATE_INDEX, FATE_SHAPE, FATE_NOT_A_NUMBER } fate;
+
+/* Times in buckets of 1 % of themselves. */
+typedef struct histogram {
+  uint64_t counts[BUCKETS], total;
+} histogram;
+
+typedef struct flight {
+  rondo_ticket ticket;
+  fate fate;
+  uint64_t due_ns, handed_ns;
+  size_t first, rows; /* of the inputs */
+  float *scores;      /* its own, for the largest request */
+} flight;
+
+typedef struct soaking {
+  const soak *soak;
+  pthread_mutex_t lock;
+  pthread_cond_t change;
+  flight flights[MOST_OUT];
+  size_t begun, ended;      /* of all time */
+  bool is_over;             /* no more are handed in */
+  uint64_t wrongly_refused; /* by who hands in; wrong ones otherwise by who collects */
+  uint64_t begin_ns, random;
+  float *scores;           /* of all flights */
+  size_t rows;             /* of the inputs: twice those of the largest request */
+  float *right;            /* scores of each of them */
+  recommender_inputs good; /* what most requests are runs of */
+  recommender_inputs bad;  /* as that but for the first row: numbers that are none, an index in no table */
+  histogram all, window;
+  soak_result result;
+} soaking;
+
+/* Times ----------------------------------------------------------------------------------------------------------- */
+
+static void histogram_add(histogram *h, double us) {
+  const double bucket = us > 1 ? log(us) / log(1.01) : 0;
+  h->counts[bucket < BUCKETS - 1 ? (size_t)bucket : BUCKETS - 1]++;
+  h->total++;
+}
+
+static double histogram_percentile(const histogram *h, double part) {
+  uint64_t before = 0;
+  for (size_t i = 0; i < BUCKETS; i++) {
+    before += h->counts[i];
+    if (h->total > 0 && (double)before > part * (double)h->total) return pow(1.01, (double)i + 0.5);
+  }
+  return 0;
+}
+
+static uint64_t read_resident(void) {
+  unsigned long long all = 0, resident = 0;
+  FILE *statm = fopen("/proc/self/statm", "r");
+  if (statm == NULL) return 0;
+  if (fscanf(statm, "%llu %llu", &all, &resident) != 2) resident = 0;
+  fclose(statm);
+  return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void read_memory(soaking *s, size_t at) {
+  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+  s->result.resident_bytes[at] = read_resident();
+  if (!rondo_device_get_statistics(s->soak->device, &statistics)) s->result.mapped_bytes[at] = statistics.mapped_bytes;
+}
+
+static void end_window(soaking *s) {
+  soak_result *r = &s->result;
+  if (r->window_count == 0) read_memory(s, 0);
+  r->windows[r->window_count++] = (soak_window){.answered = s->window.total,
+                                                .median_us = histogram_percentile(&s->window, 0.5),
+                                                .p99_us = histogram_percentile(&s->window, 0.99)};
+  memset(&s->window, 0, sizeof s->window);
+}
+
+static void add_time(soaking *s, const flight *f, double us) {
+  const double at = (double)(f->due_ns - s->begin_ns) / 1e9 / s->result.window_seconds;
+  while (s->result.window_count + 1 < SOAK_MOST_WINDOWS && (size_t)at > s->result.window_count) end_window(s);
+  histogram_add(&s->window, us);
+  histogram_add(&s->all, us);
+}
+
+/* Answers --------------------------------------------------------------------------------------------------------- */
+
+static float right_score(const soaking *s, const flight *f, size_t row) {
+  return row == 0 && f->fate == FATE_NOT_A_NUMBER ? NAN : s->right[f->first + row];
+}
+
+static bool is_score(float score, float right) { return isnan(right) ? isnan(score) : fabsf(score - right) <= 1e-4f; }
+
+/* The first row whose score is wrong; the number of rows when none is. */
+static size_t find_wrong_row(const soaking *s, const flight *f) {
+  size_t row = 0;
+  while (row < f->rows && is_score(f->scores[row], right_score(s, f, row))) row++;
+  return row;
+}
+
+/* What a wrong score may come from: it is not written, or that of another row. */
+static void describe_score(const soaking *s, float score, char *text, size_t bytes) {
+  size_t row = 0;
+  while (row < s->rows && !is_score(score, s->right[row])) row++;
+  if (score == NOT_WRITTEN)
+    snprintf(text, bytes, "; nothing was written there");
+  else if (!isnan(score) && row < s->rows)
+    snprintf(text, bytes, "; that is the score of row %zu of all", row);
+  else
+    text[0] = '\0';
+}
+
+static void tell_wrong_scores(const soaking *s, const flight *f, const rondo_answer *answer) {
+  const size_t row = find_wrong_row(s, f);
+  size_t count = 0;
+  char score[64];
+  for (size_t i = 0; i < f->rows; i++) count += !is_score(f->scores[i], right_score(s, f, i));
+  describe_score(s, f->scores[row], score, sizeof score);
+  tool_warn(
+      "a request of the %zu rows from %zu on: %zu scores are wrong, the first is %.7g, not %.7g, in row %zu%s; "
+      "it ran among %zu rows of %u requests, in graphs for %zu (%u of them), on stream %u",
+      f->rows, f->first, count, (double)f->scores[row], (double)right_score(s, f, row), row, score, answer->batch_rows,
+      answer->batch_requests, answer->batch_rows + (size_t)answer->padding_rows, answer->graphs, answer->stream);
+}
+
+static void tell_wrong(const soaking *s, const flight *f, rondo_status status, const rondo_answer *answer) {
+  if (s->result.wrong > MOST_TOLD) return;
+  if (status) {
+    tool_warn("a request of %zu rows: %s", f->rows, rondo_last_error()->message);
+  } else if (f->fate == FATE_INDEX) {
+    tool_warn("a request of %zu rows, whose first index is in no table, was answered", f->rows);
+  } else {
+    tell_wrong_scores(s, f, answer);
+  }
+}
+
+static void judge(soaking *s, const flight *f, rondo_status status, const rondo_answer *answer) {
+  const double us = (double)(f->handed_ns - f->due_ns) / 1e3 + answer->queue_us + answer->run_us;
+  soak_result *r = &s->result;
+  const rondo_reason reason = status ? rondo_last_error()->reason : RONDO_REASON_NONE;
+  if (status == RONDO_OK && f->fate != FATE_INDEX && find_wrong_row(s, f) == f->rows) {
+    r->answered++;
+    r->not_numbers += f->fate == FATE_NOT_A_NUMBER;
+    add_time(s, f, us);
+  } else if (f->fate == FATE_CANCELLED && reason == RONDO_REASON_ABORTED) {
+    r->cancelled++;
+  } else if (f->fate == FATE_DEADLINE && reason == RONDO_REASON_TIMED_OUT) {
+    r->timed_out++;
+  } else if (f->fate == FATE_INDEX && status == RONDO_EXECUTION_FAILED && reason == RONDO_REASON_OUT_OF_RANGE) {
+    r->refused_index++;
+  } else {
+    r->wrong++;
+    tell_wrong(s, f, status, answer);
+  }
+}
+
+/* The oldest stays among the flights until it is answered. */
+static void collect_one(soaking *s, const flight *f) {
+  rondo_answer answer = {.struct_size = sizeof answer};
+  judge(s, f, rondo_ticket_wait(f->ticket, &answer), &answer);
+}
+
+static void *collect(void *user) {
+  soaking *s = user;
+  pthread_mutex_lock(&s->lock);
+  while (!s->is_over || s->ended < s->begun) {
+    if (s->ended == s->begun) {
+      pthread_cond_wait(&s->change, &s->lock);
+      continue;
+    }
+    const flight f = s->flights[s->ended % MOST_OUT];
+    pthread_mutex_unlock(&s->lock);
+    collect_one(s, &f);
+    pthread_mutex_lock(&s->lock);
+    s->ended++;
+    pthread_cond_broadcast(&s->change);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+/* Under the lock: the oldest has waited for its answer for longer than it may. */
+static bool is_stuck(const soaking *s) {
+  if (s->ended == s->begun) return false;
+  const uint64_t waited = clock_ns() - s->flights[s->ended % MOST_OUT].handed_ns;
+  return (double)waited > s->soak->answer_seconds * 1e9;
+}
+
+/* Under the lock: until no more than so many are out; false when one is stuck. */
+static bool wait_for_room(soaking *s, size_t most) {
+  while (s->begun - s->ended > most && !is_stuck(s)) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    pthread_cond_timedwait(&s->change, &s->lock, &until);
+  }
+  return !is_stuck(s);
+}
+
+/* Requests -------------------------------------------------------------------------------------------------------- */
+
+/* Four of five are plain. */
+static fate draw_fate(soaking *s) {
+  const double drawn = traffic_draw_unit(&s->random) * 100;
+  if (drawn < 6) return FATE_CANCELLED;
+  if (drawn < 12) return FATE_DEADLINE;
+  if (drawn < 13) return s->soak->model->has_tables ? FATE_INDEX : FATE_PLAIN;
+  if (drawn < 15) return FATE_SHAPE;
+  return drawn < 20 ? FATE_NOT_A_NUMBER : FATE_PLAIN;
+}
+
+/* Those in which the first row is to be bad begin with it. */
+static size_t draw_first(soaking *s, const flight *f) {
+  const double drawn = traffic_draw_unit(&s->random);
+  if (f->fate == FATE_INDEX || f->fate == FATE_NOT_A_NUMBER) return 0;
+  return (size_t)(drawn * (double)(s->rows - f->rows + 1));
+}
+
+static rondo_request request_of(const soaking *s, const flight *f, const void *inputs[2], void *outputs[1]) {
+  recommender_inputs_from(s->soak->model, &s->good, f->first, inputs);
+  if (f->fate == FATE_NOT_A_NUMBER) inputs[0] = s->bad.numbers;
+  if (f->fate == FATE_INDEX) inputs[1] = s->bad.looked_up;
+  outputs[0] = f->scores;
+  return (rondo_request){RONDO_REQUEST_INIT, .way = RONDO_WAY_RECORDED,
+                         .rows = f->rows,    .inputs = inputs,
+                         .outputs = outputs, .input_count = f->fate == FATE_SHAPE ? 1 : 2,
+                         .output_count = 1,  .deadline_us = f->fate == FATE_DEADLINE ? 200 : 0};
+}
+
+static rondo_status submit(const soaking *s, flight *f) {
+  const void *inputs[2];
+  void *outputs[1];
+  const rondo_request request = request_of(s, f, inputs, outputs);
+  f->handed_ns = clock_ns();
+  return rondo_session_submit(s->soak->session, s->soak->name, &request, &f->ticket);
+}
+
+static void count_refusal(soaking *s, const flight *f, rondo_status status) {
+  if (status == RONDO_LIMIT_EXCEEDED)
+    s->result.full++;
+  else if (f->fate == FATE_SHAPE && rondo_last_error()->reason == RONDO_REASON_ARGUMENT_COUNT)
+    s->result.refused_shape++;
+  else if (++s->wrongly_refused <= MOST_TOLD)
+    tool_warn("a request of %zu rows was refused: %s", f->rows, rondo_last_error()->message);
+}
+
+/* The collecting thread may wait for it just now, or have done so: then there is nothing to take back. */
+static void cancel_latest(const soaking *s) {
+  if (s->begun == 0) return;
+  const flight *f = &s->flights[(s->begun - 1) % MOST_OUT];
+  if (f->fate == FATE_CANCELLED) rondo_ticket_cancel(f->ticket);
+}
+
+/* Room for one more; NULL when one is stuck. */
+static flight *next_flight(soaking *s) {
+  pthread_mutex_lock(&s->lock);
+  flight *f = wait_for_room(s, MOST_OUT - 1) ? &s->flights[s->begun % MOST_OUT] : NULL;
+  pthread_mutex_unlock(&s->lock);
+  return f;
+}
+
+static bool hand_in(soaking *s, size_t index, uint64_t due_ns) {
+  flight *f = next_flight(s);
+  if (f == NULL) return false;
+  const size_t place = (size_t)(f - s->flights);
+  *f = (flight){.fate = draw_fate(s),
+                .due_ns = due_ns,
+                .rows = s->soak->traffic->rows[index % s->soak->traffic->count],
+                .scores = s->scores + place * s->soak->most_rows};
+  f->first = draw_first(s, f);
+  for (size_t i = 0; i < f->rows; i++) f->scores[i] = NOT_WRITTEN;
+  const rondo_status status = submit(s, f);
+  pthread_mutex_lock(&s->lock);
+  if (status)
+    count_refusal(s, f, status);
+  else
+    s->begun++;
+  pthread_cond_broadcast(&s->change);
+  pthread_mutex_unlock(&s->lock);
+  return true;
+}
+
+/* False when one is stuck. */
+static bool make_arrivals(soaking *s) {
+  double due = 0; /* seconds */
+  for (size_t i = 0; (due += traffic_draw_gap(&s->random) / s->soak->rate) < s->soak->seconds; i++) {
+    const uint64_t due_ns = s->begin_ns + (uint64_t)(due * 1e9);
+    clock_wait_until(due_ns);
+    cancel_latest(s);
+    if (!hand_in(s, i, due_ns)) return false;
+    if (i % 256 == 0) tool_show_progress("soaking, %.0f of %.0f seconds", due, s->soak->seconds);
+  }
+  return true;
+}
+
+/* The whole ------------------------------------------------------------------------------------------------------- */
+
+static rondo_status find_right_scores(soaking *s) {
+  const soak *given = s->soak;
+  for (size_t first = 0; first < s->rows; first += given->most_rows) {
+    const void *inputs[2];
+    void *outputs[1] = {s->right + first};
+    recommender_inputs_from(given->model, &s->good, first, inputs);
+    const rondo_request request = {RONDO_REQUEST_INIT, .way = RONDO_WAY_UNRECORDED, .rows = given->most_rows,
+                                   .inputs = inputs, .outputs = outputs};
+    TOOL_TRY(rondo_session_run(given->session, given->name, &request, NULL));
+  }
+  return RONDO_OK;
+}
+
+static int prepare(soaking *s) {
+  const soak *given = s->soak;
+  s->rows = 2 * given->most_rows;
+  if (recommender_inputs_create(given->model, given->device, s->rows, given->seed, &s->good) != TOOL_OK ||
+      recommender_inputs_create(given->model, given->device, s->rows, given->seed, &s->bad) != TOOL_OK)
+    return TOOL_FAILURE;
+  s->bad.numbers[0] = NAN;
+  if (given->model->has_tables) *(int32_t *)s->bad.looked_up = INT32_MAX;
+  s->scores = calloc(MOST_OUT * given->most_rows, sizeof *s->scores);
+  s->right = calloc(s->rows, sizeof *s->right);
+  if (s->scores == NULL || s->right == NULL) return tool_fail_memory("the soak");
+  return find_right_scores(s) ? tool_fail_status("the soak") : TOOL_OK;
+}
+
+static int run(soaking *s) {
+  pthread_t collector;
+  s->begin_ns = clock_ns();
+  const int error = pthread_create(&collector, NULL, collect, s);
+  if (error) return tool_fail_thread(error);
+  const bool are_all_in = make_arrivals(s);
+  pthread_mutex_lock(&s->lock);
+  s->is_over = true;
+  pthread_cond_broadcast(&s->change);
+  s->result.stuck = !wait_for_room(s, 0) || !are_all_in;
+  pthread_mutex_unlock(&s->lock);
+  if (s->result.stuck > 0) return tool_fail("a request was not answered in %g s", s->soak->answer_seconds);
+  pthread_join(collector, NULL);
+  s->result.seconds = (double)(clock_ns() - s->begin_ns) / 1e9;
+  return TOOL_OK;
+}
+
+static int conclude(soaking *s) {
+  soak_result *r = &s->result;
+  r->wrong += s->wrongly_refused;
+  if (s->window.total > 0 && r->window_count < SOAK_MOST_WINDOWS) end_window(s);
+  read_memory(s, 1);
+  r->median_us = histogram_percentile(&s->all, 0.5);
+  r->p99_us = histogram_percentile(&s->all, 0.99);
+  if (r->window_count > 2 && r->windows[1].p99_us > 0)
+    r->drift = r->windows[r->window_count - 1].p99_us / r->windows[1].p99_us;
+  return r->wrong > 0 ? tool_fail("%llu of the soak's answers are wrong", (unsigned long long)r->wrong) : TOOL_OK;
+}
+
+/* Minutes, or a fifth of a shorter soak. */
+static double choose_window(double seconds) {
+  if (seconds < 300) return seconds / 5;
+  return seconds / 60 <= SOAK_MOST_WINDOWS ? 60 : seconds / SOAK_MOST_WINDOWS;
+}
+
+static soaking *create(const soak *given) {
+  pthread_condattr_t monotonic;
+  soaking *s = calloc(1, sizeof *s);
+  if (s == NULL) return NULL;
+  s->soak = given;
+  s->random = given->seed + 17;
+  s->result.window_seconds = choose_window(given->seconds);
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&s->change, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  return s;
+}
+
+static int destroy(soaking *s) {
+  pthread_cond_destroy(&s->change);
+  pthread_mutex_destroy(&s->lock);
+  int result = recommender_inputs_destroy(&s->good);
+  if (recommender_inputs_destroy(&s->bad) != TOOL_OK) result = TOOL_FAILURE;
+  free(s->scores);
+  free(s->right);
+  free(s);
+  return result;
+}
+
+/* What a request that is stuck has is left to it, and to who waits for it. */
+int soak_run(const soak *given, soak_result *out) {
+  soaking *s = create(given);
+  if (s == NULL) return tool_fail_memory("the soak");
+  int result = prepare(s);
+  if (result == TOOL_OK) result = run(s);
+  if (s->result.stuck > 0) {
+    out->stuck = s->result.stuck;
+    return result;
+  }
+  if (result == TOOL_OK) result = conclude(s);
+  *out = s->result;
+  return destroy(s) == TOOL_OK ? result : TOOL_FAILURE;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * The text's own bytes are turned into tokens in place.
+ */
+#include "train/corpus.h"
+
+#include "common/file.h"
+#include "common/tool.h"
+
+vocabulary vocabulary_create(const unsigned char occurs[256]) {
+  vocabulary found = {0};
+  for (unsigned byte = 0; byte < 256; byte++) {
+    found.token_of[byte] = occurs[byte] ? (int16_t)found.count : -1;
+    if (occurs[byte]) found.byte_of[found.count++] = (unsigned char)byte;
+  }
+  return found;
+}
+
+static int check(const char *name, const corpus *text, uint32_t context) {
+  if (text->count == 0) return tool_fail("%s: the file is empty; there is nothing to learn from", name);
+  if (text->count <= context) {
+    return tool_fail("%s: %zu byte%s too few; a context of %u needs at least %u (see --context)", name, text->count,
+                     text->count == 1 ? " is" : "s are", context, context + 1);
+  }
+  if (text->vocabulary.count < 2) {
+    return tool_fail("%s: all its bytes are the same; there is nothing to learn from", name);
+  }
+  return TOOL_OK;
+}
+
+int corpus_load(const char *path, uint32_t context, corpus *out) {
+  *out = (corpus){0};
+  file_bytes file;
+  const int result = file_read(path, &file);
+  if (result != TOOL_OK) return result;
+  unsigned char occurs[256] = {0};
+  for (size_t i = 0; i < file.count; i++) occurs[file.bytes[i]] = 1;
+  *out = (corpus){.vocabulary = vocabulary_create(occurs), .tokens = file.bytes, .count = file.count};
+  for (size_t i = 0; i < out->count; i++) out->tokens[i] = (unsigned char)out->vocabulary.token_of[out->tokens[i]];
+  return check(file_display_name(path), out, context);
+}
+
+void corpus_destroy(corpus *text) {
+  file_release(&(file_bytes){.bytes = text->tokens});
+  *text = (corpus){0};
+}
+
+void corpus_draw_batch(const corpus *text, draw_source *source, const corpus_batch *batch, int32_t *tokens,
+                       int32_t *labels) {
+  const uint32_t places = (uint32_t)(text->count - batch->context);
+  const uint32_t first = batch->context - batch->labels + 1; /* with a label, in the window */
+  for (uint32_t row = 0; row < batch->places; row++) {
+    const unsigned char *window = text->tokens + draw_below(source, places);
+    for (uint32_t i = 0; i < batch->context; i++) tokens[(size_t)row * batch->context + i] = window[i];
+    for (uint32_t i = 0; i < batch->labels; i++) labels[(size_t)row * batch->labels + i] = window[first + i];
+  }
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ * Checkpoints of trainings: the library's, with metadata that say what training it is ("train.steps" and so on: all
+ * that decides which numbers come out) and how far it is. One of another training is refused, naming what differs. All
+ * is checked before anything is compiled, and again by the library against the states of the compiled step.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fingerprint.h"
+#include "common/shell.h"
+#include "common/tool.h"
+#include "train/train.h"
+
+#define COMMAND "rondo train"
+#define TRAIT_PREFIX "train."
+
+enum { TRAIT_BYTES = 32, MOST_TRAITS = 16, MOST_KEY_BYTES = 64 };
+
+/* What it is ------------------------------------------------------------------------------------------------------ */
+
+/* Something that decides which numbers come out; the option of that name sets it. */
+typedef struct trait {
+  const char *name;
+  char value[TRAIT_BYTES];
+} trait;
+
+typedef struct traits {
+  trait items[MOST_TRAITS];
+  size_t count;
+} traits;
+
+static trait *add_trait(traits *all, const char *name) {
+  trait *added = &all->items[all->count++];
+  added->name = name;
+  return added;
+}
+
+static void add_number(traits *all, const char *name, uint64_t value) {
+  snprintf(add_trait(all, name)->value, TRAIT_BYTES, "%" PRIu64, value);
+}
+
+static traits traits_of(const training *t) {
+  const train_settings *s = &t->settings;
+  traits all = {0};
+  snprintf(add_trait(&all, "model")->value, TRAIT_BYTES, "%s", t->model.kind->name);
+  for (size_t i = 0; i < MODEL_SIZES; i++) {
+    if (t->model.kind->sizes[i] > 0) add_number(&all, model_size_rows[i].name, t->model.sizes[i]);
+  }
+  add_number(&all, "steps", s->steps);
+  add_number(&all, "batch", s->batch);
+  add_number(&all, "seed", s->seed);
+  snprintf(add_trait(&all, "learning-rate")->value, TRAIT_BYTES, "%.17g", s->learning_rate);
+  fingerprint_write(t->text_fingerprint, add_trait(&all, "text")->value);
+  return all;
+}
+
+static const char *make_key(char out[MOST_KEY_BYTES], const char *name) {
+  snprintf(out, MOST_KEY_BYTES, TRAIT_PREFIX "%s", name);
+  return out;
+}
+
+static int fail_other_trait(const char *path, const trait *wanted, const char *found) {
+  if (strcmp(wanted->name, "text") == 0) return tool_fail("%s: it is a checkpoint of training on another text", path);
+  return tool_fail("%s: it is a checkpoint of training with --%s %s, not %s: give that, or train anew without --resume",
+                   path, wanted->name, found, wanted->value);
+}
+
+static int check_traits(const training *t) {
+  const char *path = t->settings.resume;
+  const traits all = traits_of(t);
+  for (size_t i = 0; i < all.count; i++) {
+    char key[MOST_KEY_BYTES];
+    if (strcmp(all.items[i].name, "steps") == 0) continue; /* read_steps */
+    const char *found = rondo_weights_get_metadata(t->resumed, make_key(key, all.items[i].name));
+    if (!found) return tool_fail("%s: its metadata have no '%s'", path, key);
+    if (strcmp(found, all.items[i].value) != 0) return fail_other_trait(path, &all.items[i], found);
+  }
+  return TOOL_OK;
+}
+
+/* Writing --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status set_number(rondo_weights *set, const char *key, uint64_t value) {
+  char text[TRAIT_BYTES];
+  snprintf(text, sizeof text, "%" PRIu64, value);
+  return rondo_weights_set_metadata(set, key, text);
+}
+
+static rondo_status describe(const training *t, rondo_weights *set) {
+  const train_progress *progress = &t->progress;
+  const traits all = traits_of(t);
+  char key[MOST_KEY_BYTES], loss[TRAIT_BYTES];
+  TOOL_TRY(rondo_weights_set_metadata(set, "command", COMMAND));
+  for (size_t i = 0; i < all.count; i++) {
+    TOOL_TRY(rondo_weights_set_metadata(set, make_key(key, all.items[i].name), all.items[i].value));
+  }
+  TOOL_TRY(set_number(set, "step", progress->step));
+  TOOL_TRY(set_number(set, "batches", progress->batches.state));
+  TOOL_TRY(set_number(set, "loss_history", progress->loss_history));
+  snprintf(loss, sizeof loss, "%.9g", (double)progress->first_loss);
+  return rondo_weights_set_metadata(set, "first_loss", loss);
+}
+
+/* The name of a tensor that has something else than numbers in it; NULL: none has. */
+static const char *find_no_number(const rondo_weights *set) {
+  rondo_weight weight;
+  for (size_t i = 0; rondo_weights_at(set, i, &weight) == RONDO_OK; i++) {
+    const float *values = weight.data;
+    for (size_t k = 0; weight.type == RONDO_F32 && k < weight.bytes / sizeof *values; k++) {
+      if (!isfinite(values[k])) return weight.name;
+    }
+  }
+  return NULL;
+}
+
+static rondo_status write_set(training *t, rondo_weights *set, const char **out_bad) {
+  TOOL_TRY(rondo_checkpoint_gather(set, t->compiled));
+  *out_bad = find_no_number(set);
+  if (*out_bad) return RONDO_OK;
+  TOOL_TRY(describe(t, set));
+  return rondo_checkpoint_save(set, t->settings.checkpoint);
+}
+
+bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
+  const char *bad = NULL;
+  rondo_weights *set = NULL;
+  rondo_status status = rondo_weights_create(NULL, &set);
+  if (!status) status = write_set(t, set, &bad);
+  if (status) {
+    snprintf(problem, TRAIN_PROBLEM_BYTES, "the checkpoint could not be written: %s", rondo_last_error()->message);
+  } else if (bad) {
+    snprintf(problem, TRAIN_PROBLEM_BYTES, "no checkpoint is written, for '%s' has values that are no numbers", bad);
+  } else {
+    t->kept_step = t->progress.step;
+  }
+  rondo_weights_destroy(set);
+  return !status && !bad;
+}
+
+/* Reading --------------------------------------------------------------------------------------------------------- */
+
+/* NULL: there is none, which was said. */
+static const char *metadata_of(const training *t, const char *key) {
+  const char *text = rondo_weights_get_metadata(t->resumed, key);
+  if (!text) tool_fail("%s: its metadata have no '%s'", t->settings.resume, key);
+  return text;
+}
+
+static int fail_no_number(const training *t, const char *key, const char *text) {
+  return tool_fail("%s: the '%s' in its metadata is '%s', which is no number", t->settings.resume, key, text);
+}
+
+/* A number in metadata, written as set_number writes it. */
+static int read_number(const training *t, const char *key, uint64_t *out) {
+  const char *text = metadata_of(t, key);
+  if (!text) return TOOL_FAILURE;
+  errno = 0;
+  *out = strtoull(text, NULL, 10);
+  const bool is_number = text[0] != '\0' && text[strspn(text, "0123456789")] == '\0' && errno == 0;
+  return is_number ? TOOL_OK : fail_no_number(t, key, text);
+}
+
+static int read_loss(const training *t, const char *key, float *out) {
+  const char *text = metadata_of(t, key);
+  char *end = NULL;
+  if (!text) return TOOL_FAILURE;
+  *out = strtof(text, &end);
+  return end != text && *end == '\0' && isfinite(*out) ? TOOL_OK : fail_no_number(t, key, text);
+}
+
+/* It may go on for another number of steps than it was to have. */
+static int read_steps(training *t) {
+  char key[MOST_KEY_BYTES];
+  const int result = read_number(t, make_key(key, "steps"), &t->resumed_steps);
+  if (result != TOOL_OK) return result;
+  if (t->resumed_steps == 0 || t->resumed_steps > TRAIN_MOST_STEPS)
+    return tool_fail("%s: the '%s' in its metadata is not from 1 to %d", t->settings.resume, key, TRAIN_MOST_STEPS);
+  if (t->settings.steps == 0) t->settings.steps = t->resumed_steps;
+  return TOOL_OK;
+}
+
+static int read_progress(training *t, train_progress *out) {
+  const char *path = t->settings.resume;
+  const uint64_t steps = t->settings.steps, stop_after = t->settings.stop_after;
+  int result = read_number(t, "step", &out->step);
+  if (result == TOOL_OK) result = read_number(t, "batches", &out->batches.state);
+  if (result == TOOL_OK) result = read_number(t, "loss_history", &out->loss_history);
+  if (result == TOOL_OK) result = read_loss(t, "first_loss", &out->first_loss);
+  if (result != TOOL_OK) return result;
+  if (out->step >= steps)
+    return tool_fail("%s: %" PRIu64 " steps of its training are done; --steps must be more", path, out->step);
+  if (stop_after == 0 || out->step < stop_after) return TOOL_OK;
+  return tool_fail("%s: %" PRIu64 " steps of its training are done; --stop-after must be more", path, out->step);
+}
+
+int train_checkpoint_load(training *t) {
+  const char *path = t->settings.resume;
+  if (rondo_checkpoint_load(path, NULL, &t->resumed)) return tool_fail_status("--resume");
+  return train_checkpoint_check(t);
+}
+
+int train_checkpoint_check(training *t) {
+  const char *path = t->settings.resume;
+  train_progress progress;
+  const char *command = rondo_weights_get_metadata(t->resumed, "command");
+  if (!command || strcmp(command, COMMAND) != 0) return tool_fail("%s: it is no checkpoint of " COMMAND, path);
+  if (check_traits(t) != TOOL_OK || read_steps(t) != TOOL_OK || read_progress(t, &progress) != TOOL_OK)
+    return TOOL_FAILURE;
+  if (t->settings.checkpoint && strcmp(t->settings.checkpoint, path) == 0) t->kept_step = progress.step;
+  return TOOL_OK;
+}
+
+int train_checkpoint_apply(training *t) {
+  if (read_progress(t, &t->progress) != TOOL_OK) return TOOL_FAILURE;
+  return rondo_checkpoint_apply(t->resumed, t->compiled) ? tool_fail_status("%s", t->settings.resume) : TOOL_OK;
+}
+
+/* Going on -------------------------------------------------------------------------------------------------------- */
+
+/* How many arguments from this one on give an option that is not meant for going on: --resume FILE, --stop-after=3. */
+static int count_left_out(char *const *arguments, int left) {
+  static const char *const names[] = {"--resume", "--stop-after"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const size_t length = strlen(names[i]);
+    if (strncmp(arguments[0], names[i], length) != 0) continue;
+    if (arguments[0][length] == '=') return 1;
+    if (arguments[0][length] == '\0') return left < 2 ? 1 : 2;
+  }
+  return 0;
+}
+
+void train_show_how_to_go_on(const training *t) {
+  fputs("  " COMMAND " --resume ", stderr);
+  shell_print(stderr, t->settings.checkpoint);
+  for (int i = 1; i < t->argument_count;) {
+    const int left_out = count_left_out(t->arguments + i, t->argument_count - i);
+    i += left_out;
+    if (left_out > 0) continue;
+    fputc(' ', stderr);
+    shell_print(stderr, t->arguments[i++]);
+  }
+  fputc('\n', stderr);
+}

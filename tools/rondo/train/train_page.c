@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * Results of a training as a page: the losses and the times of its steps, ahead of what the library's report says of
+ * the recorded step.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/file.h"
+#include "common/text_stream.h"
+#include "common/tool.h"
+#include "train/train.h"
+#include "train/training_curve.h"
+
+/* What the training says for itself. */
+enum { LOSSES, TIMES, SECTIONS };
+
+static curve_series series_of(const training_run *run, const float *values, const char *name) {
+  return (curve_series){
+      .name = name, .values = values + run->first, .first = run->first, .count = (size_t)(run->end - run->first)};
+}
+
+static void write_figure(FILE *out, const char *name, double value, int decimals, const char *note) {
+  fprintf(out, "<div><dt>%s</dt><dd>%.*f<small>%s</small></dd></div>\n", name, decimals, value, note);
+}
+
+/* Losses ---------------------------------------------------------------------------------------------------------- */
+
+static bool write_losses(const training *t, FILE *out) {
+  const curve drawn = {
+      .title = "Losses", .unit = "nats a byte", .series = {series_of(&t->recorded, t->recorded.losses, "recorded")}};
+  double found[3];
+  if (!curve_summarize(&drawn.series[0], found)) return false;
+  fputs("<dl class=\"figures\">\n", out);
+  write_figure(out, "First step", t->loss_first, 4, "nats a byte");
+  write_figure(out, "Last steps", t->loss_last, 4, "mean of the last twentieth");
+  write_figure(out, "Least", found[0], 4, "of a step");
+  write_figure(out, "Median", found[1], 4, "of the steps");
+  write_figure(out, "Most", found[2], 4, "of a step");
+  fputs("</dl>\n", out);
+  const uint64_t compared = t->unrecorded.end - t->unrecorded.first;
+  fprintf(out, "<p class=\"note\">Steps that were run eagerly too: %" PRIu64, compared);
+  if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "the same bit for bit" : "not the same");
+  fputs(".</p>\n", out);
+  return curve_write(out, &drawn);
+}
+
+/* Times ----------------------------------------------------------------------------------------------------------- */
+
+static void write_summary(FILE *out, const char *name, samples *set) {
+  char note[80];
+  const summary found = samples_summarize(set);
+  snprintf(note, sizeof note, "\xC2\xB5s, median; %.1f to %.1f", found.minimum, found.maximum);
+  write_figure(out, name, found.median, 1, note);
+}
+
+static bool write_times(training *t, FILE *out) {
+  run_times *recorded = &t->recorded.times, *unrecorded = &t->unrecorded.times;
+  const curve drawn = {.title = "Times of steps",
+                       .unit = "\xC2\xB5s",
+                       .is_time = true,
+                       .series = {series_of(&t->recorded, t->recorded.step_us, "recorded"),
+                                  series_of(&t->unrecorded, t->unrecorded.step_us, "eager")}};
+  const double step = samples_summarize(&recorded->step).median;
+  fputs("<dl class=\"figures\">\n", out);
+  write_summary(out, "Recorded", &recorded->step);
+  if (unrecorded->step.count > 0) write_summary(out, "eager", &unrecorded->step);
+  if (step > 0 && unrecorded->step.count > 0)
+    write_figure(out, "Ratio", samples_summarize(&unrecorded->step).median / step, 2, "eager over recorded");
+  write_summary(out, "Host, recorded", &recorded->host);
+  if (unrecorded->host.count > 0) write_summary(out, "Host, eager", &unrecorded->host);
+  fputs(
+      "</dl>\n<p class=\"note\">From the call that hands a step over until it is done; of the host, that call "
+      "alone. Times far above the medians are cut off in the picture.</p>\n",
+      out);
+  return curve_write(out, &drawn);
+}
+
+/* Page ------------------------------------------------------------------------------------------------------------ */
+
+/* The text of a section; NULL: there is no memory. The caller frees it. */
+static char *make_section(training *t, int section) {
+  text_stream s;
+  FILE *out = text_stream_open(&s);
+  const bool is_written = out && (section == LOSSES ? write_losses(t, out) : write_times(t, out));
+  char *text = text_stream_close(&s);
+  if (is_written) return text;
+  free(text);
+  return NULL;
+}
+
+/* So often that it takes a second or two, but at least a few times. */
+static uint32_t count_repeats(training *t) {
+  const double step_us = samples_summarize(&t->recorded.times.step).median;
+  return (uint32_t)fmax(3, fmin(100, 2e6 / fmax(1, step_us)));
+}
+
+static rondo_status make_page(training *t, char *const *sections, rondo_node_time *times, size_t count,
+                              char **out_text) {
+  rondo_exec *exec = rondo_compiled_exec(t->compiled);
+  char title[160];
+  snprintf(title, sizeof title, "rondo train: a %s model of %s", t->settings.model, file_display_name(t->path));
+  const rondo_report_section own[SECTIONS] = {
+      [LOSSES] = {"Losses", sections[LOSSES]}, [TIMES] = {"Times of steps", sections[TIMES]}};
+  TOOL_TRY(rondo_exec_measure(exec, rondo_compiled_stream(t->compiled), count_repeats(t), times, &count));
+  const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = title,  .times = times,
+                                        .time_count = count,       .sections = own, .section_count = SECTIONS};
+  return rondo_compiled_report(t->compiled, &options, out_text);
+}
+
+static int write_page(training *t, char *const *sections, rondo_node_time *times, size_t count) {
+  char *text = NULL;
+  int result = make_page(t, sections, times, count, &text) ? tool_fail_status("the page") : TOOL_OK;
+  if (result == TOOL_OK) result = file_write(t->settings.report, text);
+  rondo_text_free(text);
+  return result;
+}
+
+int train_write_page(training *t) {
+  size_t count = 0;
+  if (rondo_exec_measure(rondo_compiled_exec(t->compiled), NULL, 0, NULL, &count)) return tool_fail_status("the page");
+  rondo_node_time *times = calloc(count, sizeof *times);
+  char *const sections[SECTIONS] = {[LOSSES] = make_section(t, LOSSES), [TIMES] = make_section(t, TIMES)};
+  const bool has_memory = times && sections[LOSSES] && sections[TIMES];
+  const int result = has_memory ? write_page(t, sections, times, count) : tool_fail_memory("the page");
+  for (size_t i = 0; i < SECTIONS; i++) free(sections[i]);
+  free(times);
+  return result;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * The runs of a training. First some or all of the steps run eagerly, from where the training stands, to compare;
+ * then, from there again, all steps as the recorded graph: it is this run that checkpoints are made of. An interrupt
+ * ends either run after the step that it comes in, and what was learnt is kept.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "common/fingerprint.h"
+#include "common/interrupt.h"
+#include "common/tool.h"
+#include "train/train.h"
+
+/* Steps ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_status write_inputs(training *t) {
+  const size_t places = t->batch.places;
+  corpus_draw_batch(&t->corpus, &t->progress.batches, &t->batch, t->tokens, t->labels);
+  TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
+  return rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels);
+}
+
+/* The next step. */
+static rondo_status train_step(training *t, run_function run, training_run *out) {
+  train_progress *progress = &t->progress;
+  float *loss = &out->losses[progress->step];
+  TOOL_TRY(write_inputs(t));
+  TOOL_TRY(run_timed(t->compiled, run, &out->times));
+  out->step_us[progress->step] = (float)out->times.step.values[out->times.step.count - 1];
+  TOOL_TRY(rondo_compiled_read(t->compiled, "loss", loss, sizeof *loss));
+  if (progress->step == 0) progress->first_loss = *loss;
+  progress->loss_history = fingerprint_add(progress->loss_history, loss, sizeof *loss);
+  out->end = ++progress->step;
+  return RONDO_OK;
+}
+
+/* To the checkpoint, or the first parameters. */
+static int put_back(training *t) {
+  if (t->resumed) return train_checkpoint_apply(t);
+  t->progress =
+      (train_progress){.batches = draw_create(t->settings.seed, DRAW_BATCHES), .loss_history = FINGERPRINT_START};
+  return model_initialize(&t->model, t->compiled, t->settings.seed);
+}
+
+/* Ends ------------------------------------------------------------------------------------------------------------ */
+
+static int fail_not_a_number(const training *t, const char *label) {
+  char kept[TRAIN_PROBLEM_BYTES] = "";
+  if (t->kept_step > 0) {
+    snprintf(kept, sizeof kept, "; the last good checkpoint, %s, is of step %" PRIu64, t->settings.checkpoint,
+             t->kept_step);
+  }
+  return tool_fail("%s, step %" PRIu64 ": the loss is not a number any more; train anew with a lower --learning-rate%s",
+                   label, t->progress.step, kept);
+}
+
+/* Writes a checkpoint after the last step of a run, unless there is one already. */
+static int keep_checkpoint(training *t) {
+  char problem[TRAIN_PROBLEM_BYTES];
+  if (!t->settings.checkpoint || t->kept_step == t->progress.step) return TOOL_OK;
+  return train_checkpoint_write(t, problem) ? TOOL_OK : tool_fail("step %" PRIu64 ": %s", t->progress.step, problem);
+}
+
+static int keep_model(training *t) {
+  if (!t->settings.save) return TOOL_OK;
+  const int result = model_save(&t->model, t->compiled, t->settings.save);
+  t->is_saved = result == TOOL_OK;
+  return result;
+}
+
+int train_keep(training *t) {
+  const int kept = keep_checkpoint(t), saved = keep_model(t);
+  return kept == TOOL_OK ? saved : kept;
+}
+
+/* Tries again after as many steps when it fails. */
+static void keep_when_due(training *t) {
+  char problem[TRAIN_PROBLEM_BYTES];
+  if (!t->settings.checkpoint || t->progress.step % t->settings.checkpoint_every != 0) return;
+  if (!train_checkpoint_write(t, problem))
+    tool_warn("step %" PRIu64 ": %s; training goes on", t->progress.step, problem);
+}
+
+static void say_interrupted(const training *t) {
+  const train_settings *s = &t->settings;
+  char saved[TRAIN_PROBLEM_BYTES] = "";
+  if (s->save) snprintf(saved, sizeof saved, "; the model as it is then is saved in %s", s->save);
+  tool_warn("interrupted after step %" PRIu64 " of %" PRIu64 "%s; %s%s%s", t->progress.step, s->steps, saved,
+            s->checkpoint ? "the checkpoint is " : "with --checkpoint FILE it could be gone on from",
+            s->checkpoint ? s->checkpoint : "", s->checkpoint ? "; go on with:" : "");
+  if (s->checkpoint) train_show_how_to_go_on(t);
+}
+
+/* What either run has learnt is as good. */
+static int end_interrupted(training *t, const training_run *run) {
+  if (run->end == run->first) {
+    tool_warn("interrupted before training: there is nothing to keep");
+    return interrupt_status();
+  }
+  if (train_keep(t) != TOOL_OK) return TOOL_FAILURE;
+  say_interrupted(t);
+  return interrupt_status();
+}
+
+/* Runs ------------------------------------------------------------------------------------------------------------ */
+
+/* How long the rest takes when its steps take as long as those so far. */
+static void describe_time_left(uint64_t elapsed_ns, uint64_t done, uint64_t left, char out[32]) {
+  const double seconds = (double)elapsed_ns / 1e9 / (double)done * (double)left;
+  if (seconds < 100)
+    snprintf(out, 32, "%.0f s", seconds);
+  else if (seconds < 6000)
+    snprintf(out, 32, "%.0f min", seconds / 60);
+  else
+    snprintf(out, 32, "%.1f h", seconds / 3600);
+}
+
+static void show_progress(const training *t, const char *label, uint64_t begin, uint64_t end, const training_run *run) {
+  char left[32];
+  const uint64_t step = t->progress.step;
+  describe_time_left(clock_ns() - begin, step - run->first, end - step, left);
+  tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f, %s left", label, step, end,
+                     (double)run->losses[step - 1], left);
+}
+
+/* From where the training stands to before the step `end`; `keeps` checkpoints on the way. An interrupt is too late
+ * only in the last step of the run that keeps. */
+static int run_steps(training *t, const char *label, run_function run, uint64_t end, bool keeps, training_run *out) {
+  const uint64_t begin = clock_ns();
+  out->first = out->end = t->progress.step;
+  while (t->progress.step < end && !interrupt_signal()) {
+    if (train_step(t, run, out)) return tool_fail_status("%s, step %" PRIu64, label, t->progress.step + 1);
+    const double loss = (double)out->losses[t->progress.step - 1];
+    if (!isfinite(loss)) return fail_not_a_number(t, label);
+    if (keeps) keep_when_due(t);
+    show_progress(t, label, begin, end, out);
+  }
+  out->times.seconds = (double)(clock_ns() - begin) / 1e9;
+  tool_clear_progress();
+  const bool is_done = keeps && t->progress.step == t->settings.steps;
+  return interrupt_signal() && !is_done ? end_interrupted(t, out) : TOOL_OK;
+}
+
+bool train_is_cut_short(const training *t) { return t->recorded.end < t->settings.steps; }
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+int train_both(training *t) {
+  const train_settings *s = &t->settings;
+  const uint64_t end = s->stop_after ? least(s->stop_after, s->steps) : s->steps;
+  int result = put_back(t);
+  if (result != TOOL_OK) return result;
+  const uint64_t compared = least(end, t->progress.step + s->compare);
+  result = run_steps(t, "eager", rondo_compiled_run_unrecorded, compared, false, &t->unrecorded);
+  if (result == TOOL_OK) result = put_back(t);
+  return result == TOOL_OK ? run_steps(t, "recorded", rondo_compiled_run, end, true, &t->recorded) : result;
+}
