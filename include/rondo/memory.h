@@ -64,11 +64,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_free_async(rondo_stream *stream, voi
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_malloc(rondo_device *device, size_t bytes, void **out_address);
 
 /* Frees it: the caller has waited for the copies. From now on, work that declares to access it is refused. So that
- * nobody else gets the addresses soon, the device keeps the last blocks, up to 32 MiB and 512 of them, until more is
- * freed, an allocation needs the memory or the device is closed. A later access to a larger block is refused if its
- * pages are unmapped, which a CUDA driver does not always do. On CUDA the driver waits for all that the device runs
- * when a block goes back to the system. NULL is fine. Thread-safe. Errors as rondo_free; WRONG_MEMORY is for device
- * memory here. */
+ * nobody else gets the addresses soon, the device keeps the blocks that were freed last, up to 32 MiB and 512 of them
+ * (rondo_memory_statistics.host_withheld). It frees them when more is freed, when a host allocation finds no memory, by
+ * rondo_memory_trim, and when it is closed. A block of more than 32 MiB is freed at once; a later access to it is
+ * refused if its pages are unmapped, which a CUDA driver does not always do. On CUDA the driver waits for all that the
+ * device runs when a block is freed. NULL is fine. Thread-safe. Errors as rondo_free; WRONG_MEMORY is for device memory
+ * here. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_free(rondo_device *device, void *address);
 
 /* What the device's memory holds now and held at most, in bytes. reserved: taken from the system; used: in live
@@ -85,10 +86,11 @@ typedef struct rondo_memory_statistics {
   uint64_t profile_departures;              /* graphs that departed from their profile */
   uint64_t profiles_afresh;                 /* of the profiles, those made of graphs that departed from their own */
   uint64_t arena_backed, arena_backed_high; /* of graph_used and graph_reserved, what trees of recordings hold */
+  uint64_t host_withheld; /* freed host memory whose addresses are kept (rondo_host_free); rondo_memory_trim frees it */
 } rondo_memory_statistics;
 
-/* The figures as they are now, of everything but host memory. Allowed while streams capture: it changes nothing a
- * capture could miss. Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, IN_CALLBACK. */
+/* The figures as they are now, of everything but host memory that is allocated. Allowed while streams capture: it
+ * changes nothing a capture could miss. Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_get_statistics(const rondo_device *device,
                                                                   rondo_memory_statistics *out_statistics);
 

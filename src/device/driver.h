@@ -117,8 +117,6 @@ typedef struct rondo_guard_ops {
   void (*forget)(rondo_device *device, void *address, size_t bytes);
   /* Whether work may write what begins at the address and lives; until its life ends, or the other is said. */
   void (*set_read_only)(rondo_device *device, rondo_queue *queue, void *address, bool read_only);
-  /* The program freed what host_allocate gave: work must not access it, although host_release comes later. */
-  void (*host_freed)(rondo_device *device, void *address, size_t bytes);
   /* The accesses of the calling thread that are no work's. Between the two calls, one to memory that does not live does
    * not end the process: it is noted, and goes on with memory that is thrown away. `end` gets what `begin` returned,
    * and returns EXECUTION_FAILED for the first such access, which `who` made. `begin` returns NULL when it cannot

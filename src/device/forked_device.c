@@ -194,8 +194,7 @@ static const rondo_guard_ops guard_ops = {.host_begin = no_host_begin,
                                           .release = leave_allocation,
                                           .hold = no_hold,
                                           .forget = forget_nothing,
-                                          .set_read_only = leave_read_only,
-                                          .host_freed = forget_nothing};
+                                          .set_read_only = leave_read_only};
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
 

@@ -133,6 +133,7 @@ void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_stat
   out->pool_used_high = usage->used_high;
   out->pool_reserved = usage->reserved;
   out->pool_reserved_high = usage->reserved_high;
+  out->host_withheld = memory->withheld.bytes;
   rondo_memory_leave_pool(memory, &memory->immediate);
   out->graph_used = atomic_load_explicit(&memory->graph_used.now, memory_order_relaxed);
   out->graph_used_high = atomic_load_explicit(&memory->graph_used.high, memory_order_relaxed);

@@ -27,7 +27,7 @@ static rondo_status allocate_host(rondo_device_memory *memory, size_t bytes, voi
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = device->ops->host_allocate(device, bytes, out_address);
-  if (status != RONDO_OUT_OF_MEMORY) return status;
+  if (!rondo_room_helps(status)) return status;
   const uint64_t held = held_by_pools_and_graphs(memory);
   const bool withheld = rondo_memory_release_withheld(memory);
   rondo_pools_give_back(memory, true);
@@ -99,28 +99,41 @@ static rondo_allocation *take_withheld(rondo_device_memory *memory, uint32_t mos
   return first;
 }
 
+static void give_to_driver(rondo_device_memory *memory, rondo_allocation *allocation) {
+  memory->device->ops->host_release(memory->device, allocation->address, allocation->bytes);
+  rondo_release(&memory->allocator, allocation, 1, sizeof *allocation);
+}
+
 /* Returns whether there was any. */
 static bool release_beyond(rondo_device_memory *memory, uint32_t most, size_t most_bytes) {
   bool any = false;
-  for (rondo_allocation *at; (at = take_withheld(memory, most, most_bytes)) != NULL; any = true) {
-    memory->device->ops->host_release(memory->device, at->address, at->bytes);
-    rondo_release(&memory->allocator, at, 1, sizeof *at);
-  }
+  for (rondo_allocation *at; (at = take_withheld(memory, most, most_bytes)) != NULL; any = true)
+    give_to_driver(memory, at);
   return any;
+}
+
+/* A block that alone is beyond the limit goes back at once, so that it takes no smaller one's place. */
+static void release_large(rondo_device_memory *memory, rondo_allocation *allocation) {
+  pthread_mutex_lock(&memory->lock);
+  rondo_allocation_table_note_gone(&memory->allocator, &memory->host, allocation->address, allocation->bytes);
+  pthread_mutex_unlock(&memory->lock);
+  give_to_driver(memory, allocation);
 }
 
 bool rondo_memory_release_withheld(rondo_device_memory *memory) { return release_beyond(memory, 0, 0); }
 
 rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address) {
-  const rondo_guard_ops *guard = memory->device->ops->guard;
   rondo_allocation *allocation;
   pthread_mutex_lock(&memory->lock);
   const rondo_status status = withdraw_host(memory, address, &allocation);
   pthread_mutex_unlock(&memory->lock);
   RONDO_TRY(status);
-  if (guard != NULL) guard->host_freed(memory->device, address, allocation->bytes);
-  withhold(memory, allocation);
   atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  if (allocation->bytes > MOST_WITHHELD_BYTES) {
+    release_large(memory, allocation);
+    return RONDO_OK;
+  }
+  withhold(memory, allocation);
   (void)release_beyond(memory, RONDO_FREED_RING, MOST_WITHHELD_BYTES);
   return RONDO_OK;
 }

@@ -244,12 +244,19 @@ static bool is_mapped(const void *address, size_t bytes) {
   return msync((char *)(uintptr_t)address - into, into + (bytes > 0 ? bytes : 1), MS_ASYNC) == 0;
 }
 
-/* What was freed in a table, and is not somebody else's memory now. `since` NULL: not known. */
-static const rondo_freed *find_freed_in(rondo_allocation_table *table, const void *address, size_t bytes,
+/* Whether a range of the index may have the address. */
+static bool may_have(const rondo_range_index *index, const void *address) {
+  return rondo_range_place(index, address) != 0 || atomic_load_explicit(&index->missing, memory_order_relaxed) != 0;
+}
+
+/* What was freed in a table, and is not somebody else's memory now. `since` NULL: not known. `is_own`: the device may
+ * still have the address. The indexes are asked first: walking the records takes long, and most addresses are in none.
+ */
+static const rondo_freed *find_freed_in(rondo_allocation_table *table, const void *address, size_t bytes, bool is_own,
                                         const uint64_t *since) {
-  const rondo_freed *freed = rondo_allocation_table_freed_around(table, address);
+  const rondo_freed *freed = is_own ? rondo_allocation_table_freed_around(table, address) : NULL;
   if (freed == NULL && since != NULL) freed = rondo_allocation_table_freed_since(table, address, *since);
-  if (freed != NULL) return freed;
+  if (freed != NULL || !may_have(&table->gone, address)) return freed;
   for (rondo_freed *gone; (gone = rondo_allocation_table_gone_around(table, address)) != NULL;) {
     if (!is_mapped(address, bytes)) return gone;
     rondo_allocation_table_note_taken(table, gone);
@@ -259,9 +266,11 @@ static const rondo_freed *find_freed_in(rondo_allocation_table *table, const voi
 
 const rondo_freed *rondo_memory_find_freed(rondo_device_memory *memory, const void *address, size_t bytes,
                                            const rondo_freed_marks *since) {
-  const rondo_freed *freed = find_freed_in(&memory->table, address, bytes, since == NULL ? NULL : &since->device);
+  const bool is_own = memory->device->ops->guard != NULL || may_have(&memory->own, address);
+  const rondo_freed *freed =
+      find_freed_in(&memory->table, address, bytes, is_own, since == NULL ? NULL : &since->device);
   if (freed != NULL) return freed;
-  return find_freed_in(&memory->host, address, bytes, since == NULL ? NULL : &since->host);
+  return find_freed_in(&memory->host, address, bytes, is_own, since == NULL ? NULL : &since->host);
 }
 
 /* Addresses that the device has, and no allocation: one that was freed too long ago to be known. */

@@ -276,30 +276,13 @@ rondo_status check_host_allocate(rondo_device *device, size_t bytes, void **out_
   return status;
 }
 
-static void forget_host(rondo_device *device, char *begin, size_t bytes) {
+void check_host_release(rondo_device *device, void *address, size_t bytes) {
   check_state *check = ((cpu_device *)device)->check;
   void *object;
+  char *begin = address;
   check_lock(check);
   (void)check_index_remove(check, &check->hosts, begin, begin + bytes, &object);
-  check_scratch_clear(check, NULL, begin, begin + bytes);
   check_unlock(check);
-}
-
-/* Of the pages that the block shares with nothing else. */
-static void protect_host(rondo_device *device, char *address, size_t bytes, int protection) {
-  const uintptr_t page = ((cpu_device *)device)->page_bytes;
-  const size_t before = (size_t)(-(uintptr_t)address & (page - 1));
-  if (bytes > before) (void)mprotect(address + before, (bytes - before) & ~(page - 1), protection);
-}
-
-void check_host_freed(rondo_device *device, void *address, size_t bytes) {
-  forget_host(device, address, bytes);
-  protect_host(device, address, bytes, PROT_NONE);
-}
-
-void check_host_release(rondo_device *device, void *address, size_t bytes) {
-  forget_host(device, address, bytes);
-  protect_host(device, address, bytes, PROT_READ | PROT_WRITE);
   cpu_host_release(device, address, bytes);
 }
 

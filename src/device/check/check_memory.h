@@ -26,7 +26,6 @@ RONDO_MUST_USE rondo_status check_unreserve(rondo_device *device, void *address,
 RONDO_MUST_USE rondo_status check_map(rondo_device *device, void *address, rondo_physical *physical);
 RONDO_MUST_USE rondo_status check_unmap(rondo_device *device, void *address, size_t bytes);
 RONDO_MUST_USE rondo_status check_host_allocate(rondo_device *device, size_t bytes, void **out_address);
-void check_host_freed(rondo_device *device, void *address, size_t bytes);
 void check_host_release(rondo_device *device, void *address, size_t bytes);
 void check_lock(check_state *check);
 void check_unlock(check_state *check);

@@ -408,6 +408,5 @@ const rondo_guard_ops check_guard_ops = {.allocate = guard_allocate,
                                          .hold = guard_hold,
                                          .forget = guard_forget,
                                          .set_read_only = guard_set_read_only,
-                                         .host_freed = check_host_freed,
                                          .host_begin = check_host_begin,
                                          .host_end = check_host_end};

@@ -137,6 +137,7 @@ rondo_status rondo_memory_trim(rondo_device *device) {
   rondo_device_memory *memory;
   RONDO_TRY(enter_at_once("rondo_memory_trim", device, &memory));
   rondo_pools_give_back(memory, false);
+  (void)rondo_memory_release_withheld(memory);
   return memory->memory_nodes ? rondo_heaps_trim(memory) : RONDO_OK;
 }
 

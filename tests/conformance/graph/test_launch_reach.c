@@ -294,6 +294,28 @@ static void test_gm18_addresses_given_up(void **state) {
   test_words_free(t, other);
 }
 
+static uint64_t withheld_bytes(const test_fixture *t) {
+  rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_memory_get_statistics(t->device, &statistics));
+  return statistics.host_withheld;
+}
+
+/* The addresses of small blocks are kept, whatever else is freed, until the device is trimmed. */
+static void test_gm18_freed_host_memory_is_kept_and_counted(void **state) {
+  test_fixture *t = *state;
+  uint32_t *other = test_words(t, WORDS), *gone = take(t, 2, BYTES);
+  assert_ok(rondo_memory_trim(t->device));
+  assert_int_equal(withheld_bytes(t), 0);
+  give(t, 2, gone);
+  assert_int_equal(withheld_bytes(t), BYTES);
+  give(t, 2, take(t, 2, HUGE));
+  assert_int_equal(withheld_bytes(t), BYTES);
+  refuse_copies(t, gone, other);
+  assert_ok(rondo_memory_trim(t->device));
+  assert_int_equal(withheld_bytes(t), 0);
+  test_words_free(t, other);
+}
+
 static void test_gm18_patched_addresses(void **state) {
   test_fixture *t = *state;
   uint32_t *other = test_words(t, WORDS), *before = take(t, 0, BYTES), *after = take(t, 0, BYTES),
@@ -335,6 +357,7 @@ int main(void) {
       test_case(test_gm18_freed_memory_cannot_be_named),
       test_case(test_gm18_addresses_of_freed_host_memory_that_others_have),
       test_case(test_gm18_addresses_given_up),
+      test_case(test_gm18_freed_host_memory_is_kept_and_counted),
       test_case(test_gm18_patched_addresses),
   };
   return test_main(tests);
