@@ -119,38 +119,43 @@ static const void *load_term(const rondo_broadcast *shape, uint32_t term, rondo_
   return room;
 }
 
-void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, void *const *args) {
+static rondo_term_chunk chunk_of(const rondo_operator *row, rondo_type type) {
+  const rondo_broadcast_row *family = row->family;
+  return is_integer(type) ? family->integers : family->floats;
+}
+
+void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_broadcast_row *family = row->family;
   const rondo_broadcast *shape = args[0];
-  void *y = RONDO_ARG(void *, form->terms + 1);
+  const rondo_type result = family->gives_flags ? RONDO_I32 : type;
+  void *y = RONDO_ARG(void *, row->required + 1);
   const void *terms[RONDO_MAX_TERMS];
   chunk_room rooms[RONDO_MAX_TERMS + 1];
   const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
     for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) {
-      terms[t] = t >= form->terms
+      const rondo_type term_type = t == 0 && family->has_condition ? RONDO_I32 : type;
+      terms[t] = t >= row->required
                      ? terms[0]
-                     : load_term(shape, t, form->types[t], RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
+                     : load_term(shape, t, term_type, RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
     }
-    const bool gives_integers = is_integer(form->result);
-    void *to = gives_integers ? (void *)rooms[RONDO_MAX_TERMS].integers
-                              : (void *)rondo_chunk_of(form->result, y, at, rooms[RONDO_MAX_TERMS].floats);
-    form->chunk(terms, to, length);
-    if (gives_integers) {
-      rondo_store_integers(form->result, y, at, length, to);
+    void *to = is_integer(result) ? (void *)rooms[RONDO_MAX_TERMS].integers
+                                  : (void *)rondo_chunk_of(result, y, at, rooms[RONDO_MAX_TERMS].floats);
+    chunk_of(row, type)(terms, to, length);
+    if (is_integer(result)) {
+      rondo_store_integers(result, y, at, length, to);
     } else {
-      rondo_store_chunk(form->result, y, at, length, to);
+      rondo_store_chunk(result, y, at, length, to);
     }
   }
 }
 
 /* The last input tells the type; a term that is not there has the chunk of the first. */
 void rondo_compute_broadcast(const rondo_chunk_call *call) {
-  const rondo_broadcast_row *family = call->row->family;
   const uint32_t count = call->row->required;
   const void *terms[RONDO_MAX_TERMS];
   for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) terms[t] = call->terms[t < count ? t : 0];
-  const rondo_term_chunk chunk = is_integer(call->types[count - 1]) ? family->integers : family->floats;
-  chunk(terms, call->result, call->count);
+  chunk_of(call->row, call->types[count - 1])(terms, call->result, call->count);
 }
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
@@ -160,7 +165,7 @@ static rondo_status check_type(const rondo_program *program, const rondo_operati
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
   const uint32_t first = family->has_condition ? 1 : 0;
   if (input < first) return rondo_require_input(program, operation, input, RONDO_I32, RONDO_ANY_RANK);
-  if (!family->of_integers) RONDO_TRY(rondo_require_float(program, operation, input, RONDO_ANY_RANK));
+  if (family->integers == NULL) RONDO_TRY(rondo_require_float(program, operation, input, RONDO_ANY_RANK));
   const rondo_shape *other = rondo_operation_input(program, operation, first);
   if (shape->type == other->type) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_TYPE,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tensor/operators/common/joined.h"
-#include "tensor/operators/elementwise/unary.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/operators/reduction/reduction.h"
 #include "tensor/program/operation.h"
 
