@@ -19,7 +19,7 @@
   ROW(gather)                   \
   ROW(gradient_control)         \
   ROW(one_hot)                  \
-  ROW(pair_loss)                \
+  ROW(pair_loss_join)           \
   ROW(rate)                     \
   ROW(dropout_advance)          \
   ROW(sgd)                      \

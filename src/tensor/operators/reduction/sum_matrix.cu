@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of sum.c. Of a matrix a block adds up 32 columns, as where reduction.cuh does it without parts.
+ * Sums of the columns of a matrix, for reductions.c. A block adds up 32 columns, in the order of reduction.cuh.
  */
 #include "tensor/operators/common/joined.cuh"
 #include "tensor/operators/reduction/reduction.cuh"
 
-struct summing {
-  static __device__ float of(float a, float b) { return a + b; }
-  static __device__ float none() { return 0.0f; }
-};
-
-extern "C" __global__ void sum_rows_TYPE(reduction shape, const element *x, void *to, float factor) {
-  reduce_rows<summing>(shape, x, to, factor);
-}
-
-extern "C" __global__ void sum_columns_TYPE(reduction shape, const element *x, void *to, float factor) {
-  reduce_columns<summing>(shape, x, to, factor);
-}
-
-extern "C" __global__ void sum_parts_TYPE(reduction shape, const float *from, element *y, float factor) {
-  reduce_parts<summing>(shape, from, y, factor);
-}
+#include "tensor/operators/reduction/reductions.cu"
 
 struct columns_shape {
   size_t rows, columns;
@@ -34,8 +19,8 @@ __device__ inline void sum_matrix(const columns_shape &shape, const element *__r
     const size_t column = first + lane;
     float sum = 0.0f;
     if (column < columns)
-      sum = join_column<summing>(x + column, warp, shape.rows, [&](size_t row) { return row * columns; });
-    join_warps<summing>(sum, column < columns, [&](float all) { y[column] = to_element(all); });
+      sum = join_column<sum_joining>(x + column, warp, shape.rows, [&](size_t row) { return row * columns; });
+    join_warps<sum_joining>(sum, column < columns, [&](float all) { y[column] = to_element(all); });
   }
 }
 
