@@ -23,6 +23,26 @@ typedef struct rondo_broadcast {
   size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS];
 } rondo_broadcast;
 
+static inline bool rondo_is_integer(rondo_type type) { return type == RONDO_I32 || type == RONDO_I64; }
+
+/* Numbers of a chunk: floats, or int64_t where the type is an integer. */
+typedef union rondo_chunk_room {
+  float floats[RONDO_CHUNK];
+  int64_t integers[RONDO_CHUNK];
+} rondo_chunk_room;
+
+/* How one input lies under the result. */
+typedef struct rondo_layout {
+  size_t rank; /* at least 1 */
+  const size_t *dims, *strides;
+} rondo_layout;
+
+/* `count` elements from `first` on as numbers: where they lie, or converted into room. With a layout, the input's
+ * elements for those of the result. */
+const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first, size_t count, rondo_chunk_room *room);
+const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
+                              size_t count, rondo_chunk_room *room);
+
 /* result[i] of terms[..][i]: floats, or int64_t. */
 typedef void (*rondo_term_chunk)(const void *const *terms, void *result, size_t count);
 
