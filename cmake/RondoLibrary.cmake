@@ -7,17 +7,19 @@ set(RONDO_LAYERS base vendor graph plan device memory exec tree tensor session r
 
 find_package(Threads REQUIRED)
 
-# Adds the layer's CUDA sources, as C strings, to the list `sources_var`. `header` declares them.
+# Adds the layer's CUDA sources, as C strings, to the list `sources_var`. `header` declares them; another argument names
+# an array of all of them.
 function(rondo_embed_cuda layer header sources_var)
   file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cu")
-  file(GLOB_RECURSE cuda_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cuh")
+  file(GLOB_RECURSE cuda_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cuh"
+       "${PROJECT_SOURCE_DIR}/src/${layer}/*.inc")
   set(script "${PROJECT_SOURCE_DIR}/cmake/EmbedCuda.cmake")
   set(output "${PROJECT_BINARY_DIR}/embedded/${layer}_cuda_sources.c")
   string(REPLACE ";" "$<SEMICOLON>" list "${cuda_sources}")
   add_custom_command(
     OUTPUT "${output}"
     COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}/src" "-DSOURCES=${list}" "-DHEADER=${header}"
-            "-DOUTPUT=${output}" -P "${script}"
+            "-DOUTPUT=${output}" "-DLIST=${ARGN}" -P "${script}"
     DEPENDS "${script}" ${cuda_sources} ${cuda_headers}
     COMMENT "Embedding the CUDA sources of ${layer}" VERBATIM)
   set(${sources_var} ${${sources_var}} "${output}" PARENT_SCOPE)
@@ -50,7 +52,7 @@ foreach(layer IN LISTS RONDO_LAYERS)
   if(layer STREQUAL "exec")
     rondo_embed_cuda(exec exec/random/random_cuda_sources.h sources)
   elseif(layer STREQUAL "tensor")
-    rondo_embed_cuda(tensor tensor/operators/common/operator_cuda_sources.h sources)
+    rondo_embed_cuda(tensor tensor/operators/common/operator_cuda_sources.h sources rondo_operator_cuda_texts)
   endif()
   add_library(${target} OBJECT ${sources})
   rondo_apply_settings(${target})

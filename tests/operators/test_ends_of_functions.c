@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "support/rondo_test.h"
+#include "support/test_operator.h"
 
 typedef rondo_status (*unary)(rondo_program *program, rondo_value value, rondo_value *out_value);
 
@@ -18,11 +18,10 @@ static rondo_status gelu_tanh(rondo_program *program, rondo_value value, rondo_v
 #define POINTS 7
 
 /* The results and gradients at points; sums of them are the loss. */
-static void run_at(rondo_device *device, unary op, const float *x, float *y, float *dx) {
+static void run_at(test_fixture *t, unary op, const float *x, float *y, float *dx) {
   const size_t count = POINTS, row[] = {1, POINTS}, column[] = {POINTS, 1};
   float ones[POINTS];
   rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value in, out, weights, loss, gradient;
   for (size_t i = 0; i < POINTS; i++) ones[i] = 1;
   assert_ok(rondo_program_create(NULL, &program));
@@ -35,14 +34,10 @@ static void run_at(rondo_device *device, unary op, const float *x, float *y, flo
   assert_ok(rondo_program_gradients(program, loss, &in, 1, &gradient));
   assert_ok(rondo_program_output(program, "y", out));
   assert_ok(rondo_program_output(program, "dx", gradient));
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
-  assert_ok(rondo_compiled_write(compiled, "x", x, POINTS * sizeof *x));
-  assert_ok(rondo_compiled_write(compiled, "weights", ones, sizeof ones));
-  assert_ok(rondo_compiled_run(compiled));
-  assert_ok(rondo_compiled_read(compiled, "y", y, POINTS * sizeof *y));
-  assert_ok(rondo_compiled_read(compiled, "dx", dx, POINTS * sizeof *dx));
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
+  test_run_program(
+      t, program,
+      (const test_bytes[]){{"x", (void *)(uintptr_t)x, POINTS * sizeof *x}, TEST_BYTES("weights", ones), {NULL}},
+      (const test_bytes[]){{"y", y, POINTS * sizeof *y}, {"dx", dx, POINTS * sizeof *dx}, {NULL}});
 }
 
 static void check_at(const char *name, const char *what, const float *x, const float *got, const float *wanted) {
@@ -76,7 +71,7 @@ static void test_ends(void **state) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     float y[POINTS], dx[POINTS];
-    run_at(t->device, rows[i].op, x, y, dx);
+    run_at(t, rows[i].op, x, y, dx);
     check_at(rows[i].name, "result", x, y, rows[i].y);
     check_at(rows[i].name, "gradient", x, dx, rows[i].dx);
   }

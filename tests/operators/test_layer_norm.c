@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * layer_norm, with and without scale and shift; what neither it nor rms_norm takes.
+ * layer_norm and rms_norm, with and without scale and shift; what they do not take.
  */
 #include <math.h>
 
@@ -55,14 +55,36 @@ static rondo_status build(const test_call *call, rondo_program *program, const r
   return rondo_op_layer_norm(program, in[0], scale, shift, call->sizes[DIMENSIONS], (float)EPSILON, result);
 }
 
+static void draw_rms(uint64_t *seed, test_call *call) {
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  const size_t rank = test_draw_between(seed, 1, 4);
+  const size_t dimensions = test_draw_between(seed, 1, rank < 2 ? rank : 2);
+  test_draw_shape(seed, rank, 7, shape);
+  if (test_random_below(seed, 6) == 0) shape[0] = test_draw_between(seed, 60, 300);
+  call->sizes[DIMENSIONS] = dimensions;
+  call->sizes[COLUMNS] = test_elements(shape + rank - dimensions, dimensions);
+  test_add_float(call, shape, rank, -2, 3);
+  call->sizes[HAS_SCALE] = test_random_below(seed, 3) != 0;
+  if (!call->sizes[HAS_SCALE]) return;
+  test_tensor *scale = test_add_float(call, shape + rank - dimensions, dimensions, 0.5, 2);
+  if (test_random_below(seed, 2) == 0) scale->type = RONDO_F32;
+}
+
+static rondo_status build_rms(const test_call *call, rondo_program *program, const rondo_value *in,
+                              rondo_value *result) {
+  const rondo_value scale = call->sizes[HAS_SCALE] ? in[1] : (rondo_value){0};
+  return rondo_op_rms_norm(program, in[0], scale, call->sizes[DIMENSIONS], (float)EPSILON, result);
+}
+
 static void reference(const test_call *call, double *const *in, double *y) {
   const size_t columns = call->sizes[COLUMNS], rows = test_input_elements(call, 0) / columns;
+  const bool is_rms = call->op->build == build_rms; /* its mean is 0 */
   const double *scale = call->sizes[HAS_SCALE] ? in[1] : NULL;
   const double *shift = call->sizes[HAS_SHIFT] ? in[1 + call->sizes[HAS_SCALE]] : NULL;
   for (size_t row = 0; row < rows; row++) {
     const double *x = in[0] + row * columns;
     double mean = 0, variance = 0;
-    for (size_t i = 0; i < columns; i++) mean += x[i] / (double)columns;
+    for (size_t i = 0; i < columns && !is_rms; i++) mean += x[i] / (double)columns;
     for (size_t i = 0; i < columns; i++) variance += (x[i] - mean) * (x[i] - mean) / (double)columns;
     for (size_t i = 0; i < columns; i++) {
       const double h = (x[i] - mean) / sqrt(variance + (double)(float)EPSILON);
@@ -71,10 +93,6 @@ static void reference(const test_call *call, double *const *in, double *y) {
   }
 }
 
-TEST_OPERATOR(test_layer_norm, .name = "layer_norm", .draw = draw_all, .build = build, .reference = reference,
-              .tolerance = 1e-5, .gradient_tolerance = 3e-4)
-TEST_OPERATOR(test_many_rows, .name = "layer_norm", .draw = draw_rows, .build = build, .reference = reference,
-              .tolerance = 1e-5, .gradient_tolerance = 3e-4)
 static void test_what_does_not_fit(void **state) {
   rondo_program *program = NULL;
   rondo_value x, scale, half, y;
@@ -100,8 +118,15 @@ static void test_what_does_not_fit(void **state) {
   rondo_program_destroy(program);
 }
 
+#define NORM .reference = reference, .tolerance = 1e-5, .gradient_tolerance = 3e-4
+
+static const test_operator rows[] = {
+    {.name = "layer_norm", .draw = draw_all, .build = build, NORM},
+    {.name = "layer_norm", .draw = draw_rows, .build = build, NORM},
+    {.name = "rms_norm", .draw = draw_rms, .build = build_rms, NORM},
+};
+
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_layer_norm), test_case(test_many_rows),
-                                     test_case(test_what_does_not_fit)};
-  return test_main(tests);
+  const struct CMUnitTest others[] = {test_case(test_what_does_not_fit)};
+  return TEST_OPERATOR_MAIN(rows, others);
 }

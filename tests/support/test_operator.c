@@ -12,6 +12,7 @@
 #include "support/test_effort.h"
 
 #define GRADIENT_SAMPLES 30
+#define MOST_TESTS 64
 
 /* Numbers of a run: of inputs as doubles and as bytes, results, gradients. */
 typedef struct run_data {
@@ -367,10 +368,22 @@ void test_wrong_index(test_fixture *fixture, rondo_program *program, rondo_value
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
+void test_run_program(test_fixture *fixture, rondo_program *program, const test_bytes *inputs,
+                      const test_bytes *outputs) {
+  rondo_compiled *compiled = NULL;
+  assert_ok(rondo_compile(program, fixture->device, NULL, &compiled));
+  for (; inputs->bytes != NULL; inputs++)
+    assert_ok(rondo_compiled_write(compiled, inputs->name, inputs->bytes, inputs->count));
+  assert_ok(rondo_compiled_run(compiled));
+  for (; outputs->bytes != NULL; outputs++) read_back(outputs->name, compiled, outputs->bytes, outputs->count);
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static void run_case(test_fixture *fixture, const test_operator *op, rondo_type type, uint64_t *seed) {
-  test_call call = {.type = type};
+  test_call call = {.op = op, .type = type};
   run_data data = {0};
   op->draw(seed, &call);
   rondo_program *program = make_program(op, &call, &data);
@@ -389,4 +402,24 @@ void test_operator_cases(test_fixture *fixture, const test_operator *op) {
     uint64_t seed = 17;
     for (uint32_t i = 0; i < cases; i++) run_case(fixture, op, types[t], &seed);
   }
+}
+
+/* The row that runs: cmocka's state is the fixture. */
+static const test_operator *current_row;
+
+static int set_up_row(void **state) {
+  current_row = *state;
+  return test_setup(state);
+}
+
+static void run_row(void **state) { test_operator_cases(*state, current_row); }
+
+int test_operator_main(const test_operator *rows, size_t row_count, const struct CMUnitTest *others,
+                       size_t other_count) {
+  static struct CMUnitTest tests[MOST_TESTS];
+  assert_true(row_count + other_count <= MOST_TESTS);
+  for (size_t i = 0; i < row_count; i++)
+    tests[i] = (struct CMUnitTest){rows[i].name, run_row, set_up_row, test_teardown, (void *)(uintptr_t)&rows[i]};
+  for (size_t i = 0; i < other_count; i++) tests[row_count + i] = others[i];
+  return test_run_group("operators", tests, row_count + other_count);
 }

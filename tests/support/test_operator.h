@@ -10,6 +10,8 @@
  *   static void reference(const test_call *call, double *const *in, double *y) { ... }
  *   TEST_OPERATOR(tanh_of_all, .name = "tanh", .draw = draw, .build = build, .reference = reference)
  *
+ * A family of operators is a table of test_operator, each with a `family`; TEST_OPERATOR_MAIN runs its rows.
+ *
  * Uses public headers alone. The cases of an operator are RONDO_TEST_CASES (24), of each type.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_OPERATOR_H
@@ -31,6 +33,7 @@ typedef struct test_tensor {
 
 /* A case of an operator. */
 typedef struct test_call {
+  const struct test_operator *op;
   rondo_type type; /* of the floats of this run */
   size_t input_count;
   test_tensor inputs[TEST_MAX_TENSORS];
@@ -53,8 +56,9 @@ typedef struct test_operator {
   double gradient_tolerance; /* 0: 20 times the tolerance */
   bool only_f32;
   bool has_no_gradient;
-  bool has_ties;  /* where inputs are equal it has no slope, and in types of half the size they often are */
-  bool has_state; /* a second run gives something else, so it is not compared with the first */
+  bool has_ties;      /* where inputs are equal it has no slope, and in types of half the size they often are */
+  bool has_state;     /* a second run gives something else, so it is not compared with the first */
+  const void *family; /* what distinguishes this operator for draw, build and reference, if several share them */
 } test_operator;
 
 /* Draws for draw functions. test_draw_between: low <= n <= high. test_draw_shape: so many dimensions of 1 .. most,
@@ -76,6 +80,23 @@ void test_wrong_index(test_fixture *fixture, rondo_program *program, rondo_value
 
 /* All cases of one operator, on the fixture's device. */
 void test_operator_cases(test_fixture *fixture, const test_operator *op);
+
+/* Runs the cases of each row as a test, and then other tests. */
+#define TEST_OPERATOR_MAIN(rows, others) \
+  test_operator_main((rows), sizeof(rows) / sizeof((rows)[0]), (others), sizeof(others) / sizeof((others)[0]))
+int test_operator_main(const test_operator *rows, size_t row_count, const struct CMUnitTest *others,
+                       size_t other_count);
+
+/* Compiles the program, writes its inputs, runs it once, reads its outputs and destroys both. */
+typedef struct test_bytes {
+  const char *name;
+  void *bytes; /* written from or read into; NULL ends a list */
+  size_t count;
+} test_bytes;
+#define TEST_BYTES(name, object) \
+  { (name), (void *)&(object), sizeof(object) }
+void test_run_program(test_fixture *fixture, rondo_program *program, const test_bytes *inputs,
+                      const test_bytes *outputs);
 
 /* A cmocka test function of this name. */
 #define TEST_OPERATOR(test, ...)            \

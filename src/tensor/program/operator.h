@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What an operator is: one row of the table, in a file of its own. A new operator is operators/<name>.c, which defines
- * `const rondo_operator rondo_operator_<name>` and its public function, one line in operators.h, its CUDA source
- * operators/<name>.cu, and tests/operators/test_<name>.c with a plain C reference. Gradient and update operators are
- * rows like all others; they only have no public function.
+ * What an operator is: one row of the table. tensor/operators/README.md says how to add one. Gradient and update
+ * operators are rows like all others; they only have no public function.
  *
  * Rows are constant. The functions of a row are called by one thread at a time for one program.
  */

@@ -9,7 +9,7 @@
 #include "base/environment.h"
 #include "support/rondo_test.h"
 #include "tensor/operators/common/vectors.h"
-#include "tensor/operators/elementwise/unary.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/program/operators.h"
 
 static const char *const widths[] = {"plain", "avx2", "avx512"};
@@ -69,9 +69,7 @@ static bool is_one_of_two(const rondo_operator *row) {
          row == &rondo_operator_div || row == &rondo_operator_maximum || row == &rondo_operator_minimum;
 }
 
-static bool is_one_of_one(const rondo_operator *row) {
-  return row->element.compute == rondo_compute_unary || row->element.compute == rondo_compute_slope;
-}
+static bool is_one_of_one(const rondo_operator *row) { return row->element.compute == rondo_compute_unary; }
 
 static void test_chunks_have_the_same_bits(void **state) {
   static float inputs[3][COUNT], results[WIDTHS][COUNT];

@@ -119,38 +119,42 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
   rondo_store_chunk(type, to, to_first, count, chunk);
 }
 
+/* The functions of a kernel for each type, and the declarations of the CUDA texts with that kernel. */
+#define RONDO_TYPED_FUNCTION(kernel, file, suffix, type) \
+  RONDO_DECLARE_CUDA_SOURCE(file##suffix)                \
+  static void kernel##suffix(rondo_blocks blocks, void *const *args) { kernel##_cpu(type, blocks, args); }
+#define RONDO_FLOAT_FUNCTIONS(kernel, file)           \
+  RONDO_TYPED_FUNCTION(kernel, file, _f32, RONDO_F32) \
+  RONDO_TYPED_FUNCTION(kernel, file, _f16, RONDO_F16) \
+  RONDO_TYPED_FUNCTION(kernel, file, _bf16, RONDO_BF16)
+
 /* A kernel in three forms, `kernel`_code[type], from one CPU function `kernel`_cpu(type, blocks, args) and the typed
  * CUDA source `file`, with functions `kernel`_TYPE. The rest are its parameters. */
-#define RONDO_TYPED_KERNEL(kernel, file, ...)                                                                   \
-  static void kernel##_f32(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F32, blocks, args); }   \
-  static void kernel##_f16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F16, blocks, args); }   \
-  static void kernel##_bf16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_BF16, blocks, args); } \
-  static const rondo_kernel_options kernel##_code[] = {                                                         \
-      [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__),                                    \
-      [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__),                                    \
+#define RONDO_TYPED_KERNEL(kernel, file, ...)                                \
+  RONDO_FLOAT_FUNCTIONS(kernel, file)                                        \
+  static const rondo_kernel_options kernel##_code[] = {                      \
+      [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__), \
+      [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__), \
       [RONDO_BF16] = RONDO_TYPED_CODE(kernel##_bf16, file##_bf16, __VA_ARGS__)}
+
 /* The same in five forms, with I32 and I64; the functions of its CUDA source are called `kernel`_NUMBER. */
-#define RONDO_NUMBER_KERNEL(kernel, file, ...)                                                                  \
-  static void kernel##_f32(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F32, blocks, args); }   \
-  static void kernel##_f16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F16, blocks, args); }   \
-  static void kernel##_bf16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_BF16, blocks, args); } \
-  static void kernel##_i32(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_I32, blocks, args); }   \
-  static void kernel##_i64(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_I64, blocks, args); }   \
-  static const rondo_kernel_options kernel##_code[] = {                                                         \
-      [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__),                                    \
-      [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__),                                    \
-      [RONDO_BF16] = RONDO_TYPED_CODE(kernel##_bf16, file##_bf16, __VA_ARGS__),                                 \
-      [RONDO_I32] = RONDO_TYPED_CODE(kernel##_i32, file##_i32, __VA_ARGS__),                                    \
+#define RONDO_NUMBER_KERNEL(kernel, file, ...)                                  \
+  RONDO_FLOAT_FUNCTIONS(kernel, file)                                           \
+  RONDO_TYPED_FUNCTION(kernel, file, _i32, RONDO_I32)                           \
+  RONDO_TYPED_FUNCTION(kernel, file, _i64, RONDO_I64)                           \
+  static const rondo_kernel_options kernel##_code[] = {                         \
+      [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__),    \
+      [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__),    \
+      [RONDO_BF16] = RONDO_TYPED_CODE(kernel##_bf16, file##_bf16, __VA_ARGS__), \
+      [RONDO_I32] = RONDO_TYPED_CODE(kernel##_i32, file##_i32, __VA_ARGS__),    \
       [RONDO_I64] = RONDO_TYPED_CODE(kernel##_i64, file##_i64, __VA_ARGS__)}
 
-/* The first again, of parameters in a list. */
-#define RONDO_TYPED_KERNEL_LIST(kernel, file, list)                                                             \
-  static void kernel##_f32(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F32, blocks, args); }   \
-  static void kernel##_f16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F16, blocks, args); }   \
-  static void kernel##_bf16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_BF16, blocks, args); } \
-  static const rondo_kernel_options kernel##_code[] = {                                                         \
-      [RONDO_F32] = RONDO_TYPED_LIST_CODE(kernel##_f32, file##_f32, list),                                      \
-      [RONDO_F16] = RONDO_TYPED_LIST_CODE(kernel##_f16, file##_f16, list),                                      \
+/* The first again, with the parameters in a list. */
+#define RONDO_TYPED_KERNEL_LIST(kernel, file, list)                        \
+  RONDO_FLOAT_FUNCTIONS(kernel, file)                                      \
+  static const rondo_kernel_options kernel##_code[] = {                    \
+      [RONDO_F32] = RONDO_TYPED_LIST_CODE(kernel##_f32, file##_f32, list), \
+      [RONDO_F16] = RONDO_TYPED_LIST_CODE(kernel##_f16, file##_f16, list), \
       [RONDO_BF16] = RONDO_TYPED_LIST_CODE(kernel##_bf16, file##_bf16, list)}
 
 #define RONDO_TYPED_LIST_CODE(function, source, list)                                                        \

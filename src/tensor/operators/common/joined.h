@@ -46,9 +46,6 @@ RONDO_MUST_USE rondo_status rondo_require_gradient(const rondo_program *program,
 /* Members of rondo_kernel_options. */
 #define RONDO_PARAMETER_LIST(list) .param_list = (list), .param_count = sizeof(list) / sizeof(list)[0]
 
-/* Of a kernel's values: a result, not an input. */
-#define RONDO_JOINED_RESULT(result) (RONDO_MAX_OPERANDS + (result))
-
 /* What a kernel of joined operations is emitted with. */
 typedef struct rondo_joined_kernel {
   const rondo_kernel_options *code;

@@ -7,6 +7,7 @@
 #ifndef RONDO_TENSOR_OPERATORS_COMMON_KERNEL_SUPPORT_H
 #define RONDO_TENSOR_OPERATORS_COMMON_KERNEL_SUPPORT_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "tensor/compile/emit.h"
@@ -38,6 +39,32 @@
 #define RONDO_ELEMENTWISE_GRAIN ((rondo_grain){8192, RONDO_CUDA_THREADS})
 /* The same, whose CUDA kernels take four elements at once. */
 #define RONDO_PACKED_GRAIN ((rondo_grain){8192, 4 * RONDO_CUDA_THREADS})
+
+/* What rondo_emit_operands passes to a kernel: an input by its number, a result, or the workspace. */
+#define RONDO_RESULT(result) (RONDO_MAX_OPERANDS + (result))
+#define RONDO_WORKSPACE (RONDO_MAX_OPERANDS + RONDO_MAX_RESULTS)
+#define RONDO_MOST_OPERANDS 10
+#define RONDO_OPERANDS(...) (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
+
+/* Adds a kernel whose arguments are a scalar and the addresses of these operands; NULL for one that is left out. */
+RONDO_MUST_USE static inline rondo_status rondo_emit_operands(rondo_emitter *emitter, const rondo_operation *operation,
+                                                              const rondo_kernel_options *code, rondo_grid grid,
+                                                              const void *scalar, const uint32_t *operands,
+                                                              size_t count) {
+  const void *addresses[RONDO_MOST_OPERANDS], *args[1 + RONDO_MOST_OPERANDS] = {scalar};
+  assert(count <= RONDO_MOST_OPERANDS);
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t operand = operands[i];
+    if (operand == RONDO_WORKSPACE)
+      addresses[i] = rondo_emit_workspace(emitter);
+    else if (operand >= RONDO_MAX_OPERANDS)
+      addresses[i] = rondo_emit_address(emitter, operation->results[operand - RONDO_MAX_OPERANDS]);
+    else
+      addresses[i] = rondo_emit_address(emitter, operation->inputs[operand]);
+    args[1 + i] = &addresses[i];
+  }
+  return rondo_emit_kernel(emitter, code, grid, args, 1 + count);
+}
 
 typedef struct rondo_span {
   size_t first, last; /* first <= i < last */

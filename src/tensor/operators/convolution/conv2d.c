@@ -240,12 +240,9 @@ static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *o
   rondo_conv2d_shape shape =
       shape_of(of_x, rondo_emit_shape(emitter, operation->inputs[WEIGHT]), &operation->attributes);
   const rondo_grid grid = cut(emitter, &shape, rondo_conv2d_forward(&shape), rondo_conv2d_depthwise_tiles);
-  const void *x = rondo_emit_address(emitter, operation->inputs[X]);
-  const void *weight = rondo_emit_address(emitter, operation->inputs[WEIGHT]);
-  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
   rondo_gemm_prepare();
-  return rondo_emit_kernel(emitter, &conv2d_code[of_x->type], grid, RONDO_ARGS(&shape, &x, &weight, &bias, &y));
+  return rondo_emit_operands(emitter, operation, &conv2d_code[of_x->type], grid, &shape,
+                             RONDO_OPERANDS(X, WEIGHT, BIAS, RONDO_RESULT(0)));
 }
 
 const rondo_operator rondo_operator_conv2d = {.name = "conv2d",
@@ -312,11 +309,8 @@ static rondo_status infer_weight_gradient(const rondo_program *program, const ro
 
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation, rondo_conv2d_shape *shape,
                                   rondo_grid grid, const rondo_kernel_options *code) {
-  const void *other = rondo_emit_address(emitter, operation->inputs[0]);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[1]);
-  void *gradient = rondo_emit_address(emitter, operation->results[0]);
   rondo_gemm_prepare();
-  return rondo_emit_kernel(emitter, code, grid, RONDO_ARGS(shape, &other, &dy, &gradient));
+  return rondo_emit_operands(emitter, operation, code, grid, shape, RONDO_OPERANDS(0, 1, RONDO_RESULT(0)));
 }
 
 static rondo_status prepare_input_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,

@@ -97,33 +97,21 @@ static float find_mean(const pool_shape *s, rondo_type type, const void *x, size
   return sum * share_of(s, &e);
 }
 
-static void max_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+/* Arguments: the shape, x, y, and for maxima the places, which may be NULL. */
+static void pool(rondo_type type, rondo_blocks blocks, void *const *args, bool is_max) {
   const pool_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   void *y = RONDO_ARG(void *, 2);
-  int32_t *places = RONDO_ARG(int32_t *, 3);
+  int32_t *places = is_max ? RONDO_ARG(int32_t *, 3) : NULL;
   const size_t width = s->window.out[RONDO_WIDTH];
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, s->planes * out_of(s), 1);
     for (size_t i = span.first; i < span.last; i++) {
       const size_t plane = i / out_of(s) * in_of(s), out = i % out_of(s);
-      const size_t place = find_largest(s, type, x, plane, inside(&s->window, out / width, out % width));
-      store_one(type, y, i, load_one(type, x, plane + place));
+      const extent window = inside(&s->window, out / width, out % width);
+      const size_t place = is_max ? find_largest(s, type, x, plane, window) : 0;
+      store_one(type, y, i, is_max ? load_one(type, x, plane + place) : find_mean(s, type, x, plane, window));
       if (places != NULL) places[i] = (int32_t)place;
-    }
-  }
-}
-
-static void avg_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const pool_shape *s = args[0];
-  const void *x = RONDO_ARG(const void *, 1);
-  void *y = RONDO_ARG(void *, 2);
-  const size_t width = s->window.out[RONDO_WIDTH];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, s->planes * out_of(s), 1);
-    for (size_t i = span.first; i < span.last; i++) {
-      const size_t plane = i / out_of(s) * in_of(s), out = i % out_of(s);
-      store_one(type, y, i, find_mean(s, type, x, plane, inside(&s->window, out / width, out % width)));
     }
   }
 }
@@ -146,30 +134,31 @@ static float gather_gradient(const pool_shape *s, rondo_type type, const int32_t
   return sum;
 }
 
-static void max_pool2d_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+/* Arguments: the shape, dy, dx, and for maxima the places. */
+static void pool_gradient(rondo_type type, rondo_blocks blocks, void *const *args, bool is_max) {
   const pool_shape *s = args[0];
+  const void *dy = RONDO_ARG(const void *, 1);
+  void *dx = RONDO_ARG(void *, 2);
+  const int32_t *places = is_max ? RONDO_ARG(const int32_t *, 3) : NULL;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, s->planes * in_of(s), 1);
     for (size_t i = span.first; i < span.last; i++)
-      store_one(type, RONDO_ARG(void *, 3), i,
-                gather_gradient(s, type, RONDO_ARG(const int32_t *, 1), RONDO_ARG(const void *, 2), i / in_of(s),
-                                i % in_of(s)));
+      store_one(type, dx, i, gather_gradient(s, type, places, dy, i / in_of(s), i % in_of(s)));
   }
 }
 
+static void max_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { pool(type, blocks, args, true); }
+static void avg_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { pool(type, blocks, args, false); }
+static void max_pool2d_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  pool_gradient(type, blocks, args, true);
+}
 static void avg_pool2d_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const pool_shape *s = args[0];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, s->planes * in_of(s), 1);
-    for (size_t i = span.first; i < span.last; i++)
-      store_one(type, RONDO_ARG(void *, 2), i,
-                gather_gradient(s, type, NULL, RONDO_ARG(const void *, 1), i / in_of(s), i % in_of(s)));
-  }
+  pool_gradient(type, blocks, args, false);
 }
 
 RONDO_TYPED_KERNEL(max_pool2d, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES, RONDO_WRITES);
 RONDO_TYPED_KERNEL(avg_pool2d, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES);
-RONDO_TYPED_KERNEL(max_pool2d_gradient, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(max_pool2d_gradient, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES, RONDO_READS);
 RONDO_TYPED_KERNEL(avg_pool2d_gradient, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES);
 
 #define POOL_GRAIN ((rondo_grain){2048, RONDO_CUDA_THREADS})
@@ -239,47 +228,30 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
   return RONDO_OK;
 }
 
-static rondo_status emit_max(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[0]);
-  const pool_shape shape = shape_of(of_x, &operation->attributes);
-  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  int32_t *places = rondo_emit_address(emitter, operation->results[1]);
-  return rondo_emit_kernel(emitter, &max_pool2d_code[of_x->type],
-                           rondo_emit_grid(emitter, shape.planes * out_of(&shape), POOL_GRAIN),
-                           RONDO_ARGS(&shape, &x, &y, &places));
+typedef struct pool_family {
+  const rondo_kernel_options *code; /* one per type */
+  bool has_places, is_gradient;
+} pool_family;
+
+static rondo_status emit_pool(rondo_emitter *emitter, const rondo_operation *operation) {
+  const pool_family *family = operation->row->family;
+  const bool is_gradient = family->is_gradient;
+  const rondo_shape *image = rondo_emit_shape(emitter, is_gradient ? operation->results[0] : operation->inputs[0]);
+  const pool_shape shape = shape_of(image, &operation->attributes);
+  const size_t count = shape.planes * (is_gradient ? in_of(&shape) : out_of(&shape));
+  const void *from = rondo_emit_address(emitter, operation->inputs[0]);
+  void *to = rondo_emit_address(emitter, operation->results[0]), *places = NULL;
+  if (family->has_places)
+    places = rondo_emit_address(emitter, is_gradient ? operation->inputs[1] : operation->results[1]);
+  const void *const args[] = {&shape, &from, &to, &places};
+  return rondo_emit_kernel(emitter, &family->code[image->type], rondo_emit_grid(emitter, count, POOL_GRAIN), args,
+                           family->has_places ? 4 : 3);
 }
 
-static rondo_status emit_avg(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[0]);
-  const pool_shape shape = shape_of(of_x, &operation->attributes);
-  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &avg_pool2d_code[of_x->type],
-                           rondo_emit_grid(emitter, shape.planes * out_of(&shape), POOL_GRAIN),
-                           RONDO_ARGS(&shape, &x, &y));
-}
-
-static rondo_status emit_max_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_dx = rondo_emit_shape(emitter, operation->results[0]);
-  const pool_shape shape = shape_of(of_dx, &operation->attributes);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
-  const int32_t *places = rondo_emit_address(emitter, operation->inputs[1]);
-  void *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &max_pool2d_gradient_code[of_dx->type],
-                           rondo_emit_grid(emitter, shape.planes * in_of(&shape), POOL_GRAIN),
-                           RONDO_ARGS(&shape, &places, &dy, &dx));
-}
-
-static rondo_status emit_avg_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_dx = rondo_emit_shape(emitter, operation->results[0]);
-  const pool_shape shape = shape_of(of_dx, &operation->attributes);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
-  void *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &avg_pool2d_gradient_code[of_dx->type],
-                           rondo_emit_grid(emitter, shape.planes * in_of(&shape), POOL_GRAIN),
-                           RONDO_ARGS(&shape, &dy, &dx));
-}
+static const pool_family max_family = {max_pool2d_code, .has_places = true};
+static const pool_family avg_family = {avg_pool2d_code, .has_places = false};
+static const pool_family max_gradient_family = {max_pool2d_gradient_code, .has_places = true, .is_gradient = true};
+static const pool_family avg_gradient_family = {avg_pool2d_gradient_code, .is_gradient = true};
 
 const rondo_operator rondo_operator_max_pool2d = {.name = "max_pool2d",
                                                   .types = RONDO_FLOATS,
@@ -289,7 +261,8 @@ const rondo_operator rondo_operator_max_pool2d = {.name = "max_pool2d",
                                                   .spare_results = 1u << 1,
                                                   .infer = infer_pool,
                                                   .differentiate = differentiate_max,
-                                                  .emit = emit_max};
+                                                  .family = &max_family,
+                                                  .emit = emit_pool};
 const rondo_operator rondo_operator_avg_pool2d = {.name = "avg_pool2d",
                                                   .types = RONDO_FLOATS,
                                                   .inputs = {"x"},
@@ -297,19 +270,22 @@ const rondo_operator rondo_operator_avg_pool2d = {.name = "avg_pool2d",
                                                   .result_count = 1,
                                                   .infer = infer_pool,
                                                   .differentiate = differentiate_avg,
-                                                  .emit = emit_avg};
+                                                  .family = &avg_family,
+                                                  .emit = emit_pool};
 const rondo_operator rondo_operator_max_pool2d_gradient = {.name = "max_pool2d_gradient",
                                                            .inputs = {"gradient", "places"},
                                                            .required = 2,
                                                            .result_count = 1,
                                                            .infer = infer_gradient,
-                                                           .emit = emit_max_gradient};
+                                                           .family = &max_gradient_family,
+                                                           .emit = emit_pool};
 const rondo_operator rondo_operator_avg_pool2d_gradient = {.name = "avg_pool2d_gradient",
                                                            .inputs = {"gradient"},
                                                            .required = 1,
                                                            .result_count = 1,
                                                            .infer = infer_gradient,
-                                                           .emit = emit_avg_gradient};
+                                                           .family = &avg_gradient_family,
+                                                           .emit = emit_pool};
 
 static rondo_status add_pool(rondo_program *program, const rondo_operator *row, rondo_value x,
                              const rondo_pool2d_options *options, rondo_value *out_value) {

@@ -86,32 +86,30 @@ extern "C" __global__ void avg_pool2d_TYPE(pool_shape s, const element *__restri
   }
 }
 
-extern "C" __global__ void max_pool2d_gradient_TYPE(pool_shape s, const int *__restrict__ places,
-                                                    const element *__restrict__ dy, element *__restrict__ dx) {
+/* dx at each place: the sum of what sent(out, place, y, x) gives for the windows around it. */
+template <class function>
+__device__ inline void gather_gradient(const pool_shape &s, element *__restrict__ dx, function sent) {
   for (size_t i = first_element(); i < s.planes * in_of(s); i += element_stride()) {
     const size_t plane = i / in_of(s) * out_of(s), in = i % in_of(s);
     const extent e = around(s.w, in / s.w.in[WIDTH], in % s.w.in[WIDTH]);
     float sum = 0;
     for (size_t y = e.first[HEIGHT]; y < e.last[HEIGHT]; y++) {
-      for (size_t x = e.first[WIDTH]; x < e.last[WIDTH]; x++) {
-        const size_t out = plane + y * s.w.out[WIDTH] + x;
-        if ((size_t)places[out] == in) sum += to_float(dy[out]);
-      }
+      for (size_t x = e.first[WIDTH]; x < e.last[WIDTH]; x++) sum += sent(plane + y * s.w.out[WIDTH] + x, in, y, x);
     }
     dx[i] = to_element(sum);
   }
 }
 
+extern "C" __global__ void max_pool2d_gradient_TYPE(pool_shape s, const element *__restrict__ dy,
+                                                    element *__restrict__ dx, const int *__restrict__ places) {
+  gather_gradient(s, dx, [&](size_t out, size_t in, size_t, size_t) {
+    return (size_t)places[out] == in ? to_float(dy[out]) : 0.0f;
+  });
+}
+
 extern "C" __global__ void avg_pool2d_gradient_TYPE(pool_shape s, const element *__restrict__ dy,
                                                     element *__restrict__ dx) {
-  for (size_t i = first_element(); i < s.planes * in_of(s); i += element_stride()) {
-    const size_t plane = i / in_of(s) * out_of(s), in = i % in_of(s);
-    const extent e = around(s.w, in / s.w.in[WIDTH], in % s.w.in[WIDTH]);
-    float sum = 0;
-    for (size_t y = e.first[HEIGHT]; y < e.last[HEIGHT]; y++) {
-      for (size_t x = e.first[WIDTH]; x < e.last[WIDTH]; x++)
-        sum += to_float(dy[plane + y * s.w.out[WIDTH] + x]) * share_of(s, inside(s.w, y, x));
-    }
-    dx[i] = to_element(sum);
-  }
+  gather_gradient(s, dx, [&](size_t out, size_t, size_t y, size_t x) {
+    return to_float(dy[out]) * share_of(s, inside(s.w, y, x));
+  });
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Activations that products apply to their results: the functions of their operators, whose sources give these alone
- * here.
+ * The activations that matrix products apply to their results: the functions of these operators, from their table.
  */
-#include "tensor/operators/elementwise/gelu.cu"
-#include "tensor/operators/elementwise/gelu_tanh.cu"
-#include "tensor/operators/elementwise/relu.cu"
-#include "tensor/operators/elementwise/silu.cu"
+#include "tensor/operators/elementwise/elementary.cuh"
+
+#define FORM_UNARY UNARY
+#define UNARY(name, kept_value, formula, gradient) \
+  __device__ inline float name##_of(float x) { return formula; }
+#include "tensor/operators/elementwise/unary_operators.inc"
+#undef UNARY
+#undef FORM_UNARY
 
 #define ACTIVATION_RELU 1u /* RONDO_ACTIVATION_RELU and so on */
 #define ACTIVATION_GELU 2u

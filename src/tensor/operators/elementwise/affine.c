@@ -2,7 +2,7 @@
  * scale, add_constant and neg: slope x + offset, elementwise, with numbers that are part of the operator. A gradient is
  * scaled alike.
  */
-#include "tensor/operators/elementwise/unary.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 
 #include "tensor/program/operation.h"
 
@@ -19,24 +19,16 @@ RONDO_VECTORISED(affine_chunk, (const float *restrict x, float slope, float offs
   RONDO_EACH_LANE(i, lane, count, y[i] = slope * x[i] + offset);
 }
 
-static void affine_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const void *x = RONDO_ARG(const void *, 0);
-  void *y = RONDO_ARG(void *, 1);
-  const size_t count = RONDO_ARG(size_t, 2);
-  float rooms[2][RONDO_CHUNK];
-  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
-  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
-    float *to = rondo_chunk_of(type, y, at, rooms[1]);
-    affine_chunk(rondo_load_chunk(type, x, at, length, rooms[0]), RONDO_ARG(float, 3), RONDO_ARG(float, 4), to, length);
-    rondo_store_chunk(type, y, at, length, to);
-  }
-}
-
-RONDO_TYPED_KERNEL(affine, affine, RONDO_UNARY_PARAMETERS, RONDO_SCALAR(float), RONDO_SCALAR(float));
-
 static void compute_affine(const rondo_chunk_call *call) {
   affine_chunk(call->terms[0], call->numbers[SLOPE], call->numbers[OFFSET], call->result, call->count);
 }
+
+/* All three operators have this kernel. */
+static void affine_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_elementwise_cpu(&rondo_operator_scale, type, blocks, args);
+}
+
+RONDO_TYPED_KERNEL(affine, affine, RONDO_UNARY_PARAMETERS, RONDO_SCALAR(float), RONDO_SCALAR(float));
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 

@@ -40,43 +40,41 @@ static rondo_broadcast lay_out(const rondo_shape *const *inputs, uint32_t terms,
 
 /* A place in the result and, for one input, the element there. */
 typedef struct cursor {
-  const rondo_broadcast *shape;
-  const size_t *strides;
+  const rondo_layout *layout;
   size_t at[RONDO_MAX_DIMENSIONS], offset;
 } cursor;
 
-static cursor cursor_at(const rondo_broadcast *shape, const size_t *strides, size_t position) {
-  cursor c = {.shape = shape, .strides = strides};
-  for (size_t d = shape->rank; d > 0; d--) {
-    c.at[d - 1] = position % shape->dims[d - 1];
-    c.offset += c.at[d - 1] * strides[d - 1];
-    position /= shape->dims[d - 1];
+static cursor cursor_at(const rondo_layout *layout, size_t position) {
+  cursor c = {.layout = layout};
+  for (size_t d = layout->rank; d > 0; d--) {
+    c.at[d - 1] = position % layout->dims[d - 1];
+    c.offset += c.at[d - 1] * layout->strides[d - 1];
+    position /= layout->dims[d - 1];
   }
   return c;
 }
 
 /* Goes on within the last dimension, to its end at most. */
 static void advance(cursor *c, size_t count) {
-  size_t d = c->shape->rank - 1;
+  const rondo_layout *layout = c->layout;
+  size_t d = layout->rank - 1;
   c->at[d] += count;
-  c->offset += count * c->strides[d];
-  for (; d > 0 && c->at[d] == c->shape->dims[d]; d--) {
+  c->offset += count * layout->strides[d];
+  for (; d > 0 && c->at[d] == layout->dims[d]; d--) {
     c->at[d] = 0;
     c->at[d - 1]++;
-    c->offset += c->strides[d - 1] - c->shape->dims[d] * c->strides[d];
+    c->offset += layout->strides[d - 1] - layout->dims[d] * layout->strides[d];
   }
 }
 
-typedef union chunk_room {
-  float floats[RONDO_CHUNK];
-  int64_t integers[RONDO_CHUNK];
-} chunk_room;
+const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first, size_t count,
+                               rondo_chunk_room *room) {
+  return rondo_is_integer(type) ? (const void *)rondo_load_integers(type, memory, first, count, room->integers)
+                                : (const void *)rondo_load_chunk(type, memory, first, count, room->floats);
+}
 
-static bool is_integer(rondo_type type) { return type == RONDO_I32 || type == RONDO_I64; }
-
-/* A run of elements that follow each other, or one that is repeated, into room from `done` on. */
-static void gather_floats(rondo_type type, const void *memory, const cursor *c, size_t run, float *room) {
-  const bool repeats = c->strides[c->shape->rank - 1] == 0;
+/* A run of elements that follow each other, or one that is repeated, into room. */
+static void gather_floats(rondo_type type, const void *memory, const cursor *c, bool repeats, size_t run, float *room) {
   const float *from = rondo_load_chunk(type, memory, c->offset, repeats ? 1 : run, room);
   const float first = from[0];
   if (repeats) {
@@ -86,8 +84,8 @@ static void gather_floats(rondo_type type, const void *memory, const cursor *c, 
   }
 }
 
-static void gather_integers(rondo_type type, const void *memory, const cursor *c, size_t run, int64_t *room) {
-  const bool repeats = c->strides[c->shape->rank - 1] == 0;
+static void gather_integers(rondo_type type, const void *memory, const cursor *c, bool repeats, size_t run,
+                            int64_t *room) {
   const int64_t *from = rondo_load_integers(type, memory, c->offset, repeats ? 1 : run, room);
   const int64_t first = from[0];
   if (repeats) {
@@ -97,60 +95,69 @@ static void gather_integers(rondo_type type, const void *memory, const cursor *c
   }
 }
 
-/* An input's elements for `count` of the result's from `first` on: where they lie, or gathered in room. */
-static const void *load_term(const rondo_broadcast *shape, uint32_t term, rondo_type type, const void *memory,
-                             size_t first, size_t count, chunk_room *room) {
-  const size_t *strides = shape->strides[term];
-  if (shape->rank == 1 && strides[0] == 1) {
-    return is_integer(type) ? (const void *)rondo_load_integers(type, memory, first, count, room->integers)
-                            : (const void *)rondo_load_chunk(type, memory, first, count, room->floats);
-  }
-  cursor c = cursor_at(shape, strides, first);
+const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
+                              size_t count, rondo_chunk_room *room) {
+  const size_t last = layout->rank - 1;
+  const bool repeats = layout->strides[last] == 0;
+  cursor c = cursor_at(layout, first);
   for (size_t done = 0, run = 0; done < count; done += run) {
-    const size_t left = shape->dims[shape->rank - 1] - c.at[shape->rank - 1];
+    const size_t left = layout->dims[last] - c.at[last];
     run = left < count - done ? left : count - done;
-    if (is_integer(type)) {
-      gather_integers(type, memory, &c, run, room->integers + done);
+    if (run == count && !repeats) return rondo_load_numbers(type, memory, c.offset, count, room);
+    if (rondo_is_integer(type)) {
+      gather_integers(type, memory, &c, repeats, run, room->integers + done);
     } else {
-      gather_floats(type, memory, &c, run, room->floats + done);
+      gather_floats(type, memory, &c, repeats, run, room->floats + done);
     }
     advance(&c, run);
   }
   return room;
 }
 
-void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, void *const *args) {
+/* An input's elements for `count` of the result's from `first` on: where they lie, or gathered in room. */
+static const void *load_term(const rondo_broadcast *shape, uint32_t term, rondo_type type, const void *memory,
+                             size_t first, size_t count, rondo_chunk_room *room) {
+  const rondo_layout layout = {shape->rank, shape->dims, shape->strides[term]};
+  return rondo_load_layout(&layout, type, memory, first, count, room);
+}
+
+static rondo_term_chunk chunk_of(const rondo_operator *row, rondo_type type) {
+  const rondo_broadcast_row *family = row->family;
+  return rondo_is_integer(type) ? family->integers : family->floats;
+}
+
+void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_broadcast_row *family = row->family;
   const rondo_broadcast *shape = args[0];
-  void *y = RONDO_ARG(void *, form->terms + 1);
+  const rondo_type result = family->gives_flags ? RONDO_I32 : type;
+  void *y = RONDO_ARG(void *, row->required + 1);
   const void *terms[RONDO_MAX_TERMS];
-  chunk_room rooms[RONDO_MAX_TERMS + 1];
+  rondo_chunk_room rooms[RONDO_MAX_TERMS + 1];
   const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
     for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) {
-      terms[t] = t >= form->terms
+      const rondo_type term_type = t == 0 && family->has_condition ? RONDO_I32 : type;
+      terms[t] = t >= row->required
                      ? terms[0]
-                     : load_term(shape, t, form->types[t], RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
+                     : load_term(shape, t, term_type, RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
     }
-    const bool gives_integers = is_integer(form->result);
-    void *to = gives_integers ? (void *)rooms[RONDO_MAX_TERMS].integers
-                              : (void *)rondo_chunk_of(form->result, y, at, rooms[RONDO_MAX_TERMS].floats);
-    form->chunk(terms, to, length);
-    if (gives_integers) {
-      rondo_store_integers(form->result, y, at, length, to);
+    void *to = rondo_is_integer(result) ? (void *)rooms[RONDO_MAX_TERMS].integers
+                                        : (void *)rondo_chunk_of(result, y, at, rooms[RONDO_MAX_TERMS].floats);
+    chunk_of(row, type)(terms, to, length);
+    if (rondo_is_integer(result)) {
+      rondo_store_integers(result, y, at, length, to);
     } else {
-      rondo_store_chunk(form->result, y, at, length, to);
+      rondo_store_chunk(result, y, at, length, to);
     }
   }
 }
 
 /* The last input tells the type; a term that is not there has the chunk of the first. */
 void rondo_compute_broadcast(const rondo_chunk_call *call) {
-  const rondo_broadcast_row *family = call->row->family;
   const uint32_t count = call->row->required;
   const void *terms[RONDO_MAX_TERMS];
   for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) terms[t] = call->terms[t < count ? t : 0];
-  const rondo_term_chunk chunk = is_integer(call->types[count - 1]) ? family->integers : family->floats;
-  chunk(terms, call->result, call->count);
+  chunk_of(call->row, call->types[count - 1])(terms, call->result, call->count);
 }
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
@@ -160,7 +167,7 @@ static rondo_status check_type(const rondo_program *program, const rondo_operati
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
   const uint32_t first = family->has_condition ? 1 : 0;
   if (input < first) return rondo_require_input(program, operation, input, RONDO_I32, RONDO_ANY_RANK);
-  if (!family->of_integers) RONDO_TRY(rondo_require_float(program, operation, input, RONDO_ANY_RANK));
+  if (family->integers == NULL) RONDO_TRY(rondo_require_float(program, operation, input, RONDO_ANY_RANK));
   const rondo_shape *other = rondo_operation_input(program, operation, first);
   if (shape->type == other->type) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_TYPE,

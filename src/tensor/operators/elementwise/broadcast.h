@@ -23,17 +23,28 @@ typedef struct rondo_broadcast {
   size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS];
 } rondo_broadcast;
 
+static inline bool rondo_is_integer(rondo_type type) { return type == RONDO_I32 || type == RONDO_I64; }
+
+/* Numbers of a chunk: floats, or int64_t where the type is an integer. */
+typedef union rondo_chunk_room {
+  float floats[RONDO_CHUNK];
+  int64_t integers[RONDO_CHUNK];
+} rondo_chunk_room;
+
+/* How one input lies under the result. */
+typedef struct rondo_layout {
+  size_t rank; /* at least 1 */
+  const size_t *dims, *strides;
+} rondo_layout;
+
+/* `count` elements from `first` on as numbers: where they lie, or converted into room. With a layout, the input's
+ * elements for those of the result. */
+const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first, size_t count, rondo_chunk_room *room);
+const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
+                              size_t count, rondo_chunk_room *room);
+
 /* result[i] of terms[..][i]: floats, or int64_t. */
 typedef void (*rondo_term_chunk)(const void *const *terms, void *result, size_t count);
-
-/* The CPU form of a kernel. */
-typedef struct rondo_broadcast_form {
-  rondo_term_chunk chunk;
-  uint32_t terms;
-  rondo_type types[RONDO_MAX_TERMS], result;
-} rondo_broadcast_form;
-
-void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, void *const *args);
 
 /* `name`: y = expression in a, b and c of type `term`, of which there may be fewer. */
 #define RONDO_TERM_CHUNK(name, term, result_type, expression)                                              \
@@ -48,25 +59,34 @@ void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, 
     RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(a[i], b[i], c[i]));                                   \
   }
 
-/* What a row is to the functions below. */
+/* The family of a row. */
 typedef struct rondo_broadcast_row {
-  const rondo_kernel_options *code; /* one a type of the last input */
-  rondo_term_chunk floats;          /* of chunks of these, */
-  rondo_term_chunk integers;        /* and of these */
-  bool of_integers;                 /* too */
-  bool gives_flags;                 /* the result is I32 */
-  bool has_condition;               /* the first input is I32, whatever the others are */
+  const rondo_kernel_options *code; /* one per type of the last input */
+  rondo_term_chunk floats;
+  rondo_term_chunk integers; /* NULL: of float types only */
+  bool gives_flags;          /* the result is I32 */
+  bool has_condition;        /* the first input is I32, whatever the others are */
 } rondo_broadcast_row;
+
+/* The CPU kernel of a row, for elements of this type. Its arguments are the shape, the inputs and the result. */
+void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args);
+
+#define RONDO_BROADCAST_CPU(operator)                                                   \
+  static void operator##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { \
+    rondo_broadcast_cpu(&rondo_operator_##operator, type, blocks, args);                \
+  }
 
 rondo_status rondo_infer_broadcast(const rondo_program *program, const rondo_operation *operation,
                                    rondo_shape *results);
-
-/* The kernel's arguments are the shape, the inputs and the result. */
 rondo_status rondo_emit_broadcast(rondo_emitter *emitter, const rondo_operation *operation);
-
 void rondo_compute_broadcast(const rondo_chunk_call *call);
 
-/* Parameters of these. */
+/* Members of rondo_operator. `source_name` is the CUDA source with <operator>_of. */
+#define RONDO_BROADCAST_ROW(operator, source_name)                                                               \
+  .family = &operator##_family, .result_count = 1, .infer = rondo_infer_broadcast, .emit = rondo_emit_broadcast, \
+  .element = RONDO_ELEMENT(rondo_compute_broadcast, operator, source_name)
+
+/* The parameters of the kernels. */
 #define RONDO_BROADCAST_PARAMETERS_1 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_WRITES
 #define RONDO_BROADCAST_PARAMETERS_2 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_READS, RONDO_WRITES
 #define RONDO_BROADCAST_PARAMETERS_3 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES

@@ -4,6 +4,7 @@
  */
 #include "exec/random.cuh"
 #include "tensor/operators/common/numbers.cuh"
+#include "tensor/operators/elementwise/elementary.cuh"
 
 /* As in tensor/compile/chain_plan.h. */
 #define MAX_DIMENSIONS 6

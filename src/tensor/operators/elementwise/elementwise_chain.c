@@ -6,6 +6,7 @@
 #include "tensor/compile/chain_plan.h"
 
 #include "tensor/operators/common/element.h"
+#include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/elementwise/chain_source.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/shape.h"
@@ -17,70 +18,17 @@
 
 /* Chunks ----------------------------------------------------------------------------------------------------------- */
 
-typedef union chunk_room {
-  float floats[RONDO_CHUNK];
-  int64_t integers[RONDO_CHUNK];
-} chunk_room;
-
-static bool is_integer(uint32_t type) { return type == RONDO_I32 || type == RONDO_I64; }
-
-static const void *load(uint32_t type, const void *memory, size_t first, size_t count, chunk_room *room) {
-  return is_integer(type) ? (const void *)rondo_load_integers((rondo_type)type, memory, first, count, room->integers)
-                          : (const void *)rondo_load_chunk((rondo_type)type, memory, first, count, room->floats);
-}
-
-/* `run` times the number there into room from `done` on. */
-static void repeat(uint32_t type, const void *memory, size_t offset, size_t done, size_t run, chunk_room *room) {
-  chunk_room loaded;
-  const void *from = load(type, memory, offset, 1, &loaded);
-  const int64_t integer = is_integer(type) ? *(const int64_t *)from : 0;
-  const float number = is_integer(type) ? 0 : *(const float *)from;
-  for (size_t i = done; i < done + run && is_integer(type); i++) room->integers[i] = integer;
-  for (size_t i = done; i < done + run && !is_integer(type); i++) room->floats[i] = number;
-}
-
-/* So many that follow each other. */
-static void gather(uint32_t type, const void *memory, size_t offset, size_t done, size_t run, chunk_room *room) {
-  chunk_room loaded;
-  const void *from = load(type, memory, offset, run, &loaded);
-  if (is_integer(type))
-    memcpy(room->integers + done, from, run * sizeof *room->integers);
-  else
-    memcpy(room->floats + done, from, run * sizeof *room->floats);
-}
-
-/* Where the element of this place is read, and in *out_left how many of the last dimension there are from it on. */
-static size_t offset_at(const rondo_chain_layout *layout, size_t position, size_t *out_left) {
-  size_t offset = 0;
-  *out_left = layout->dims[layout->rank - 1] - position % layout->dims[layout->rank - 1];
-  for (size_t d = layout->rank; d > 0; d--) {
-    offset += position % layout->dims[d - 1] * layout->strides[d - 1];
-    position /= layout->dims[d - 1];
-  }
-  return offset;
-}
-
-static const void *load_broadcast(const rondo_chain_layout *layout, uint32_t type, const void *memory, size_t first,
-                                  size_t count, chunk_room *room) {
-  const bool repeats = layout->strides[layout->rank - 1] == 0;
-  for (size_t done = 0, run = 0; done < count; done += run) {
-    size_t left;
-    const size_t offset = offset_at(layout, first + done, &left);
-    run = left < count - done ? left : count - done;
-    if (run == count && !repeats) return load(type, memory, offset, count, room);
-    if (repeats)
-      repeat(type, memory, offset, done, run, room);
-    else
-      gather(type, memory, offset, done, run, room);
-  }
-  return room;
+static const void *load_broadcast(const rondo_chain_layout *chain_layout, rondo_type type, const void *memory,
+                                  size_t first, size_t count, rondo_chunk_room *room) {
+  const rondo_layout layout = {chain_layout->rank, chain_layout->dims, chain_layout->strides};
+  return rondo_load_layout(&layout, type, memory, first, count, room);
 }
 
 /* Numbers as they would be read again when they had been stored. */
 static void round_chunk(uint32_t type, void *chunk, size_t count) {
   float *floats = chunk;
   int64_t *integers = chunk;
-  switch ((rondo_type)type) {
+  switch (type) {
     case RONDO_F16:
       RONDO_EACH_LANE(i, lane, count, floats[i] = rondo_from_f16(rondo_to_f16(floats[i])));
       break;
@@ -103,7 +51,7 @@ typedef struct passage {
   const rondo_operator *const *table;
   void *const *args;
   const void *values[MOST_VALUES];
-  chunk_room rooms[MOST_VALUES];
+  rondo_chunk_room rooms[MOST_VALUES];
 } passage;
 
 static void load_inputs(passage *p, size_t first, size_t count) {
@@ -113,7 +61,7 @@ static void load_inputs(passage *p, size_t first, size_t count) {
     if (input->reading == RONDO_CHAIN_WHOLE)
       p->values[i] = memory;
     else if (input->reading == RONDO_CHAIN_EACH)
-      p->values[i] = load(input->type, memory, first, count, &p->rooms[i]);
+      p->values[i] = rondo_load_numbers(input->type, memory, first, count, &p->rooms[i]);
     else
       p->values[i] = load_broadcast(&p->form->layouts[input->reading - RONDO_CHAIN_LAYOUT], input->type, memory, first,
                                     count, &p->rooms[i]);
@@ -146,18 +94,18 @@ static void run_chunk(passage *p, size_t first, size_t count) {
   const rondo_chain_form *form = p->form;
   const uint32_t last = form->step_count - 1u;
   void *y = *(void *const *)p->args[1 + form->input_count];
-  chunk_room *room = &p->rooms[RONDO_CHAIN_INPUTS + last];
+  rondo_chunk_room *room = &p->rooms[RONDO_CHAIN_INPUTS + last];
   load_inputs(p, first, count);
   for (uint32_t s = 0; s < last; s++) {
-    chunk_room *mine = &p->rooms[RONDO_CHAIN_INPUTS + s];
+    rondo_chunk_room *mine = &p->rooms[RONDO_CHAIN_INPUTS + s];
     compute_step(p, s, first, count, mine);
     round_chunk(form->steps[s].type, mine, count);
     p->values[RONDO_CHAIN_INPUTS + s] = mine;
   }
   const rondo_type type = (rondo_type)form->result_type;
-  void *to = is_integer(type) ? (void *)room : (void *)rondo_chunk_of(type, y, first, room->floats);
+  void *to = rondo_is_integer(type) ? (void *)room : (void *)rondo_chunk_of(type, y, first, room->floats);
   compute_step(p, last, first, count, to);
-  if (is_integer(type))
+  if (rondo_is_integer(type))
     rondo_store_integers(type, y, first, count, to);
   else
     rondo_store_chunk(type, y, first, count, to);

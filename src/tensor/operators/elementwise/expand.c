@@ -8,12 +8,7 @@
 RONDO_TERM_CHUNK(expand_floats, float, float, a)
 RONDO_TERM_CHUNK(expand_integers, int64_t, int64_t, a)
 
-static void expand_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const bool is_integer = type == RONDO_I32 || type == RONDO_I64;
-  const rondo_broadcast_form form = {is_integer ? expand_integers : expand_floats, 1, {type}, type};
-  rondo_broadcast_cpu(&form, blocks, args);
-}
-
+RONDO_BROADCAST_CPU(expand)
 RONDO_NUMBER_KERNEL(expand, expand, RONDO_BROADCAST_PARAMETERS_1);
 
 static rondo_status infer_expand(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -38,7 +33,7 @@ static rondo_status differentiate_expand(rondo_program *program, const rondo_ope
 }
 
 static const rondo_broadcast_row expand_family = {
-    .code = expand_code, .floats = expand_floats, .integers = expand_integers, .of_integers = true};
+    .code = expand_code, .floats = expand_floats, .integers = expand_integers};
 
 const rondo_operator rondo_operator_expand = {.name = "expand",
                                               .types = RONDO_NUMBERS,
@@ -46,10 +41,10 @@ const rondo_operator rondo_operator_expand = {.name = "expand",
                                               .required = 1,
                                               .result_count = 1,
                                               .family = &expand_family,
-                                              .element = RONDO_ELEMENT(rondo_compute_broadcast, expand, expand),
                                               .infer = infer_expand,
                                               .differentiate = differentiate_expand,
-                                              .emit = rondo_emit_broadcast};
+                                              .emit = rondo_emit_broadcast,
+                                              .element = RONDO_ELEMENT(rondo_compute_broadcast, expand, expand)};
 
 rondo_status rondo_op_expand(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
                              rondo_value *out_value) {

@@ -6,28 +6,27 @@
 
 #include "tensor/program/operation.h"
 
-/* Forward ---------------------------------------------------------------------------------------------------------- */
+/* `name`: y = formula of a condition and the elements a and b of type `term`, of which b may be missing. */
+#define CONDITION_CHUNK(name, term, formula)                                                               \
+  RONDO_VECTORISED(name, (const void *const *terms, void *result, size_t count), (terms, result, count)) { \
+    const int64_t *condition = terms[0];                                                                   \
+    const term *a = terms[1], *b = terms[2];                                                               \
+    term *restrict y = result;                                                                             \
+    (void)b;                                                                                               \
+    RONDO_EACH_LANE(i, lane, count, y[i] = condition[i] != 0 ? formula);                                   \
+  }
 
-RONDO_VECTORISED(select_floats, (const void *const *terms, void *result, size_t count), (terms, result, count)) {
-  const int64_t *condition = terms[0];
-  const float *a = terms[1], *b = terms[2];
-  float *restrict y = result;
-  RONDO_EACH_LANE(i, lane, count, y[i] = condition[i] != 0 ? a[i] : b[i]);
-}
+CONDITION_CHUNK(select_floats, float, a[i] : b[i])
+CONDITION_CHUNK(select_integers, int64_t, a[i] : b[i])
+CONDITION_CHUNK(keep_where_set, float, a[i] : 0.0f)
+CONDITION_CHUNK(keep_where_zero, float, 0.0f : a[i])
 
-RONDO_VECTORISED(select_integers, (const void *const *terms, void *result, size_t count), (terms, result, count)) {
-  const int64_t *condition = terms[0], *a = terms[1], *b = terms[2];
-  int64_t *restrict y = result;
-  RONDO_EACH_LANE(i, lane, count, y[i] = condition[i] != 0 ? a[i] : b[i]);
-}
-
-static void select_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const bool is_integer = type == RONDO_I32 || type == RONDO_I64;
-  const rondo_broadcast_form form = {is_integer ? select_integers : select_floats, 3, {RONDO_I32, type, type}, type};
-  rondo_broadcast_cpu(&form, blocks, args);
-}
-
+RONDO_BROADCAST_CPU(select)
+RONDO_BROADCAST_CPU(select_gradient_a)
+RONDO_BROADCAST_CPU(select_gradient_b)
 RONDO_NUMBER_KERNEL(select, select, RONDO_BROADCAST_PARAMETERS_3);
+RONDO_TYPED_KERNEL(select_gradient_a, select_gradient, RONDO_BROADCAST_PARAMETERS_2);
+RONDO_TYPED_KERNEL(select_gradient_b, select_gradient, RONDO_BROADCAST_PARAMETERS_2);
 
 static rondo_status differentiate_select(rondo_program *program, const rondo_operation *operation,
                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
@@ -41,74 +40,30 @@ static rondo_status differentiate_select(rondo_program *program, const rondo_ope
   return RONDO_OK;
 }
 
-static const rondo_broadcast_row select_family = {.code = select_code,
-                                                  .floats = select_floats,
-                                                  .integers = select_integers,
-                                                  .of_integers = true,
-                                                  .has_condition = true};
+static const rondo_broadcast_row select_family = {
+    .code = select_code, .floats = select_floats, .integers = select_integers, .has_condition = true};
+static const rondo_broadcast_row select_gradient_a_family = {
+    .code = select_gradient_a_code, .floats = keep_where_set, .has_condition = true};
+static const rondo_broadcast_row select_gradient_b_family = {
+    .code = select_gradient_b_code, .floats = keep_where_zero, .has_condition = true};
 
 const rondo_operator rondo_operator_select = {.name = "select",
                                               .types = RONDO_NUMBERS,
                                               .typed_input = 1,
                                               .inputs = {"condition", "a", "b"},
                                               .required = 3,
-                                              .result_count = 1,
-                                              .family = &select_family,
-                                              .element = RONDO_ELEMENT(rondo_compute_broadcast, select, select),
-                                              .infer = rondo_infer_broadcast,
                                               .differentiate = differentiate_select,
-                                              .emit = rondo_emit_broadcast};
+                                              RONDO_BROADCAST_ROW(select, select)};
+const rondo_operator rondo_operator_select_gradient_a = {.name = "select_gradient_a",
+                                                         .inputs = {"condition", "gradient"},
+                                                         .required = 2,
+                                                         RONDO_BROADCAST_ROW(select_gradient_a, select_gradient)};
+const rondo_operator rondo_operator_select_gradient_b = {.name = "select_gradient_b",
+                                                         .inputs = {"condition", "gradient"},
+                                                         .required = 2,
+                                                         RONDO_BROADCAST_ROW(select_gradient_b, select_gradient)};
 
 rondo_status rondo_op_select(rondo_program *program, rondo_value condition, rondo_value a, rondo_value b,
                              rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_select, (rondo_value[]){condition, a, b}, 3, NULL, out_value);
 }
-
-/* Gradients -------------------------------------------------------------------------------------------------------- */
-
-RONDO_VECTORISED(keep_where_set, (const void *const *terms, void *result, size_t count), (terms, result, count)) {
-  const int64_t *condition = terms[0];
-  const float *dy = terms[1];
-  float *restrict dx = result;
-  RONDO_EACH_LANE(i, lane, count, dx[i] = condition[i] != 0 ? dy[i] : 0.0f);
-}
-
-RONDO_VECTORISED(keep_where_zero, (const void *const *terms, void *result, size_t count), (terms, result, count)) {
-  const int64_t *condition = terms[0];
-  const float *dy = terms[1];
-  float *restrict dx = result;
-  RONDO_EACH_LANE(i, lane, count, dx[i] = condition[i] != 0 ? 0.0f : dy[i]);
-}
-
-static void select_gradient_a_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const rondo_broadcast_form form = {keep_where_set, 2, {RONDO_I32, type}, type};
-  rondo_broadcast_cpu(&form, blocks, args);
-}
-
-static void select_gradient_b_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const rondo_broadcast_form form = {keep_where_zero, 2, {RONDO_I32, type}, type};
-  rondo_broadcast_cpu(&form, blocks, args);
-}
-
-RONDO_TYPED_KERNEL(select_gradient_a, select_gradient, RONDO_BROADCAST_PARAMETERS_2);
-RONDO_TYPED_KERNEL(select_gradient_b, select_gradient, RONDO_BROADCAST_PARAMETERS_2);
-
-static const rondo_broadcast_row select_gradient_a_family = {
-    .code = select_gradient_a_code, .floats = keep_where_set, .has_condition = true};
-static const rondo_broadcast_row select_gradient_b_family = {
-    .code = select_gradient_b_code, .floats = keep_where_zero, .has_condition = true};
-
-#define GRADIENT_ROW                                                                                     \
-  .inputs = {"condition", "gradient"}, .required = 2, .result_count = 1, .infer = rondo_infer_broadcast, \
-  .emit = rondo_emit_broadcast
-
-const rondo_operator rondo_operator_select_gradient_a = {
-    .name = "select_gradient_a",
-    .family = &select_gradient_a_family,
-    .element = RONDO_ELEMENT(rondo_compute_broadcast, select_gradient_a, select_gradient),
-    GRADIENT_ROW};
-const rondo_operator rondo_operator_select_gradient_b = {
-    .name = "select_gradient_b",
-    .family = &select_gradient_b_family,
-    .element = RONDO_ELEMENT(rondo_compute_broadcast, select_gradient_b, select_gradient),
-    GRADIENT_ROW};

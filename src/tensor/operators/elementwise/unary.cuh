@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of operators of one input that work element by element (unary.h). `function` is a lambda of floats.
+ * The kernel loops of element-wise operators with one input. `function` is a lambda of floats.
  */
 #include "tensor/operators/common/element.cuh"
+#include "tensor/operators/elementwise/elementary.cuh"
 
 /* y[i] = of(x[i]) */
 template <class function>

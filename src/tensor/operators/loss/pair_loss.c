@@ -1,30 +1,53 @@
 /* SPDX-License-Identifier: MIT
- * What losses of two values, element by element, share.
+ * Losses of two values of one type and shape that are a sum, or a mean, over the elements. pair_losses.inc has a row
+ * for each loss; this file turns a row into its kernels, its operators and the public function. The CUDA kernels are
+ * called <name>_parts_TYPE and <name>_gradient_TYPE. The elements are cut into parts by their count alone; one block
+ * takes the sum of a part, and one block adds the parts.
  */
-#include "tensor/operators/loss/pair_loss.h"
+#include <math.h>
 
 #include "base/error.h"
+#include "tensor/operators/common/element.h"
+#include "tensor/operators/common/operator_rows.h"
 #include "tensor/program/operation.h"
+#include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
+
+/* The family of a row. */
+typedef struct pair_loss {
+  const rondo_kernel_options *code; /* one per type */
+  const rondo_operator *gradient;   /* NULL of the gradient itself */
+} pair_loss;
+
+/* What the kernels get as one scalar; without padding. */
+typedef struct pair_shape {
+  size_t count;
+  size_t part;   /* elements of one */
+  size_t second; /* of a gradient: 1 for that of the second input */
+} pair_shape;
+
+typedef void (*loss_chunk)(const float *restrict a, const float *restrict b, float *restrict sums, size_t count);
+typedef void (*loss_slope_chunk)(const float *restrict a, const float *restrict b, float scale, bool second,
+                                 float *restrict to, size_t count);
 
 enum { MEAN, SECOND }; /* flags: a mean, not a sum; of a gradient: that of the second input */
 
 #define PART 8192 /* elements of a part at least */
 #define MOST_PARTS 1024
 
-static rondo_pair_shape shape_of(const rondo_shape *shape, const rondo_attributes *attributes) {
+static pair_shape shape_of(const rondo_shape *shape, const rondo_attributes *attributes) {
   const size_t count = rondo_shape_elements(shape);
   const size_t share = (count + MOST_PARTS - 1) / MOST_PARTS;
-  return (rondo_pair_shape){count, share < PART ? PART : share, attributes->flags[SECOND]};
+  return (pair_shape){count, share < PART ? PART : share, attributes->flags[SECOND]};
 }
 
-static size_t parts_of(const rondo_pair_shape *shape) { return (shape->count + shape->part - 1) / shape->part; }
+static size_t parts_of(const pair_shape *shape) { return (shape->count + shape->part - 1) / shape->part; }
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-static double part_sum(rondo_type type, rondo_loss_chunk chunk, const rondo_pair_shape *shape, size_t part,
-                       const void *a, const void *b) {
+static double part_sum(rondo_type type, loss_chunk chunk, const pair_shape *shape, size_t part, const void *a,
+                       const void *b) {
   float rooms[2][RONDO_CHUNK];
   const size_t first = part * shape->part;
   const size_t last = shape->count - first > shape->part ? first + shape->part : shape->count;
@@ -38,8 +61,8 @@ static double part_sum(rondo_type type, rondo_loss_chunk chunk, const rondo_pair
   return total;
 }
 
-void rondo_pair_parts(rondo_type type, rondo_loss_chunk chunk, rondo_blocks blocks, void *const *args) {
-  const rondo_pair_shape *shape = args[0];
+static void pair_parts(rondo_type type, loss_chunk chunk, rondo_blocks blocks, void *const *args) {
+  const pair_shape *shape = args[0];
   const void *a = RONDO_ARG(const void *, 1);
   const void *b = RONDO_ARG(const void *, 2);
   double *parts = RONDO_ARG(double *, 3);
@@ -61,11 +84,11 @@ static void join_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options join_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "pair_loss_join", .cpu = join_cpu, RONDO_CUDA(pair_loss),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "pair_loss_join", .cpu = join_cpu, RONDO_CUDA(pair_loss_join),
     .params = {RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(double), RONDO_WRITES}};
 
-void rondo_pair_slope(rondo_type type, rondo_loss_slope_chunk chunk, rondo_blocks blocks, void *const *args) {
-  const rondo_pair_shape *shape = args[0];
+static void pair_slope(rondo_type type, loss_slope_chunk chunk, rondo_blocks blocks, void *const *args) {
+  const pair_shape *shape = args[0];
   const float factor = RONDO_ARG(float, 1);
   const void *a = RONDO_ARG(const void *, 2);
   const void *b = RONDO_ARG(const void *, 3);
@@ -83,24 +106,24 @@ void rondo_pair_slope(rondo_type type, rondo_loss_slope_chunk chunk, rondo_block
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_infer_pair_loss(const rondo_program *program, const rondo_operation *operation,
-                                   rondo_shape *results) {
+static rondo_status infer_pair_loss(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_shape *results) {
   RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
   RONDO_TRY(rondo_require_same_shape(program, operation, 0, 1));
   results[0] = rondo_shape_scalar(RONDO_F32);
   return RONDO_OK;
 }
 
-rondo_status rondo_infer_pair_slope(const rondo_program *program, const rondo_operation *operation,
-                                    rondo_shape *results) {
-  RONDO_TRY(rondo_infer_pair_loss(program, operation, results));
+static rondo_status infer_pair_slope(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_shape *results) {
+  RONDO_TRY(infer_pair_loss(program, operation, results));
   results[0] = *rondo_operation_input(program, operation, 0);
   return RONDO_OK;
 }
 
-rondo_status rondo_differentiate_pair_loss(rondo_program *program, const rondo_operation *operation,
-                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
-  const rondo_pair_loss *family = operation->row->family;
+static rondo_status differentiate_pair_loss(rondo_program *program, const rondo_operation *operation,
+                                            const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const pair_loss *family = operation->row->family;
   const uint32_t inputs[] = {operation->inputs[0], operation->inputs[1], result_gradients[0]};
   rondo_attributes attributes = operation->attributes;
   for (uint32_t i = 0; i < 2; i++) {
@@ -110,19 +133,19 @@ rondo_status rondo_differentiate_pair_loss(rondo_program *program, const rondo_o
   return RONDO_OK;
 }
 
-rondo_status rondo_prepare_pair_loss(rondo_resources *resources, const rondo_program *program, uint32_t operation,
-                                     size_t *out_workspace_bytes) {
+static rondo_status prepare_pair_loss(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                                      size_t *out_workspace_bytes) {
   const rondo_operation *added = &program->operations.items[operation];
-  const rondo_pair_shape shape = shape_of(rondo_operation_input(program, added, 0), &added->attributes);
+  const pair_shape shape = shape_of(rondo_operation_input(program, added, 0), &added->attributes);
   (void)resources;
   *out_workspace_bytes = parts_of(&shape) * sizeof(double);
   return RONDO_OK;
 }
 
-rondo_status rondo_emit_pair_loss(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_pair_loss *family = operation->row->family;
+static rondo_status emit_pair_loss(rondo_emitter *emitter, const rondo_operation *operation) {
+  const pair_loss *family = operation->row->family;
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
-  const rondo_pair_shape shape = shape_of(value, &operation->attributes);
+  const pair_shape shape = shape_of(value, &operation->attributes);
   const void *a = rondo_emit_address(emitter, operation->inputs[0]);
   const void *b = rondo_emit_address(emitter, operation->inputs[1]);
   double *sums = rondo_emit_workspace(emitter);
@@ -134,10 +157,10 @@ rondo_status rondo_emit_pair_loss(rondo_emitter *emitter, const rondo_operation 
   return rondo_emit_kernel(emitter, &join_code, (rondo_grid){.x = 1}, RONDO_ARGS(&sums, &parts, &divisor, &loss));
 }
 
-rondo_status rondo_emit_pair_slope(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_pair_loss *family = operation->row->family;
+static rondo_status emit_pair_slope(rondo_emitter *emitter, const rondo_operation *operation) {
+  const pair_loss *family = operation->row->family;
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
-  const rondo_pair_shape shape = shape_of(value, &operation->attributes);
+  const pair_shape shape = shape_of(value, &operation->attributes);
   const void *a = rondo_emit_address(emitter, operation->inputs[0]);
   const void *b = rondo_emit_address(emitter, operation->inputs[1]);
   const float *dloss = rondo_emit_address(emitter, operation->inputs[2]);
@@ -148,11 +171,76 @@ rondo_status rondo_emit_pair_slope(rondo_emitter *emitter, const rondo_operation
                            RONDO_ARGS(&shape, &factor, &a, &b, &dloss, &d));
 }
 
-rondo_status rondo_apply_pair_loss(rondo_program *program, const rondo_operator *row, rondo_value a, rondo_value b,
-                                   rondo_combine combine, rondo_value *out_value) {
+static rondo_status apply_pair_loss(rondo_program *program, const rondo_operator *row, rondo_value a, rondo_value b,
+                                    rondo_combine combine, rondo_value *out_value) {
   const rondo_value inputs[] = {a, b};
   const rondo_attributes attributes = {.flags = {combine == RONDO_COMBINE_MEAN}};
   if (out_value != NULL) *out_value = (rondo_value){0};
   RONDO_TRY(rondo_require_combine(row->name, combine));
   return rondo_program_apply(program, row, inputs, 2, &attributes, out_value);
 }
+
+/* The table -------------------------------------------------------------------------------------------------------- */
+
+#define FORMULA RONDO_INLINE
+#define PARTS_PARAMETERS RONDO_SCALAR(pair_shape), RONDO_READS, RONDO_READS, RONDO_WRITES
+#define SLOPE_PARAMETERS \
+  RONDO_SCALAR(pair_shape), RONDO_SCALAR(float), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES
+
+#define CPU_FUNCTIONS(loss, formula, slope_in_a, slope_in_b)                                                          \
+  RONDO_INLINE float loss##_of(float a, float b) { return formula; }                                                  \
+  RONDO_INLINE float loss##_slope_a(float a, float b) { return slope_in_a; }                                          \
+  RONDO_INLINE float loss##_slope_b(float a, float b) {                                                               \
+    (void)b;                                                                                                          \
+    return slope_in_b;                                                                                                \
+  }                                                                                                                   \
+  RONDO_VECTORISED(loss##_chunk,                                                                                      \
+                   (const float *restrict a, const float *restrict b, float *restrict sums, size_t count),            \
+                   (a, b, sums, count)) {                                                                             \
+    RONDO_EACH_LANE(i, lane, count, sums[lane] += loss##_of(a[i], b[i]));                                             \
+  }                                                                                                                   \
+  RONDO_VECTORISED(                                                                                                   \
+      loss##_slope_chunk,                                                                                             \
+      (const float *restrict a, const float *restrict b, float scale, bool second, float *restrict to, size_t count), \
+      (a, b, scale, second, to, count)) {                                                                             \
+    if (second)                                                                                                       \
+      RONDO_EACH_LANE(i, lane, count, to[i] = scale * loss##_slope_b(a[i], b[i]));                                    \
+    else                                                                                                              \
+      RONDO_EACH_LANE(i, lane, count, to[i] = scale * loss##_slope_a(a[i], b[i]));                                    \
+  }                                                                                                                   \
+  static void loss##_parts_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                             \
+    pair_parts(type, loss##_chunk, blocks, args);                                                                     \
+  }                                                                                                                   \
+  static void loss##_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                          \
+    pair_slope(type, loss##_slope_chunk, blocks, args);                                                               \
+  }
+
+#define PAIR_LOSS(loss, input, formula, slope_in_a, slope_in_b)                                                  \
+  CPU_FUNCTIONS(loss, formula, slope_in_a, slope_in_b)                                                           \
+  RONDO_TYPED_KERNEL(loss##_parts, loss, PARTS_PARAMETERS);                                                      \
+  RONDO_TYPED_KERNEL(loss##_gradient, loss, SLOPE_PARAMETERS);                                                   \
+  static const pair_loss loss##_family = {loss##_parts_code, &rondo_operator_##loss##_gradient};                 \
+  static const pair_loss loss##_gradient_family = {.code = loss##_gradient_code};                                \
+  const rondo_operator rondo_operator_##loss = {.name = #loss,                                                   \
+                                                .types = RONDO_FLOATS,                                           \
+                                                .inputs = {input, "target"},                                     \
+                                                .required = 2,                                                   \
+                                                .result_count = 1,                                               \
+                                                .family = &loss##_family,                                        \
+                                                .infer = infer_pair_loss,                                        \
+                                                .differentiate = differentiate_pair_loss,                        \
+                                                .prepare = prepare_pair_loss,                                    \
+                                                .emit = emit_pair_loss};                                         \
+  const rondo_operator rondo_operator_##loss##_gradient = {.name = #loss "_gradient",                            \
+                                                           .inputs = {input, "target", "gradient"},              \
+                                                           .required = 3,                                        \
+                                                           .result_count = 1,                                    \
+                                                           .family = &loss##_gradient_family,                    \
+                                                           .infer = infer_pair_slope,                            \
+                                                           .emit = emit_pair_slope};                             \
+  rondo_status rondo_op_##loss(rondo_program *program, rondo_value a, rondo_value target, rondo_combine combine, \
+                               rondo_value *out_value) {                                                         \
+    return apply_pair_loss(program, &rondo_operator_##loss, a, target, combine, out_value);                      \
+  }
+
+#include "tensor/operators/loss/pair_losses.inc"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of pair_loss.h: kernels made of a structure with the functions loss(a, b), slope_a(a, b) and
+ * The CUDA form of pair_loss.c: kernels made of a structure with the functions loss(a, b), slope_a(a, b) and
  * slope_b(a, b). A block has a part: each thread adds every 256th element, then the threads' sums are added pair by
  * pair.
  */

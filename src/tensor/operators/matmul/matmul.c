@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
-#include "tensor/operators/elementwise/activation.h"
 #include "tensor/operators/elementwise/broadcast.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/matmul/matmul_problem.h"
 #include "tensor/program/operation.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "tensor/operators/elementwise/activation.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/matmul/matmul_problem.h"
 

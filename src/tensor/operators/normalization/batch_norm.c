@@ -128,23 +128,14 @@ static rondo_status differentiate_norm(rondo_program *program, const rondo_opera
 static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
   const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
-  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
-  const float *scale = rondo_emit_address(emitter, operation->inputs[SCALE]);
-  const float *shift = rondo_emit_address(emitter, operation->inputs[SHIFT]);
-  const float *given_mean = rondo_emit_address(emitter, operation->inputs[GIVEN_MEAN]);
-  const float *given_variance = rondo_emit_address(emitter, operation->inputs[GIVEN_VARIANCE]);
-  void *y = rondo_emit_address(emitter, operation->results[RESULT]);
-  float *mean = rondo_emit_address(emitter, operation->results[OF_MEAN]);
-  float *variance = rondo_emit_address(emitter, operation->results[OF_VARIANCE]);
-  float *sums = rondo_emit_workspace(emitter);
   const rondo_grid grid = grid_of(emitter, &shape);
   if (shape.is_fixed == 0) {
-    RONDO_TRY(
-        rondo_emit_kernel(emitter, &batch_norm_statistics_code[value->type], grid, RONDO_ARGS(&shape, &x, &sums)));
+    RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_statistics_code[value->type], grid, &shape,
+                                  RONDO_OPERANDS(VALUE, RONDO_WORKSPACE)));
   }
-  return rondo_emit_kernel(
-      emitter, &batch_norm_code[value->type], grid,
-      RONDO_ARGS(&shape, &x, &sums, &scale, &shift, &given_mean, &given_variance, &y, &mean, &variance));
+  return rondo_emit_operands(emitter, operation, &batch_norm_code[value->type], grid, &shape,
+                             RONDO_OPERANDS(VALUE, RONDO_WORKSPACE, SCALE, SHIFT, GIVEN_MEAN, GIVEN_VARIANCE,
+                                            RONDO_RESULT(RESULT), RONDO_RESULT(OF_MEAN), RONDO_RESULT(OF_VARIANCE)));
 }
 
 const rondo_operator rondo_operator_batch_norm = {
@@ -172,20 +163,12 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
   const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
-  const void *x = rondo_emit_address(emitter, operation->inputs[OF_VALUE]);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
-  const float *mean = rondo_emit_address(emitter, operation->inputs[FROM_MEAN]);
-  const float *variance = rondo_emit_address(emitter, operation->inputs[FROM_VARIANCE]);
-  const float *scale = rondo_emit_address(emitter, operation->inputs[BY_SCALE]);
-  void *dx = rondo_emit_address(emitter, operation->results[DX]);
-  float *dscale = rondo_emit_address(emitter, operation->results[DSCALE]);
-  float *dshift = rondo_emit_address(emitter, operation->results[DSHIFT]);
-  float *sums = rondo_emit_workspace(emitter);
   const rondo_grid grid = grid_of(emitter, &shape);
-  RONDO_TRY(rondo_emit_kernel(emitter, &batch_norm_gradient_sums_code[value->type], grid,
-                              RONDO_ARGS(&shape, &x, &dy, &mean, &variance, &sums)));
-  return rondo_emit_kernel(emitter, &batch_norm_gradient_code[value->type], grid,
-                           RONDO_ARGS(&shape, &x, &dy, &mean, &variance, &sums, &scale, &dx, &dscale, &dshift));
+  RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_gradient_sums_code[value->type], grid, &shape,
+                                RONDO_OPERANDS(OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, RONDO_WORKSPACE)));
+  return rondo_emit_operands(emitter, operation, &batch_norm_gradient_code[value->type], grid, &shape,
+                             RONDO_OPERANDS(OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, RONDO_WORKSPACE, BY_SCALE,
+                                            RONDO_RESULT(DX), RONDO_RESULT(DSCALE), RONDO_RESULT(DSHIFT)));
 }
 
 const rondo_operator rondo_operator_batch_norm_gradient = {.name = "batch_norm_gradient",

@@ -441,18 +441,11 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
   const norm_shape shape = shape_of(value, operation);
-  const void *x = rondo_emit_address(emitter, operation->inputs[OF_VALUE]);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
-  const void *scale = rondo_emit_address(emitter, operation->inputs[OF_SCALE]);
-  const float *deviations = rondo_emit_address(emitter, operation->inputs[OF_DEVIATION]);
-  const float *means = rondo_emit_address(emitter, operation->inputs[OF_MEAN]);
-  void *dx = rondo_emit_address(emitter, operation->results[VALUE_GRADIENT]);
-  float *sums = rondo_emit_address(emitter, operation->results[SUMS]);
-  const void *addend = rondo_emit_address(emitter, operation->inputs[OF_SUM]);
   const rondo_grain grain = {rondo_row_grain(shape.columns).cpu / shape.part_rows + 1, 1};
-  return rondo_emit_kernel(emitter, &layer_norm_gradient_code[value->type],
-                           rondo_emit_grid(emitter, shape.parts, grain),
-                           RONDO_ARGS(&shape, &x, &dy, &scale, &deviations, &means, &dx, &sums, &addend));
+  return rondo_emit_operands(emitter, operation, &layer_norm_gradient_code[value->type],
+                             rondo_emit_grid(emitter, shape.parts, grain), &shape,
+                             RONDO_OPERANDS(OF_VALUE, OF_RESULT, OF_SCALE, OF_DEVIATION, OF_MEAN,
+                                            RONDO_RESULT(VALUE_GRADIENT), RONDO_RESULT(SUMS), OF_SUM));
 }
 
 /* Gradients of scale and shift ------------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ static size_t divide_up(size_t count, size_t by) { return count / by + (count % 
 #define LEAST_OF_ROW 2048
 #define LEAST_ROWS 64
 /* Of so many rows of a matrix one kernel makes the sums of the columns, even where they are few: a launch less, and
- * those of several matrices are one (sum.c). */
+ * those of several matrices are one (reductions.c). */
 #define MOST_ROWS 8192
 
 static bool is_of_columns(const rondo_reduction *shape) { return shape->kept_strides[shape->kept_rank - 1] == 1; }

@@ -53,10 +53,6 @@ rondo_status rondo_prepare_reduction(rondo_resources *resources, const rondo_pro
                                      size_t *out_workspace_bytes);
 rondo_status rondo_emit_reduction(rondo_emitter *emitter, const rondo_operation *operation);
 
-/* Of max and min: all elements that are the result share the gradient. */
-rondo_status rondo_differentiate_extreme(rondo_program *program, const rondo_operation *operation,
-                                         const uint32_t *result_gradients, uint32_t *input_gradients);
-
 /* Elements of the input that become one of the result. */
 size_t rondo_reduction_elements(const rondo_program *program, const rondo_operation *operation);
 
@@ -83,10 +79,5 @@ RONDO_MUST_USE rondo_status rondo_apply_reduction(rondo_program *program, const 
 
 /* Parameters of the kernels. */
 #define RONDO_REDUCTION_PARAMETERS RONDO_SCALAR(rondo_reduction), RONDO_READS, RONDO_WRITES, RONDO_SCALAR(float)
-
-/* Members of rondo_operator. */
-#define RONDO_REDUCTION_ROW(prepares, emits)                                                                    \
-  .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_reduction, \
-  .prepare = (prepares), .emit = (emits)
 
 #endif

@@ -83,11 +83,9 @@ static rondo_status differentiate_softmax(rondo_program *program, const rondo_op
 static rondo_status emit_softmax(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   const softmax_shape shape = shape_of(value, operation);
-  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &softmax_code[value->type],
-                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-                           RONDO_ARGS(&shape, &x, &y));
+  return rondo_emit_operands(emitter, operation, &softmax_code[value->type],
+                             rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)), &shape,
+                             RONDO_OPERANDS(0, RONDO_RESULT(0)));
 }
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
@@ -153,12 +151,9 @@ static rondo_status infer_softmax_gradient(const rondo_program *program, const r
 static rondo_status emit_softmax_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   const softmax_shape shape = shape_of(value, operation);
-  const void *y = rondo_emit_address(emitter, operation->inputs[0]);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[1]);
-  void *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &softmax_gradient_code[value->type],
-                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-                           RONDO_ARGS(&shape, &y, &dy, &dx));
+  return rondo_emit_operands(emitter, operation, &softmax_gradient_code[value->type],
+                             rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)), &shape,
+                             RONDO_OPERANDS(0, 1, RONDO_RESULT(0)));
 }
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */

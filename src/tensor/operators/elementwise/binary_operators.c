@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * Element-wise operators with two inputs, which are broadcast, and the gradients of them that have three.
+ * binary_operators.inc has a row for each operator; this file turns a row into its CPU functions, its kernels, the
+ * operator and the public function. The gradients are written out here.
+ */
+#include "tensor/operators/elementwise/broadcast.h"
+#include "tensor/operators/elementwise/unary_operators.h"
+#include "tensor/program/operation.h"
+
+/* Gradients -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status differentiate_add(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  for (uint32_t i = 0; i < 2; i++)
+    RONDO_TRY(rondo_add_sum_to(program, result_gradients[0], operation->inputs[i], &input_gradients[i]));
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_sub(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_attributes minus = rondo_scale_attributes(-1);
+  RONDO_TRY(differentiate_add(program, operation, result_gradients, input_gradients));
+  const uint32_t negated = input_gradients[1];
+  return rondo_program_add(program, &rondo_operator_neg, &negated, 1, &minus, &input_gradients[1]);
+}
+
+/* The gradient of input `number`: what `row` makes of the terms, summed over what was repeated. */
+static rondo_status add_gradient(rondo_program *program, const rondo_operation *operation, const rondo_operator *row,
+                                 const uint32_t *terms, uint32_t number, uint32_t *input_gradients) {
+  uint32_t wide;
+  RONDO_TRY(rondo_program_add(program, row, terms, row->required, NULL, &wide));
+  return rondo_add_sum_to(program, wide, operation->inputs[number], &input_gradients[number]);
+}
+
+static rondo_status differentiate_mul(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  for (uint32_t i = 0; i < 2; i++) {
+    const uint32_t terms[] = {result_gradients[0], operation->inputs[1 - i]};
+    RONDO_TRY(add_gradient(program, operation, &rondo_operator_mul, terms, i, input_gradients));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_div(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t of_a[] = {result_gradients[0], operation->inputs[1]};
+  const uint32_t of_b[] = {result_gradients[0], operation->results[0], operation->inputs[1]};
+  RONDO_TRY(add_gradient(program, operation, &rondo_operator_div, of_a, 0, input_gradients));
+  return add_gradient(program, operation, &rondo_operator_div_gradient, of_b, 1, input_gradients);
+}
+
+/* Where both inputs are equal, each gets half of the gradient. */
+static rondo_status differentiate_maximum(rondo_program *program, const rondo_operation *operation,
+                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
+  for (uint32_t i = 0; i < 2; i++) {
+    const uint32_t terms[] = {result_gradients[0], operation->inputs[i], operation->inputs[1 - i]};
+    RONDO_TRY(add_gradient(program, operation, &rondo_operator_maximum_gradient, terms, i, input_gradients));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_minimum(rondo_program *program, const rondo_operation *operation,
+                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
+  for (uint32_t i = 0; i < 2; i++) {
+    const uint32_t terms[] = {result_gradients[0], operation->inputs[1 - i], operation->inputs[i]};
+    RONDO_TRY(add_gradient(program, operation, &rondo_operator_maximum_gradient, terms, i, input_gradients));
+  }
+  return RONDO_OK;
+}
+
+/* The table -------------------------------------------------------------------------------------------------------- */
+
+#define WRAP(a, operator, b) (int64_t)((uint64_t)(a) operator(uint64_t)(b))
+
+/* The members of rondo_operator that the rows share. */
+#define ROW_MEMBERS(operator, terms, ...) \
+  .name = #operator, .inputs = {__VA_ARGS__}, .required = terms, RONDO_BROADCAST_ROW(operator, binary_operators)
+
+#define PUBLIC_FUNCTION(operator)                                                                                  \
+  rondo_status rondo_op_##operator(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value) { \
+    return rondo_program_apply(program, &rondo_operator_##operator,(rondo_value[]){a, b}, 2, NULL, out_value);     \
+  }
+
+#define BINARY(operator, floats_formula, integers_formula)                                                     \
+  RONDO_TERM_CHUNK(operator##_floats, float, float, floats_formula)                                            \
+  RONDO_TERM_CHUNK(operator##_integers, int64_t, int64_t, integers_formula)                                    \
+  RONDO_BROADCAST_CPU(operator)                                                                                \
+  RONDO_NUMBER_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_2);                                       \
+  static const rondo_broadcast_row operator##_family = {                                                       \
+      .code = operator##_code, .floats = operator##_floats, .integers = operator##_integers };                 \
+  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = RONDO_NUMBERS, \
+                                                   .differentiate = differentiate_##operator};                 \
+  PUBLIC_FUNCTION(operator)
+
+#define FLOAT_BINARY(operator, formula)                                                                         \
+  RONDO_TERM_CHUNK(operator##_floats, float, float, formula)                                                    \
+  RONDO_BROADCAST_CPU(operator)                                                                                 \
+  RONDO_TYPED_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_2);                                         \
+  static const rondo_broadcast_row operator##_family = {.code = operator##_code, .floats = operator##_floats }; \
+  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = RONDO_FLOATS,   \
+                                                   .differentiate = differentiate_##operator};                  \
+  PUBLIC_FUNCTION(operator)
+
+#define COMPARISON(operator, sign)                                                                                 \
+  RONDO_TERM_CHUNK(operator##_floats, float, int64_t, a sign b)                                                    \
+  RONDO_TERM_CHUNK(operator##_integers, int64_t, int64_t, a sign b)                                                \
+  RONDO_BROADCAST_CPU(operator)                                                                                    \
+  RONDO_NUMBER_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_2);                                           \
+  static const rondo_broadcast_row operator##_family = {                                                           \
+      .code = operator##_code, .floats = operator##_floats, .integers = operator##_integers, .gives_flags = true}; \
+  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = RONDO_NUMBERS};    \
+  PUBLIC_FUNCTION(operator)
+
+#define INPUTS(...) __VA_ARGS__
+#define TERNARY(operator, inputs, formula)                                                                      \
+  RONDO_TERM_CHUNK(operator##_floats, float, float, formula)                                                    \
+  RONDO_BROADCAST_CPU(operator)                                                                                 \
+  RONDO_TYPED_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_3);                                         \
+  static const rondo_broadcast_row operator##_family = {.code = operator##_code, .floats = operator##_floats }; \
+  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 3, inputs)};
+
+#include "tensor/operators/elementwise/binary_operators.inc"

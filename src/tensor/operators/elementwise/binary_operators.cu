@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * The kernels of the element-wise operators with two inputs: one text for each row of the table and each type, in which
+ * the build replaces BINARY by the row's name.
+ */
+#include "tensor/operators/elementwise/broadcast.cuh"
+
+#define WRAP(a, operator, b) (i64)((u64)(a) operator(u64)(b))
+#define BINARY(name, floats, integers)                                   \
+  __device__ inline float name##_of(float a, float b) { return floats; } \
+  __device__ inline i64 name##_of(i64 a, i64 b) { return integers; }
+#define FLOAT_BINARY(name, floats) \
+  __device__ inline float name##_of(float a, float b) { return floats; }
+#define COMPARISON(name, operator)                                           \
+  __device__ inline i64 name##_of(float a, float b) { return a operator b; } \
+  __device__ inline i64 name##_of(i64 a, i64 b) { return a operator b; }
+#define TERNARY(name, inputs, formula) \
+  __device__ inline float name##_of(float a, float b, float c) { return formula; }
+#include "tensor/operators/elementwise/binary_operators.inc"
+
+extern "C" __global__ void BINARY_NUMBER(broadcast shape, const element *a, const element *b, element *y) {
+  broadcast_2(shape, a, b, y, [](element p, element q) { return to_element(BINARY_of(to_number(p), to_number(q))); });
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * Element-wise operators with one input. unary_operators.inc has a row for each operator; this file turns a row into
+ * its CPU functions, its kernels, the operator, the gradient operator and the public function.
+ */
+#include "tensor/operators/elementwise/unary_operators.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/error.h"
+#include "tensor/program/operation.h"
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+RONDO_VECTORISED(compute_blocks, (const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args),
+                 (row, type, blocks, args)) {
+  const uint32_t inputs = row->required;
+  void *y = RONDO_ARG(void *, inputs);
+  const size_t count = RONDO_ARG(size_t, inputs + 1);
+  float rooms[RONDO_MAX_TERMS + 1][RONDO_CHUNK];
+  rondo_chunk_call call = {.row = row};
+  for (uint32_t n = 0; n < row->element.numbers; n++) call.numbers[n] = RONDO_ARG(float, inputs + 2 + n);
+  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    for (uint32_t t = 0; t < inputs; t++)
+      call.terms[t] = rondo_load_chunk(type, RONDO_ARG(const void *, t), at, length, rooms[t]);
+    call.result = rondo_chunk_of(type, y, at, rooms[RONDO_MAX_TERMS]);
+    call.count = length;
+    row->element.compute(&call);
+    rondo_store_chunk(type, y, at, length, call.result);
+  }
+}
+
+void rondo_elementwise_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args) {
+  assert(row->required <= RONDO_MAX_TERMS && row->element.others == 0);
+  compute_blocks(row, type, blocks, args);
+}
+
+void rondo_compute_unary(const rondo_chunk_call *call) {
+  const rondo_unary *family = call->row->family;
+  if (family->slope != NULL)
+    family->slope(call->terms[0], call->terms[1], call->result, call->count);
+  else
+    family->chunk(call->terms[0], call->result, call->count);
+}
+
+/* Functions of the rows -------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_infer_unary(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
+  results[0] = *rondo_operation_input(program, operation, 0);
+  return RONDO_OK;
+}
+
+static rondo_status infer_slope(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  RONDO_TRY(rondo_infer_unary(program, operation, results));
+  return rondo_require_same_shape(program, operation, 0, 1);
+}
+
+static rondo_status differentiate_unary(rondo_program *program, const rondo_operation *operation,
+                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_unary *family = operation->row->family;
+  const uint32_t inputs[] = {family->keeps_result ? operation->results[0] : operation->inputs[0], result_gradients[0]};
+  return rondo_program_add(program, family->gradient, inputs, 2, NULL, &input_gradients[0]);
+}
+
+static rondo_status emit_unary(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_unary *family = operation->row->family;
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
+  const size_t count = rondo_shape_elements(shape);
+  const rondo_grid grid = rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN);
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  if (family->slope == NULL)
+    return rondo_emit_kernel(emitter, &family->code[shape->type], grid, RONDO_ARGS(&x, &y, &count));
+  const void *dy = rondo_emit_address(emitter, operation->inputs[1]);
+  return rondo_emit_kernel(emitter, &family->code[shape->type], grid, RONDO_ARGS(&x, &dy, &y, &count));
+}
+
+/* The table -------------------------------------------------------------------------------------------------------- */
+
+#define FORMULA RONDO_INLINE
+#define INPUT false
+#define RESULT true
+
+/* Not in elementary.h, because CUDA has a function for it. */
+RONDO_INLINE float rondo_rsqrt(float x) { return 1.0f / sqrtf(x); }
+
+#define CPU_FUNCTIONS(name, formula, slope_formula)                                                           \
+  RONDO_INLINE float name##_of(float x) { return formula; }                                                   \
+  RONDO_INLINE float name##_gradient_of(float kept, float dy) { return slope_formula; }                       \
+  RONDO_VECTORISED(name##_chunk, (const float *restrict x, float *restrict y, size_t count), (x, y, count)) { \
+    RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(x[i]));                                                  \
+  }                                                                                                           \
+  RONDO_VECTORISED(name##_slope,                                                                              \
+                   (const float *restrict kept, const float *restrict dy, float *restrict dx, size_t count),  \
+                   (kept, dy, dx, count)) {                                                                   \
+    RONDO_EACH_LANE(i, lane, count, dx[i] = name##_gradient_of(kept[i], dy[i]));                              \
+  }                                                                                                           \
+  static void name##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                           \
+    rondo_elementwise_cpu(&rondo_operator_##name, type, blocks, args);                                        \
+  }                                                                                                           \
+  static void name##_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                  \
+    rondo_elementwise_cpu(&rondo_operator_##name##_gradient, type, blocks, args);                             \
+  }
+
+#define FORM_UNARY(operator, keeps, formula, slope_formula)                                        \
+  CPU_FUNCTIONS(operator, formula, slope_formula)                                                  \
+  RONDO_TYPED_KERNEL(operator, operator, RONDO_UNARY_PARAMETERS);                                  \
+  RONDO_TYPED_KERNEL(operator##_gradient, operator, RONDO_SLOPE_PARAMETERS);                       \
+  static const rondo_unary operator##_family = {.code = operator##_code,                           \
+                                                .chunk = operator##_chunk,                         \
+                                                .gradient = &rondo_operator_##operator##_gradient, \
+                                                .keeps_result = keeps};                            \
+  static const rondo_unary operator##_gradient_family = {.code = operator##_gradient_code,         \
+                                                         .slope = operator##_slope };              \
+  const rondo_operator rondo_operator_##operator= {                                                \
+      .name = #operator,                                                                           \
+      .types = RONDO_FLOATS,                                                                       \
+      .inputs = {"value"},                                                                         \
+      .required = 1,                                                                               \
+      .result_count = 1,                                                                           \
+      .family = &operator##_family,                                                                \
+      .infer = rondo_infer_unary,                                                                  \
+      .differentiate = differentiate_unary,                                                        \
+      .emit = emit_unary,                                                                          \
+      .element = RONDO_ELEMENT(rondo_compute_unary, operator, unary_operators)};                   \
+  const rondo_operator rondo_operator_##operator##_gradient = {                                    \
+      .name = #operator"_gradient",                                                                \
+      .inputs = {"kept", "gradient"},                                                              \
+      .required = 2,                                                                               \
+      .result_count = 1,                                                                           \
+      .family = &operator##_gradient_family,                                                       \
+      .infer = infer_slope,                                                                        \
+      .emit = emit_unary,                                                                          \
+      .element = RONDO_ELEMENT(rondo_compute_unary, operator##_gradient, unary_operators)};
+
+#define UNARY(operator, keeps, formula, slope_formula)                                                  \
+  FORM_UNARY(operator, keeps, formula, slope_formula)                                                   \
+  rondo_status rondo_op_##operator(rondo_program *program, rondo_value value, rondo_value *out_value) { \
+    return rondo_program_apply(program, &rondo_operator_##operator, & value, 1, NULL, out_value);       \
+  }
+
+#include "tensor/operators/elementwise/unary_operators.inc"
+
+rondo_status rondo_op_gelu(rondo_program *program, rondo_value value, rondo_gelu_form form, rondo_value *out_value) {
+  RONDO_TRY(rondo_require("gelu", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  if (form != RONDO_GELU_ERF && form != RONDO_GELU_TANH) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "gelu: form %d is neither RONDO_GELU_ERF nor RONDO_GELU_TANH", (int)form);
+  }
+  const rondo_operator *row = form == RONDO_GELU_TANH ? &rondo_operator_gelu_tanh : &rondo_operator_gelu;
+  return rondo_program_apply(program, row, &value, 1, NULL, out_value);
+}
+
+/* Activations of matrix products ----------------------------------------------------------------------------------- */
+
+const rondo_unary *rondo_activation_family(rondo_activation activation) {
+  static const rondo_unary *const families[] = {[RONDO_ACTIVATION_RELU] = &relu_family,
+                                                [RONDO_ACTIVATION_GELU] = &gelu_family,
+                                                [RONDO_ACTIVATION_GELU_TANH] = &gelu_tanh_family,
+                                                [RONDO_ACTIVATION_SILU] = &silu_family};
+  return families[activation];
+}
+
+rondo_status rondo_emit_activation(rondo_emitter *emitter, rondo_activation activation, rondo_type type, const void *x,
+                                   void *y, size_t count) {
+  return rondo_emit_kernel(emitter, &rondo_activation_family(activation)->code[type],
+                           rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN), RONDO_ARGS(&x, &y, &count));
+}

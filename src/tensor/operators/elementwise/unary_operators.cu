@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * The kernels of the element-wise operators with one input: one text for each row of the table and each float type, in
+ * which the build replaces UNARY by the row's name.
+ */
+#include "tensor/operators/elementwise/unary.cuh"
+
+#define FORM_UNARY UNARY
+#define UNARY(name, kept_value, formula, gradient)               \
+  __device__ inline float name##_of(float x) { return formula; } \
+  __device__ inline float name##_gradient_of(float kept, float dy) { return gradient; }
+#include "tensor/operators/elementwise/unary_operators.inc"
+#undef UNARY
+#undef FORM_UNARY
+
+extern "C" __global__ void UNARY_TYPE(const element *x, element *y, size_t count) {
+  map(x, y, count, [](float v) { return UNARY_of(v); });
+}
+
+extern "C" __global__ void UNARY_gradient_TYPE(const element *kept, const element *dy, element *dx, size_t count) {
+  map_slope(kept, dy, dx, count, [](float k, float d) { return UNARY_gradient_of(k, d); });
+}

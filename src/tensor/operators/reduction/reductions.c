@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * The reductions over dimensions: sum, mean, max and min. reductions.inc has a row for each way to join elements; this
+ * file turns a row into its kernels, and defines the operators with their gradients.
+ *
+ * The sum of the columns of a matrix, which the gradient of a bias is, has a kernel of its own, so that several sums
+ * run as one kernel. Its bits are those of reduction.h without parts.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/operators/common/joined.h"
+#include "tensor/operators/elementwise/unary_operators.h"
+#include "tensor/operators/reduction/reduction.h"
+#include "tensor/program/operation.h"
+#include "tensor/program/program.h"
+
+/* The table -------------------------------------------------------------------------------------------------------- */
+
+#define KERNEL(name, kernel)                                                                   \
+  static void name##_##kernel##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { \
+    rondo_reduce_##kernel##_cpu(type, &name##_joining, blocks, args);                          \
+  }                                                                                            \
+  RONDO_TYPED_KERNEL(name##_##kernel, name, RONDO_REDUCTION_PARAMETERS);
+
+#define REDUCTION(name, formula, none_value)                                                                       \
+  RONDO_INLINE float name##_of(float joined, float x) { return formula; }                                          \
+  RONDO_VECTORISED(name##_take, (float *restrict into, const float *restrict x, size_t count), (into, x, count)) { \
+    RONDO_EACH_LANE(i, lane, count, into[i] = name##_of(into[i], x[i]));                                           \
+  }                                                                                                                \
+  static const rondo_joining name##_joining = {name##_take, none_value};                                           \
+  KERNEL(name, rows)                                                                                               \
+  KERNEL(name, columns)                                                                                            \
+  KERNEL(name, parts)                                                                                              \
+  static const rondo_reduction_row name##_family = {name##_rows_code, name##_columns_code, name##_parts_code,      \
+                                                    .is_mean = false};
+
+#include "tensor/operators/reduction/reductions.inc"
+
+static const rondo_reduction_row mean_family = {sum_rows_code, sum_columns_code, sum_parts_code, .is_mean = true};
+
+/* The sums of a matrix' columns ------------------------------------------------------------------------------------ */
+
+#define MATRIX_GRAIN ((rondo_grain){64, 32})
+
+RONDO_INLINE void add_row(const float *restrict x, float *restrict sums, size_t columns) {
+  RONDO_EACH_LANE(j, lane, columns, sums[j] += x[j]);
+}
+
+/* Sums of at most a chunk of neighbouring columns, batch by batch of rows. */
+RONDO_INLINE void sum_columns(rondo_type type, const rondo_columns *shape, const void *x, size_t first, size_t count,
+                              float *sums) {
+  float room[RONDO_CHUNK], batch[RONDO_CHUNK];
+  memset(sums, 0, count * sizeof *sums);
+  for (size_t row = 0; row < shape->rows;) {
+    const size_t left = shape->rows - row;
+    const size_t end = row + (left < RONDO_JOINED_AT_ONCE ? left : RONDO_JOINED_AT_ONCE);
+    memset(batch, 0, count * sizeof *batch);
+    for (; row < end; row++)
+      add_row(rondo_load_chunk(type, x, first + row * shape->columns, count, room), batch, count);
+    add_row(batch, sums, count);
+  }
+}
+
+RONDO_INLINE void sum_span(rondo_type type, const rondo_columns *shape, const void *x, void *y, rondo_span span) {
+  float room[RONDO_CHUNK];
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *sums = rondo_chunk_of(type, y, at, room);
+    sum_columns(type, shape, x, at, length, sums);
+    rondo_store_chunk(type, y, at, length, sums);
+  }
+}
+
+RONDO_VECTORISED_KERNEL(sum_matrix_cpu) {
+  const rondo_columns *shape = args[0];
+  const rondo_span span = rondo_blocks_span(blocks, shape->columns, RONDO_LANES);
+  sum_span(type, shape, RONDO_ARG(const void *, 1), RONDO_ARG(void *, 2), span);
+}
+
+/* Of joined ones the shapes, behind the table. */
+typedef struct columns_shapes {
+  rondo_columns of[RONDO_MOST_JOINED];
+} columns_shapes;
+
+RONDO_VECTORISED_KERNEL(sum_matrix_joined_cpu) {
+  const columns_shapes *shapes = args[1];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    const size_t at = 2 + 2 * (size_t)share.operation;
+    sum_span(type, &shapes->of[share.operation], RONDO_ARG(const void *, at + 1), RONDO_ARG(void *, at), share.span);
+  }
+}
+
+RONDO_TYPED_KERNEL(sum_matrix, sum_matrix, RONDO_SCALAR(rondo_columns), RONDO_READS, RONDO_WRITES);
+
+#define POINTERS RONDO_WRITES, RONDO_READS
+
+static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_SCALAR(columns_shapes),
+                                                    RONDO_JOINED_PARAMETERS(POINTERS)};
+
+RONDO_TYPED_KERNEL_LIST(sum_matrix_joined, sum_matrix, joined_parameters);
+
+static bool sums_matrix(const rondo_program *program, const rondo_operation *operation) {
+  rondo_columns unused;
+  return rondo_reduces_columns(rondo_operation_input(program, operation, 0), operation, &unused);
+}
+
+static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t values[] = {RONDO_RESULT(0), 0};
+  const rondo_type type = rondo_emit_shape(emitter, operations[0]->inputs[0])->type;
+  const rondo_joined_kernel kernel = {&sum_matrix_joined_code[type], values, 2, 0, MATRIX_GRAIN};
+  columns_shapes shapes = {.of = {{0}}};
+  for (uint32_t i = 0; i < count; i++)
+    (void)rondo_reduces_columns(rondo_emit_shape(emitter, operations[i]->inputs[0]), operations[i], &shapes.of[i]);
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&shapes));
+}
+
+static const rondo_join sum_matrix_join = {
+    .most = RONDO_MOST_JOINED, .is_typed = true, .of_any_attributes = true, .takes = sums_matrix, .emit = emit_joined};
+
+/* Operators -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status prepare_sum(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                                size_t *out_workspace_bytes) {
+  if (!sums_matrix(program, &program->operations.items[operation]))
+    return rondo_prepare_reduction(resources, program, operation, out_workspace_bytes);
+  *out_workspace_bytes = 0;
+  return RONDO_OK;
+}
+
+static rondo_status emit_sum(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
+  rondo_columns shape;
+  if (!rondo_reduces_columns(value, operation, &shape)) return rondo_emit_reduction(emitter, operation);
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &sum_matrix_code[value->type],
+                           rondo_emit_grid(emitter, shape.columns, MATRIX_GRAIN), RONDO_ARGS(&shape, &x, &y));
+}
+
+static rondo_status differentiate_sum(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  return rondo_add_spread(program, operation, result_gradients[0], &input_gradients[0]);
+}
+
+static rondo_status differentiate_mean(rondo_program *program, const rondo_operation *operation,
+                                       const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_attributes share = rondo_scale_attributes(1.0f / (float)rondo_reduction_elements(program, operation));
+  uint32_t scaled;
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_scale, &result_gradients[0], 1, &share, &scaled));
+  return rondo_add_spread(program, operation, scaled, &input_gradients[0]);
+}
+
+/* dx = dy / (how many are the largest) where x is the largest; of min, the smallest. */
+static rondo_status differentiate_extreme(rondo_program *program, const rondo_operation *operation,
+                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t x = operation->inputs[0];
+  const rondo_attributes type = {.sizes = {rondo_program_shape(program, x)->type}, .size_count = 1};
+  rondo_attributes kept = operation->attributes;
+  uint32_t y, dy, is_extreme, ones, count, share;
+  kept.flags[RONDO_REDUCE_KEEPS] = true;
+  RONDO_TRY(rondo_add_kept(program, operation, operation->results[0], &y));
+  RONDO_TRY(rondo_add_kept(program, operation, result_gradients[0], &dy));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_equal, (uint32_t[]){x, y}, 2, NULL, &is_extreme));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_cast, &is_extreme, 1, &type, &ones));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_sum, &ones, 1, &kept, &count));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_div, (uint32_t[]){dy, count}, 2, NULL, &share));
+  return rondo_program_add(program, &rondo_operator_select_gradient_a, (uint32_t[]){is_extreme, share}, 2, NULL,
+                           &input_gradients[0]);
+}
+
+#define OPERATOR(operator, differentiates, prepares, emits, joins)                                                  \
+  const rondo_operator rondo_operator_##operator= {.name = #operator,                                               \
+                                                   .types = RONDO_FLOATS,                                           \
+                                                   .inputs = {"value"},                                             \
+                                                   .required = 1,                                                   \
+                                                   .result_count = 1,                                               \
+                                                   .family = &operator##_family,                                    \
+                                                   .infer = rondo_infer_reduction,                                  \
+                                                   .differentiate = differentiates,                                 \
+                                                   .prepare = prepares,                                             \
+                                                   .emit = emits,                                                   \
+                                                   .join = joins};                                                  \
+  rondo_status rondo_op_##operator(rondo_program *program, rondo_value value, const size_t *dims, size_t dim_count, \
+                                   bool keeps, rondo_value *out_value) {                                            \
+    return rondo_apply_reduction(program, &rondo_operator_##operator, value, dims, dim_count, keeps, out_value);    \
+  }
+
+OPERATOR(sum, differentiate_sum, prepare_sum, emit_sum, &sum_matrix_join)
+OPERATOR(mean, differentiate_mean, rondo_prepare_reduction, rondo_emit_reduction, NULL)
+OPERATOR(max, differentiate_extreme, rondo_prepare_reduction, rondo_emit_reduction, NULL)
+OPERATOR(min, differentiate_extreme, rondo_prepare_reduction, rondo_emit_reduction, NULL)

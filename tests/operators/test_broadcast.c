@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ * Element-wise operators whose inputs are broadcast: a row for each operator and kind of input, with its value in plain
+ * C. Inputs have random shapes that fit together.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "support/test_operator.h"
+
+/* Shapes ----------------------------------------------------------------------------------------------------------- */
+
+#define MOST_COARSE 4096
+
+/* Numbers of which many are equal, for inputs of up to MOST_COARSE elements. */
+static const double *coarse_numbers(void) {
+  static double numbers[2 * MOST_COARSE];
+  uint64_t seed = 5;
+  for (size_t i = 0; numbers[0] == 0 && i < 2 * MOST_COARSE; i++)
+    numbers[i] = ((double)test_random_below(&seed, 5) + 1) / 2;
+  return numbers;
+}
+
+/* `count` inputs, random in low .. high, whose shapes broadcast: dimensions of a common shape, of which each may lack
+ * the first ones and have others as 1. */
+static void draw_broadcast(uint64_t *seed, test_call *call, size_t count, double low, double high) {
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  const size_t rank = test_draw_between(seed, 0, 6);
+  test_draw_shape(seed, rank, rank > 4 ? 3 : 6, shape);
+  if (rank > 0 && rank < 4 && test_random_below(seed, 4) == 0)
+    shape[rank - 1] = test_draw_between(seed, 250, 600) & ~3u;
+  for (size_t i = 0; i < count; i++) {
+    const size_t lacks = test_random_below(seed, 3) == 0 ? test_draw_between(seed, 0, rank) : 0;
+    size_t own[RONDO_MAX_DIMENSIONS];
+    for (size_t d = lacks; d < rank; d++) own[d - lacks] = test_random_below(seed, 4) == 0 ? 1 : shape[d];
+    test_add_float(call, own, rank - lacks, low, high);
+  }
+}
+
+/* The same of integers, I32 or I64. */
+static void draw_broadcast_integers(uint64_t *seed, test_call *call, size_t count, double low, double high) {
+  const rondo_type type = test_random_below(seed, 2) == 0 ? RONDO_I32 : RONDO_I64;
+  draw_broadcast(seed, call, count, low, high);
+  for (size_t i = 0; i < count; i++) call->inputs[i].type = type;
+}
+
+/* Elements of the shape that the inputs have together. */
+static size_t broadcast_shape(const test_call *call, size_t *shape, size_t *rank) {
+  *rank = 0;
+  for (size_t d = 0; d < RONDO_MAX_DIMENSIONS; d++) shape[d] = 1;
+  for (size_t i = 0; i < call->input_count; i++) *rank = call->inputs[i].rank > *rank ? call->inputs[i].rank : *rank;
+  for (size_t i = 0; i < call->input_count; i++) {
+    const test_tensor *input = &call->inputs[i];
+    for (size_t d = 0; d < input->rank; d++) {
+      size_t *dim = &shape[*rank - input->rank + d];
+      if (input->shape[d] > *dim) *dim = input->shape[d];
+    }
+  }
+  return test_elements(shape, *rank);
+}
+
+/* Which element of an input the element `at` of the result is made of. */
+static size_t broadcast_index(const test_call *call, size_t input, const size_t *shape, size_t rank, size_t at) {
+  const test_tensor *of = &call->inputs[input];
+  size_t index = 0, stride = 1;
+  for (size_t d = rank; d > 0; d--) {
+    const size_t position = at % shape[d - 1];
+    at /= shape[d - 1];
+    if (rank - d >= of->rank) continue;
+    const size_t dim = of->shape[of->rank - 1 - (rank - d)];
+    if (dim != 1) index += position * stride;
+    stride *= dim;
+  }
+  return index;
+}
+
+/* result[i] = value_at(a, b) */
+static void reference_broadcast(const test_call *call, double *const *inputs, double *result,
+                                double (*value_at)(double a, double b)) {
+  size_t shape[RONDO_MAX_DIMENSIONS], rank;
+  const size_t count = broadcast_shape(call, shape, &rank);
+  for (size_t i = 0; i < count; i++) {
+    result[i] = value_at(inputs[0][broadcast_index(call, 0, shape, rank, i)],
+                         inputs[1][broadcast_index(call, 1, shape, rank, i)]);
+  }
+}
+
+/* The table of operators with two inputs --------------------------------------------------------------------------- */
+
+typedef struct binary {
+  rondo_status (*op)(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value);
+  double (*value_at)(double a, double b);
+} binary;
+
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
+  const binary *family = call->op->family;
+  return family->op(program, in[0], in[1], result);
+}
+
+static void reference(const test_call *call, double *const *in, double *y) {
+  const binary *family = call->op->family;
+  reference_broadcast(call, in, y, family->value_at);
+}
+
+/* Two inputs of which many elements are equal. */
+static void draw_coarse(uint64_t *seed, test_call *call) {
+  draw_broadcast(seed, call, 2, -3, 3);
+  for (size_t i = 0; i < 2; i++) {
+    if (test_input_elements(call, i) <= MOST_COARSE) call->inputs[i].values = coarse_numbers() + i * MOST_COARSE;
+  }
+}
+
+static void draw_floats(uint64_t *seed, test_call *call) { draw_broadcast(seed, call, 2, -3, 3); }
+static void draw_integers(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 2, -50, 50); }
+static void draw_few_integers(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 2, -2, 2); }
+
+static void draw_positive(uint64_t *seed, test_call *call) { draw_broadcast(seed, call, 2, 0.5, 3); }
+
+static double sum_of(double a, double b) { return a + b; }
+static double difference_of(double a, double b) { return a - b; }
+static double product_of(double a, double b) { return a * b; }
+static double quotient_of(double a, double b) { return a / b; }
+static double is_less(double a, double b) { return a < b; }
+static double is_less_equal(double a, double b) { return a <= b; }
+static double is_greater(double a, double b) { return a > b; }
+static double is_greater_equal(double a, double b) { return a >= b; }
+static double is_equal(double a, double b) { return a == b; }
+static double is_not_equal(double a, double b) { return a != b; }
+
+static void test_what_does_not_broadcast(void **state) {
+  const size_t shape[] = {2, 3}, other[] = {4}, six[] = {1, 1, 1, 1, 2, 3};
+  rondo_program *program = NULL;
+  rondo_value a, b, c, d, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "a", RONDO_F32, shape, 2, &a));
+  assert_ok(rondo_program_input(program, "b", RONDO_F32, other, 1, &b));
+  assert_ok(rondo_program_input(program, "c", RONDO_F16, shape, 2, &c));
+  assert_ok(rondo_program_input(program, "d", RONDO_F32, six, 6, &d));
+  assert_int_equal(rondo_op_add(program, a, b, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_SHAPE);
+  assert_non_null(strstr(rondo_last_error()->message, "'b' [4]"));
+  assert_int_equal(rondo_op_add(program, a, c, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_TYPE);
+  assert_true(y.id == 0);
+  assert_ok(rondo_op_add(program, a, d, &y));
+  rondo_program_destroy(program);
+}
+
+/* I32 and I64 wrap around at their ends. */
+static void test_wrapping(void **state) {
+  const int32_t a = INT32_MAX, b = 2;
+  const int64_t c = INT64_MAX, d = 2;
+  int32_t y;
+  int64_t z;
+  rondo_program *program = NULL;
+  rondo_value in[4], out[2];
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "a", RONDO_I32, NULL, 0, &in[0]));
+  assert_ok(rondo_program_input(program, "b", RONDO_I32, NULL, 0, &in[1]));
+  assert_ok(rondo_program_input(program, "c", RONDO_I64, NULL, 0, &in[2]));
+  assert_ok(rondo_program_input(program, "d", RONDO_I64, NULL, 0, &in[3]));
+  assert_ok(rondo_op_mul(program, in[0], in[1], &out[0]));
+  assert_ok(rondo_op_mul(program, in[2], in[3], &out[1]));
+  assert_ok(rondo_program_output(program, "y", out[0]));
+  assert_ok(rondo_program_output(program, "z", out[1]));
+  test_run_program(
+      *state, program,
+      (const test_bytes[]){TEST_BYTES("a", a), TEST_BYTES("b", b), TEST_BYTES("c", c), TEST_BYTES("d", d), {NULL}},
+      (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("z", z), {NULL}});
+  assert_int_equal(y, -2);
+  assert_int_equal(z, -2);
+}
+
+/* select ----------------------------------------------------------------------------------------------------------- */
+
+static void set_condition(test_call *call) {
+  call->inputs[0].type = RONDO_I32;
+  call->inputs[0].low = -1;
+  call->inputs[0].high = 2;
+}
+
+static void draw_select(uint64_t *seed, test_call *call) {
+  draw_broadcast(seed, call, 3, -3, 3);
+  set_condition(call);
+}
+
+static void draw_select_of_integers(uint64_t *seed, test_call *call) {
+  draw_broadcast_integers(seed, call, 3, -9, 9);
+  set_condition(call);
+}
+
+static rondo_status build_select(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                                 rondo_value *result) {
+  (void)call;
+  return rondo_op_select(program, inputs[0], inputs[1], inputs[2], result);
+}
+
+static void reference_select(const test_call *call, double *const *inputs, double *result) {
+  size_t shape[RONDO_MAX_DIMENSIONS], rank;
+  const size_t count = broadcast_shape(call, shape, &rank);
+  for (size_t i = 0; i < count; i++) {
+    const size_t from = inputs[0][broadcast_index(call, 0, shape, rank, i)] != 0 ? 1 : 2;
+    result[i] = inputs[from][broadcast_index(call, from, shape, rank, i)];
+  }
+}
+
+/* The gradient of what comparisons choose flows through the values, not through the comparison. */
+static rondo_status build_clipped(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                                  rondo_value *result) {
+  rondo_value less;
+  (void)call;
+  const rondo_status status = rondo_op_less(program, inputs[0], inputs[1], &less);
+  return status != RONDO_OK ? status : rondo_op_select(program, less, inputs[0], inputs[1], result);
+}
+
+static double smaller_of(double a, double b) { return a < b ? a : b; }
+
+static void reference_clipped(const test_call *call, double *const *inputs, double *result) {
+  reference_broadcast(call, inputs, result, smaller_of);
+}
+
+/* expand ----------------------------------------------------------------------------------------------------------- */
+
+/* The second input only says the shape. */
+static void draw_expand(uint64_t *seed, test_call *call) {
+  draw_broadcast(seed, call, 2, -3, 3);
+  call->inputs[1].has_no_gradient = true;
+}
+
+static rondo_status build_expand(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                                 rondo_value *result) {
+  size_t shape[RONDO_MAX_DIMENSIONS], rank;
+  (void)broadcast_shape(call, shape, &rank);
+  return rondo_op_expand(program, inputs[0], shape, rank, result);
+}
+
+static double first_of(double a, double b) {
+  (void)b;
+  return a;
+}
+
+static void reference_expand(const test_call *call, double *const *inputs, double *result) {
+  reference_broadcast(call, inputs, result, first_of);
+}
+
+static void test_what_does_not_expand(void **state) {
+  const size_t shape[] = {2, 3}, wide[] = {4, 3}, row[] = {3};
+  rondo_program *program = NULL;
+  rondo_value x, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  assert_int_equal(rondo_op_expand(program, x, wide, 2, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_SHAPE);
+  assert_int_equal(rondo_op_expand(program, x, row, 1, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_op_expand(program, x, NULL, 7, &y), RONDO_INVALID_ARGUMENT);
+  rondo_program_destroy(program);
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+#define BINARY(op, value_at) \
+  .build = build, .reference = reference, .family = &(const binary) { op, value_at }
+#define FLOATS .draw = draw_floats, .gradient_tolerance = 4e-4
+#define OF_INTEGERS .only_f32 = true, .has_no_gradient = true
+#define INTEGERS .draw = draw_integers, OF_INTEGERS
+#define EQUAL_NUMBERS .draw = draw_coarse, .gradient_tolerance = 4e-4
+#define COMPARED .draw = draw_coarse, .has_no_gradient = true
+#define COMPARED_INTEGERS .draw = draw_few_integers, OF_INTEGERS
+#define SELECT .build = build_select, .reference = reference_select
+#define EXPAND .build = build_expand, .reference = reference_expand
+
+static const test_operator rows[] = {
+    {.name = "add", BINARY(rondo_op_add, sum_of), FLOATS},
+    {.name = "add", BINARY(rondo_op_add, sum_of), INTEGERS},
+    {.name = "sub", BINARY(rondo_op_sub, difference_of), FLOATS},
+    {.name = "sub", BINARY(rondo_op_sub, difference_of), INTEGERS},
+    {.name = "mul", BINARY(rondo_op_mul, product_of), FLOATS},
+    {.name = "mul", BINARY(rondo_op_mul, product_of), INTEGERS},
+    {.name = "div", BINARY(rondo_op_div, quotient_of), .draw = draw_positive, .gradient_tolerance = 4e-4},
+    {.name = "maximum", BINARY(rondo_op_maximum, fmax), FLOATS},
+    {.name = "maximum", BINARY(rondo_op_maximum, fmax), INTEGERS},
+    {.name = "maximum", BINARY(rondo_op_maximum, fmax), EQUAL_NUMBERS},
+    {.name = "minimum", BINARY(rondo_op_minimum, fmin), FLOATS},
+    {.name = "minimum", BINARY(rondo_op_minimum, fmin), INTEGERS},
+    {.name = "minimum", BINARY(rondo_op_minimum, fmin), EQUAL_NUMBERS},
+    {.name = "less", BINARY(rondo_op_less, is_less), COMPARED},
+    {.name = "less", BINARY(rondo_op_less, is_less), COMPARED_INTEGERS},
+    {.name = "less_equal", BINARY(rondo_op_less_equal, is_less_equal), COMPARED},
+    {.name = "less_equal", BINARY(rondo_op_less_equal, is_less_equal), COMPARED_INTEGERS},
+    {.name = "greater", BINARY(rondo_op_greater, is_greater), COMPARED},
+    {.name = "greater", BINARY(rondo_op_greater, is_greater), COMPARED_INTEGERS},
+    {.name = "greater_equal", BINARY(rondo_op_greater_equal, is_greater_equal), COMPARED},
+    {.name = "greater_equal", BINARY(rondo_op_greater_equal, is_greater_equal), COMPARED_INTEGERS},
+    {.name = "equal", BINARY(rondo_op_equal, is_equal), COMPARED},
+    {.name = "equal", BINARY(rondo_op_equal, is_equal), COMPARED_INTEGERS},
+    {.name = "not_equal", BINARY(rondo_op_not_equal, is_not_equal), COMPARED},
+    {.name = "not_equal", BINARY(rondo_op_not_equal, is_not_equal), COMPARED_INTEGERS},
+    {.name = "select", SELECT, .draw = draw_select},
+    {.name = "select", SELECT, .draw = draw_select_of_integers, OF_INTEGERS},
+    {.name = "select", .draw = draw_floats, .build = build_clipped, .reference = reference_clipped, .has_ties = true},
+    {.name = "expand", EXPAND, .draw = draw_expand, .gradient_tolerance = 4e-4},
+    {.name = "expand", EXPAND, INTEGERS},
+};
+
+int main(void) {
+  const struct CMUnitTest others[] = {cmocka_unit_test(test_what_does_not_broadcast), test_case(test_wrapping),
+                                      cmocka_unit_test(test_what_does_not_expand)};
+  return TEST_OPERATOR_MAIN(rows, others);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ * Operators over dimensions: reductions, argmax and argmin, softmax and log_softmax. A row for each operator, with its
+ * meaning in plain C.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "support/test_operator.h"
+
+/* Reductions ------------------------------------------------------------------------------------------------------- */
+
+typedef rondo_status (*reduce)(rondo_program *program, rondo_value value, const size_t *dims, size_t dim_count,
+                               bool keeps, rondo_value *out_value);
+
+typedef struct reduction {
+  reduce op;
+  double (*join)(double joined, double x);
+  double none;  /* what joining begins with */
+  bool is_mean; /* the result is divided by the number of elements */
+  double low, high;
+} reduction;
+
+/* Of `sizes`: whether all are reduced and named by NULL, whether they are kept, how many, and which. */
+enum { ALL, KEEPS, COUNT, FIRST };
+
+static void draw_dimensions(uint64_t *seed, test_call *call, size_t rank) {
+  call->sizes[ALL] = test_random_below(seed, 6) == 0;
+  call->sizes[KEEPS] = test_random_below(seed, 2);
+  call->sizes[COUNT] = 0;
+  for (size_t d = rank; d > 0; d--) {
+    if (test_random_below(seed, 2) == 0) call->sizes[FIRST + call->sizes[COUNT]++] = d - 1;
+  }
+}
+
+/* Now and then one dimension is long, so that results are made of parts. */
+static void draw_reduction(uint64_t *seed, test_call *call) {
+  const reduction *family = call->op->family;
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  const size_t rank = test_draw_between(seed, 0, 6);
+  test_draw_shape(seed, rank, rank > 4 ? 3 : 6, shape);
+  if (rank > 0 && rank < 4 && test_random_below(seed, 3) == 0)
+    shape[test_random_below(seed, (uint32_t)rank)] = test_draw_between(seed, 130, 1400);
+  test_add_float(call, shape, rank, family->low, family->high);
+  draw_dimensions(seed, call, rank);
+}
+
+static bool is_reduced(const test_call *call, size_t dimension) {
+  bool named = call->sizes[ALL] != 0;
+  for (size_t i = 0; i < call->sizes[COUNT]; i++) named = named || call->sizes[FIRST + i] == dimension;
+  return named;
+}
+
+/* The number of the result that element `at` goes into. */
+static size_t result_of(const test_call *call, size_t at) {
+  const test_tensor *x = &call->inputs[0];
+  size_t result = 0, stride = 1;
+  for (size_t d = x->rank; d > 0; d--) {
+    const size_t position = at % x->shape[d - 1];
+    at /= x->shape[d - 1];
+    if (is_reduced(call, d - 1)) continue;
+    result += position * stride;
+    stride *= x->shape[d - 1];
+  }
+  return result;
+}
+
+static size_t result_count(const test_call *call) {
+  size_t count = 1;
+  for (size_t d = 0; d < call->inputs[0].rank; d++) count *= is_reduced(call, d) ? 1 : call->inputs[0].shape[d];
+  return count;
+}
+
+static rondo_status build_reduction(const test_call *call, rondo_program *program, const rondo_value *in,
+                                    rondo_value *result) {
+  const reduction *family = call->op->family;
+  return family->op(program, in[0], call->sizes[ALL] ? NULL : call->sizes + FIRST, call->sizes[COUNT],
+                    call->sizes[KEEPS] != 0, result);
+}
+
+static void reference_reduction(const test_call *call, double *const *in, double *y) {
+  const reduction *family = call->op->family;
+  const size_t count = test_input_elements(call, 0), results = result_count(call);
+  for (size_t i = 0; i < results; i++) y[i] = family->none;
+  for (size_t i = 0; i < count; i++) y[result_of(call, i)] = family->join(y[result_of(call, i)], in[0][i]);
+  for (size_t i = 0; i < results && family->is_mean; i++) y[i] /= (double)count / (double)results;
+}
+
+static double add(double joined, double x) { return joined + x; }
+
+static void test_dimensions_that_are_not_there(void **state) {
+  const size_t shape[] = {2, 3}, dims[] = {1, 2}, twice[] = {1, 1}, many[7] = {0};
+  rondo_program *program = NULL;
+  rondo_value x, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  assert_int_equal(rondo_op_sum(program, x, dims, 2, false, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_SHAPE);
+  assert_int_equal(rondo_op_sum(program, x, twice, 2, false, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_op_sum(program, x, many, 7, false, &y), RONDO_INVALID_ARGUMENT);
+  assert_true(y.id == 0);
+  assert_ok(rondo_program_input(program, "i", RONDO_I32, shape, 2, &x));
+  assert_int_equal(rondo_op_sum(program, x, NULL, 0, false, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_TYPE);
+  rondo_program_destroy(program);
+}
+
+/* Sums whose results are made of parts, of rows and of columns, keep the precision that few additions in a row give. */
+static void check_long_sum(test_fixture *t, size_t rows, size_t columns, size_t dimension) {
+  const size_t shape[] = {rows, columns}, count = rows * columns, results = dimension == 0 ? columns : rows;
+  float *x = malloc(count * sizeof *x), *y = malloc(results * sizeof *y);
+  double *wanted = calloc(results, sizeof *wanted);
+  rondo_program *program = NULL;
+  rondo_value in, out;
+  uint64_t seed = 3;
+  assert_true(x != NULL && y != NULL && wanted != NULL);
+  for (size_t i = 0; i < count; i++) {
+    x[i] = (float)test_random_below(&seed, 1000) / 1000;
+    wanted[dimension == 0 ? i % columns : i / columns] += (double)x[i];
+  }
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &in));
+  assert_ok(rondo_op_sum(program, in, &dimension, 1, false, &out));
+  assert_ok(rondo_program_output(program, "y", out));
+  test_run_program(t, program, (const test_bytes[]){{"x", x, count * sizeof *x}, {NULL}},
+                   (const test_bytes[]){{"y", y, results * sizeof *y}, {NULL}});
+  for (size_t i = 0; i < results; i++) assert_true(fabs((double)y[i] - wanted[i]) < 2e-6 * wanted[i]);
+  free(x);
+  free(y);
+  free(wanted);
+}
+
+static void test_long_sums(void **state) {
+  check_long_sum(*state, 3, 40001, 1);
+  check_long_sum(*state, 9001, 5, 0);
+  check_long_sum(*state, 700, 301, 0);
+  check_long_sum(*state, 600, 2500, 1);
+  check_long_sum(*state, 8192, 3, 0); /* the most rows without parts */
+  check_long_sum(*state, 8193, 3, 0);
+  check_long_sum(*state, 257, 300, 0);
+}
+
+/* Of x [2, 4] along the last dimension: all that are the extreme, the first, third and fourth of the first row, share
+ * the gradient; in the second row there is a not-a-number. */
+static void check_extreme(test_fixture *t, reduce op, float x[8]) {
+  const size_t shape[] = {2, 4}, last = 1;
+  float y[2], dx[8];
+  rondo_program *program = NULL;
+  rondo_value in, out, loss, gradient;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &in));
+  assert_ok(op(program, in, &last, 1, false, &out));
+  assert_ok(rondo_op_sum(program, out, NULL, 0, false, &loss));
+  assert_ok(rondo_program_gradients(program, loss, &in, 1, &gradient));
+  assert_ok(rondo_program_output(program, "y", out));
+  assert_ok(rondo_program_output(program, "dx", gradient));
+  test_run_program(t, program, (const test_bytes[]){{"x", x, 8 * sizeof *x}, {NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("dx", dx), {NULL}});
+  assert_true(y[0] == x[0] && isnan(y[1]));
+  assert_near(dx, ((float[]){1.0f / 3, 0, 1.0f / 3, 1.0f / 3}), 4, 1e-6f);
+}
+
+static void test_max_shares(void **state) {
+  check_extreme(*state, rondo_op_max, (float[]){3, 1, 3, 3, -INFINITY, NAN, 5, -5});
+}
+
+static void test_min_shares(void **state) {
+  check_extreme(*state, rondo_op_min, (float[]){1, 3, 1, 1, INFINITY, NAN, 5, -5});
+}
+
+/* argmax and argmin ------------------------------------------------------------------------------------------------ */
+
+enum { PLACE_DIMENSION, PLACE_KEEPS }; /* sizes */
+
+/* Now and then a dimension is long, so that a row is more than a warp's or a chunk. */
+static void draw_places(uint64_t *seed, test_call *call) {
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  const size_t rank = test_draw_between(seed, 1, 4);
+  test_draw_shape(seed, rank, 6, shape);
+  if (test_random_below(seed, 3) == 0)
+    shape[test_random_below(seed, (uint32_t)rank)] = test_draw_between(seed, 200, 1300);
+  test_add_float(call, shape, rank, -1, 1);
+  call->sizes[PLACE_DIMENSION] = test_random_below(seed, (uint32_t)rank);
+  call->sizes[PLACE_KEEPS] = test_random_below(seed, 2);
+}
+
+static void draw_places_of_integers(uint64_t *seed, test_call *call) {
+  draw_places(seed, call);
+  call->inputs[0].type = test_random_below(seed, 2) == 0 ? RONDO_I32 : RONDO_I64;
+  call->inputs[0].low = -40;
+  call->inputs[0].high = 40;
+}
+
+typedef struct place {
+  rondo_status (*op)(rondo_program *program, rondo_value value, size_t dimension, bool keeps, rondo_value *out_value);
+  double sign; /* the place of the largest of sign x */
+} place;
+
+static rondo_status build_place(const test_call *call, rondo_program *program, const rondo_value *in,
+                                rondo_value *result) {
+  const place *family = call->op->family;
+  return family->op(program, in[0], call->sizes[PLACE_DIMENSION], call->sizes[PLACE_KEEPS] != 0, result);
+}
+
+static void reference_place(const test_call *call, double *const *in, double *y) {
+  const place *family = call->op->family;
+  const double *x = in[0], sign = family->sign;
+  const test_tensor *value = &call->inputs[0];
+  const size_t dimension = call->sizes[PLACE_DIMENSION], size = value->shape[dimension];
+  const size_t inner = test_elements(value->shape + dimension + 1, value->rank - dimension - 1);
+  for (size_t i = 0; i < test_input_elements(call, 0) / size; i++) {
+    const double *from = x + i / inner * size * inner + i % inner;
+    size_t best = 0;
+    for (size_t k = 1; k < size; k++) best = sign * from[k * inner] > sign * from[best * inner] ? k : best;
+    y[i] = (double)best;
+  }
+}
+
+/* Along dimension 1 and 0 of a value with a not-a-number in each. */
+static void test_places_of_nan(void **state) {
+  rondo_program *program = NULL;
+  rondo_value x, y;
+  const float given[2][3] = {{1, NAN, 3}, {-INFINITY, 2, -INFINITY}};
+  int32_t across[2], down[3];
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){2, 3}, 2, &x));
+  assert_error(rondo_op_argmax(program, x, 2, false, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("there is no dimension 2: value has 2, counted from 0");
+  assert_ok(rondo_op_argmax(program, x, 1, false, &y));
+  assert_ok(rondo_program_output(program, "across", y));
+  assert_ok(rondo_op_argmin(program, x, 0, false, &y));
+  assert_ok(rondo_program_output(program, "down", y));
+  test_run_program(*state, program, (const test_bytes[]){TEST_BYTES("x", given), {NULL}},
+                   (const test_bytes[]){TEST_BYTES("across", across), TEST_BYTES("down", down), {NULL}});
+  assert_memory_equal(across, ((int32_t[]){1, 1}), sizeof across);
+  assert_memory_equal(down, ((int32_t[]){1, 0, 1}), sizeof down);
+}
+
+/* softmax and log_softmax ------------------------------------------------------------------------------------------ */
+
+/* Now and then rows are long. */
+static void draw_rows(uint64_t *seed, test_call *call) {
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  const size_t rank = test_draw_between(seed, 1, 4);
+  test_draw_shape(seed, rank, 7, shape);
+  if (test_random_below(seed, 4) == 0) shape[rank - 1] = test_draw_between(seed, 200, 1400);
+  test_add_float(call, shape, rank, -4, 4);
+}
+
+typedef struct row_operator {
+  rondo_status (*op)(rondo_program *program, rondo_value value, rondo_value *out_value);
+  double (*value_of)(double x, double sum); /* sum: of exp(x) over the row */
+} row_operator;
+
+static rondo_status build_rows(const test_call *call, rondo_program *program, const rondo_value *in,
+                               rondo_value *result) {
+  const row_operator *family = call->op->family;
+  return family->op(program, in[0], result);
+}
+
+static void reference_rows(const test_call *call, double *const *in, double *y) {
+  const row_operator *family = call->op->family;
+  const double *x = in[0];
+  const size_t columns = call->inputs[0].shape[call->inputs[0].rank - 1];
+  for (size_t row = 0; row < test_input_elements(call, 0); row += columns) {
+    double sum = 0;
+    for (size_t i = row; i < row + columns; i++) sum += exp(x[i]);
+    for (size_t i = row; i < row + columns; i++) y[i] = family->value_of(x[i], sum);
+  }
+}
+
+static double softmax(double x, double sum) { return exp(x) / sum; }
+static double log_softmax(double x, double sum) { return x - log(sum); }
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+#define REDUCTION(op, join, none, is_mean, low, high)                                                             \
+  .draw = draw_reduction, .build = build_reduction, .reference = reference_reduction, .gradient_tolerance = 1e-3, \
+  .family = &(const reduction) {                                                                                  \
+    op, join, none, is_mean, low, high                                                                            \
+  }
+#define PLACES(op, sign) \
+  .build = build_place, .reference = reference_place, .has_no_gradient = true, .family = &(const place) { op, sign }
+#define ROWS(op, value_of) \
+  .draw = draw_rows, .build = build_rows, .reference = reference_rows, .family = &(const row_operator) { op, value_of }
+
+static const test_operator rows[] = {
+    {.name = "sum", REDUCTION(rondo_op_sum, add, 0, false, -1, 2), .tolerance = 1e-5},
+    {.name = "mean", REDUCTION(rondo_op_mean, add, 0, true, -1, 2), .tolerance = 1e-5},
+    {.name = "max", REDUCTION(rondo_op_max, fmax, -INFINITY, false, -1, 2), .tolerance = 1e-7, .has_ties = true},
+    {.name = "min", REDUCTION(rondo_op_min, fmin, INFINITY, false, -2, 1), .tolerance = 1e-7, .has_ties = true},
+    {.name = "argmax", PLACES(rondo_op_argmax, 1), .draw = draw_places},
+    {.name = "argmax", PLACES(rondo_op_argmax, 1), .draw = draw_places_of_integers, .only_f32 = true},
+    {.name = "argmin", PLACES(rondo_op_argmin, -1), .draw = draw_places},
+    {.name = "argmin", PLACES(rondo_op_argmin, -1), .draw = draw_places_of_integers, .only_f32 = true},
+    {.name = "softmax", ROWS(rondo_op_softmax, softmax)},
+    {.name = "log_softmax", ROWS(rondo_op_log_softmax, log_softmax)},
+};
+
+int main(void) {
+  const struct CMUnitTest others[] = {cmocka_unit_test(test_dimensions_that_are_not_there), test_case(test_long_sums),
+                                      test_case(test_max_shares), test_case(test_min_shares),
+                                      test_case(test_places_of_nan)};
+  return TEST_OPERATOR_MAIN(rows, others);
+}
