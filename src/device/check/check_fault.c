@@ -66,7 +66,7 @@ static void make_keys(void) {
   if (keys_error == 0) keys_error = pthread_key_create(&stack_key, free_stack);
 }
 
-/* A fault may come while a library's code has the stack pointer elsewhere (tensor/operators/matmul/gemm_onednn.h), so
+/* A fault may come while a library's code has the stack pointer elsewhere (vendor/onednn.h), so
  * the handler needs a stack. Threads that have one keep it; one that gets none here is as safe as its code is. */
 static void give_stack(void) {
   stack_t now;
