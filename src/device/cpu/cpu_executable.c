@@ -9,8 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "device/check/check.h"
-#include "device/check/check_work.h"
+#include "device/cpu/cpu_checking.h"
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_lanes.h"
@@ -32,7 +31,7 @@ rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *det
                                 void **out_data) {
   const size_t data_at = cpu_align(addresses * sizeof(void *), CPU_GRANULE);
   const bool checked = executable->device->check != NULL;
-  const size_t whole = checked ? cpu_align(data_at + bytes, CPU_GRANULE) + sizeof(check_work) : data_at + bytes;
+  const size_t whole = checked ? cpu_align(data_at + bytes, CPU_GRANULE) + cpu_checking.node_bytes : data_at + bytes;
   void *memory;
   RONDO_TRY(rondo_allocate_aligned(allocator_of(executable), 1, whole, CPU_GRANULE, &memory));
   detail->storage = memory;
@@ -116,7 +115,8 @@ static rondo_status make_detail(cpu_executable *executable, const rondo_lowered_
     cpu_event_retain(out->event);
   }
   if (status == RONDO_OK) status = make_node(executable, out, node->params);
-  if (status == RONDO_OK && executable->device->check != NULL) status = check_dress(executable, out, node->params);
+  if (status == RONDO_OK && executable->device->check != NULL)
+    status = cpu_checking.wrap_node(executable, out, node->params);
   if (status != RONDO_OK) free_detail(executable, out);
   return status;
 }

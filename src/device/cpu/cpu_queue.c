@@ -12,9 +12,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "device/check/check.h"
-#include "device/check/check_orders.h"
-#include "device/check/check_work.h"
+#include "device/cpu/cpu_checking.h"
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_grid.h"
@@ -68,7 +66,8 @@ static void count_kernels(cpu_participant *self, uint64_t kernels) {
 }
 
 static const char *name_of_work(const cpu_item *item) {
-  if (item->as.work.function == check_run_work) return check_work_name(item->as.work.args[0]);
+  const char *const wrapped = cpu_checking.name_of(item->as.work.function, item->as.work.args);
+  if (wrapped != NULL) return wrapped;
   if (item->operation == CPU_KERNEL) return item->name_at != 0 ? (const char *)item + item->name_at : "kernel";
   if (item->as.work.function == cpu_run_copy) return "copy";
   if (item->as.work.function == cpu_run_fill) return "fill";
@@ -103,7 +102,7 @@ static bool run_graph(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
 static bool run_checked_graph(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   cpu_executable *executable = item->as.graph.executable;
   begin_graph(self, executable, item);
-  return check_explore(executable, queue) || cpu_executable_run(executable, queue, self, item);
+  return cpu_checking.explore(executable, queue) || cpu_executable_run(executable, queue, self, item);
 }
 
 /* False when the queue was put aside. */
