@@ -52,7 +52,7 @@ rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t byte
   pthread_mutex_lock(&memory->lock);
   rondo_allocation_table_insert(&memory->allocator, &memory->host, allocation);
   pthread_mutex_unlock(&memory->lock);
-  atomic_fetch_add_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_begin_use(memory->device, &rondo_allocation_use);
   *out_address = address;
   return RONDO_OK;
 }
@@ -120,7 +120,7 @@ rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address) 
   RONDO_TRY(status);
   if (guard != NULL) guard->host_freed(memory->device, address, allocation->bytes);
   withhold(memory, allocation);
-  atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_end_use(memory->device, &rondo_allocation_use);
   (void)release_beyond(memory, RONDO_FREED_RING, MOST_WITHHELD_BYTES);
   return RONDO_OK;
 }
