@@ -79,17 +79,17 @@ uint64_t cpu_deque_pop(cpu_deque *deque) {
   return entry;
 }
 
-bool cpu_deque_look(cpu_deque *deque, cpu_loot *out) {
+bool cpu_deque_peek(cpu_deque *deque, cpu_steal *out) {
   int64_t top = atomic_load_explicit(&deque->top, memory_order_acquire);
   if (top >= atomic_load_explicit(&deque->bottom, memory_order_relaxed)) return false;
   top = atomic_load(&deque->top);
   if (top >= atomic_load(&deque->bottom)) return false;
   cpu_deque_buffer *buffer = atomic_load_explicit(&deque->buffer, memory_order_acquire);
-  *out = (cpu_loot){top, atomic_load_explicit(entry_at(buffer, top), memory_order_relaxed)};
+  *out = (cpu_steal){top, atomic_load_explicit(entry_at(buffer, top), memory_order_relaxed)};
   return true;
 }
 
-bool cpu_deque_take(cpu_deque *deque, const cpu_loot *loot) {
-  int64_t top = loot->top;
+bool cpu_deque_take(cpu_deque *deque, const cpu_steal *steal) {
+  int64_t top = steal->top;
   return atomic_compare_exchange_strong(&deque->top, &top, top + 1);
 }

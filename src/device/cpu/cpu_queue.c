@@ -201,7 +201,7 @@ void cpu_queue_schedule(cpu_queue *queue) {
   if (atomic_load(&pool->sleepers) != 0 && !is_left_to_host(queue))
     cpu_pool_wake(pool);
   else
-    (void)cpu_queue_rouse(queue);
+    (void)cpu_queue_wake_waiters(queue);
 }
 
 /* The producer's side --------------------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ static bool has_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
 /* Waits, working along, until there is room. */
 static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_pool *pool = &queue->device->pool;
-  cpu_patience patience = {0};
+  cpu_backoff backoff = {0};
   cpu_participant *self = cpu_pool_join_prepared(pool);
   for (;;) {
     /* Read before the tail: an item consumed after the look at the tail then ends the sleep. (A skip does not, but the
@@ -224,7 +224,7 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
     if (has_room(queue, head, granules)) break;
     if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, CPU_BUDGET)) continue;
     const uint32_t signal = atomic_load(&queue->timeline.signal);
-    if (cpu_patience_turn(&patience, pool)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
+    if (cpu_backoff_step(&backoff, pool)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
   }
   cpu_pool_leave(pool, self);
 }
@@ -574,7 +574,7 @@ static bool unschedule(cpu_queue *queue) {
 
 /* Until no worker can come to the queue any more; does not wait for one to have time. */
 static void retire(cpu_queue *queue) {
-  cpu_patience patience = {0};
+  cpu_backoff backoff = {0};
   atomic_store(&queue->detach, true);
   for (;;) {
     uint32_t expected = CPU_DETACHED;
@@ -583,9 +583,9 @@ static void retire(cpu_queue *queue) {
       atomic_store(&queue->attached, CPU_DEAD);
       break;
     }
-    (void)cpu_patience_turn(&patience, NULL);
+    (void)cpu_backoff_step(&backoff, NULL);
   }
-  while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_patience_turn(&patience, NULL);
+  while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_backoff_step(&backoff, NULL);
 }
 
 static rondo_status queue_destroy(rondo_queue *base) {

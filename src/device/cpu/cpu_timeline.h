@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Timelines: numbers that only grow, and those who wait for them.
+ * Timelines: numbers that only grow, and the waiters for values of them. Each queue has one, and each event-record
+ * node. Invariant: a waiter is on one list at most, and fired once, after the value has reached its target. Threads:
+ * any; only one thread at a time advances a timeline, but any number may raise one.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_TIMELINE_H
 #define RONDO_DEVICE_CPU_CPU_TIMELINE_H
