@@ -190,11 +190,6 @@ typedef struct cpu_backoff {
 
 #define CPU_DEQUE_EMPTY UINT64_MAX
 static inline uint32_t cpu_entry_slot(uint64_t entry) { return (uint32_t)(entry >> 32) % CPU_MAX_QUEUES; }
-/* Stealing: a look at the oldest entry, which somebody else may take meanwhile, and taking it. */
-typedef struct cpu_steal {
-  int64_t top;
-  uint64_t entry;
-} cpu_steal;
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
 

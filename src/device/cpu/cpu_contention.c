@@ -5,6 +5,8 @@
  * run arrives there while another processor has no run, the worker is moved to the other one by whoever notices: a
  * thread that runs nodes, or one that goes to sleep and leaves its processor.
  */
+#include <assert.h>
+
 #include "device/cpu/cpu.h"
 
 #include "device/cpu/cpu_contention.h"
@@ -54,8 +56,10 @@ static void occupy(cpu_pool *pool, uint32_t place) {
 }
 
 static void vacate(cpu_pool *pool, uint32_t place) {
-  if (atomic_fetch_sub_explicit(&pool->occupants[place], 1, memory_order_relaxed) == 1)
-    atomic_fetch_sub_explicit(&pool->occupied, 1, memory_order_relaxed);
+  assert(place < pool->processor_count);
+  const uint32_t before = atomic_fetch_sub_explicit(&pool->occupants[place], 1, memory_order_relaxed);
+  assert(before > 0);
+  if (before == 1) atomic_fetch_sub_explicit(&pool->occupied, 1, memory_order_relaxed);
 }
 
 void cpu_contention_enter(cpu_participant *self) {

@@ -8,6 +8,12 @@
 
 #include "device/cpu/cpu.h"
 
+/* Stealing: a look at the oldest entry, which somebody else may take meanwhile, and taking it. */
+typedef struct cpu_steal {
+  int64_t top;
+  uint64_t entry;
+} cpu_steal;
+
 /* Makes a buffer for at least `capacity` entries, a power of two, unless there is one. On any thread. */
 RONDO_MUST_USE rondo_status cpu_deque_prepare(cpu_device *device, cpu_deque *deque, size_t capacity);
 
@@ -22,6 +28,8 @@ bool cpu_deque_peek(cpu_deque *deque, cpu_steal *out);
 
 /* Sequentially consistent, as loud pushes are. */
 bool cpu_deque_is_empty(cpu_deque *deque);
+/* Asserts the invariants. By the owner, or while nobody else is at the deque. */
+void cpu_deque_check(const cpu_deque *deque);
 bool cpu_deque_take(cpu_deque *deque, const cpu_steal *steal);
 
 #endif

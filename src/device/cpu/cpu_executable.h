@@ -16,6 +16,8 @@ RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_n
 
 /* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
 void cpu_executable_reap(cpu_device *device, bool wait);
+/* Asserts the invariants of the plans. While it does not run. */
+void cpu_executable_check(const cpu_executable *executable);
 void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);
 
 #endif

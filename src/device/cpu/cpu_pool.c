@@ -7,6 +7,7 @@
  * A launch wakes nobody where a woken worker would only take a processor from a long run before the host, which waits
  * as it is wont to, runs the launch itself. The queue is ready all the same, and one worker looks every GUARD_NS then.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -168,7 +169,9 @@ cpu_participant *cpu_pool_join_prepared(cpu_pool *pool) {
 
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant) {
   if (participant == NULL) return;
+  assert(participant->index >= pool->worker_count && participant->index < pool->participant_count);
   const uint32_t bit = 1u << (participant->index - pool->worker_count);
+  assert((atomic_load(&pool->hosts) & bit) != 0);
   atomic_fetch_and_explicit(&pool->hosts, ~bit, memory_order_release);
 }
 

@@ -45,6 +45,8 @@ static cpu_item *item_at(cpu_queue *queue, uint64_t granule) {
 static void consume(cpu_queue *queue, const cpu_item *item) {
   const bool counts = item->operation != CPU_SKIP;
   const uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed) + item->granules;
+  assert(item->granules > 0 && item->granules <= CPU_RING_GRANULES);
+  assert(tail <= atomic_load_explicit(&queue->head, memory_order_relaxed));
   atomic_store_explicit(&queue->tail, tail, memory_order_release);
   if (counts) cpu_timeline_advance(&queue->timeline, ++queue->completed);
 }
@@ -244,6 +246,7 @@ __attribute__((always_inline)) static inline cpu_item *begin_item(cpu_queue *que
     filler->granules = (uint16_t)skip;
     head += skip;
   }
+  assert(granules > 0 && head + granules - queue->tail_seen <= CPU_RING_GRANULES);
   cpu_item *item = item_at(queue, head);
   item->operation = (uint16_t)operation;
   item->granules = (uint16_t)granules;
@@ -253,6 +256,7 @@ __attribute__((always_inline)) static inline cpu_item *begin_item(cpu_queue *que
 }
 
 static void publish(cpu_queue *queue, uint64_t head) {
+  assert(head > atomic_load_explicit(&queue->head, memory_order_relaxed));
   const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1;
   atomic_store_explicit(&queue->submitted, submitted, memory_order_relaxed);
   atomic_store(&queue->head, head);
@@ -588,11 +592,28 @@ static void retire(cpu_queue *queue) {
   while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_backoff_step(&backoff, NULL);
 }
 
+void cpu_queue_check(const cpu_queue *queue) {
+#ifdef NDEBUG
+  (void)queue;
+#else
+  assert(queue->slot < CPU_MAX_QUEUES && queue->ring != NULL);
+  assert(atomic_load(&queue->owner) == CPU_FREE);
+  assert(atomic_load(&queue->head) == atomic_load(&queue->tail));
+  assert(queue->tail_seen <= atomic_load(&queue->tail));
+  assert(queue->completed == atomic_load(&queue->submitted));
+  assert(queue->completed == atomic_load(&queue->timeline.value));
+  assert(atomic_load(&queue->launches) <= queue->completed);
+  assert(!atomic_load(&queue->runs));
+  assert(atomic_load(&queue->hosted) <= CPU_HABIT);
+#endif
+}
+
 static rondo_status queue_destroy(rondo_queue *base) {
   cpu_queue *queue = (cpu_queue *)base;
   cpu_device *device = queue->device;
   const rondo_status status = queue_synchronize(base);
   retire(queue);
+  cpu_queue_check(queue);
   pthread_mutex_lock(&device->lock);
   atomic_store(&device->queues[queue->slot], NULL);
   device->launches_of_dead_queues += atomic_load_explicit(&queue->launches, memory_order_relaxed);
@@ -621,6 +642,7 @@ static rondo_status enter_table(cpu_device *device, cpu_queue *queue) {
   pthread_mutex_lock(&device->lock);
   while (slot < CPU_MAX_QUEUES && atomic_load_explicit(&device->queues[slot], memory_order_relaxed) != NULL) slot++;
   if (slot < CPU_MAX_QUEUES) {
+    assert(atomic_load(&queue->attached) == CPU_DETACHED);
     queue->slot = slot;
     atomic_store(&device->queues[slot], queue);
   }

@@ -15,7 +15,8 @@
  * and whoever finishes its last sink finishes the queue's item; `sinks_left` then counts one more for the starter
  * itself. After its last sink an executable is not touched.
  */
-#include "device/cpu/cpu_run.h"
+#include <assert.h>
+
 #include "base/clock.h"
 #include "base/trace.h"
 #include "device/cpu/cpu.h"
@@ -25,6 +26,7 @@
 #include "device/cpu/cpu_lanes.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_run.h"
 #include "device/cpu/cpu_semaphore.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
@@ -112,6 +114,7 @@ static void end_run(cpu_executable *executable) {
 
 static void leave_run(cpu_pool *pool, cpu_executable *executable) {
   atomic_store_explicit(&executable->queue->runs, false, memory_order_relaxed);
+  assert(atomic_load(&pool->active_runs) > 0);
   atomic_fetch_sub(&pool->active_runs, 1);
 }
 
@@ -124,7 +127,9 @@ void cpu_run_wake_starters(cpu_pool *pool) {
 static void sink_done(cpu_executable *executable) {
   cpu_pool *pool = &executable->device->pool;
   const bool suspends = executable->wait_count > 0;
-  if (atomic_fetch_sub(&executable->sinks_left, 1) != 1) return;
+  const uint32_t before = atomic_fetch_sub(&executable->sinks_left, 1);
+  assert(before > 0);
+  if (before != 1) return;
   if (!suspends) {
     cpu_run_wake_starters(pool);
     return;
@@ -158,6 +163,7 @@ void cpu_run_invite(const cpu_executable *executable, cpu_participant *self, uin
 static uint32_t split_entry(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
   const uint32_t first = entry_first(entry);
   uint32_t count = entry_count(entry);
+  assert(count > 0 && first + count <= executable->successor_count + executable->source_count);
   while (count > 1) {
     const uint32_t half = count / 2;
     count -= half;
@@ -168,7 +174,9 @@ static uint32_t split_entry(const cpu_executable *executable, cpu_participant *s
 
 static bool becomes_ready(cpu_segment *segment) {
   if (segment->predecessors < 2) return true;
-  if (atomic_fetch_sub_explicit(&segment->pending, 1, memory_order_acq_rel) != 1) return false;
+  const uint32_t before = atomic_fetch_sub_explicit(&segment->pending, 1, memory_order_acq_rel);
+  assert(before > 0);
+  if (before != 1) return false;
   atomic_store_explicit(&segment->pending, segment->predecessors, memory_order_relaxed); /* for the next run */
   return true;
 }

@@ -26,6 +26,9 @@ void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target, uint32_t signal
 /* Wakes those who sleep. */
 void cpu_timeline_signal(cpu_timeline *timeline);
 
+/* Asserts the invariants, and of each waiter that it is not due. While no other thread uses the timeline. */
+void cpu_timeline_check(const cpu_timeline *timeline);
+
 /* Replaces *point, with the references. */
 void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value);
 

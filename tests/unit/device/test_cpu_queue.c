@@ -233,6 +233,7 @@ static void deques_lose_and_double_nothing(void **state) {
   }
   steal_all(&my);
   for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thieves[i], NULL), 0);
+  cpu_deque_check(&deque);
   for (size_t i = 0; i < ENTRIES; i++) assert_int_equal(atomic_load(&my.taken[i]), 1);
   free(my.taken);
   cpu_deque_free((cpu_device *)device, &deque);
