@@ -17,8 +17,8 @@ typedef enum rondo_log_level {
 
 /* Called with one line of text without a line end; `area` names the layer or a part of one: "check" (findings of
  * cpu:check), "cuda", "device", "exec", "memory", "options", "tensor", "trace", "tree" (each call of a function: what
- * became of it and why). May be called from any thread, also from several at once; must not call Rondo. The strings
- * live for the call only. */
+ * became of it and why), "vendor" (libraries that were not found). May be called from any thread, also from several at
+ * once; must not call Rondo. The strings live for the call only. */
 typedef void (*rondo_log_fn)(void *user, rondo_log_level level, const char *area, const char *message);
 
 /* Installs the process's one sink for messages up to `level`; fn = NULL takes it away. When it returns, the old sink is

@@ -9,7 +9,7 @@
 #include <rondo/log.h>
 
 /* What `area` may be: the layers, and parts of them that have much to say. RONDO_LOG names them. */
-#define RONDO_LOG_AREAS "check", "cuda", "device", "exec", "memory", "options", "tensor", "trace", "tree"
+#define RONDO_LOG_AREAS "check", "cuda", "device", "exec", "memory", "options", "tensor", "trace", "tree", "vendor"
 
 /* Whether the text is one that RONDO_LOG may have: levels, areas, and areas with levels, separated by commas. */
 bool rondo_log_is_setting(const char *text);

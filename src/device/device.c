@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Devices in front of their drivers: arguments and states are checked here. A device's allocator is wrapped so that its
- * calls are counted; the wrapper is freed after the driver's struct.
- * Thread-safe; the live counts are atomics that the layers above keep.
+ * The calls of devices, before they reach a driver: arguments and states are checked here. A device's allocator is
+ * wrapped so that its calls are counted; the wrapper is freed after the driver's struct.
+ * Thread-safe; the counts of live objects are atomics that the layers above change.
  */
 #include "device/device.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -157,33 +158,34 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
   return RONDO_OK;
 }
 
+/* Uses ------------------------------------------------------------------------------------------------------------- */
+
+static const rondo_device_use kernel_use = {.rank = 5, .name = "kernel"};
+
+void rondo_device_begin_use(rondo_device *device, const rondo_device_use *use) {
+  assert(use->rank < RONDO_DEVICE_USES);
+  const char *const known = atomic_load_explicit(&device->uses.names[use->rank], memory_order_relaxed);
+  assert(known == NULL || strcmp(known, use->name) == 0);
+  if (known == NULL) atomic_store_explicit(&device->uses.names[use->rank], use->name, memory_order_release);
+  atomic_fetch_add_explicit(&device->uses.counts[use->rank], 1, memory_order_release);
+}
+
+void rondo_device_end_use(rondo_device *device, const rondo_device_use *use) {
+  const unsigned before = atomic_fetch_sub_explicit(&device->uses.counts[use->rank], 1, memory_order_release);
+  assert(before > 0);
+  (void)before;
+}
+
 /* "2 streams, 1 graph" of what is alive; "" when nothing is. */
 static const char *list_users(rondo_device *device, char *text, size_t bytes) {
-  const struct {
-    atomic_uint *count;
-    const char *name;
-  } users[] = {
-      {&device->sessions, "session"},
-      {&device->programs, "compiled program"},
-      {&device->trees, "tree"},
-      {&device->streams, "stream"},
-      {&device->events, "event"},
-      {&device->kernels, "kernel"},
-      {&device->graphs, "graph"},
-      {&device->execs, "exec"},
-      {&device->recordings, "recording"},
-      {&device->pools, "pool"},
-      {&device->generators, "generator"},
-      {&device->allocations, "allocation"},
-      {&device->communicators, "communicator"},
-  };
   size_t length = 0;
   text[0] = '\0';
-  for (size_t i = 0; i < sizeof users / sizeof users[0]; i++) {
-    const unsigned count = atomic_load(users[i].count);
+  for (size_t i = 0; i < RONDO_DEVICE_USES; i++) {
+    const unsigned count = atomic_load_explicit(&device->uses.counts[i], memory_order_acquire);
     if (count == 0 || length >= bytes) continue;
-    length += (size_t)snprintf(text + length, bytes - length, "%s%u %s%s", length > 0 ? ", " : "", count, users[i].name,
-                               count == 1 ? "" : "s");
+    length +=
+        (size_t)snprintf(text + length, bytes - length, "%s%u %s%s", length > 0 ? ", " : "", count,
+                         atomic_load_explicit(&device->uses.names[i], memory_order_acquire), count == 1 ? "" : "s");
   }
   return text;
 }
@@ -288,7 +290,7 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
     rondo_kernel_release(kernel);
     return status;
   }
-  atomic_fetch_add(&device->kernels, 1);
+  rondo_device_begin_use(device, &kernel_use);
   *out_kernel = kernel;
   return RONDO_OK;
 }
@@ -307,7 +309,7 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
   if (kernel == NULL || kernel->device->is_inherited) return;
   rondo_device *device = kernel->device;
   rondo_kernel_release(kernel);
-  atomic_fetch_sub(&device->kernels, 1);
+  rondo_device_end_use(device, &kernel_use);
 }
 
 /* Failures -------------------------------------------------------------------------------------------------------- */

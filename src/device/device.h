@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The device as the layers above see it: the beginning of every driver's device struct, with the counts of what was
- * made from it, so that a device with live objects is not closed, and the slots that the layers above hang their
+ * The device as the layers above see it: the beginning of every driver's device struct, with the counts of the objects
+ * that use it, so that a device with live objects is not closed, and the slots that the layers above hang their
  * per-device state on (each layer owns its slot and frees it through its function at close).
  */
 #ifndef RONDO_DEVICE_DEVICE_H
@@ -28,6 +28,22 @@ typedef struct rondo_device_tables {
   rondo_executable_ops executable;
 } rondo_device_tables;
 
+/* A kind of object that keeps a device open while one lives. The layer that makes such objects defines the kind and
+ * counts them: kernels are counted here. `rank` is unique to the kind and below RONDO_DEVICE_USES. It orders the kinds
+ * in messages: a kind whose objects own others has a lower rank than those. */
+typedef struct rondo_device_use {
+  uint32_t rank;
+  const char *name; /* "stream" */
+} rondo_device_use;
+
+enum { RONDO_DEVICE_USES = 16 };
+
+/* By rank. A name is NULL until the first object of the kind. */
+typedef struct rondo_device_uses {
+  _Atomic(const char *) names[RONDO_DEVICE_USES];
+  atomic_uint counts[RONDO_DEVICE_USES];
+} rondo_device_uses;
+
 struct rondo_device {
   const rondo_device_ops *ops; /* &tables.device */
   rondo_grid most_blocks;      /* of a grid, in each direction; by the driver */
@@ -39,10 +55,8 @@ struct rondo_device {
   int process;                /* that opened it */
   rondo_device_tables tables; /* constant but for a fork; no word beside those of queues is ever written */
   rondo_device *previous_open, *next_open;
-  atomic_uint reservations; /* ranges of addresses that it has; memory/peer_access.c */
-  /* Live, counted by the layers that make them; of kernels those that their users hold. */
-  atomic_uint sessions, programs, trees; /* which have some of the others */
-  atomic_uint streams, events, kernels, graphs, execs, recordings, pools, generators, allocations, communicators;
+  atomic_uint reservations;                       /* ranges of addresses that it has; memory/peer_access.c */
+  rondo_device_uses uses;                         /* live objects that keep it open */
   rondo_device_slot memory;                       /* memory/: pools and heaps */
   rondo_device_slot exec;                         /* exec/: free list of events */
   rondo_device_slot random;                       /* exec/: cells of random numbers that launches still read */
@@ -53,6 +67,10 @@ struct rondo_device {
    * it with what it was when they were checked. */
   _Atomic uint64_t allocations_ended;
 };
+
+/* Counts an object of the kind that begins or ends to live. Any thread. */
+void rondo_device_begin_use(rondo_device *device, const rondo_device_use *use);
+void rondo_device_end_use(rondo_device *device, const rondo_device_use *use);
 
 /* Whether work of `device` can be let access memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);

@@ -19,6 +19,8 @@
 #include "memory/pool/memory_pool.h"
 #include "memory/profile/warm_up_log.h"
 
+const rondo_device_use rondo_allocation_use = {.rank = 11, .name = "allocation"};
+
 /* The device's state --------------------------------------------------------------------------------------------- */
 
 static void release_memory(void *state) {
@@ -209,7 +211,7 @@ static void enter_block(rondo_device_memory *memory, rondo_block *block, const r
   block->allocation.bytes = asked->bytes;
   block->allocation.name = asked->name;
   rondo_allocation_table_insert(&memory->allocator, &memory->table, &block->allocation);
-  atomic_fetch_add_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_begin_use(memory->device, &rondo_allocation_use);
 }
 
 /* A block that the pool has; or NULL, and the pool is held. */
@@ -406,7 +408,7 @@ static rondo_status free_block(rondo_device_memory *memory, rondo_stream_order *
   if (status == RONDO_OK) {
     give_block(memory, stream, block, way->fence);
     rondo_memory_note_ended(memory);
-    atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+    rondo_device_end_use(memory->device, &rondo_allocation_use);
   } else {
     if (way->fence != NULL) rondo_pool_release_fence(pool, way->fence);
     rondo_allocation_table_insert(&memory->allocator, &memory->table, &block->allocation);

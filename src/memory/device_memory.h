@@ -25,6 +25,8 @@ typedef struct rondo_heap rondo_heap;
 typedef struct rondo_address_space rondo_address_space;
 typedef struct rondo_arena rondo_arena;
 
+extern const rondo_device_use rondo_allocation_use;
+
 /* A figure with its highest value. */
 typedef struct rondo_level {
   _Atomic uint64_t now, high;

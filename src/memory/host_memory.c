@@ -52,7 +52,7 @@ rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t byte
   pthread_mutex_lock(&memory->lock);
   rondo_allocation_table_insert(&memory->allocator, &memory->host, allocation);
   pthread_mutex_unlock(&memory->lock);
-  atomic_fetch_add_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_begin_use(memory->device, &rondo_allocation_use);
   *out_address = address;
   return RONDO_OK;
 }
@@ -128,7 +128,7 @@ rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address) 
   const rondo_status status = withdraw_host(memory, address, &allocation);
   pthread_mutex_unlock(&memory->lock);
   RONDO_TRY(status);
-  atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_end_use(memory->device, &rondo_allocation_use);
   if (allocation->bytes > MOST_WITHHELD_BYTES) {
     release_large(memory, allocation);
     return RONDO_OK;

@@ -17,6 +17,8 @@
 #include "session/session_model.h"
 #include "session/sizing/dispatch_tables.h"
 
+static const rondo_device_use session_use = {.rank = 0, .name = "session"};
+
 /* Lanes ----------------------------------------------------------------------------------------------------------- */
 
 /* While requests never end, a lane that ran some would be claimed for others before anyone who waits for it wakes. */
@@ -362,7 +364,7 @@ static rondo_status free_session(rondo_session *session) {
   rondo_release(&allocator, session->slots, session->options.max_queue, sizeof *session->slots);
   rondo_release_text(&allocator, session->name);
   rondo_release(&allocator, session, 1, sizeof *session);
-  atomic_fetch_sub_explicit(&device->sessions, 1, memory_order_release);
+  rondo_device_end_use(device, &session_use);
   return status;
 }
 
@@ -389,7 +391,7 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *session, &session));
   session->allocator = device->allocator;
   session->device = device;
-  atomic_fetch_add_explicit(&device->sessions, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &session_use);
   session->options = resolved;
   init_locks(session);
   const rondo_status status = open_session(session);

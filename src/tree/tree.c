@@ -16,6 +16,8 @@
 #include "tree/path/separate_recordings.h"
 #include "tree/tree.h"
 
+static const rondo_device_use tree_use = {.rank = 2, .name = "tree"};
+
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 
 /* One thread at a time -------------------------------------------------------------------------------------------- */
@@ -94,7 +96,7 @@ static void free_tree(rondo_tree *tree) {
   rondo_release_text(&allocator, (char *)(uintptr_t)tree->options.name);
   if (tree->commons != NULL) rondo_commons_release(tree->commons);
   rondo_release(&allocator, tree, 1, sizeof *tree);
-  atomic_fetch_sub_explicit(&device->trees, 1, memory_order_release);
+  rondo_device_end_use(device, &tree_use);
 }
 
 static bool has_copy_kernel(const rondo_device *device) {
@@ -105,7 +107,7 @@ static bool has_copy_kernel(const rondo_device *device) {
 static rondo_status fill(rondo_tree *tree, rondo_device *device, const rondo_tree_options *options) {
   char *name;
   tree->device = device;
-  atomic_fetch_add_explicit(&device->trees, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &tree_use);
   tree->is_watched = device->ops->guard != NULL;
   tree->has_copy_kernel = has_copy_kernel(device);
   tree->options = *options;

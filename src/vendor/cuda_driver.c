@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Loading the driver: the library named by RONDO_CUDA_LIBRARY, else libcuda.so.1; its one exported entry that has to be
- * found by name, cuGetProcAddress; through that the table of cuda_driver_symbols.h. `once` orders the loading before
- * every use; after it all is constant.
+ * Loading the driver. One entry, cuGetProcAddress, is found by name; through it come the functions of
+ * cuda_driver_symbols.h, each at a fixed version. After loading, all is constant.
  */
 #include "vendor/cuda_driver.h"
 
-#include <pthread.h>
 #include <string.h>
 
-#include "base/environment.h"
 #include "base/error.h"
-#include "base/shared_library.h"
+#include "vendor/library.h"
 
 /* One row of the table; `offset` is where its pointer lies in cuda_api. */
 typedef struct symbol_row {
@@ -29,86 +26,69 @@ static const symbol_row rows[] = {
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
-typedef cu_result (*get_address_fn)(const char *symbol, void **out, int version, uint64_t flags, int *found);
+static const rondo_library_symbol entry_symbols[] = {{"cuGetProcAddress_v2", 0}};
 
-static struct {
-  pthread_once_t once;
-  rondo_dylib library;
-  cuda_api api;
-  rondo_saved_error failure; /* status RONDO_OK: there is a driver with a device */
-} driver = {.once = PTHREAD_ONCE_INIT};
+/* The one function that is found by name. */
+static cu_result (*get_address)(const char *symbol, void **out, int version, uint64_t flags, int *found);
+static cuda_api api;
 
-const char *cuda_code_name(const cuda_api *api, cu_result code) {
+const char *cuda_code_name(const cuda_api *of, cu_result code) {
   const char *name = NULL;
-  return api->get_error_name(code, &name) == CU_OK && name != NULL ? name : "CUDA_ERROR_UNKNOWN";
+  return of->get_error_name(code, &name) == CU_OK && name != NULL ? name : "CUDA_ERROR_UNKNOWN";
 }
 
-static rondo_status open_library(void) {
-  const char *const candidates[] = {rondo_option_text(RONDO_OPTION_CUDA_LIBRARY), "libcuda.so.1"};
-  const bool is_named = candidates[0][0] != '\0';
-  if (rondo_dylib_open(candidates, is_named ? 1 : 2, &driver.library) == RONDO_OK) return RONDO_OK;
-  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
-                    "no CUDA driver (install NVIDIA's of 12.4 (550) or newer, or name it by RONDO_CUDA_LIBRARY): %s",
-                    rondo_last_error()->message);
-}
-
-static rondo_status find_symbols(void) {
-  get_address_fn get_address = NULL;
-  void *found = rondo_dylib_symbol(&driver.library, "cuGetProcAddress_v2");
-  if (found == NULL)
-    return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
-                      "%s has no cuGetProcAddress_v2: a CUDA driver of 12.4 (550) or newer is needed",
-                      driver.library.path);
-  memcpy(&get_address, &found, sizeof get_address);
+static rondo_status find_symbols(const char *path) {
   for (size_t i = 0; i < ROW_COUNT; i++) {
     int state;
     void *address = NULL;
     const cu_result code = get_address(rows[i].name, &address, rows[i].version, CU_PROC_ADDRESS_DEFAULT, &state);
     if ((code != CU_OK || address == NULL) && rows[i].is_required)
       return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
-                        "%s lacks %s of version %d.%d: a CUDA driver of 12.4 (550) or newer is needed",
-                        driver.library.path, rows[i].name, rows[i].version / 1000, rows[i].version % 1000 / 10);
-    if (code == CU_OK) memcpy((char *)&driver.api + rows[i].offset, &address, sizeof address);
+                        "%s lacks %s of version %d.%d: a CUDA driver of 12.4 (550) or newer is needed", path,
+                        rows[i].name, rows[i].version / 1000, rows[i].version % 1000 / 10);
+    if (code == CU_OK) memcpy((char *)&api + rows[i].offset, &address, sizeof address);
   }
   return RONDO_OK;
 }
 
-static rondo_status initialize(void) {
-  cuda_api *api = &driver.api;
-  cu_result code = api->init(0);
-  if (code != CU_OK)
-    return rondo_fail_driver(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, (int32_t)code, cuda_code_name(api, code),
-                             "the CUDA driver %s does not start", driver.library.path);
-  code = api->driver_get_version(&api->version);
-  if (code == CU_OK && api->version < CUDA_OLDEST_DRIVER)
-    return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
-                      "the CUDA driver %s is of version %d.%d: 12.4 (550) or newer is needed", driver.library.path,
-                      api->version / 1000, api->version % 1000 / 10);
-  if (code == CU_OK) code = api->device_get_count(&api->device_count);
-  if (code == CU_OK && api->device_count == 0) code = CU_NO_DEVICE;
-  if (code == CU_OK) return RONDO_OK;
-  return rondo_fail_driver(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, (int32_t)code, cuda_code_name(api, code),
-                           "the CUDA driver %s shows no device", driver.library.path);
+static rondo_status fail_code(cu_result code, const char *path, const char *what) {
+  return rondo_fail_driver(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, (int32_t)code, cuda_code_name(&api, code),
+                           "the CUDA driver %s %s", path, what);
 }
 
-/* What goes wrong is told by those who ask. */
-static void load(void) {
-  rondo_saved_error before;
-  rondo_error_save(&before);
-  rondo_status status = open_library();
-  if (status == RONDO_OK) status = find_symbols();
-  if (status == RONDO_OK) status = initialize();
-  if (status != RONDO_OK) rondo_error_save(&driver.failure);
-  rondo_error_restore(&before);
+static rondo_status initialize(const rondo_dylib *file) {
+  RONDO_TRY(find_symbols(file->path));
+  cu_result code = api.init(0);
+  if (code != CU_OK) return fail_code(code, file->path, "does not start");
+  code = api.driver_get_version(&api.version);
+  if (code == CU_OK && api.version < CUDA_OLDEST_DRIVER)
+    return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
+                      "the CUDA driver %s is of version %d.%d: 12.4 (550) or newer is needed", file->path,
+                      api.version / 1000, api.version % 1000 / 10);
+  if (code == CU_OK) code = api.device_get_count(&api.device_count);
+  if (code == CU_OK && api.device_count == 0) code = CU_NO_DEVICE;
+  return code == CU_OK ? RONDO_OK : fail_code(code, file->path, "shows no device");
+}
+
+static rondo_library driver = {
+    .name = "CUDA",
+    .purpose = "CUDA devices",
+    .needed = "a CUDA driver of 12.4 (550) or newer",
+    .missing = "no CUDA driver (install NVIDIA's of 12.4 (550) or newer, or name it by RONDO_CUDA_LIBRARY)",
+    .option = RONDO_OPTION_CUDA_LIBRARY,
+    .usual = {"libcuda.so.1"},
+    RONDO_LIBRARY_FUNCTIONS(entry_symbols, get_address),
+    .accept = initialize,
+    .stays_loaded = true,
+    .search = PTHREAD_MUTEX_INITIALIZER};
+
+rondo_status cuda_library_get(const cuda_api **out) {
+  const rondo_status status = rondo_library_require(&driver);
+  *out = status == RONDO_OK ? &api : NULL;
+  return status;
 }
 
 const char *cuda_library_why(const cuda_api **out) {
-  (void)pthread_once(&driver.once, load);
-  *out = driver.failure.status == RONDO_OK ? &driver.api : NULL;
+  rondo_status_ignore(cuda_library_get(out), "whoever asks tells it");
   return driver.failure.message;
-}
-
-rondo_status cuda_library_get(const cuda_api **out) {
-  (void)cuda_library_why(out);
-  return rondo_error_raise(&driver.failure);
 }

@@ -1,93 +1,69 @@
 /* SPDX-License-Identifier: MIT
- * NVRTC's functions by name, loaded once; `once` orders that before every use.
+ * NVRTC's functions, and compiling by them.
  */
 #include "vendor/nvrtc.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/environment.h"
 #include "base/error.h"
-#include "base/shared_library.h"
+#include "vendor/library.h"
 
 typedef struct nvrtc_program_ *nvrtc_program;
 
-/* row(result, member, "symbol", (arguments)); an int is a code, 0 when it succeeds. */
+/* ROW(result, member, symbol, (arguments)); an int is a code, 0 when it succeeds. */
 /* clang-format off */
-#define NVRTC_FUNCTIONS(row)                                                                          \
-  row(int, version, "nvrtcVersion", (int *major, int *minor))                                         \
-  row(const char *, error_name, "nvrtcGetErrorString", (int code))                                    \
-  row(int, create, "nvrtcCreateProgram",                                                              \
+#define NVRTC_FUNCTIONS(ROW)                                                                          \
+  ROW(int, version, nvrtcVersion, (int *major, int *minor))                                         \
+  ROW(const char *, error_name, nvrtcGetErrorString, (int code))                                    \
+  ROW(int, create, nvrtcCreateProgram,                                                              \
       (nvrtc_program *program, const char *source, const char *name, int header_count,                \
        const char *const *headers, const char *const *header_names))                                  \
-  row(int, compile, "nvrtcCompileProgram", (nvrtc_program program, int count, const char *const *options)) \
-  row(int, destroy, "nvrtcDestroyProgram", (nvrtc_program *program))                                  \
-  row(int, log_bytes, "nvrtcGetProgramLogSize", (nvrtc_program program, size_t *bytes))               \
-  row(int, log, "nvrtcGetProgramLog", (nvrtc_program program, char *log))                             \
-  row(int, code_bytes, "nvrtcGetCUBINSize", (nvrtc_program program, size_t *bytes))                   \
-  row(int, code, "nvrtcGetCUBIN", (nvrtc_program program, char *code))
+  ROW(int, compile, nvrtcCompileProgram, (nvrtc_program program, int count, const char *const *options)) \
+  ROW(int, destroy, nvrtcDestroyProgram, (nvrtc_program *program))                                  \
+  ROW(int, log_bytes, nvrtcGetProgramLogSize, (nvrtc_program program, size_t *bytes))               \
+  ROW(int, log, nvrtcGetProgramLog, (nvrtc_program program, char *log))                             \
+  ROW(int, code_bytes, nvrtcGetCUBINSize, (nvrtc_program program, size_t *bytes))                   \
+  ROW(int, code, nvrtcGetCUBIN, (nvrtc_program program, char *code))
 /* clang-format on */
 
 /* nvrtcResult: it does not take an option. */
 enum { NVRTC_INVALID_OPTION = 5 };
 
 typedef struct nvrtc_api {
-#define member_of(result, member, symbol, arguments) result(*member) arguments;
-  NVRTC_FUNCTIONS(member_of)
-#undef member_of
+  NVRTC_FUNCTIONS(RONDO_LIBRARY_MEMBER)
 } nvrtc_api;
 
-static const struct {
-  const char *symbol;
-  size_t offset;
-} rows[] = {
-#define row_of(result, member, symbol, arguments) {symbol, offsetof(nvrtc_api, member)},
-    NVRTC_FUNCTIONS(row_of)
-#undef row_of
+static const rondo_library_symbol symbols[] = {
+#define ROW(result, member, symbol, arguments) {#symbol, offsetof(nvrtc_api, member)},
+    NVRTC_FUNCTIONS(ROW)
+#undef ROW
 };
 
-static struct {
-  pthread_once_t once;
-  rondo_dylib library;
-  nvrtc_api api;
-  int version;
-  rondo_saved_error failure;
-} compiler = {.once = PTHREAD_ONCE_INIT};
+static nvrtc_api api;
+static int compiler_version;
 
-static rondo_status find_functions(void) {
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    void *address = rondo_dylib_symbol(&compiler.library, rows[i].symbol);
-    if (address == NULL)
-      return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s has no %s: NVRTC of CUDA 12 or 13 is needed",
-                        compiler.library.path, rows[i].symbol);
-    memcpy((char *)&compiler.api + rows[i].offset, &address, sizeof address);
-  }
+static rondo_status read_version(const rondo_dylib *file) {
   int major = 0, minor = 0;
-  if (compiler.api.version(&major, &minor) != 0)
-    return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s does not say its version", compiler.library.path);
-  compiler.version = major * 1000 + minor * 10;
+  if (api.version(&major, &minor) != 0)
+    return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s does not say its version", file->path);
+  compiler_version = major * 1000 + minor * 10;
   return RONDO_OK;
 }
 
-static void load(void) {
-  const char *const given = rondo_option_text(RONDO_OPTION_NVRTC_LIBRARY);
-  const char *const candidates[] = {given, "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  rondo_status status = rondo_dylib_open(candidates, given[0] != '\0' ? 1 : 4, &compiler.library);
-  if (status != RONDO_OK)
-    status = rondo_fail_context(status, "no NVRTC to compile kernels with (RONDO_NVRTC_LIBRARY names one)");
-  if (status == RONDO_OK) status = find_functions();
-  if (status != RONDO_OK) rondo_error_save(&compiler.failure);
-}
-
-static rondo_status require(void) {
-  (void)pthread_once(&compiler.once, load);
-  return rondo_error_raise(&compiler.failure);
-}
+static rondo_library compiler = {.name = "NVRTC",
+                                 .purpose = "compiling kernels for CUDA devices",
+                                 .needed = "NVRTC of CUDA 12 or 13",
+                                 .missing = "no NVRTC to compile kernels with (RONDO_NVRTC_LIBRARY names one)",
+                                 .option = RONDO_OPTION_NVRTC_LIBRARY,
+                                 .usual = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+                                 RONDO_LIBRARY_FUNCTIONS(symbols, api),
+                                 .accept = read_version,
+                                 .search = PTHREAD_MUTEX_INITIALIZER};
 
 rondo_status cuda_compiler_version(int *out) {
-  RONDO_TRY(require());
-  *out = compiler.version;
+  RONDO_TRY(rondo_library_require(&compiler));
+  *out = compiler_version;
   return RONDO_OK;
 }
 
@@ -96,9 +72,9 @@ static void read_log(const rondo_allocator *allocator, nvrtc_program program, ch
   size_t whole = 0;
   char *log = NULL;
   out[0] = '\0';
-  if (compiler.api.log_bytes(program, &whole) != 0 || whole == 0) return;
+  if (api.log_bytes(program, &whole) != 0 || whole == 0) return;
   if (rondo_allocate_items(allocator, whole, 1, &log) != RONDO_OK) return; /* the error to tell is the compiler's */
-  if (compiler.api.log(program, log) == 0) (void)snprintf(out, bytes, "%s", log);
+  if (api.log(program, log) == 0) (void)snprintf(out, bytes, "%s", log);
   rondo_release(allocator, log, whole, 1);
 }
 
@@ -106,13 +82,13 @@ static void read_log(const rondo_allocator *allocator, nvrtc_program program, ch
 static rondo_status fail_compile(const rondo_allocator *allocator, nvrtc_program program, const char *name,
                                  const char *architecture, int code) {
   char log[RONDO_ERROR_MESSAGE_BYTES];
-  const char *code_name = compiler.api.error_name(code);
+  const char *code_name = api.error_name(code);
   read_log(allocator, program, log, sizeof log);
   if (code == NVRTC_INVALID_OPTION)
     return rondo_fail_driver(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, code, code_name,
                              "kernel '%s': %s of version %d.%d does not take %s, for this GPU: a newer NVRTC is needed "
                              "(RONDO_NVRTC_LIBRARY names one)",
-                             name, compiler.library.path, compiler.version / 1000, compiler.version % 1000 / 10,
+                             name, compiler.file.path, compiler_version / 1000, compiler_version % 1000 / 10,
                              architecture);
   return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, code_name,
                            "the CUDA source of kernel '%s' does not compile:\n%s", name, log);
@@ -122,17 +98,17 @@ static rondo_status take_code(const rondo_allocator *allocator, nvrtc_program pr
                               cuda_code *out) {
   size_t bytes = 0;
   void *memory = NULL;
-  int code = compiler.api.code_bytes(program, &bytes);
+  int code = api.code_bytes(program, &bytes);
   if (code == 0 && bytes > 0) {
     RONDO_TRY(rondo_allocate(allocator, bytes, 1, &memory));
-    code = compiler.api.code(program, memory);
+    code = api.code(program, memory);
     if (code == 0) {
       *out = (cuda_code){memory, bytes};
       return RONDO_OK;
     }
     rondo_release(allocator, memory, bytes, 1);
   }
-  return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, compiler.api.error_name(code),
+  return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, api.error_name(code),
                            "NVRTC made no code of kernel '%s'", name);
 }
 
@@ -141,16 +117,16 @@ rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, co
   char architecture[48];
   nvrtc_program program = NULL;
   *out = (cuda_code){0};
-  RONDO_TRY(require());
+  RONDO_TRY(rondo_library_require(&compiler));
   (void)snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d%d", major, minor);
   const char *const options[] = {architecture, "--std=c++17"};
-  int code = compiler.api.create(&program, source, name, 0, NULL, NULL);
+  int code = api.create(&program, source, name, 0, NULL, NULL);
   if (code != 0)
-    return rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, code, compiler.api.error_name(code),
+    return rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, code, api.error_name(code),
                              "NVRTC takes no program for kernel '%s'", name);
-  code = compiler.api.compile(program, 2, options);
+  code = api.compile(program, 2, options);
   const rondo_status status =
       code != 0 ? fail_compile(allocator, program, name, architecture, code) : take_code(allocator, program, name, out);
-  (void)compiler.api.destroy(&program); /* of a program that exists; nothing to tell */
+  (void)api.destroy(&program); /* of a program that exists; nothing to tell */
   return status;
 }

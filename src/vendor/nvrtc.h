@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Compiling CUDA C at run time by NVRTC, which is found by dlopen (RONDO_NVRTC_LIBRARY, else libnvrtc.so.13 or .12) at
- * the first compilation and never unloaded. Threads: any.
+ * Compiling CUDA C at run time by NVRTC, which is loaded (vendor/library.h) at the first compilation.
+ * Threads: any.
  */
 #ifndef RONDO_VENDOR_NVRTC_H
 #define RONDO_VENDOR_NVRTC_H

@@ -420,7 +420,8 @@ static inline int fake_left(rondo_device *base) {
 /* Closes it as rondo_device_close does. Returns what was left: counted objects, and what the driver still holds. */
 static inline int fake_close(rondo_device *base) {
   fake_of(base)->fail_at = 0;
-  int left = (int)(base->streams + base->events + base->graphs + base->execs + base->allocations);
+  int left = 0;
+  for (size_t i = 0; i < RONDO_DEVICE_USES; i++) left += (int)base->uses.counts[i];
   if (left == 0) {
     if (base->random.state != NULL) base->random.release(base->random.state);
     if (base->exec.state != NULL) base->exec.release(base->exec.state);

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "fault/fault_sweep.h"
-#include "tensor/operators/common/onednn.h"
+#include "vendor/onednn.h"
 
 enum { IMAGES = 4, X = IMAGES * 6 * 7 * 7, WEIGHT = 32 * 6 * 3 * 3, BIAS = 32, Y = IMAGES * 32 * 4 * 4 };
 
@@ -236,6 +236,6 @@ int main(void) {
                                      cmocka_unit_test(test_what_has_no_way_is_made_by_own_kernels),
                                      cmocka_unit_test(test_each_allocation_fails)};
   if (setenv("RONDO_ONEDNN_LEAST", "1", 1) != 0) return 1;
-  if (!rondo_onednn_makes_convolutions()) return 77;
+  if (!rondo_library_find(&rondo_onednn_convolutions)) return 77;
   return cmocka_run_group_tests_name("fault_onednn", tests, find_what_is_right, NULL);
 }

@@ -135,10 +135,6 @@ typedef struct check_state {
   atomic_bool said_once;     /* that graphs like this one are not explored */
 } check_state;
 
-#define CHECK_UNAVAILABLE                                                                                              \
-  "the handlers of SIGSEGV and SIGBUS cannot be set in this process: with AddressSanitizer, set ASAN_OPTIONS to hold " \
-  "handle_segv=1:handle_sigbus=1"
-
 /* Reports (check_findings.c) */
 enum { CHECK_LABEL_BYTES = RONDO_LABEL_BYTES };
 

@@ -7,11 +7,12 @@
 #include "base/environment.h"
 #include "device/check/check.h"
 #include "device/check/check_allocation.h"
-#include "device/check/check_device.h"
 #include "device/check/check_fault.h"
 #include "device/check/check_findings.h"
 #include "device/check/check_memory.h"
+#include "device/check/check_orders.h"
 #include "device/check/check_work.h"
+#include "device/cpu/cpu_checking.h"
 #include "device/cpu/cpu_queue.h"
 
 static check_state *check_of(const rondo_device *device) { return ((const cpu_device *)device)->check; }
@@ -99,7 +100,7 @@ static void fill_tables(rondo_device_tables *tables) {
   tables->queue.synchronize = queue_synchronize;
 }
 
-rondo_status check_open(cpu_device *device, const rondo_device_options *options) {
+static rondo_status check_open(cpu_device *device, const rondo_device_options *options) {
   void *memory;
   RONDO_TRY(rondo_allocate(&device->base.allocator, 1, sizeof(check_state), &memory));
   check_state *check = memory;
@@ -119,3 +120,12 @@ rondo_status check_open(cpu_device *device, const rondo_device_options *options)
   device->check = check;
   return RONDO_OK;
 }
+
+const cpu_checking_ops cpu_checking = {
+    .open = check_open,
+    .unavailable = check_handler_unavailable,
+    .node_bytes = sizeof(check_work),
+    .wrap_node = check_wrap_node,
+    .name_of = check_work_name,
+    .explore = check_explore,
+};

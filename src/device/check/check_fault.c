@@ -66,7 +66,7 @@ static void make_keys(void) {
   if (keys_error == 0) keys_error = pthread_key_create(&stack_key, free_stack);
 }
 
-/* A fault may come while a library's code has the stack pointer elsewhere (tensor/operators/matmul/gemm_onednn.h), so
+/* A fault may come while a library's code has the stack pointer elsewhere (vendor/onednn.h), so
  * the handler needs a stack. Threads that have one keep it; one that gets none here is as safe as its code is. */
 static void give_stack(void) {
   stack_t now;
@@ -372,20 +372,24 @@ void check_handler_renew(void) {
   pthread_mutex_unlock(&installing);
 }
 
-bool check_handler_can_be_set(void) {
-  if (pthread_once(&keys_once, make_keys) != 0 || keys_error != 0) return false;
+static const char cannot_be_set[] =
+    "the handlers of SIGSEGV and SIGBUS cannot be set in this process: with AddressSanitizer, set ASAN_OPTIONS to hold "
+    "handle_segv=1:handle_sigbus=1";
+
+const char *check_handler_unavailable(void) {
+  if (pthread_once(&keys_once, make_keys) != 0 || keys_error != 0) return cannot_be_set;
   pthread_mutex_lock(&installing);
   for (int i = 0; i < 2; i++) put_in_front(i);
   const bool set = is_in_front(0) && is_in_front(1);
   for (int i = 0; i < 2 && open_devices == 0; i++) take_away(i);
   pthread_mutex_unlock(&installing);
-  return set;
+  return set ? "" : cannot_be_set;
 }
 
 static rondo_status install(void) {
   for (int i = 0; i < 2; i++) put_in_front(i);
   if (is_in_front(0) && is_in_front(1)) return RONDO_OK;
-  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NOT_SUPPORTED, "%s", CHECK_UNAVAILABLE);
+  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NOT_SUPPORTED, "%s", cannot_be_set);
 }
 
 /* Also that a run can be noted on this thread. */

@@ -12,7 +12,7 @@ void check_handler_leave(check_state *check);
 
 /* Puts the handler back in front if another one was installed meanwhile. */
 void check_handler_renew(void);
-bool check_handler_can_be_set(void);
+const char *check_handler_unavailable(void); /* why it cannot be set in this process; "" if it can */
 void check_run_begin(check_run *run, const check_work *work);
 void check_run_end(check_run *run);
 

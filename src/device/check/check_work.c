@@ -19,7 +19,9 @@
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_work.h"
 
-const char *check_work_name(const check_work *work) {
+const char *check_work_name(rondo_cpu_function function, void *const *args) {
+  if (function != check_run_work) return NULL;
+  const check_work *work = args[0];
   return work->name[0] != '\0' ? work->name : rondo_node_kind_name(work->kind);
 }
 
@@ -226,7 +228,7 @@ static void describe_life(check_work *work, rondo_cpu_function function, char *a
   work->address = address;
 }
 
-rondo_status check_dress(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params) {
+rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params) {
   check_state *check = executable->device->check;
   const bool allocates = params->kind == RONDO_NODE_ALLOC, frees = params->kind == RONDO_NODE_FREE;
   if (params->kind == RONDO_NODE_EMPTY || params->kind == RONDO_NODE_EVENT_RECORD ||

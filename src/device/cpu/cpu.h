@@ -152,7 +152,7 @@ typedef struct cpu_pool {
   _Atomic uint32_t open_jobs;                               /* grid jobs open now */
   _Atomic uint32_t active_runs;                             /* executables running by segments now */
   _Atomic uint32_t long_runs, occupied;                     /* long runs now, and processors that have one */
-  _Atomic uint64_t crowds;                                  /* begun, of all time */
+  _Atomic uint64_t contentions;                             /* begun, of all time */
   _Atomic(cpu_waiter *) injected;                           /* segments that may go on */
   _Atomic bool stop;
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready[CPU_QUEUE_WORDS]; /* bit: that queue wants a worker */
@@ -183,18 +183,13 @@ typedef struct cpu_pool {
 
 /* How long a waiting loop has turned: pauses first, a yield now and then, and after the pool's time it wants to sleep.
  */
-typedef struct cpu_patience {
+typedef struct cpu_backoff {
   uint32_t turns;
   uint64_t since_ns; /* 0: not asked the clock yet */
-} cpu_patience;
+} cpu_backoff;
 
 #define CPU_DEQUE_EMPTY UINT64_MAX
 static inline uint32_t cpu_entry_slot(uint64_t entry) { return (uint32_t)(entry >> 32) % CPU_MAX_QUEUES; }
-/* Stealing: a look at the oldest entry, which somebody else may take meanwhile, and taking it. */
-typedef struct cpu_loot {
-  int64_t top;
-  uint64_t entry;
-} cpu_loot;
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
 
@@ -270,14 +265,14 @@ struct cpu_queue {
   _Atomic uint64_t launches;  /* the same */
   /* The consumer's. */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t owner;
-  _Atomic uint64_t tail;   /* granules consumed; written by the owner */
-  uint64_t completed;      /* items; the owner's */
-  cpu_waiter waiter;       /* for CPU_WAIT and suspended graphs */
-  _Atomic bool runs;       /* a graph by segments */
-  _Atomic uint32_t hosted; /* times that a host thread ran it since a worker did, up to CPU_HABIT */
-  _Atomic uint64_t doze;   /* cpu_queue_doze: how many, and in the upper half how often they were roused */
-  cpu_timeline timeline;   /* references keep this struct, not the ring */
-  _Atomic bool detach;     /* the producer wants the worker to let go */
+  _Atomic uint64_t tail;     /* granules consumed; written by the owner */
+  uint64_t completed;        /* items; the owner's */
+  cpu_waiter waiter;         /* for CPU_WAIT and suspended graphs */
+  _Atomic bool runs;         /* a graph by segments */
+  _Atomic uint32_t hosted;   /* times that a host thread ran it since a worker did, up to CPU_HABIT */
+  _Atomic uint64_t sleeping; /* cpu_queue_begin_sleep: how many, and in the upper half how often they were woken */
+  cpu_timeline timeline;     /* references keep this struct, not the ring */
+  _Atomic bool detach;       /* the producer wants the worker to let go */
   alignas(RONDO_CACHE_LINE) rondo_first_failure failure;
   char label[RONDO_STREAM_LABEL]; /* for messages */
 };
@@ -442,7 +437,7 @@ struct cpu_executable {
   alignas(RONDO_CACHE_LINE) uint32_t trial; /* runs since measuring began */
   uint32_t try_again_at;                    /* measuring begins anew at that run */
   uint32_t probes;                          /* runs beside others that were timed since */
-  uint64_t crowds_seen;                     /* the pool's, when it ran last */
+  uint64_t contentions_seen;                /* the pool's, when it ran last */
   uint32_t plan;
   uint64_t best_ns[CPU_PLANS];
   /* The caller's side. */

@@ -33,6 +33,26 @@ void cpu_deque_grow(cpu_deque *deque, size_t capacity) {
   buffer = atomic_load_explicit(&deque->largest, memory_order_acquire);
   assert(buffer != NULL && buffer->capacity >= capacity);
   atomic_store_explicit(&deque->buffer, buffer, memory_order_release);
+  cpu_deque_check(deque);
+}
+
+void cpu_deque_check(const cpu_deque *deque) {
+#ifdef NDEBUG
+  (void)deque;
+#else
+  const cpu_deque_buffer *used = atomic_load(&deque->buffer), *largest = atomic_load(&deque->largest);
+  const int64_t bottom = atomic_load(&deque->bottom), top = atomic_load(&deque->top);
+  assert(top >= 0 && top <= bottom + 1);
+  assert(used != NULL || top == bottom);
+  assert(used == NULL || bottom - top <= (int64_t)used->capacity);
+  bool has_used = used == NULL, has_largest = largest == NULL;
+  for (const cpu_deque_buffer *buffer = atomic_load(&deque->all); buffer != NULL; buffer = buffer->next) {
+    assert(buffer->capacity > 0 && (buffer->capacity & (buffer->capacity - 1)) == 0);
+    has_used |= buffer == used;
+    has_largest |= buffer == largest;
+  }
+  assert(has_used && has_largest);
+#endif
 }
 
 void cpu_deque_free(cpu_device *device, cpu_deque *deque) {
@@ -51,6 +71,8 @@ static _Atomic uint64_t *entry_at(cpu_deque_buffer *buffer, int64_t index) {
 void cpu_deque_push(cpu_deque *deque, uint64_t entry, bool loudly) {
   const int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
   cpu_deque_buffer *buffer = atomic_load_explicit(&deque->buffer, memory_order_relaxed);
+  assert(entry != CPU_DEQUE_EMPTY);
+  assert(bottom - atomic_load_explicit(&deque->top, memory_order_relaxed) < (int64_t)buffer->capacity);
   atomic_store_explicit(entry_at(buffer, bottom), entry, memory_order_relaxed);
   if (loudly)
     atomic_store(&deque->bottom, bottom + 1);
@@ -79,17 +101,17 @@ uint64_t cpu_deque_pop(cpu_deque *deque) {
   return entry;
 }
 
-bool cpu_deque_look(cpu_deque *deque, cpu_loot *out) {
+bool cpu_deque_peek(cpu_deque *deque, cpu_steal *out) {
   int64_t top = atomic_load_explicit(&deque->top, memory_order_acquire);
   if (top >= atomic_load_explicit(&deque->bottom, memory_order_relaxed)) return false;
   top = atomic_load(&deque->top);
   if (top >= atomic_load(&deque->bottom)) return false;
   cpu_deque_buffer *buffer = atomic_load_explicit(&deque->buffer, memory_order_acquire);
-  *out = (cpu_loot){top, atomic_load_explicit(entry_at(buffer, top), memory_order_relaxed)};
+  *out = (cpu_steal){top, atomic_load_explicit(entry_at(buffer, top), memory_order_relaxed)};
   return true;
 }
 
-bool cpu_deque_take(cpu_deque *deque, const cpu_loot *loot) {
-  int64_t top = loot->top;
+bool cpu_deque_take(cpu_deque *deque, const cpu_steal *steal) {
+  int64_t top = steal->top;
   return atomic_compare_exchange_strong(&deque->top, &top, top + 1);
 }

@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "device/check/check.h"
-#include "device/check/check_device.h"
-#include "device/check/check_fault.h"
+#include "device/cpu/cpu_checking.h"
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_memory.h"
@@ -212,7 +210,7 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
   pthread_mutex_init(&device->lock, NULL);
   rondo_status status = cpu_pool_start(device, options->workers);
   if (status == RONDO_OK && checking) {
-    status = check_open(device, options);
+    status = cpu_checking.open(device, options);
     if (status != RONDO_OK) cpu_pool_stop(device);
   }
   if (status != RONDO_OK) {
@@ -228,7 +226,7 @@ static bool cpu_enumerate(size_t index, const char **out_name, const char **out_
   static const char *const names[] = {"cpu", "cpu:check"};
   if (index > 1) return false;
   *out_name = names[index];
-  *out_unavailable = index == 1 && !check_handler_can_be_set() ? CHECK_UNAVAILABLE : "";
+  *out_unavailable = index == 1 ? cpu_checking.unavailable() : "";
   return true;
 }
 

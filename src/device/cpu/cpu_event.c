@@ -3,16 +3,20 @@
  * stamps carry the number of their record, so that a late one of an earlier record does not overwrite the last.
  * Counted: the handle holds one reference, each queued stamp and each executable with a node for it another.
  */
-#include "device/cpu/cpu_event.h"
+#include <assert.h>
+
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 
 void cpu_event_retain(cpu_event *event) { atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed); }
 
 void cpu_event_release(cpu_event *event) {
-  if (atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel) != 1) return;
+  const unsigned before = atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel);
+  assert(before > 0);
+  if (before != 1) return;
   cpu_timeline_release(event->point.timeline);
   rondo_release(&event->device->base.allocator, event, 1, sizeof *event);
 }

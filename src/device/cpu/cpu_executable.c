@@ -9,8 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "device/check/check.h"
-#include "device/check/check_work.h"
+#include "device/cpu/cpu_checking.h"
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_lanes.h"
@@ -32,7 +31,7 @@ rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *det
                                 void **out_data) {
   const size_t data_at = cpu_align(addresses * sizeof(void *), CPU_GRANULE);
   const bool checked = executable->device->check != NULL;
-  const size_t whole = checked ? cpu_align(data_at + bytes, CPU_GRANULE) + sizeof(check_work) : data_at + bytes;
+  const size_t whole = checked ? cpu_align(data_at + bytes, CPU_GRANULE) + cpu_checking.node_bytes : data_at + bytes;
   void *memory;
   RONDO_TRY(rondo_allocate_aligned(allocator_of(executable), 1, whole, CPU_GRANULE, &memory));
   detail->storage = memory;
@@ -116,7 +115,8 @@ static rondo_status make_detail(cpu_executable *executable, const rondo_lowered_
     cpu_event_retain(out->event);
   }
   if (status == RONDO_OK) status = make_node(executable, out, node->params);
-  if (status == RONDO_OK && executable->device->check != NULL) status = check_dress(executable, out, node->params);
+  if (status == RONDO_OK && executable->device->check != NULL)
+    status = cpu_checking.wrap_node(executable, out, node->params);
   if (status != RONDO_OK) free_detail(executable, out);
   return status;
 }
@@ -134,6 +134,7 @@ static cpu_node running_form(const cpu_node_detail *detail) {
 
 void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes) {
   for (const cpu_change *change = changes->first; change != NULL; change = change->next) {
+    assert(change->position < executable->node_count);
     executable->nodes[change->position] = change->node;
     executable->names[change->position] = change->name;
     executable->kernel_count += (size_t)change->more_kernels;
@@ -424,6 +425,57 @@ static rondo_status make_waiters(cpu_executable *executable) {
   return RONDO_OK;
 }
 
+#ifndef NDEBUG
+/* The segments partition the nodes, and each counts its predecessors. */
+static void check_segment(const cpu_executable *executable, uint32_t number) {
+  const cpu_segment *segment = &executable->segments[number];
+  assert(segment->count > 0);
+  assert(segment->first == (number == 0 ? 0 : segment[-1].first + segment[-1].count));
+  assert(atomic_load(&segment->pending) == segment->predecessors);
+  assert(segment->successors_first <= segment->successors_end);
+  assert(segment->successors_end <= executable->successor_count);
+  assert(segment->wait == CPU_NO_WAIT || (segment->wait < executable->wait_count && segment->count == 1));
+  for (uint32_t k = segment->successors_first; k < segment->successors_end; k++) {
+    assert(executable->successors[k] < executable->segment_count);
+    assert(executable->successors[k] > number); /* the plain loop runs them in this order */
+    assert(executable->segments[executable->successors[k]].predecessors > 0);
+  }
+}
+
+/* The lanes partition the steps. */
+static void check_lanes(const cpu_executable *executable) {
+  uint32_t steps = 0;
+  assert(executable->lane_count <= CPU_MOST_LANES && executable->lane_count != 1);
+  for (uint32_t i = 0; i < executable->lane_count; i++) {
+    assert(executable->lanes[i].first == steps);
+    steps += executable->lanes[i].count;
+  }
+  assert(executable->lane_count == 0 || steps == executable->segment_count);
+  for (uint32_t i = 0; i < steps; i++) {
+    assert(executable->steps[i].segment < executable->segment_count);
+    assert(executable->steps[i].waits_first <= executable->steps[i].waits_end);
+  }
+}
+#endif
+
+void cpu_executable_check(const cpu_executable *executable) {
+#ifdef NDEBUG
+  (void)executable;
+#else
+  size_t nodes = 0;
+  for (uint32_t i = 0; i < executable->segment_count; i++) {
+    check_segment(executable, i);
+    nodes += executable->segments[i].count;
+  }
+  assert(nodes == executable->node_count);
+  assert(executable->kernel_count <= executable->node_count);
+  assert(executable->wait_count + executable->record_count <= executable->node_count);
+  assert(executable->segment_count == 0 || (executable->source_count > 0 && executable->sink_count > 0));
+  for (size_t i = 0; i < executable->node_count; i++) assert(executable->position[i] < executable->node_count);
+  check_lanes(executable);
+#endif
+}
+
 rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph *graph, rondo_executable **out) {
   cpu_device *device = (cpu_device *)base;
   void *memory;
@@ -444,6 +496,7 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
     return status;
   }
   executable->parallel |= executable->segment_count > 1;
+  cpu_executable_check(executable);
   *out = &executable->base;
   return RONDO_OK;
 }

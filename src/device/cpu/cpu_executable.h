@@ -10,12 +10,14 @@ RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const ro
                                                   rondo_executable **out);
 
 /* Storage of a node's, which begins with `addresses` argument addresses and has `bytes` behind them at *out_data; on a
- * checking device with room for a check_work behind those. */
+ * checking device with room for cpu_checking.node_bytes after those. */
 RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,
                                                size_t bytes, void **out_data);
 
 /* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
 void cpu_executable_reap(cpu_device *device, bool wait);
+/* Asserts the invariants of the plans. While it does not run. */
+void cpu_executable_check(const cpu_executable *executable);
 void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);
 
 #endif

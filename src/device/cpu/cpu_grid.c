@@ -18,11 +18,11 @@ enum {
   WAKE_FROM_NS = 40 * 1000 /* waking a parked worker pays from here on */
 };
 
-/* Until there are none; a guest (not NULL: its pool) leaves them to the owner in a crowd. */
+/* Until there are none; a guest (not NULL: its pool) leaves them to the owner under contention. */
 static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void *const *args, rondo_grid grid,
                             uint64_t blocks, uint64_t chunk, const cpu_pool *guest) {
   uint64_t mine = 0, first;
-  while ((guest == NULL || !cpu_crowd_is_full(guest)) &&
+  while ((guest == NULL || !cpu_contention_is_full(guest)) &&
          (first = atomic_fetch_add_explicit(&job->next, chunk, memory_order_relaxed)) < blocks) {
     const uint64_t last = blocks - first < chunk ? blocks : first + chunk;
     function((rondo_blocks){(size_t)first, (size_t)last, grid}, args);
@@ -34,7 +34,7 @@ static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void
 /* Each that comes wakes one more while there is something for it. */
 static void wake_another(cpu_pool *pool, cpu_grid_job *job) {
   if (!job->wakes || atomic_load_explicit(&job->next, memory_order_relaxed) >= job->blocks) return;
-  if (!cpu_queue_rouse(atomic_load_explicit(&job->queue, memory_order_relaxed))) cpu_pool_wake(pool);
+  if (!cpu_queue_wake_waiters(atomic_load_explicit(&job->queue, memory_order_relaxed))) cpu_pool_wake(pool);
 }
 
 bool cpu_grid_has_more(cpu_participant *owner, const cpu_queue *queue) {
@@ -85,9 +85,9 @@ static void share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
   const uint64_t mine = take_chunks(job, function, args, rest.grid, rest.last, job->chunk, NULL);
   atomic_fetch_sub(&pool->open_jobs, 1);
   atomic_store(&job->open, 0);
-  cpu_patience patience = {0};
+  cpu_backoff backoff = {0};
   while (atomic_load(&job->users) != 0 || atomic_load_explicit(&job->done, memory_order_acquire) + mine != count) {
-    (void)cpu_patience_turn(&patience, NULL);
+    (void)cpu_backoff_step(&backoff, NULL);
   }
 }
 

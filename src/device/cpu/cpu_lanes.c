@@ -284,21 +284,21 @@ static bool visit_all(cpu_executable *executable, cpu_participant *self, uint32_
 }
 
 static bool is_needed_elsewhere(const cpu_pool *pool) {
-  return atomic_load_explicit(&pool->ready_summary, memory_order_relaxed) != 0 || cpu_crowd_is_full(pool);
+  return atomic_load_explicit(&pool->ready_summary, memory_order_relaxed) != 0 || cpu_contention_is_full(pool);
 }
 
 /* Works along, from lane `first` on, until all lanes have ended; a guest that finds nothing to do leaves when others
  * need it. */
 static void work_along(cpu_executable *executable, cpu_participant *self, uint32_t first, bool guest) {
   cpu_pool *pool = &executable->device->pool;
-  cpu_patience patience = {0};
+  cpu_backoff backoff = {0};
   while (atomic_load_explicit(&executable->lanes_left, memory_order_acquire) != 0) {
     if (visit_all(executable, self, first) || cpu_pool_help_grid(pool, self, executable->queue)) {
-      patience = (cpu_patience){0};
+      backoff = (cpu_backoff){0};
       continue;
     }
     if (guest && is_needed_elsewhere(pool)) return;
-    if (!cpu_patience_turn(&patience, pool)) continue;
+    if (!cpu_backoff_step(&backoff, pool)) continue;
     if (self->index >= pool->worker_count) cpu_pool_note_host(pool);
     atomic_fetch_add(&pool->starter_sleepers, 1);
     const uint32_t epoch = atomic_load(&pool->starter_epoch);

@@ -7,6 +7,7 @@
  * A launch wakes nobody where a woken worker would only take a processor from a long run before the host, which waits
  * as it is wont to, runs the launch itself. The queue is ready all the same, and one worker looks every GUARD_NS then.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -24,18 +25,18 @@ enum { GUARD_NS = 4 * 1000 * 1000 };
 
 static uint64_t spin_limit(const cpu_pool *pool) {
   if (pool == NULL) return UINT64_MAX;
-  return cpu_crowd_is_full(pool) ? 0 : pool->spin_ns;
+  return cpu_contention_is_full(pool) ? 0 : pool->spin_ns;
 }
 
-bool cpu_patience_turn(cpu_patience *patience, const cpu_pool *pool) {
-  if (++patience->turns % TURNS_A_YIELD != 0) {
+bool cpu_backoff_step(cpu_backoff *backoff, const cpu_pool *pool) {
+  if (++backoff->turns % TURNS_A_YIELD != 0) {
     rondo_relax();
     return false;
   }
   rondo_yield();
   const uint64_t now = rondo_clock_ns();
-  if (patience->since_ns == 0) patience->since_ns = now;
-  return now - patience->since_ns >= spin_limit(pool);
+  if (backoff->since_ns == 0) backoff->since_ns = now;
+  return now - backoff->since_ns >= spin_limit(pool);
 }
 
 void cpu_pool_note_host(cpu_pool *pool) {
@@ -60,7 +61,7 @@ static void exchange_places(cpu_pool *pool, cpu_participant *worker) {
 
 /* Another's long run is on the worker's processor, and none on the spare one. By the mover. */
 static bool is_beside_run(const cpu_pool *pool, const cpu_participant *worker) {
-  return cpu_crowd_has_run_beside(pool, worker) && !cpu_crowd_has_run_at(pool, pool->spare);
+  return cpu_contention_has_run_beside(pool, worker) && !cpu_contention_has_run_at(pool, pool->spare);
 }
 
 /* Exchanges processors of workers for the spare one: each worker's, or of those that a run is beside. Whoever comes
@@ -73,7 +74,7 @@ static void move_to_spare(cpu_pool *pool, cpu_participant *workers, uint32_t cou
 }
 
 void cpu_pool_spread(cpu_pool *pool) {
-  if (pool->bound && cpu_crowd_is_stacked(pool)) move_to_spare(pool, pool->participants, pool->worker_count, true);
+  if (pool->bound && cpu_contention_is_uneven(pool)) move_to_spare(pool, pool->participants, pool->worker_count, true);
 }
 
 /* A worker that sleeps on the caller's processor could not run there when woken, and could not move away by itself. */
@@ -168,7 +169,9 @@ cpu_participant *cpu_pool_join_prepared(cpu_pool *pool) {
 
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant) {
   if (participant == NULL) return;
+  assert(participant->index >= pool->worker_count && participant->index < pool->participant_count);
   const uint32_t bit = 1u << (participant->index - pool->worker_count);
+  assert((atomic_load(&pool->hosts) & bit) != 0);
   atomic_fetch_and_explicit(&pool->hosts, ~bit, memory_order_release);
 }
 
@@ -196,13 +199,13 @@ static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *que
   const uint32_t hosts = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
   uint32_t victim = self->index;
   while ((victim = next_participant(pool, hosts, victim)) != self->index) {
-    cpu_loot loot;
+    cpu_steal steal;
     cpu_deque *deque = &pool->participants[victim].deque;
-    if (!cpu_deque_look(deque, &loot) || (queue != NULL && cpu_entry_slot(loot.entry) != queue->slot)) continue;
+    if (!cpu_deque_peek(deque, &steal) || (queue != NULL && cpu_entry_slot(steal.entry) != queue->slot)) continue;
     /* Not before the look: the entry may be of an executable that was made a moment ago. */
     cpu_pool_take_room(pool, self);
-    if (!cpu_deque_take(deque, &loot)) continue;
-    cpu_run_entry(pool, self, loot.entry);
+    if (!cpu_deque_take(deque, &steal)) continue;
+    cpu_run_entry(pool, self, steal.entry);
     return true;
   }
   return false;
@@ -210,18 +213,18 @@ static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *que
 
 /* What runs gets done without help. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
-  if (cpu_crowd_is_full(pool)) return false;
+  if (cpu_contention_is_full(pool)) return false;
   return cpu_pool_help_grid(pool, self, queue) || help_run(pool, self, queue);
 }
 
 static bool has_entry(cpu_deque *deque, const cpu_queue *queue) {
-  cpu_loot loot;
-  if (cpu_deque_is_empty(deque) || !cpu_deque_look(deque, &loot)) return false;
-  return queue == NULL || cpu_entry_slot(loot.entry) == queue->slot;
+  cpu_steal steal;
+  if (cpu_deque_is_empty(deque) || !cpu_deque_peek(deque, &steal)) return false;
+  return queue == NULL || cpu_entry_slot(steal.entry) == queue->slot;
 }
 
 bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue) {
-  if (cpu_crowd_is_full(pool)) return false;
+  if (cpu_contention_is_full(pool)) return false;
   const uint32_t hosts = atomic_load(&pool->hosts);
   uint32_t other = self->index;
   while ((other = next_participant(pool, hosts, other)) != self->index) {
@@ -337,12 +340,14 @@ static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn) 
   return switch_queue(device, self) || cpu_pool_help(pool, self, NULL);
 }
 
-bool cpu_pool_leaves_to_host(const cpu_pool *pool) { return cpu_crowd_wants_one(pool) && atomic_load(&pool->guarded); }
+bool cpu_pool_leaves_to_host(const cpu_pool *pool) {
+  return cpu_contention_is_near(pool) && atomic_load(&pool->guarded);
+}
 
 /* Sleeps until woken. Where launches may be left to their hosts one worker stays on guard: a host that does not wait
  * after all has its work begun when that one looks next. True when this one was. */
 static bool sleep_till_woken(cpu_pool *pool, uint32_t epoch) {
-  if (!cpu_crowd_wants_one(pool) || atomic_exchange(&pool->guarded, true)) {
+  if (!cpu_contention_is_near(pool) || atomic_exchange(&pool->guarded, true)) {
     rondo_futex_wait(&pool->epoch, epoch);
     return false;
   }
@@ -383,23 +388,23 @@ static void make_way(cpu_pool *pool, cpu_participant *self) {
   if (atomic_load_explicit(&pool->host_processor, memory_order_relaxed) ==
       atomic_load_explicit(&self->processor, memory_order_relaxed))
     move_to_spare(pool, self, 1, false);
-  else if (cpu_crowd_is_stacked(pool))
+  else if (cpu_contention_is_uneven(pool))
     move_to_spare(pool, self, 1, true);
 }
 
 static void *worker_main(void *argument) {
   cpu_participant *self = argument;
   cpu_device *device = self->device;
-  cpu_patience patience = {0};
+  cpu_backoff backoff = {0};
   while (!atomic_load_explicit(&device->pool.stop, memory_order_relaxed)) {
-    if (work_once(device, self, patience.turns)) {
-      patience = (cpu_patience){.turns = self->brief ? 1 : 0}; /* after brief work let the producer get ahead */
+    if (work_once(device, self, backoff.turns)) {
+      backoff = (cpu_backoff){.turns = self->brief ? 1 : 0}; /* after brief work let the producer get ahead */
       self->brief = false;
-    } else if (cpu_patience_turn(&patience, &device->pool)) {
+    } else if (cpu_backoff_step(&backoff, &device->pool)) {
       park(device, self);
-      patience = (cpu_patience){0};
+      backoff = (cpu_backoff){0};
     }
-    if (patience.turns % TURNS_A_YIELD == 0) make_way(&device->pool, self);
+    if (backoff.turns % TURNS_A_YIELD == 0) make_way(&device->pool, self);
   }
   let_go(self);
   return NULL;

@@ -37,7 +37,7 @@ bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue
 /* The same for grids alone. */
 bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 
-/* Whether there is something left that it would do, in the order of what wakes sleepers (cpu_queue_doze). */
+/* Whether there is something left that it would do, in the order of what wakes sleepers (cpu_queue_begin_sleep). */
 bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue);
 
 /* To be called before work of `queue`'s: lets another queue go that the participant watches, since it will not look at
@@ -45,7 +45,7 @@ bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_
 void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue);
 
 /* One turn; true when it is time to sleep: soon where each processor has a long run; never without a pool. */
-bool cpu_patience_turn(cpu_patience *patience, const cpu_pool *pool);
+bool cpu_backoff_step(cpu_backoff *backoff, const cpu_pool *pool);
 
 /* Moves workers off processors where others' long runs are while one has none. */
 void cpu_pool_spread(cpu_pool *pool);

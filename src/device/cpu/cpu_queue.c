@@ -12,9 +12,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "device/check/check.h"
-#include "device/check/check_orders.h"
-#include "device/check/check_work.h"
+#include "device/cpu/cpu_checking.h"
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_grid.h"
@@ -47,6 +45,8 @@ static cpu_item *item_at(cpu_queue *queue, uint64_t granule) {
 static void consume(cpu_queue *queue, const cpu_item *item) {
   const bool counts = item->operation != CPU_SKIP;
   const uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed) + item->granules;
+  assert(item->granules > 0 && item->granules <= CPU_RING_GRANULES);
+  assert(tail <= atomic_load_explicit(&queue->head, memory_order_relaxed));
   atomic_store_explicit(&queue->tail, tail, memory_order_release);
   if (counts) cpu_timeline_advance(&queue->timeline, ++queue->completed);
 }
@@ -68,7 +68,8 @@ static void count_kernels(cpu_participant *self, uint64_t kernels) {
 }
 
 static const char *name_of_work(const cpu_item *item) {
-  if (item->as.work.function == check_run_work) return check_work_name(item->as.work.args[0]);
+  const char *const wrapped = cpu_checking.name_of(item->as.work.function, item->as.work.args);
+  if (wrapped != NULL) return wrapped;
   if (item->operation == CPU_KERNEL) return item->name_at != 0 ? (const char *)item + item->name_at : "kernel";
   if (item->as.work.function == cpu_run_copy) return "copy";
   if (item->as.work.function == cpu_run_fill) return "fill";
@@ -103,7 +104,7 @@ static bool run_graph(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
 static bool run_checked_graph(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   cpu_executable *executable = item->as.graph.executable;
   begin_graph(self, executable, item);
-  return check_explore(executable, queue) || cpu_executable_run(executable, queue, self, item);
+  return cpu_checking.explore(executable, queue) || cpu_executable_run(executable, queue, self, item);
 }
 
 /* False when the queue was put aside. */
@@ -202,7 +203,7 @@ void cpu_queue_schedule(cpu_queue *queue) {
   if (atomic_load(&pool->sleepers) != 0 && !is_left_to_host(queue))
     cpu_pool_wake(pool);
   else
-    (void)cpu_queue_rouse(queue);
+    (void)cpu_queue_wake_waiters(queue);
 }
 
 /* The producer's side --------------------------------------------------------------------------------------------- */
@@ -216,7 +217,7 @@ static bool has_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
 /* Waits, working along, until there is room. */
 static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_pool *pool = &queue->device->pool;
-  cpu_patience patience = {0};
+  cpu_backoff backoff = {0};
   cpu_participant *self = cpu_pool_join_prepared(pool);
   for (;;) {
     /* Read before the tail: an item consumed after the look at the tail then ends the sleep. (A skip does not, but the
@@ -225,7 +226,7 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
     if (has_room(queue, head, granules)) break;
     if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, CPU_BUDGET)) continue;
     const uint32_t signal = atomic_load(&queue->timeline.signal);
-    if (cpu_patience_turn(&patience, pool)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
+    if (cpu_backoff_step(&backoff, pool)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
   }
   cpu_pool_leave(pool, self);
 }
@@ -245,6 +246,7 @@ __attribute__((always_inline)) static inline cpu_item *begin_item(cpu_queue *que
     filler->granules = (uint16_t)skip;
     head += skip;
   }
+  assert(granules > 0 && head + granules - queue->tail_seen <= CPU_RING_GRANULES);
   cpu_item *item = item_at(queue, head);
   item->operation = (uint16_t)operation;
   item->granules = (uint16_t)granules;
@@ -254,6 +256,7 @@ __attribute__((always_inline)) static inline cpu_item *begin_item(cpu_queue *que
 }
 
 static void publish(cpu_queue *queue, uint64_t head) {
+  assert(head > atomic_load_explicit(&queue->head, memory_order_relaxed));
   const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1;
   atomic_store_explicit(&queue->submitted, submitted, memory_order_relaxed);
   atomic_store(&queue->head, head);
@@ -575,7 +578,7 @@ static bool unschedule(cpu_queue *queue) {
 
 /* Until no worker can come to the queue any more; does not wait for one to have time. */
 static void retire(cpu_queue *queue) {
-  cpu_patience patience = {0};
+  cpu_backoff backoff = {0};
   atomic_store(&queue->detach, true);
   for (;;) {
     uint32_t expected = CPU_DETACHED;
@@ -584,9 +587,25 @@ static void retire(cpu_queue *queue) {
       atomic_store(&queue->attached, CPU_DEAD);
       break;
     }
-    (void)cpu_patience_turn(&patience, NULL);
+    (void)cpu_backoff_step(&backoff, NULL);
   }
-  while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_patience_turn(&patience, NULL);
+  while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_backoff_step(&backoff, NULL);
+}
+
+void cpu_queue_check(const cpu_queue *queue) {
+#ifdef NDEBUG
+  (void)queue;
+#else
+  assert(queue->slot < CPU_MAX_QUEUES && queue->ring != NULL);
+  assert(atomic_load(&queue->owner) == CPU_FREE);
+  assert(atomic_load(&queue->head) == atomic_load(&queue->tail));
+  assert(queue->tail_seen <= atomic_load(&queue->tail));
+  assert(queue->completed == atomic_load(&queue->submitted));
+  assert(queue->completed == atomic_load(&queue->timeline.value));
+  assert(atomic_load(&queue->launches) <= queue->completed);
+  assert(!atomic_load(&queue->runs));
+  assert(atomic_load(&queue->hosted) <= CPU_HABIT);
+#endif
 }
 
 static rondo_status queue_destroy(rondo_queue *base) {
@@ -594,6 +613,7 @@ static rondo_status queue_destroy(rondo_queue *base) {
   cpu_device *device = queue->device;
   const rondo_status status = queue_synchronize(base);
   retire(queue);
+  cpu_queue_check(queue);
   pthread_mutex_lock(&device->lock);
   atomic_store(&device->queues[queue->slot], NULL);
   device->launches_of_dead_queues += atomic_load_explicit(&queue->launches, memory_order_relaxed);
@@ -622,6 +642,7 @@ static rondo_status enter_table(cpu_device *device, cpu_queue *queue) {
   pthread_mutex_lock(&device->lock);
   while (slot < CPU_MAX_QUEUES && atomic_load_explicit(&device->queues[slot], memory_order_relaxed) != NULL) slot++;
   if (slot < CPU_MAX_QUEUES) {
+    assert(atomic_load(&queue->attached) == CPU_DETACHED);
     queue->slot = slot;
     atomic_store(&device->queues[slot], queue);
   }

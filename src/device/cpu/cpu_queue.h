@@ -24,6 +24,9 @@ void cpu_queue_finish_graph(cpu_queue *queue);
 /* Makes sure that a worker looks at the queue. */
 void cpu_queue_schedule(cpu_queue *queue);
 
+/* Asserts the invariants of a queue whose work is done. While no other thread uses it. */
+void cpu_queue_check(const cpu_queue *queue);
+
 /* The queue whose timeline it is; NULL when it is another one. */
 cpu_queue *cpu_queue_with(cpu_timeline *timeline);
 void cpu_queue_retain(cpu_queue *queue);

@@ -5,9 +5,9 @@
  * ever more rarely, and after changes. All compute the same bits, since a kernel must not depend on how its grid is
  * cut.
  *
- * In a crowd (cpu_contention.c), or behind one that came since its last run, times say nothing of the plans, and a plan
- * for the whole device would wait for processors that others have: a long run goes node by node there. But one that is
- * brief even there is brief, and on trial no more: a few runs beside others are timed for that.
+ * Under contention (cpu_contention.c), or behind one that came since its last run, times say nothing of the plans, and
+ * a plan for the whole device would wait for processors that others have: a long run goes node by node there. But one
+ * that is brief even there is brief, and on trial no more: a few runs beside others are timed for that.
  *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
  * deque, which wakes a worker that sleeps where the run is long enough for that. The starter works along until the last
@@ -15,7 +15,8 @@
  * and whoever finishes its last sink finishes the queue's item; `sinks_left` then counts one more for the starter
  * itself. After its last sink an executable is not touched.
  */
-#include "device/cpu/cpu_run.h"
+#include <assert.h>
+
 #include "base/clock.h"
 #include "base/trace.h"
 #include "device/cpu/cpu.h"
@@ -25,6 +26,7 @@
 #include "device/cpu/cpu_lanes.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_run.h"
 #include "device/cpu/cpu_semaphore.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
@@ -44,7 +46,7 @@ enum { MAX_ENTRY_COUNT = (1 << (32 - CPU_SLOT_BITS)) - 1, MOST_PREFETCHED = 4 };
 static bool is_watched(const cpu_executable *executable) { return rondo_trace_on() || executable->times != NULL; }
 
 static void run_grid(const cpu_executable *executable, cpu_participant *self, const cpu_node *node) {
-  if (node->blocks.last > 1 && !cpu_crowd_is_full(&executable->device->pool))
+  if (node->blocks.last > 1 && !cpu_contention_is_full(&executable->device->pool))
     cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
   else
     node->function(node->blocks, node->args);
@@ -112,6 +114,7 @@ static void end_run(cpu_executable *executable) {
 
 static void leave_run(cpu_pool *pool, cpu_executable *executable) {
   atomic_store_explicit(&executable->queue->runs, false, memory_order_relaxed);
+  assert(atomic_load(&pool->active_runs) > 0);
   atomic_fetch_sub(&pool->active_runs, 1);
 }
 
@@ -124,7 +127,9 @@ void cpu_run_wake_starters(cpu_pool *pool) {
 static void sink_done(cpu_executable *executable) {
   cpu_pool *pool = &executable->device->pool;
   const bool suspends = executable->wait_count > 0;
-  if (atomic_fetch_sub(&executable->sinks_left, 1) != 1) return;
+  const uint32_t before = atomic_fetch_sub(&executable->sinks_left, 1);
+  assert(before > 0);
+  if (before != 1) return;
   if (!suspends) {
     cpu_run_wake_starters(pool);
     return;
@@ -147,7 +152,7 @@ static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32 >> C
 static void put_up(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
   const bool wakes = executable->wakes;
   cpu_deque_push(&self->deque, entry, wakes);
-  if (wakes && !cpu_queue_rouse(executable->queue)) cpu_pool_wake(&executable->device->pool);
+  if (wakes && !cpu_queue_wake_waiters(executable->queue)) cpu_pool_wake(&executable->device->pool);
 }
 
 void cpu_run_invite(const cpu_executable *executable, cpu_participant *self, uint32_t lane) {
@@ -158,6 +163,7 @@ void cpu_run_invite(const cpu_executable *executable, cpu_participant *self, uin
 static uint32_t split_entry(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
   const uint32_t first = entry_first(entry);
   uint32_t count = entry_count(entry);
+  assert(count > 0 && first + count <= executable->successor_count + executable->source_count);
   while (count > 1) {
     const uint32_t half = count / 2;
     count -= half;
@@ -168,7 +174,9 @@ static uint32_t split_entry(const cpu_executable *executable, cpu_participant *s
 
 static bool becomes_ready(cpu_segment *segment) {
   if (segment->predecessors < 2) return true;
-  if (atomic_fetch_sub_explicit(&segment->pending, 1, memory_order_acq_rel) != 1) return false;
+  const uint32_t before = atomic_fetch_sub_explicit(&segment->pending, 1, memory_order_acq_rel);
+  assert(before > 0);
+  if (before != 1) return false;
   atomic_store_explicit(&segment->pending, segment->predecessors, memory_order_relaxed); /* for the next run */
   return true;
 }
@@ -301,25 +309,25 @@ static bool sleep_as_starter(const cpu_executable *executable, cpu_queue *queue,
   cpu_pool *pool = &executable->device->pool;
   atomic_fetch_add(&pool->starter_sleepers, 1);
   const uint32_t epoch = atomic_load(&pool->starter_epoch);
-  const uint32_t doze = cpu_queue_doze(queue);
+  const uint32_t ticket = cpu_queue_begin_sleep(queue);
   cpu_pool_spread(pool);
   if (atomic_load(&executable->sinks_left) != 0 && !cpu_pool_has_shared(pool, self, queue))
     rondo_futex_wait(&pool->starter_epoch, epoch);
   atomic_fetch_sub(&pool->starter_sleepers, 1);
-  return cpu_queue_rise(queue, doze);
+  return cpu_queue_end_sleep(queue, ticket);
 }
 
 static void await_sinks(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
   cpu_pool *pool = &executable->device->pool;
-  cpu_patience patience = {0};
+  cpu_backoff backoff = {0};
   while (atomic_load_explicit(&executable->sinks_left, memory_order_acquire) != 0) {
     if (cpu_pool_help(pool, self, queue)) {
-      patience = (cpu_patience){0};
+      backoff = (cpu_backoff){0};
       continue;
     }
-    const bool tired = cpu_patience_turn(&patience, pool);
+    const bool tired = cpu_backoff_step(&backoff, pool);
     if (tired && self->index >= pool->worker_count) cpu_pool_note_host(pool);
-    if (tired && sleep_as_starter(executable, queue, self)) patience = (cpu_patience){0};
+    if (tired && sleep_as_starter(executable, queue, self)) backoff = (cpu_backoff){0};
   }
 }
 
@@ -430,10 +438,10 @@ static void probe(cpu_executable *executable) {
   settle(executable, CPU_PLAN_LOOP, false);
 }
 
-static void run_in_crowd(cpu_executable *executable, cpu_participant *self) {
+static void run_contended(cpu_executable *executable, cpu_participant *self) {
   executable->running = CPU_PLAN_LOOP;
   for (uint32_t i = 0; i < executable->node_count; i++) {
-    cpu_crowd_follow(self);
+    cpu_contention_follow(self);
     run_nodes(executable, self, i, 1);
   }
 }
@@ -443,7 +451,7 @@ static void run_trial(cpu_executable *executable, cpu_queue *queue, cpu_particip
   const uint32_t plan = choose_plan(executable);
   const uint64_t begun = rondo_clock_ns();
   run_plan(executable, queue, self, plan);
-  if (cpu_crowd_count(&executable->device->pool) == executable->crowds_seen)
+  if (cpu_contention_count(&executable->device->pool) == executable->contentions_seen)
     note_time(executable, plan, rondo_clock_ns() - begun);
 }
 
@@ -461,21 +469,21 @@ static void run_alone(cpu_executable *executable, cpu_queue *queue, cpu_particip
 
 /* In this run, or since the one before: whether there was a crowd. */
 static bool has_company(cpu_executable *executable) {
-  const uint64_t before = executable->crowds_seen;
-  executable->crowds_seen = cpu_crowd_count(&executable->device->pool);
-  return executable->crowds_seen != before;
+  const uint64_t before = executable->contentions_seen;
+  executable->contentions_seen = cpu_contention_count(&executable->device->pool);
+  return executable->contentions_seen != before;
 }
 
 /* Counted among the long ones. */
 static void run_long(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  cpu_crowd_enter(self);
+  cpu_contention_enter(self);
   if (!has_company(executable))
     run_alone(executable, queue, self);
   else if (is_on_trial(executable) && executable->probes < MOST_PROBES)
     probe(executable);
   else
-    run_in_crowd(executable, self);
-  cpu_crowd_leave(self);
+    run_contended(executable, self);
+  cpu_contention_leave(self);
 }
 
 bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item) {

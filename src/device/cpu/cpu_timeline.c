@@ -3,6 +3,8 @@
  * the value again; whoever advances stores the value, then looks at the stack: one of the two sees the other. Stacks
  * are taken whole, those who are not due yet are put back, so that there is no ABA and no lock.
  */
+#include <assert.h>
+
 #include "device/cpu/cpu.h"
 
 #include "device/cpu/cpu_pool.h"
@@ -19,8 +21,25 @@ void cpu_timeline_retain(cpu_timeline *timeline) {
 }
 
 void cpu_timeline_release(cpu_timeline *timeline) {
-  if (timeline != NULL && atomic_fetch_sub_explicit(&timeline->references, 1, memory_order_acq_rel) == 1)
-    timeline->release(timeline);
+  if (timeline == NULL) return;
+  const unsigned before = atomic_fetch_sub_explicit(&timeline->references, 1, memory_order_acq_rel);
+  assert(before > 0);
+  if (before == 1) timeline->release(timeline);
+}
+
+void cpu_timeline_check(const cpu_timeline *timeline) {
+#ifdef NDEBUG
+  (void)timeline;
+#else
+  const uint64_t value = atomic_load(&timeline->value);
+  assert(atomic_load(&timeline->references) > 0);
+  assert(timeline->release != NULL);
+  assert(atomic_load(&timeline->sleepers) == 0);
+  for (const cpu_waiter *waiter = atomic_load(&timeline->waiters); waiter != NULL; waiter = waiter->next) {
+    assert(waiter->target > value);
+    assert((waiter->queue != NULL) != (waiter->executable != NULL));
+  }
+#endif
 }
 
 static void push_waiter(cpu_timeline *timeline, cpu_waiter *waiter) {
@@ -74,6 +93,7 @@ static void announce(cpu_timeline *timeline) {
 }
 
 void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value) {
+  assert(value >= atomic_load_explicit(&timeline->value, memory_order_relaxed));
   atomic_store(&timeline->value, value);
   announce(timeline);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Timelines: numbers that only grow, and those who wait for them.
+ * Timelines: numbers that only grow, and the waiters for values of them. Each queue has one, and each event-record
+ * node. Invariant: a waiter is on one list at most, and fired once, after the value has reached its target. Threads:
+ * any; only one thread at a time advances a timeline, but any number may raise one.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_TIMELINE_H
 #define RONDO_DEVICE_CPU_CPU_TIMELINE_H
@@ -23,6 +25,9 @@ void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target, uint32_t signal
 
 /* Wakes those who sleep. */
 void cpu_timeline_signal(cpu_timeline *timeline);
+
+/* Asserts the invariants, and of each waiter that it is not due. While no other thread uses the timeline. */
+void cpu_timeline_check(const cpu_timeline *timeline);
 
 /* Replaces *point, with the references. */
 void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value);

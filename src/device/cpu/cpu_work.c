@@ -21,7 +21,7 @@ static void fail_host_function(const cpu_host_work *work, rondo_status status) {
   char label[RONDO_LABEL_BYTES];
   (void)rondo_fail_node(
       RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->is_node ? work->where.number : RONDO_NO_NODE,
-      "%s: %s failed with %s: mend what the function met, or let it return RONDO_OK", (*work->queue)->label,
+      "%s: %s failed with %s: fix what the function met, or let it return RONDO_OK", (*work->queue)->label,
       rondo_kind_label(label, RONDO_NODE_HOST, work->name, work->is_node ? &work->where : NULL),
       rondo_status_name(status));
   rondo_saved_error failure;

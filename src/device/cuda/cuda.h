@@ -77,10 +77,10 @@ typedef struct cuda_device {
 
   /* Held while pages come and go. No call that is made under it waits for work. */
   pthread_mutex_t mapping;
-  cu_physical stand_in;  /* see cuda_stand_ins; made at the first use */
-  cuda_ranges left;      /* where it still stands because the driver did not unmap it */
-  cuda_ranges shown;     /* where it stands for captures that go on */
-  uint64_t reachable_by; /* bit N: cuda:N can be let access this device's memory */
+  cu_physical placeholder; /* see cuda_placeholders; made at the first use */
+  cuda_ranges left;        /* where it still stands because the driver did not unmap it */
+  cuda_ranges shown;       /* where it stands for captures that go on */
+  uint64_t reachable_by;   /* bit N: cuda:N can be let access this device's memory */
 
   pthread_mutex_t lock; /* of what follows */
   uint64_t admitted;    /* of those, the ones that may */
@@ -189,10 +189,10 @@ extern const rondo_executable_ops cuda_executable_ops;
  * the driver sees that it is a device's memory; other pages may stand there when it runs (docs/cuda-probes.md, 18 and
  * 30 to 38). Between begin and end pages stand in for all that is named and not mapped; nothing else is mapped or
  * unmapped meanwhile. */
-typedef struct cuda_stand_ins {
+typedef struct cuda_placeholders {
   cuda_device *device;
   cuda_ranges ranges;
-} cuda_stand_ins;
+} cuda_placeholders;
 static inline cu_allocation_properties cuda_memory_properties(const cuda_device *device) {
   return (cu_allocation_properties){.type = CU_ALLOCATION_PINNED,
                                     .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};

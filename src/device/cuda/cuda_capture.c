@@ -197,15 +197,15 @@ static rondo_status fail_copy(const cuda_captured *captured, const rondo_copy *c
 /* Behind the handles that were taken. */
 static rondo_status place_copy(cuda_captured *captured, const rondo_copy *copy, size_t count, cu_graph_node *out) {
   cuda_device *device = device_of(captured);
-  cuda_stand_ins stand_ins;
+  cuda_placeholders placeholders;
   cu_copy params;
   cu_result code = CU_OK;
   cuda_copy_params(copy, 0, &params);
-  rondo_status status = cuda_stand_ins_begin(device, &stand_ins);
-  if (status == RONDO_OK) status = cuda_stand_ins_add_copy(&stand_ins, copy);
+  rondo_status status = cuda_placeholders_begin(device, &placeholders);
+  if (status == RONDO_OK) status = cuda_placeholders_add_copy(&placeholders, copy);
   if (status == RONDO_OK)
     code = device->api->graph_add_copy(out, captured->graph, captured->handles.items, count, &params, device->context);
-  cuda_stand_ins_end(&stand_ins);
+  cuda_placeholders_end(&placeholders);
   if (code == CU_INVALID_VALUE) return fail_copy(captured, copy, code);
   return status == RONDO_OK
              ? cuda_check(device, code, "a copy in the capture's graph on device '%s'", device->base.name)
@@ -260,11 +260,11 @@ static rondo_status capture_launch(rondo_captured *base, rondo_queue *base_queue
 
 /* In the device's context. */
 static rondo_status show(cuda_captured *captured, const void *memory, size_t bytes) {
-  cuda_stand_ins stand_ins;
-  rondo_status status = cuda_stand_ins_begin(device_of(captured), &stand_ins);
-  if (status == RONDO_OK) status = cuda_stand_ins_add(&stand_ins, memory, bytes);
-  if (status == RONDO_OK) return cuda_stand_ins_keep(&stand_ins, &captured->shown);
-  cuda_stand_ins_end(&stand_ins);
+  cuda_placeholders placeholders;
+  rondo_status status = cuda_placeholders_begin(device_of(captured), &placeholders);
+  if (status == RONDO_OK) status = cuda_placeholders_add(&placeholders, memory, bytes);
+  if (status == RONDO_OK) return cuda_placeholders_keep(&placeholders, &captured->shown);
+  cuda_placeholders_end(&placeholders);
   return status;
 }
 
@@ -290,7 +290,7 @@ static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
     (void)device->api->graph_destroy(captured->graph); /* it came with an error of another's */
     captured->graph = NULL;
   }
-  cuda_stand_ins_drop(device, &captured->shown);
+  cuda_placeholders_drop(device, &captured->shown);
   cuda_leave(&scope);
   return cuda_check(device, code, "ending the capture of %s", queue->label);
 }

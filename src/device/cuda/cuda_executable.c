@@ -183,7 +183,7 @@ static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *q
 }
 
 /* What the driver has is not what it should run: it is given all anew. */
-static rondo_status mend(cuda_executable *executable) {
+static rondo_status rebuild_stale(cuda_executable *executable) {
   cuda_scope scope;
   RONDO_TRY(cuda_enter(cuda_device_of(executable->base.device), &scope));
   const rondo_status status = cuda_executable_rebuild(executable);
@@ -234,7 +234,7 @@ static cu_graph_exec launched_exec(const cuda_executable *executable) {
 
 void cuda_note_direct(cuda_executable *executable) {
   const bool is_direct =
-      executable->host_count == 0 && executable->before == NULL && !executable->is_torn && !is_run_singly(executable);
+      executable->host_count == 0 && executable->before == NULL && !executable->is_stale && !is_run_singly(executable);
   executable->direct = is_direct ? launched_exec(executable) : NULL;
 }
 
@@ -250,7 +250,7 @@ static __attribute__((noinline)) rondo_status check_launch(const cuda_executable
 }
 
 static rondo_status launch_in_order(cuda_executable *executable, cuda_queue *queue) {
-  if (executable->is_torn) RONDO_TRY(mend(executable));
+  if (executable->is_stale) RONDO_TRY(rebuild_stale(executable));
   if (executable->before != NULL) RONDO_TRY(catch_up(executable, queue));
   const cu_graph_exec exec = launched_exec(executable);
   if (executable->host_count > 0) return launch_with_hosts(executable, queue, exec);
@@ -327,7 +327,7 @@ rondo_status cuda_executable_rebuild(cuda_executable *executable) {
   rondo_release(allocator, executable->handles, executable->handle_count, sizeof *handles);
   executable->built = built;
   executable->handles = handles;
-  executable->is_torn = false;
+  executable->is_stale = false;
   cuda_note_direct(executable);
   atomic_fetch_add_explicit(&device->rebuilds, 1, memory_order_relaxed);
   return RONDO_OK;
@@ -352,15 +352,15 @@ static rondo_status rebuild_unless(cu_result code, cuda_executable *executable, 
 }
 
 rondo_status cuda_executable_change(cuda_executable *executable, const cuda_node *changed, cu_result *out_code) {
-  cuda_stand_ins stand_ins;
+  cuda_placeholders placeholders;
   if (changed->kind != RONDO_NODE_COPY) {
     *out_code = cuda_node_change(executable, &executable->built, changed);
     return RONDO_OK;
   }
-  rondo_status status = cuda_stand_ins_begin(cuda_device_of(executable->base.device), &stand_ins);
-  if (status == RONDO_OK) status = cuda_stand_ins_add_copy(&stand_ins, &changed->as.copy);
+  rondo_status status = cuda_placeholders_begin(cuda_device_of(executable->base.device), &placeholders);
+  if (status == RONDO_OK) status = cuda_placeholders_add_copy(&placeholders, &changed->as.copy);
   if (status == RONDO_OK) *out_code = cuda_node_change(executable, &executable->built, changed);
-  cuda_stand_ins_end(&stand_ins);
+  cuda_placeholders_end(&placeholders);
   return status;
 }
 
@@ -493,7 +493,7 @@ static rondo_status executable_set_enabled(rondo_executable *base, size_t index,
   const cu_result code = cuda_node_switch(executable, &executable->built, executable->handles, node, enabled);
   cuda_leave(&scope);
   if (code != CU_OK && cuda_node_parts(node) > 1) {
-    executable->is_torn = true; /* some parts may be switched */
+    executable->is_stale = true; /* some parts may be switched */
     cuda_note_direct(executable);
   }
   RONDO_TRY(cuda_check_node(device, code, node, enabled ? "switching on " : "switching off ", executable->label));

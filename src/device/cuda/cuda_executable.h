@@ -64,7 +64,7 @@ struct cuda_executable {
   size_t count, host_count, edge_count, disabled_count;
   bool has_foreign; /* work of libraries, which runs in graphs only */
   bool is_made;
-  bool is_torn;          /* `built` is not as `nodes` are, because the driver did not take a change back */
+  bool is_stale;         /* `built` is not as `nodes` are, because the driver did not take a change back */
   char *label;           /* "graph 'step'", for messages */
   rondo_slab slab;       /* has the contents of nodes */
   rondo_allocator small; /* the slab's */

@@ -135,19 +135,19 @@ static bool is_bound(const cuda_executable *executable) {
 }
 
 /* A fill is a kernel, but in a captured graph as its library made it. */
-static bool needs_stand_ins(const cuda_node *node, bool is_in_bound) {
+static bool needs_placeholders(const cuda_node *node, bool is_in_bound) {
   return node->kind == RONDO_NODE_COPY || (node->kind == RONDO_NODE_FILL && is_in_bound && node->captured != 0);
 }
 
-static rondo_status add_fill(cuda_stand_ins *to, const rondo_fill *fill) {
-  return cuda_stand_ins_add(to, fill->dst, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
+static rondo_status add_fill(cuda_placeholders *to, const rondo_fill *fill) {
+  return cuda_placeholders_add(to, fill->dst, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
 }
 
-static rondo_status add_stand_ins(const cuda_executable *executable, bool is_in_bound, cuda_stand_ins *to) {
+static rondo_status add_placeholders(const cuda_executable *executable, bool is_in_bound, cuda_placeholders *to) {
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
-    if (!needs_stand_ins(node, is_in_bound)) continue;
-    RONDO_TRY(node->kind == RONDO_NODE_COPY ? cuda_stand_ins_add_copy(to, &node->as.copy)
+    if (!needs_placeholders(node, is_in_bound)) continue;
+    RONDO_TRY(node->kind == RONDO_NODE_COPY ? cuda_placeholders_add_copy(to, &node->as.copy)
                                             : add_fill(to, &node->as.fill));
   }
   return RONDO_OK;
@@ -155,19 +155,19 @@ static rondo_status add_stand_ins(const cuda_executable *executable, bool is_in_
 
 static bool has_any(const cuda_executable *executable, bool is_in_bound) {
   size_t i = 0;
-  while (i < executable->count && !needs_stand_ins(&executable->nodes[i], is_in_bound)) i++;
+  while (i < executable->count && !needs_placeholders(&executable->nodes[i], is_in_bound)) i++;
   return i < executable->count;
 }
 
-rondo_status cuda_with_stand_ins(cuda_executable *executable, rondo_status (*make)(cuda_executable *, void *),
-                                 void *user) {
+rondo_status cuda_with_placeholders(cuda_executable *executable, rondo_status (*make)(cuda_executable *, void *),
+                                    void *user) {
   const bool is_in_bound = is_bound(executable);
-  cuda_stand_ins stand_ins;
+  cuda_placeholders placeholders;
   if (!has_any(executable, is_in_bound)) return make(executable, user);
-  rondo_status status = cuda_stand_ins_begin(cuda_device_of(executable->base.device), &stand_ins);
-  if (status == RONDO_OK) status = add_stand_ins(executable, is_in_bound, &stand_ins);
+  rondo_status status = cuda_placeholders_begin(cuda_device_of(executable->base.device), &placeholders);
+  if (status == RONDO_OK) status = add_placeholders(executable, is_in_bound, &placeholders);
   if (status == RONDO_OK) status = make(executable, user);
-  cuda_stand_ins_end(&stand_ins);
+  cuda_placeholders_end(&placeholders);
   return status;
 }
 
@@ -189,7 +189,7 @@ static rondo_status build_and_instantiate(cuda_executable *executable, void *use
 rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
   *out = (cuda_built){0};
   building self = {out, handles};
-  rondo_status status = cuda_with_stand_ins(executable, build_and_instantiate, &self);
+  rondo_status status = cuda_with_placeholders(executable, build_and_instantiate, &self);
   if (status == RONDO_OK) status = switch_off(executable, out, handles);
   if (status != RONDO_OK) cuda_built_free(executable, out);
   return status;

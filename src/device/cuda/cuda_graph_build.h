@@ -11,10 +11,10 @@
 RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
 
 /* Calls `make` while what the executable's copies and captured fills name can be seen to be a device's memory
- * (cuda_stand_ins). */
-RONDO_MUST_USE rondo_status cuda_with_stand_ins(cuda_executable *executable,
-                                                rondo_status (*make)(cuda_executable *executable, void *user),
-                                                void *user);
+ * (cuda_placeholders). */
+RONDO_MUST_USE rondo_status cuda_with_placeholders(cuda_executable *executable,
+                                                   rondo_status (*make)(cuda_executable *executable, void *user),
+                                                   void *user);
 void cuda_built_free(const cuda_executable *executable, cuda_built *built);
 
 /* Instantiates built->graph. Errors: what the driver says, with the node that it names; handles may be NULL. */

@@ -63,7 +63,7 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
   pthread_mutex_lock(&device->mapping);
-  rondo_status status = cuda_stand_ins_yield(device, (cuda_range){cuda_address(address), bytes, NULL});
+  rondo_status status = cuda_placeholders_yield(device, (cuda_range){cuda_address(address), bytes, NULL});
   pthread_mutex_unlock(&device->mapping);
   forget(device, &device->reservations, cuda_address(address), bytes);
   if (status == RONDO_OK)
@@ -170,8 +170,8 @@ rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
 
 /* With the mapping lock. A mapping that nobody may access is taken back; the first error is the one to tell. */
 static rondo_status map(cuda_device *device, cuda_range at, cu_physical physical) {
-  RONDO_TRY(cuda_stand_ins_yield(device, at));
-  RONDO_TRY(cuda_stand_ins_reserve_left(device));
+  RONDO_TRY(cuda_placeholders_yield(device, at));
+  RONDO_TRY(cuda_placeholders_reserve_left(device));
   cu_result code = device->api->mem_map(at.address, at.bytes, 0, physical, 0);
   const bool is_mapped = code == CU_OK;
   if (is_mapped) code = cuda_set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE);
@@ -180,7 +180,7 @@ static rondo_status map(cuda_device *device, cuda_range at, cu_physical physical
   if (status == RONDO_OK || !is_mapped) return status;
   rondo_saved_error why;
   rondo_error_save(&why);
-  cuda_stand_ins_take_back(device, at);
+  cuda_placeholders_take_back(device, at);
   return rondo_error_raise(&why);
 }
 

@@ -77,7 +77,7 @@ static rondo_status make_timed_exec(cuda_executable *executable, void *unused) {
 
 static rondo_status make_timed(cuda_executable *executable) {
   RONDO_TRY(make_stamps(executable));
-  return cuda_with_stand_ins(executable, make_timed_exec, NULL);
+  return cuda_with_placeholders(executable, make_timed_exec, NULL);
 }
 
 static void free_timed(cuda_executable *executable) {

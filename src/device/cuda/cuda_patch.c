@@ -103,7 +103,7 @@ static void take_back(cuda_executable *executable, const rondo_patch_change *cha
   cuda_refusal refusal;
   rondo_error_save(&first);
   (void)write_sites(executable, changes, count, true);
-  if (set_nodes(executable, changes, count, run, &refusal) != RONDO_OK) executable->is_torn = true;
+  if (set_nodes(executable, changes, count, run, &refusal) != RONDO_OK) executable->is_stale = true;
   cuda_note_direct(executable);
   rondo_error_restore(&first);
 }

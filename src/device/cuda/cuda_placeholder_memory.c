@@ -36,7 +36,7 @@ static bool find(const cuda_ranges *list, cu_address address, cu_address *end) {
 
 /* Whether it is reserved, not mapped, and nothing stands in there. *out_behind, `end` at most, is as far as the same is
  * to be said. */
-static bool find_bare(const cuda_stand_ins *self, cu_address address, cu_address end, cu_address *out_behind) {
+static bool find_bare(const cuda_placeholders *self, cu_address address, cu_address end, cu_address *out_behind) {
   cuda_device *device = self->device;
   *out_behind = end;
   pthread_mutex_lock(&device->lock);
@@ -49,12 +49,12 @@ static bool find_bare(const cuda_stand_ins *self, cu_address address, cu_address
 
 /* Coming ---------------------------------------------------------------------------------------------------------- */
 
-rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out) {
+rondo_status cuda_placeholders_begin(cuda_device *device, cuda_placeholders *out) {
   const cu_allocation_properties properties = cuda_memory_properties(device);
-  *out = (cuda_stand_ins){.device = device};
+  *out = (cuda_placeholders){.device = device};
   pthread_mutex_lock(&device->mapping);
-  if (device->stand_in != 0) return RONDO_OK;
-  return cuda_check(device, device->api->mem_create(&device->stand_in, device->page_bytes, &properties, 0),
+  if (device->placeholder != 0) return RONDO_OK;
+  return cuda_check(device, device->api->mem_create(&device->placeholder, device->page_bytes, &properties, 0),
                     "making a page of device '%s'", device->base.name);
 }
 
@@ -74,7 +74,7 @@ static cu_result map_run(cuda_device *device, cuda_range *mapped, size_t bytes) 
   while (code == CU_OK && mapped->bytes < bytes) {
     const bool is_piece = piece != 0 && bytes - mapped->bytes >= piece_bytes;
     const size_t next = is_piece ? piece_bytes : device->page_bytes;
-    code = device->api->mem_map(mapped->address + mapped->bytes, next, 0, is_piece ? piece : device->stand_in, 0);
+    code = device->api->mem_map(mapped->address + mapped->bytes, next, 0, is_piece ? piece : device->placeholder, 0);
     if (code == CU_OK) mapped->bytes += next;
   }
   if (piece != 0) (void)device->api->mem_release(piece); /* what has no mappings is gone with that */
@@ -82,7 +82,7 @@ static cu_result map_run(cuda_device *device, cuda_range *mapped, size_t bytes) 
 }
 
 /* There will be room to note all that may be left. */
-static rondo_status stand_in(cuda_stand_ins *self, cuda_range at) {
+static rondo_status placeholder(cuda_placeholders *self, cuda_range at) {
   cuda_device *device = self->device;
   const rondo_allocator *allocator = &device->base.allocator;
   const size_t most_left = device->left.count + device->shown.count + self->ranges.count + 1;
@@ -96,7 +96,7 @@ static rondo_status stand_in(cuda_stand_ins *self, cuda_range at) {
                     device->base.name, at.bytes);
 }
 
-rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes) {
+rondo_status cuda_placeholders_add(cuda_placeholders *self, const void *memory, size_t bytes) {
   const size_t page_bytes = self->device->page_bytes;
   cu_address from = cuda_address(memory);
   const cu_address end = from + bytes;
@@ -105,17 +105,17 @@ rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t
     cu_address behind;
     const bool is_bare = find_bare(self, from, end, &behind);
     behind += (page_bytes - behind % page_bytes) % page_bytes;
-    if (is_bare) RONDO_TRY(stand_in(self, (cuda_range){from, behind - from, NULL}));
+    if (is_bare) RONDO_TRY(placeholder(self, (cuda_range){from, behind - from, NULL}));
     from = behind;
   }
   return RONDO_OK;
 }
 
-rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy) {
+rondo_status cuda_placeholders_add_copy(cuda_placeholders *self, const rondo_copy *copy) {
   size_t src, dst;
   cuda_copy_extents(copy, &src, &dst);
-  RONDO_TRY(cuda_stand_ins_add(self, copy->src, src));
-  return cuda_stand_ins_add(self, copy->dst, dst);
+  RONDO_TRY(cuda_placeholders_add(self, copy->src, src));
+  return cuda_placeholders_add(self, copy->dst, dst);
 }
 
 /* Going ----------------------------------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static rondo_status clear_left(cuda_device *device, cuda_range at) {
   return RONDO_OK;
 }
 
-rondo_status cuda_stand_ins_yield(cuda_device *device, cuda_range at) {
+rondo_status cuda_placeholders_yield(cuda_device *device, cuda_range at) {
   for (size_t i = device->left.count; i-- > 0;) {
     if (unmap(device, device->left.items[i])) device->left.items[i] = device->left.items[--device->left.count];
   }
@@ -167,20 +167,20 @@ rondo_status cuda_stand_ins_yield(cuda_device *device, cuda_range at) {
   return clear_left(device, at);
 }
 
-rondo_status cuda_stand_ins_reserve_left(cuda_device *device) {
+rondo_status cuda_placeholders_reserve_left(cuda_device *device) {
   const size_t most_left = device->left.count + device->shown.count + 1;
   return rondo_array_reserve(&device->base.allocator, &device->left, most_left);
 }
 
-void cuda_stand_ins_take_back(cuda_device *device, cuda_range at) { unmap_or_note(device, at); }
+void cuda_placeholders_take_back(cuda_device *device, cuda_range at) { unmap_or_note(device, at); }
 
-void cuda_stand_ins_end(cuda_stand_ins *self) {
+void cuda_placeholders_end(cuda_placeholders *self) {
   for (size_t i = 0; i < self->ranges.count; i++) unmap_or_note(self->device, self->ranges.items[i]);
   pthread_mutex_unlock(&self->device->mapping);
   rondo_array_free(&self->device->base.allocator, &self->ranges);
 }
 
-rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept) {
+rondo_status cuda_placeholders_keep(cuda_placeholders *self, cuda_ranges *kept) {
   cuda_device *device = self->device;
   const rondo_allocator *allocator = &device->base.allocator;
   const size_t count = self->ranges.count;
@@ -191,11 +191,11 @@ rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept) {
     device->shown.items[device->shown.count++] = kept->items[kept->count++] = self->ranges.items[i];
   }
   if (status == RONDO_OK) self->ranges.count = 0;
-  cuda_stand_ins_end(self);
+  cuda_placeholders_end(self);
   return status;
 }
 
-void cuda_stand_ins_drop(cuda_device *device, cuda_ranges *kept) {
+void cuda_placeholders_drop(cuda_device *device, cuda_ranges *kept) {
   pthread_mutex_lock(&device->mapping);
   for (size_t i = 0; i < kept->count; i++) take_back(device, kept->items[i]);
   pthread_mutex_unlock(&device->mapping);
@@ -203,5 +203,6 @@ void cuda_stand_ins_drop(cuda_device *device, cuda_ranges *kept) {
 }
 
 void cuda_stand_in_free(cuda_device *device) {
-  if (device->stand_in != 0) (void)device->api->mem_release(device->stand_in); /* on a lost device it is gone already */
+  if (device->placeholder != 0)
+    (void)device->api->mem_release(device->placeholder); /* on a lost device it is gone already */
 }

@@ -8,24 +8,24 @@
 #include "device/cuda/cuda.h"
 
 /* In the device's context. Errors: OUT_OF_MEMORY, DEVICE_LOST; to be ended all the same. */
-RONDO_MUST_USE rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out);
-RONDO_MUST_USE rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes);
-RONDO_MUST_USE rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy);
+RONDO_MUST_USE rondo_status cuda_placeholders_begin(cuda_device *device, cuda_placeholders *out);
+RONDO_MUST_USE rondo_status cuda_placeholders_add(cuda_placeholders *self, const void *memory, size_t bytes);
+RONDO_MUST_USE rondo_status cuda_placeholders_add_copy(cuda_placeholders *self, const rondo_copy *copy);
 
 /* Instead of end: what was added stays until `kept`, to which it is added, is dropped, or memory is mapped there.
  * Nothing stays when it fails. */
-RONDO_MUST_USE rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept);
-void cuda_stand_ins_drop(cuda_device *device, cuda_ranges *kept);
+RONDO_MUST_USE rondo_status cuda_placeholders_keep(cuda_placeholders *self, cuda_ranges *kept);
+void cuda_placeholders_drop(cuda_device *device, cuda_ranges *kept);
 
 /* With the mapping lock: something is about to be mapped there, or the addresses are given back. Fails where the driver
  * refuses to unmap what is there. */
-RONDO_MUST_USE rondo_status cuda_stand_ins_yield(cuda_device *device, cuda_range at);
+RONDO_MUST_USE rondo_status cuda_placeholders_yield(cuda_device *device, cuda_range at);
 
 /* With the mapping lock: room to note one mapping, and noting it: it was made in vain and could not be taken back. It
  * is unmapped later, and until then nothing else is mapped there. */
-RONDO_MUST_USE rondo_status cuda_stand_ins_reserve_left(cuda_device *device);
-void cuda_stand_ins_take_back(cuda_device *device, cuda_range at);
-void cuda_stand_ins_end(cuda_stand_ins *self);
+RONDO_MUST_USE rondo_status cuda_placeholders_reserve_left(cuda_device *device);
+void cuda_placeholders_take_back(cuda_device *device, cuda_range at);
+void cuda_placeholders_end(cuda_placeholders *self);
 void cuda_stand_in_free(cuda_device *device);
 
 #endif

@@ -19,15 +19,17 @@
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 
+static const rondo_device_use graph_use = {.rank = 6, .name = "graph"};
+
 /* Graphs ---------------------------------------------------------------------------------------------------------- */
 
 static void retain_device(void *object) {
   rondo_device *device = object;
-  atomic_fetch_add_explicit(&device->graphs, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &graph_use);
 }
 static void release_device(void *object) {
   rondo_device *device = object;
-  atomic_fetch_sub_explicit(&device->graphs, 1, memory_order_relaxed);
+  rondo_device_end_use(device, &graph_use);
 }
 
 rondo_graph_attachment rondo_build_hold(rondo_device *device) {

@@ -9,6 +9,8 @@
 
 #include "base/versioned_struct.h"
 
+static const rondo_device_use communicator_use = {.rank = 12, .name = "communicator"};
+
 enum {
   JOIN_TIMEOUT_MS = 60 * 1000,
   TIMEOUT_MS = 10 * 60 * 1000,
@@ -129,7 +131,7 @@ static rondo_status join(joining *j) {
   }
   for (uint32_t i = 0; i < j->count; i++) {
     j->out[i]->link = j->links[i];
-    atomic_fetch_add(&j->plans[i].device->communicators, 1);
+    rondo_device_begin_use(j->plans[i].device, &communicator_use);
   }
   return RONDO_OK;
 }
@@ -215,7 +217,7 @@ rondo_status rondo_communicator_destroy(rondo_communicator *communicator) {
   rondo_device *device = communicator->device;
   const rondo_status status = communicator->link->transport->close(communicator->link);
   rondo_release(&device->allocator, communicator, 1, sizeof *communicator);
-  atomic_fetch_sub(&device->communicators, 1);
+  rondo_device_end_use(device, &communicator_use);
   return status;
 }
 

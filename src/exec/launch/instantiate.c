@@ -15,6 +15,8 @@
 #include "memory/arena/arena.h"
 #include "memory/arena/arena_recording.h"
 
+static const rondo_device_use exec_use = {.rank = 7, .name = "exec"};
+
 /* Drafts ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_nodes(const char *call, rondo_device *device, const rondo_lowering *lowering) {
@@ -201,7 +203,7 @@ static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_opti
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
   plan.struct_size = sizeof plan;
   RONDO_TRY(make_exec(graph, options, &plan, out));
-  atomic_fetch_add_explicit(&(*out)->device->execs, 1, memory_order_relaxed);
+  rondo_device_begin_use((*out)->device, &exec_use);
   if (options->upload_stream == NULL) return RONDO_OK;
   const rondo_status uploaded = rondo_exec_upload(*out, options->upload_stream);
   if (uploaded != RONDO_OK) {
@@ -240,7 +242,7 @@ void rondo_exec_destroy(rondo_exec *exec) {
   free_exec(exec);
   rondo_heap_give_up(heap);
   rondo_retired_sweep(memory, false);
-  atomic_fetch_sub_explicit(&device->execs, 1, memory_order_relaxed);
+  rondo_device_end_use(device, &exec_use);
 }
 
 void rondo_exec_end(rondo_exec *exec) {

@@ -12,6 +12,8 @@
 #include "exec/random/random_cells.h"
 #include "exec/random/random_internal.h"
 
+static const rondo_device_use generator_use = {.rank = 10, .name = "generator"};
+
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 const char *rondo_generator_label(char buffer[RONDO_GENERATOR_LABEL], const rondo_generator *generator) {
@@ -120,7 +122,7 @@ rondo_status rondo_generator_create(rondo_device *device, const rondo_generator_
     free_generator(generator);
     return rondo_fail_context(status, "%s", call);
   }
-  atomic_fetch_add_explicit(&device->generators, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &generator_use);
   *out_generator = generator;
   return RONDO_OK;
 }
@@ -129,7 +131,7 @@ void rondo_generator_destroy(rondo_generator *generator) {
   if (generator == NULL || generator->device->is_inherited) return;
   rondo_device *device = generator->device;
   rondo_generator_release(generator);
-  atomic_fetch_sub_explicit(&device->generators, 1, memory_order_relaxed);
+  rondo_device_end_use(device, &generator_use);
 }
 
 /* State ----------------------------------------------------------------------------------------------------------- */

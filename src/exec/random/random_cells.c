@@ -14,13 +14,13 @@ rondo_status rondo_random_allocate(rondo_device *device, size_t bytes, const cha
   rondo_device_memory *memory;
   RONDO_TRY(rondo_device_memory_of(device, &memory));
   RONDO_TRY(rondo_memory_allocate(memory, NULL, NULL, bytes, name, out_address));
-  atomic_fetch_sub_explicit(&device->allocations, 1, memory_order_relaxed);
+  rondo_device_end_use(device, &rondo_allocation_use);
   return RONDO_OK;
 }
 
 void rondo_random_free(rondo_device *device, void *address) {
   rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
-  atomic_fetch_add_explicit(&device->allocations, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &rondo_allocation_use);
   rondo_status_ignore(rondo_memory_free(memory, "freeing cells", NULL, address), "memory of our own, nothing uses it");
 }
 

@@ -8,6 +8,8 @@
 #include "base/versioned_struct.h"
 #include "exec/capture/capture_internal.h"
 
+static const rondo_device_use event_use = {.rank = 4, .name = "event"};
+
 #define LOOKED_AT_A_REQUEST 16
 
 typedef struct event_store {
@@ -137,7 +139,7 @@ rondo_status rondo_event_create(rondo_device *device, const rondo_event_options 
   event->next = NULL;
   event->recorded = false;
   atomic_store_explicit(&event->holds, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&device->events, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &event_use);
   *out_event = event;
   return RONDO_OK;
 }
@@ -171,7 +173,7 @@ void rondo_event_let_go(rondo_event *event) {
 
 void rondo_event_destroy(rondo_event *event) {
   if (event == NULL || event->device->is_inherited) return;
-  atomic_fetch_sub_explicit(&event->device->events, 1, memory_order_relaxed);
+  rondo_device_end_use(event->device, &event_use);
   rondo_event_leave_capture(event);
   rondo_event_let_go(event);
 }

@@ -13,6 +13,8 @@
 #include "exec/stream/stream_work.h"
 #include "graph/node_params.h"
 
+static const rondo_device_use stream_use = {.rank = 3, .name = "stream"};
+
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 static void make_label(rondo_stream *stream) {
@@ -51,7 +53,7 @@ rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_option
   rondo_stream_options known;
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_stream_options", options, &known));
   RONDO_TRY(make_stream(device, known.name, out_stream));
-  atomic_fetch_add_explicit(&device->streams, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &stream_use);
   return RONDO_OK;
 }
 
@@ -98,7 +100,7 @@ rondo_status rondo_stream_destroy(rondo_stream *stream) {
   rondo_array_free(&device->allocator, &stream->frontier);
   rondo_release_text(&device->allocator, stream->name);
   rondo_release(&device->allocator, stream, 1, sizeof *stream);
-  atomic_fetch_sub_explicit(&device->streams, 1, memory_order_relaxed);
+  rondo_device_end_use(device, &stream_use);
   return status;
 }
 

@@ -142,7 +142,7 @@ static rondo_status reserve(rondo_arena *arena, size_t wanted) {
   arena->next = memory->arenas;
   memory->arenas = arena;
   pthread_mutex_unlock(&memory->lock);
-  atomic_fetch_add_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_begin_use(memory->device, &rondo_allocation_use);
   return RONDO_OK;
 }
 
@@ -201,7 +201,7 @@ static void release(rondo_arena *arena) {
   set_backed(arena, 0);
   take_off_list(arena);
   rondo_graph_addresses_give_back(memory, rondo_arena_base(arena), arena->reserved, arena->place, unmapped);
-  atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_end_use(memory->device, &rondo_allocation_use);
   rondo_array_free(&memory->allocator, &arena->pieces);
   rondo_array_free(&memory->allocator, &arena->taken);
   rondo_release_text(&memory->allocator, arena->allocation.name);

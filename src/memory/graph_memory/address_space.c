@@ -84,12 +84,12 @@ static void count_life(rondo_graph_allocation *allocation) {
   rondo_address_space *space = allocation->space;
   rondo_address_space_retain(space);
   atomic_fetch_add_explicit(&space->live, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&space->memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_begin_use(space->memory->device, &rondo_allocation_use);
 }
 
 /* Who sees that nothing lives sees what to wait for. */
 static void uncount_life(rondo_address_space *space) {
-  atomic_fetch_sub_explicit(&space->memory->device->allocations, 1, memory_order_relaxed);
+  rondo_device_end_use(space->memory->device, &rondo_allocation_use);
   atomic_fetch_sub_explicit(&space->live, 1, memory_order_release);
   rondo_address_space_release(space);
 }

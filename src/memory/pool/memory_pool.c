@@ -6,6 +6,8 @@
 #include "memory/memory_errors.h"
 #include "memory/profile/warm_up_log.h"
 
+static const rondo_device_use pool_use = {.rank = 9, .name = "pool"};
+
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_pools_make(rondo_device_memory *memory, const rondo_pool_options *options, rondo_pool **out) {
@@ -24,7 +26,7 @@ rondo_status rondo_pools_make(rondo_device_memory *memory, const rondo_pool_opti
   pool->next = memory->default_pool.next;
   memory->default_pool.next = pool;
   pthread_mutex_unlock(&memory->lock);
-  atomic_fetch_add_explicit(&memory->device->pools, 1, memory_order_relaxed);
+  rondo_device_begin_use(memory->device, &pool_use);
   *out = pool;
   return RONDO_OK;
 }
@@ -46,7 +48,7 @@ rondo_status rondo_pools_destroy(rondo_device_memory *memory, rondo_pool *pool) 
   pool->destroyed = true;
   memory->destroyed_pools++;
   pthread_mutex_unlock(&memory->lock);
-  atomic_fetch_sub_explicit(&memory->device->pools, 1, memory_order_relaxed);
+  rondo_device_end_use(memory->device, &pool_use);
   rondo_pools_sweep_destroyed(memory);
   return RONDO_OK;
 }

@@ -378,7 +378,7 @@ static rondo_status make_compiled(compiler *c, rondo_device *device, const rondo
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *c->compiled, &c->compiled));
   c->compiled->allocator = *allocator;
   c->compiled->device = device;
-  atomic_fetch_add_explicit(&device->programs, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &rondo_compiled_use);
   rondo_resources_init(&c->compiled->resources, allocator, device);
   const rondo_status status = compile_relaxed(c, given);
   rondo_layout_free(c->program, &c->layout);

@@ -9,6 +9,8 @@
 #include "exec/capture/stray_work.h"
 #include "tensor/run/arena_use.h"
 
+const rondo_device_use rondo_compiled_use = {.rank = 1, .name = "compiled program"};
+
 /* Running --------------------------------------------------------------------------------------------------------- */
 
 /* What is recorded is verified, so the bytes are said. */
@@ -121,7 +123,7 @@ static void free_host(rondo_compiled *compiled) {
   rondo_release_text(&allocator, compiled->name);
   rondo_release_text(&allocator, compiled->label);
   rondo_release(&allocator, compiled, 1, sizeof *compiled);
-  atomic_fetch_sub_explicit(&device->programs, 1, memory_order_release);
+  rondo_device_end_use(device, &rondo_compiled_use);
 }
 
 /* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. Where waiting

@@ -9,6 +9,7 @@
 
 #include <rondo/capture.h>
 
+#include "device/device.h"
 #include "exec/cost/recording_gain.h"
 #include "tensor/compile/emit.h"
 #include "tensor/compile/operator_edges.h"
@@ -17,6 +18,8 @@
 #include "tensor/run/index_check.h"
 #include "tensor/run/sharing.h"
 #include "tensor/run/staged_values.h"
+
+extern const rondo_device_use rondo_compiled_use;
 
 /* One kernel or call of a run. */
 typedef struct rondo_step {

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "tensor/vendor/libraries.h"
+#include "vendor/libraries.h"
 
 struct rondo_product {
   rondo_product_maker *maker;
@@ -19,35 +19,9 @@ struct rondo_product {
   rondo_product_memory memory;
 };
 
-/* The library ------------------------------------------------------------------------------------------------------ */
-
-typedef struct cublaslt_api {
-#define MEMBER(result, member, symbol, arguments) result(*member) arguments;
-  CUBLASLT_FUNCTIONS(MEMBER)
-#undef MEMBER
-} cublaslt_api;
-
-static const rondo_library_symbol symbols[] = {
-#define SYMBOL(result, member, symbol, arguments) {#symbol, offsetof(cublaslt_api, member)},
-    CUBLASLT_FUNCTIONS(SYMBOL)
-#undef SYMBOL
-};
-
-static cublaslt_api api;
-
-rondo_library rondo_cublaslt = {.name = "cuBLASLt",
-                                .purpose = "matrix products on CUDA devices",
-                                .needed = "cuBLAS of CUDA 12 or 13",
-                                .option = RONDO_OPTION_CUBLASLT_LIBRARY,
-                                .usual = {"libcublasLt.so.13", "libcublasLt.so.12"},
-                                .symbols = symbols,
-                                .symbol_count = sizeof symbols / sizeof symbols[0],
-                                .functions = &api,
-                                .search = PTHREAD_MUTEX_INITIALIZER};
-
 static rondo_status check(int code, const char *what) {
   if (code == CUBLASLT_OK) return RONDO_OK;
-  const char *name = api.status_name(code);
+  const char *name = rondo_cublaslt_api.status_name(code);
   return rondo_fail_driver(code == CUBLASLT_NO_MEMORY ? RONDO_OUT_OF_MEMORY : RONDO_EXECUTION_FAILED, RONDO_REASON_NONE,
                            code, name, "%s: cuBLASLt refused it (RONDO_CUBLASLT_LIBRARY=none does without)", what);
 }
@@ -74,10 +48,11 @@ static int create_layout(const rondo_product_shape *s, size_t rows_stored, size_
                          cublaslt_layout *out) {
   const int32_t batches = (int32_t)s->batches;
   const int64_t apart = (int64_t)stride;
-  int code = api.layout_create(out, type_of(s->type), columns, rows_stored, (int64_t)columns);
+  int code = rondo_cublaslt_api.layout_create(out, type_of(s->type), columns, rows_stored, (int64_t)columns);
   if (code != CUBLASLT_OK || batches == 1) return code;
-  code = api.layout_set(*out, CUBLASLT_LAYOUT_BATCHES, &batches, sizeof batches);
-  return code == CUBLASLT_OK ? api.layout_set(*out, CUBLASLT_LAYOUT_BATCH_STRIDE, &apart, sizeof apart) : code;
+  code = rondo_cublaslt_api.layout_set(*out, CUBLASLT_LAYOUT_BATCHES, &batches, sizeof batches);
+  return code == CUBLASLT_OK ? rondo_cublaslt_api.layout_set(*out, CUBLASLT_LAYOUT_BATCH_STRIDE, &apart, sizeof apart)
+                             : code;
 }
 
 static int create_layouts(rondo_product *p) {
@@ -91,12 +66,12 @@ static int create_layouts(rondo_product *p) {
 }
 
 static int set_number(cublaslt_product product, int attribute, uint32_t value) {
-  return api.product_set(product, attribute, &value, sizeof value);
+  return rondo_cublaslt_api.product_set(product, attribute, &value, sizeof value);
 }
 
 static int set_distance(cublaslt_product product, int attribute, size_t value) {
   const int64_t distance = (int64_t)value;
-  return api.product_set(product, attribute, &distance, sizeof distance);
+  return rondo_cublaslt_api.product_set(product, attribute, &distance, sizeof distance);
 }
 
 /* What is kept has as many elements in a row as the library wants, or a multiple of it. */
@@ -123,7 +98,8 @@ static int describe_end(const rondo_product *p) {
 static int describe(rondo_product *p) {
   const rondo_product_shape *s = &p->shape;
   const bool in_tf32 = p->maker->allow_tf32 && s->type == RONDO_F32;
-  int code = api.product_create(&p->product, in_tf32 ? CUBLASLT_COMPUTE_TF32 : CUBLASLT_COMPUTE_F32, CUBLASLT_F32);
+  int code = rondo_cublaslt_api.product_create(&p->product, in_tf32 ? CUBLASLT_COMPUTE_TF32 : CUBLASLT_COMPUTE_F32,
+                                               CUBLASLT_F32);
   if (code == CUBLASLT_OK) /* their a is our b */
     code =
         set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_A, s->transpose_b ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);
@@ -143,8 +119,10 @@ static uint32_t reductions_of(const rondo_product_shape *shape) {
 static int wish(const rondo_product *p, cublaslt_wishes wishes) {
   const uint64_t most = workspace_limit(&p->shape);
   const uint32_t reductions = reductions_of(&p->shape);
-  const int code = api.wishes_set(wishes, CUBLASLT_WISH_WORKSPACE, &most, sizeof most);
-  return code == CUBLASLT_OK ? api.wishes_set(wishes, CUBLASLT_WISH_REDUCTIONS, &reductions, sizeof reductions) : code;
+  const int code = rondo_cublaslt_api.wishes_set(wishes, CUBLASLT_WISH_WORKSPACE, &most, sizeof most);
+  return code == CUBLASLT_OK
+             ? rondo_cublaslt_api.wishes_set(wishes, CUBLASLT_WISH_REDUCTIONS, &reductions, sizeof reductions)
+             : code;
 }
 
 /* A result of so few rows or columns is hardly more than a matrix times a vector, which own kernels are not made for.
@@ -181,12 +159,12 @@ static int choose(rondo_product *p) {
   cublaslt_wishes wishes = NULL;
   cublaslt_choice choice = {0};
   int count = 0;
-  int code = api.wishes_create(&wishes);
+  int code = rondo_cublaslt_api.wishes_create(&wishes);
   if (code != CUBLASLT_OK) return code;
   code = wish(p, wishes);
   if (code == CUBLASLT_OK)
-    code = api.choose(p->maker->handle, p->product, p->b, p->a, p->c, p->c, wishes, 1, &choice, &count);
-  (void)api.wishes_destroy(wishes); /* of wishes that exist; nothing to tell */
+    code = rondo_cublaslt_api.choose(p->maker->handle, p->product, p->b, p->a, p->c, p->c, wishes, 1, &choice, &count);
+  (void)rondo_cublaslt_api.wishes_destroy(wishes); /* of wishes that exist; nothing to tell */
   if (code == CUBLASLT_NO_SUCH || (code == CUBLASLT_OK && count == 0)) return CUBLASLT_OK;
   p->has_way = code == CUBLASLT_OK && choice.status == CUBLASLT_OK && !is_idle(&p->shape, &choice);
   p->algorithm = choice.algorithm;
@@ -197,7 +175,8 @@ static int choose(rondo_product *p) {
 /* rondo_library_call. */
 static rondo_status make_ready(void *user) {
   rondo_product *p = user;
-  if (p->maker->handle == NULL) RONDO_TRY(check(api.create(&p->maker->handle), "beginning to use cuBLASLt"));
+  if (p->maker->handle == NULL)
+    RONDO_TRY(check(rondo_cublaslt_api.create(&p->maker->handle), "beginning to use cuBLASLt"));
   RONDO_TRY(check(describe(p), "describing a matrix product"));
   return check(choose(p), "choosing how to make a matrix product");
 }
@@ -237,10 +216,10 @@ rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_produc
 /* rondo_library_call. Descriptions are host memory; there is nothing to tell. */
 static rondo_status free_descriptions(void *user) {
   const rondo_product *p = user;
-  if (p->product != NULL) (void)api.product_destroy(p->product);
-  if (p->a != NULL) (void)api.layout_destroy(p->a);
-  if (p->b != NULL) (void)api.layout_destroy(p->b);
-  if (p->c != NULL) (void)api.layout_destroy(p->c);
+  if (p->product != NULL) (void)rondo_cublaslt_api.product_destroy(p->product);
+  if (p->a != NULL) (void)rondo_cublaslt_api.layout_destroy(p->a);
+  if (p->b != NULL) (void)rondo_cublaslt_api.layout_destroy(p->b);
+  if (p->c != NULL) (void)rondo_cublaslt_api.layout_destroy(p->c);
   return RONDO_OK;
 }
 
@@ -254,7 +233,7 @@ void rondo_product_destroy(rondo_product *product) {
 
 /* rondo_library_call. */
 static rondo_status free_handle(void *user) {
-  (void)api.destroy(user); /* a lost device has nothing of it any more */
+  (void)rondo_cublaslt_api.destroy(user); /* a lost device has nothing of it any more */
   return RONDO_OK;
 }
 
@@ -274,7 +253,7 @@ bool rondo_product_activates(const rondo_product *product) {
 }
 
 static rondo_status name_memory(rondo_product *product, int attribute, const void *const *address, const char *what) {
-  return check(api.product_set(product->product, attribute, address, sizeof *address), what);
+  return check(rondo_cublaslt_api.product_set(product->product, attribute, address, sizeof *address), what);
 }
 
 rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory) {
@@ -297,9 +276,10 @@ static rondo_status multiply(void *user) {
   const rondo_product *p = run->product;
   const rondo_product_memory *at = &p->memory;
   const float one = 1, zero = 0;
-  return check(api.multiply(p->maker->handle, p->product, &one, at->b, p->b, at->a, p->a, &zero, at->c, p->c, at->c,
-                            p->c, &p->algorithm, at->workspace, p->workspace_bytes, run->stream),
-               "a matrix product");
+  return check(
+      rondo_cublaslt_api.multiply(p->maker->handle, p->product, &one, at->b, p->b, at->a, p->a, &zero, at->c, p->c,
+                                  at->c, p->c, &p->algorithm, at->workspace, p->workspace_bytes, run->stream),
+      "a matrix product");
 }
 
 rondo_status rondo_product_run(const rondo_product *product, rondo_stream *stream) {

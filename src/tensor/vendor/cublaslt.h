@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products by cuBLASLt (libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12). How a product is
- * made is chosen once, for its shape, among the ways that give the same bits each time: no way that adds parts as they
- * come. The scratch memory that the way needs is the caller's.
+ * Matrix products by cuBLASLt (vendor/libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12). How a
+ * product is made is chosen once, for its shape, among the ways that give the same bits each time: no way that adds
+ * parts as they come. The scratch memory that the way needs is the caller's.
  *
  * Threads: a product and a maker belong to one thread at a time.
  */

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "tensor/vendor/libraries.h"
+#include "vendor/libraries.h"
 
 /* Descriptors that are kept, in the order in which they are made. */
 enum { X, WEIGHT, Y, WINDOW, OPERATION, GRAPH, CONFIG, PLAN, PACK, DESCRIPTORS };
@@ -21,36 +21,10 @@ struct rondo_convolution {
   size_t workspace_bytes;
 };
 
-/* The library ------------------------------------------------------------------------------------------------------ */
-
-typedef struct cudnn_api {
-#define MEMBER(result, member, symbol, arguments) result(*member) arguments;
-  CUDNN_FUNCTIONS(MEMBER)
-#undef MEMBER
-} cudnn_api;
-
-static const rondo_library_symbol symbols[] = {
-#define SYMBOL(result, member, symbol, arguments) {#symbol, offsetof(cudnn_api, member)},
-    CUDNN_FUNCTIONS(SYMBOL)
-#undef SYMBOL
-};
-
-static cudnn_api api;
-
-rondo_library rondo_cudnn = {.name = "cuDNN",
-                             .purpose = "convolutions on CUDA devices",
-                             .needed = "cuDNN 9",
-                             .option = RONDO_OPTION_CUDNN_LIBRARY,
-                             .usual = {"libcudnn.so.9"},
-                             .symbols = symbols,
-                             .symbol_count = sizeof symbols / sizeof symbols[0],
-                             .functions = &api,
-                             .search = PTHREAD_MUTEX_INITIALIZER};
-
 /* On one line. */
 static void read_words(char *words, size_t room) {
   words[0] = '\0';
-  api.last_words(words, room);
+  rondo_cudnn_api.last_words(words, room);
   words[room - 1] = '\0';
   for (char *c = words; *c != '\0'; c++)
     if (*c == '\n') *c = ' ';
@@ -59,7 +33,7 @@ static void read_words(char *words, size_t room) {
 static rondo_status check(int code, const char *what) {
   char words[256];
   if (code == CUDNN_OK) return RONDO_OK;
-  const char *name = api.status_name(code);
+  const char *name = rondo_cudnn_api.status_name(code);
   const bool is_memory = code == CUDNN_NO_MEMORY || code == CUDNN_NO_HOST_MEMORY;
   read_words(words, sizeof words);
   return rondo_fail_driver(is_memory ? RONDO_OUT_OF_MEMORY : RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, code, name,
@@ -87,23 +61,23 @@ typedef struct setting {
 static int set_all(cudnn_descriptor descriptor, const setting *settings, size_t count) {
   int code = CUDNN_OK;
   for (size_t i = 0; i < count && code == CUDNN_OK; i++)
-    code = api.descriptor_set(descriptor, settings[i].attribute, settings[i].type, settings[i].count,
-                              settings[i].elements);
-  return code == CUDNN_OK ? api.finalize(descriptor) : code;
+    code = rondo_cudnn_api.descriptor_set(descriptor, settings[i].attribute, settings[i].type, settings[i].count,
+                                          settings[i].elements);
+  return code == CUDNN_OK ? rondo_cudnn_api.finalize(descriptor) : code;
 }
 
 #define SETTINGS(...) (const setting[]){__VA_ARGS__}, sizeof((const setting[]){__VA_ARGS__}) / sizeof(setting)
 
 /* Makes one and gives it these attributes, if the library has such a thing; see is_lacking. */
 static rondo_status make(rondo_convolution *c, int which, cudnn_kind kind, const setting *settings, size_t count) {
-  RONDO_TRY(check(api.descriptor_create(kind, &c->descriptors[which]), describing));
+  RONDO_TRY(check(rondo_cudnn_api.descriptor_create(kind, &c->descriptors[which]), describing));
   const int code = set_all(c->descriptors[which], settings, count);
   c->is_lacking = is_lack(code);
   return c->is_lacking ? RONDO_OK : check(code, describing);
 }
 
 static void drop(cudnn_descriptor *descriptor) {
-  if (*descriptor != NULL) (void)api.descriptor_destroy(*descriptor); /* one that exists; nothing to tell */
+  if (*descriptor != NULL) (void)rondo_cudnn_api.descriptor_destroy(*descriptor); /* one that exists; nothing to tell */
   *descriptor = NULL;
 }
 
@@ -223,10 +197,11 @@ static rondo_status look_at_engine(const rondo_convolution *c, cudnn_descriptor 
   cudnn_descriptor engine = NULL;
   int notes[CUDNN_NOTES];
   int64_t count = 0;
-  int code = api.descriptor_create(CUDNN_ENGINE, &engine);
-  if (code == CUDNN_OK) code = api.descriptor_get(config, CUDNN_CONFIG_ENGINE, CUDNN_OF_DESCRIPTOR, 1, &count, &engine);
+  int code = rondo_cudnn_api.descriptor_create(CUDNN_ENGINE, &engine);
   if (code == CUDNN_OK)
-    code = api.descriptor_get(engine, CUDNN_ENGINE_NOTES, CUDNN_OF_NOTE, CUDNN_NOTES, &count, notes);
+    code = rondo_cudnn_api.descriptor_get(config, CUDNN_CONFIG_ENGINE, CUDNN_OF_DESCRIPTOR, 1, &count, &engine);
+  if (code == CUDNN_OK)
+    code = rondo_cudnn_api.descriptor_get(engine, CUDNN_ENGINE_NOTES, CUDNN_OF_NOTE, CUDNN_NOTES, &count, notes);
   const rondo_status status = check(code, choosing);
   drop(&engine);
   *out_may_take = status == RONDO_OK && may_take(c, notes, count);
@@ -244,7 +219,8 @@ static rondo_status try_config(rondo_convolution *c, cudnn_descriptor config) {
                           {CUDNN_PLAN_HANDLE, CUDNN_OF_HANDLE, 1, &c->maker->handle})));
   cudnn_descriptor *plan = &c->descriptors[PLAN];
   if (!c->is_lacking)
-    RONDO_TRY(check(api.descriptor_get(*plan, CUDNN_PLAN_WORKSPACE, CUDNN_OF_INT64, 1, &count, &bytes), choosing));
+    RONDO_TRY(check(rondo_cudnn_api.descriptor_get(*plan, CUDNN_PLAN_WORKSPACE, CUDNN_OF_INT64, 1, &count, &bytes),
+                    choosing));
   if (c->is_lacking || (double)bytes > workspace_limit(&c->shape)) drop(plan);
   c->workspace_bytes = (size_t)bytes;
   return RONDO_OK;
@@ -264,12 +240,15 @@ static rondo_status try_configs(rondo_convolution *c, cudnn_descriptor *configs,
 static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *configs, int64_t *count) {
   int64_t listed = 0;
   RONDO_TRY(
-      check(api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, 0, &listed, NULL), choosing));
+      check(rondo_cudnn_api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, 0, &listed, NULL),
+            choosing));
   const int64_t room = listed < MOST_WAYS ? listed : MOST_WAYS;
-  for (int64_t i = 0; i < room; i++) RONDO_TRY(check(api.descriptor_create(CUDNN_CONFIG, &configs[i]), choosing));
+  for (int64_t i = 0; i < room; i++)
+    RONDO_TRY(check(rondo_cudnn_api.descriptor_create(CUDNN_CONFIG, &configs[i]), choosing));
   if (room == 0) return RONDO_OK;
-  return check(api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, room, count, configs),
-               choosing);
+  return check(
+      rondo_cudnn_api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, room, count, configs),
+      choosing);
 }
 
 /* Takes one of the ways that the heuristic lists, if there is one to take. */
@@ -284,7 +263,7 @@ static rondo_status choose_of(rondo_convolution *c, cudnn_descriptor heuristic) 
 
 static rondo_status choose(rondo_convolution *c, int mode) {
   cudnn_descriptor heuristic = NULL;
-  RONDO_TRY(check(api.descriptor_create(CUDNN_HEURISTIC, &heuristic), choosing));
+  RONDO_TRY(check(rondo_cudnn_api.descriptor_create(CUDNN_HEURISTIC, &heuristic), choosing));
   const int code = set_all(heuristic, SETTINGS({CUDNN_HEURISTIC_GRAPH, CUDNN_OF_DESCRIPTOR, 1, &c->descriptors[GRAPH]},
                                                {CUDNN_HEURISTIC_MODE, CUDNN_OF_HEURISTIC, 1, &mode}));
   rondo_status status = is_lack(code) ? RONDO_OK : check(code, choosing);
@@ -298,7 +277,7 @@ static rondo_status choose(rondo_convolution *c, int mode) {
 /* rondo_library_call. */
 static rondo_status make_ready(void *user) {
   rondo_convolution *c = user;
-  if (c->maker->handle == NULL) RONDO_TRY(check(api.create(&c->maker->handle), "beginning to use cuDNN"));
+  if (c->maker->handle == NULL) RONDO_TRY(check(rondo_cudnn_api.create(&c->maker->handle), "beginning to use cuDNN"));
   RONDO_TRY(describe(c));
   if (c->is_lacking) return RONDO_OK;
   RONDO_TRY(choose(c, CUDNN_HEURISTIC_LEARNED));
@@ -361,7 +340,7 @@ void rondo_convolution_maker_init(rondo_convolution_maker *maker, rondo_device *
 
 /* rondo_library_call. */
 static rondo_status free_handle(void *user) {
-  (void)api.destroy(user); /* a lost device has nothing of it any more */
+  (void)rondo_cudnn_api.destroy(user); /* a lost device has nothing of it any more */
   return RONDO_OK;
 }
 
@@ -385,7 +364,7 @@ rondo_status rondo_convolution_bind(rondo_convolution *convolution, const rondo_
                               {CUDNN_PACK_WORKSPACE, CUDNN_OF_ADDRESS, 1, &memory->workspace}};
   const char *const what = "naming the memory of a convolution";
   cudnn_descriptor *pack = &convolution->descriptors[PACK];
-  RONDO_TRY(check(api.descriptor_create(CUDNN_PACK, pack), what));
+  RONDO_TRY(check(rondo_cudnn_api.descriptor_create(CUDNN_PACK, pack), what));
   return check(set_all(*pack, settings, convolution->workspace_bytes > 0 ? 3 : 2), what);
 }
 
@@ -396,8 +375,8 @@ typedef struct convolution_run {
 
 static rondo_status queue(const rondo_convolution *c, cudnn_stream stream) {
   const cudnn_handle handle = c->maker->handle;
-  RONDO_TRY(check(api.set_stream(handle, stream), "a convolution's stream"));
-  return check(api.execute(handle, c->descriptors[PLAN], c->descriptors[PACK]), "a convolution");
+  RONDO_TRY(check(rondo_cudnn_api.set_stream(handle, stream), "a convolution's stream"));
+  return check(rondo_cudnn_api.execute(handle, c->descriptors[PLAN], c->descriptors[PACK]), "a convolution");
 }
 
 /* rondo_library_call. */

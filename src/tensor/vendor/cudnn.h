@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by cuDNN (libraries.h: RONDO_CUDNN_LIBRARY, else libcudnn.so.9). How one is made is chosen once, for its
- * shape, by the library's own heuristics, among the ways that give the same bits each time and whose arithmetic is a
- * sum of products in F32: none that adds parts as they come, none by transforms (Winograd's, Fourier's). The scratch
- * memory that the way needs is the caller's.
+ * Convolutions by cuDNN (vendor/libraries.h: RONDO_CUDNN_LIBRARY, else libcudnn.so.9). How one is made is chosen once,
+ * for its shape, by the library's own heuristics, among the ways that give the same bits each time and whose arithmetic
+ * is a sum of products in F32: none that adds parts as they come, none by transforms (Winograd's, Fourier's). The
+ * scratch memory that the way needs is the caller's.
  *
  * Threads: a convolution and a maker belong to one thread at a time, but convolutions that are bound may run at once.
  */

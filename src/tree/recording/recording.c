@@ -12,6 +12,8 @@
 #include "memory/profile/memory_profile.h"
 #include "tree/recording/recording_internal.h"
 
+static const rondo_device_use recording_use = {.rank = 8, .name = "recording"};
+
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 static void make_label(rondo_recording *recording, const char *name) {
@@ -49,7 +51,7 @@ rondo_status rondo_recording_create(rondo_device *device, const rondo_recording_
   recording->profile = known.profile;
   if (known.profile != NULL) rondo_profile_retain(known.profile);
   make_label(recording, known.name);
-  atomic_fetch_add_explicit(&device->recordings, 1, memory_order_relaxed);
+  rondo_device_begin_use(device, &recording_use);
   *out_recording = recording;
   return RONDO_OK;
 }
@@ -73,7 +75,7 @@ rondo_status rondo_recording_destroy(rondo_recording *recording) {
   rondo_device *device = recording->device;
   if (recording->profile != NULL) rondo_profile_release(recording->profile);
   rondo_release(&device->allocator, recording, 1, sizeof *recording);
-  atomic_fetch_sub_explicit(&device->recordings, 1, memory_order_relaxed);
+  rondo_device_end_use(device, &recording_use);
   return RONDO_OK;
 }
 

@@ -203,8 +203,8 @@ static void take(const theft *my, uint64_t entry) {
 static void *steal_all(void *argument) {
   const theft *my = argument;
   while (atomic_load(my->count) < ENTRIES) {
-    cpu_loot loot;
-    if (cpu_deque_look(my->deque, &loot) && cpu_deque_take(my->deque, &loot)) take(my, loot.entry);
+    cpu_steal loot;
+    if (cpu_deque_peek(my->deque, &loot) && cpu_deque_take(my->deque, &loot)) take(my, loot.entry);
   }
   return NULL;
 }
@@ -233,6 +233,7 @@ static void deques_lose_and_double_nothing(void **state) {
   }
   steal_all(&my);
   for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thieves[i], NULL), 0);
+  cpu_deque_check(&deque);
   for (size_t i = 0; i < ENTRIES; i++) assert_int_equal(atomic_load(&my.taken[i]), 1);
   free(my.taken);
   cpu_deque_free((cpu_device *)device, &deque);
@@ -243,20 +244,20 @@ static void deques_lose_and_double_nothing(void **state) {
 static void loot_is_taken_once(void **state) {
   (void)state;
   rondo_device *device;
-  cpu_loot loot, same;
+  cpu_steal loot, same;
   assert_ok(rondo_device_open("cpu", NULL, &device));
   cpu_deque deque = {0};
   assert_ok(cpu_deque_prepare((cpu_device *)device, &deque, 2));
   cpu_deque_grow(&deque, 2);
-  assert_false(cpu_deque_look(&deque, &loot));
+  assert_false(cpu_deque_peek(&deque, &loot));
   cpu_deque_push(&deque, UINT64_C(5) << 32 | 7, false);
-  assert_true(cpu_deque_look(&deque, &loot) && cpu_deque_look(&deque, &same));
+  assert_true(cpu_deque_peek(&deque, &loot) && cpu_deque_peek(&deque, &same));
   assert_true(loot.entry == (UINT64_C(5) << 32 | 7));
   assert_int_equal(cpu_entry_slot(loot.entry), 5);
   assert_true(cpu_deque_take(&deque, &loot));
   assert_false(cpu_deque_take(&deque, &same));
   cpu_deque_push(&deque, 8, true);
-  assert_true(cpu_deque_look(&deque, &loot));
+  assert_true(cpu_deque_peek(&deque, &loot));
   assert_false(cpu_deque_is_empty(&deque));
   assert_true(cpu_deque_pop(&deque) == 8);
   assert_true(cpu_deque_is_empty(&deque));

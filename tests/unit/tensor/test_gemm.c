@@ -3,7 +3,7 @@
  * storing, sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
  */
 #include "tensor/operators/matmul/gemm.h"
-#include "tensor/vendor/libraries.h"
+#include "vendor/libraries.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -85,7 +85,7 @@ static void test_products_in_use(void **state) {
   (void)state;
   rondo_gemm_prepare();
   rondo_gemm_prepare();
-  print_message("products from '%s' and '%s'\n", rondo_onednn_library.file.path, rondo_cblas_library.file.path);
+  print_message("products from '%s' and '%s'\n", rondo_onednn_products.file.path, rondo_cblas.file.path);
   check_all(rondo_gemm_run);
 }
 

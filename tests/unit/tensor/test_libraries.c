@@ -2,14 +2,13 @@
  * Finding a library for arithmetic among several names: one that will not do is passed over; why none is used is said
  * once, with no lock held. RONDO_ONEDNN_LIBRARY names an oneDNN that makes no engine (fake_onednn/lacking.c).
  */
-#include "tensor/vendor/libraries.h"
-
 #include <rondo/operators.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "vendor/libraries.h"
 
 typedef struct functions {
   void *first;
@@ -32,7 +31,9 @@ static rondo_library library_of(const char *first, const char *second) {
 }
 
 static const char *refuse(void) { return "it is not wanted"; }
-static const char *dislike(const rondo_dylib *file) { return file->path[0] != '\0' ? "it is odd" : NULL; }
+static rondo_status dislike(const rondo_dylib *file) {
+  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s: it is odd", file->path);
+}
 
 static void test_the_first_that_does_is_taken(void **state) {
   rondo_library library = library_of("libc.so.6", "libm.so.6");
@@ -40,7 +41,7 @@ static void test_the_first_that_does_is_taken(void **state) {
   assert_true(rondo_library_find(&library));
   assert_true(rondo_library_find(&library));
   assert_string_equal(library.file.path, "libm.so.6");
-  assert_string_equal(library.reason, "");
+  assert_string_equal(library.failure.message, "");
   assert_non_null(found.first);
 }
 
@@ -48,10 +49,10 @@ static void test_the_first_trouble_is_told(void **state) {
   rondo_library lacking = library_of("libc.so.6", "libnothing.so.9"), none = library_of("libnothing.so.9", NULL);
   (void)state;
   assert_false(rondo_library_find(&lacking));
-  assert_string_equal(lacking.reason, "libc.so.6 has no tgamma: the mathematical library is needed");
+  assert_string_equal(lacking.failure.message, "libc.so.6 has no tgamma: the mathematical library is needed");
   assert_string_equal(lacking.file.path, "");
   assert_false(rondo_library_find(&none));
-  assert_non_null(strstr(none.reason, "libnothing.so.9"));
+  assert_non_null(strstr(none.failure.message, "libnothing.so.9"));
 }
 
 static void test_what_is_not_wanted_is_not_looked_for(void **state) {
@@ -60,10 +61,10 @@ static void test_what_is_not_wanted_is_not_looked_for(void **state) {
   refused.why_not = refuse;
   odd.accept = dislike;
   assert_false(rondo_library_find(&refused));
-  assert_string_equal(refused.reason, "it is not wanted");
+  assert_string_equal(refused.failure.message, "it is not wanted");
   assert_null(found.first);
   assert_false(rondo_library_find(&odd));
-  assert_string_equal(odd.reason, "libm.so.6: it is odd");
+  assert_string_equal(odd.failure.message, "libm.so.6: it is odd");
 }
 
 typedef struct said {
@@ -115,7 +116,7 @@ static void test_a_part_needs_the_whole(void **state) {
   part.base = &whole;
   assert_false(find_and_hear(&part, &heard));
   assert_int_equal(heard.count, 1); /* of the whole */
-  assert_string_equal(part.reason, "it is not wanted");
+  assert_string_equal(part.failure.message, "it is not wanted");
   other.base = &used;
   assert_true(find_and_hear(&other, &heard));
   assert_string_equal(other.file.path, "libm.so.6");
@@ -131,11 +132,11 @@ static void test_no_engine_is_told(void **state) {
   assert_int_equal(heard.count, 1);
   assert_int_equal(heard.level, RONDO_LOG_WARNING);
   assert_non_null(strstr(heard.text, "it makes no engine for the CPU (code 5)"));
-  assert_true(rondo_library_find(&rondo_onednn_library));
+  assert_true(rondo_library_find(&rondo_onednn_products));
   assert_ok(rondo_library_enumerate(3, &info));
   assert_string_equal(info.purpose, "convolutions on CPU devices");
   assert_null(info.path);
-  assert_string_equal(info.reason, rondo_onednn_convolutions.reason);
+  assert_string_equal(info.reason, rondo_onednn_convolutions.failure.message);
 }
 
 int main(void) {

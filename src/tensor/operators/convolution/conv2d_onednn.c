@@ -8,8 +8,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "tensor/operators/common/kernel_support.h"
-#include "tensor/operators/common/onednn.h"
-#include "tensor/operators/matmul/gemm_onednn.h"
+#include "vendor/onednn.h"
 
 /* A convolution ---------------------------------------------------------------------------------------------------- */
 
@@ -376,7 +375,7 @@ rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator, r
   int code = ONEDNN_OK;
   rondo_onednn_convolution *c;
   *out = NULL;
-  if (!rondo_onednn_makes_convolutions()) return RONDO_OK;
+  if (!rondo_library_find(&rondo_onednn_convolutions)) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *c, &c));
   c->allocator = *allocator;
   c->pass = pass;
@@ -392,7 +391,7 @@ rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator, r
     *out = c;
     return RONDO_OK;
   }
-  if (code != ONEDNN_OK) rondo_onednn_say_no_way((int)pass, code);
+  if (code != ONEDNN_OK) rondo_onednn_log_no_pass((int)pass, code);
   rondo_onednn_convolution_destroy(c);
   return status;
 }

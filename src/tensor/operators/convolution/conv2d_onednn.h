@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions of F32 on a CPU by oneDNN 2's primitives, where it is in use for products (gemm_onednn.h) and pays.
+ * Convolutions of F32 on a CPU by oneDNN 2's primitives, where it is in use for products (vendor/onednn.h) and pays.
  *
  * A convolution is cut into parts by its shape alone: images, and slices of the channels that come out where images
  * are few. A part is one block of a kernel, made by one call on the thread that runs the block; oneDNN's own threads

@@ -10,39 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tensor/operators/matmul/gemm_onednn.h"
-#include "tensor/vendor/libraries.h"
+#include "vendor/onednn.h"
 
-/* The C interface to the BLAS ("Basic Linear Algebra Subprograms Technical Forum Standard", 2001, appendix B). */
-typedef void (*cblas_sgemm_function)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
-                                     const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
-                                     int c_stride);
 typedef void (*set_threads_function)(int threads);
-
-enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANSPOSE = 111, CBLAS_TRANSPOSE = 112 };
 
 /* Multiplications from which oneDNN is the quicker one: OpenBLAS has kernels for small products that arrange nothing
  * beforehand, but not for a b that is stored transposed; and for oneDNN signals are blocked, which takes half a
- * microsecond (gemm_onednn.h). */
+ * microsecond (vendor/onednn.h). */
 #define ONEDNN_LEAST 524288.0
 #define ONEDNN_LEAST_TRANSPOSED 131072.0
-
-typedef struct cblas_api {
-  cblas_sgemm_function sgemm;
-} cblas_api;
-
-static const rondo_library_symbol symbols[] = {{"cblas_sgemm", offsetof(cblas_api, sgemm)}};
-static cblas_api api;
-
-rondo_library rondo_cblas_library = {.name = "CBLAS",
-                                     .purpose = "matrix products on CPU devices",
-                                     .needed = "a BLAS with the CBLAS interface",
-                                     .option = RONDO_OPTION_CBLAS_LIBRARY,
-                                     .usual = {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"},
-                                     .symbols = symbols,
-                                     .symbol_count = sizeof symbols / sizeof symbols[0],
-                                     .functions = &api,
-                                     .search = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_onednn, has_cblas; /* written once, before any thread reads them */
@@ -54,7 +30,7 @@ static void limit_tiles(void) {
 }
 
 static void use_one_thread(void) {
-  void *symbol = rondo_dylib_symbol(&rondo_cblas_library.file, "openblas_set_num_threads");
+  void *symbol = rondo_dylib_symbol(&rondo_cblas.file, "openblas_set_num_threads");
   set_threads_function set_threads = NULL;
   if (symbol == NULL) return;
   memcpy(&set_threads, &symbol, sizeof set_threads);
@@ -62,16 +38,16 @@ static void use_one_thread(void) {
 }
 
 static void settle(void) {
-  has_onednn = rondo_library_find(&rondo_onednn_library);
-  has_cblas = rondo_library_find(&rondo_cblas_library);
+  has_onednn = rondo_library_find(&rondo_onednn_products);
+  has_cblas = rondo_library_find(&rondo_cblas);
   if (has_cblas) use_one_thread();
   limit_tiles();
 }
 
 /* The search, which may log, comes first: nobody is to wait in pthread_once for a function of the user's. */
 void rondo_gemm_prepare(void) {
-  (void)rondo_library_find(&rondo_onednn_library);
-  (void)rondo_library_find(&rondo_cblas_library);
+  (void)rondo_library_find(&rondo_onednn_products);
+  (void)rondo_library_find(&rondo_cblas);
   const int failed = pthread_once(&once, settle);
   (void)failed; /* it has no errors but those of a wrong argument */
 }
@@ -86,16 +62,26 @@ static bool is_for_onednn(const rondo_gemm *gemm) {
 }
 
 static void run_cblas(const rondo_gemm *gemm) {
-  api.sgemm(CBLAS_ROW_MAJOR, gemm->transpose_a ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE,
-            gemm->transpose_b ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE, (int)gemm->m, (int)gemm->n, (int)gemm->k, 1.0f,
-            gemm->a, (int)gemm->a_stride, gemm->b, (int)gemm->b_stride, gemm->accumulate ? 1.0f : 0.0f, gemm->c,
-            (int)gemm->c_stride);
+  rondo_cblas_api.sgemm(CBLAS_ROW_MAJOR, gemm->transpose_a ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE,
+                        gemm->transpose_b ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE, (int)gemm->m, (int)gemm->n,
+                        (int)gemm->k, 1.0f, gemm->a, (int)gemm->a_stride, gemm->b, (int)gemm->b_stride,
+                        gemm->accumulate ? 1.0f : 0.0f, gemm->c, (int)gemm->c_stride);
+}
+
+/* False if it could not be made for want of memory: c is then as it was. */
+static bool run_onednn(const rondo_gemm *g) {
+  const rondo_onednn_use use = rondo_onednn_begin();
+  const int status = rondo_onednn_product_api.sgemm(
+      g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', (int64_t)g->m, (int64_t)g->n, (int64_t)g->k, 1.0f, g->a,
+      (int64_t)g->a_stride, g->b, (int64_t)g->b_stride, g->accumulate ? 1.0f : 0.0f, g->c, (int64_t)g->c_stride);
+  rondo_onednn_end(use);
+  return status == ONEDNN_OK;
 }
 
 void rondo_gemm_run(const rondo_gemm *gemm) {
   const bool fits = fits_int(gemm->m) && fits_int(gemm->n) && fits_int(gemm->k) && fits_int(gemm->a_stride) &&
                     fits_int(gemm->b_stride) && fits_int(gemm->c_stride);
-  if (is_for_onednn(gemm) && rondo_onednn_run(gemm)) return;
+  if (is_for_onednn(gemm) && run_onednn(gemm)) return;
   if (!has_cblas || !fits) {
     rondo_gemm_plain(gemm);
   } else {

@@ -21,8 +21,8 @@ typedef struct rondo_gemm {
   size_t a_stride, b_stride, c_stride;
 } rondo_gemm;
 
-/* Looks for oneDNN (gemm_onednn.h), unless RONDO_CBLAS_LIBRARY is set: then its library makes all products ("none":
- * plain C does). Looks for a library with cblas_sgemm (rondo_cblas_library of tensor/vendor/libraries.h), and tells
+/* Looks for oneDNN (vendor/onednn.h), unless RONDO_CBLAS_LIBRARY is set: then its library makes all products ("none":
+ * plain C does). Looks for a library with cblas_sgemm (rondo_cblas of vendor/libraries.h), and tells
  * OpenBLAS to use one thread: for the whole process and for good. Putting its number back after each product would
  * race, since it belongs to all threads (openblas_set_num_threads), and other BLAS libraries must be told by their
  * users. Later calls do nothing. Thread-safe. */

@@ -53,20 +53,20 @@ static void *crowd_on_all_processors(void *user) {
   crowd *c = user;
   const uint32_t count = c->pool->processor_count;
   for (uint32_t i = 0; i < count; i++) {
-    assert_false(cpu_crowd_is_there(c->pool));
-    assert_int_equal(cpu_crowd_count(c->pool), 0);
+    assert_false(cpu_contention_exists(c->pool));
+    assert_int_equal(cpu_contention_count(c->pool), 0);
     bind_self(c->pool->processors[i]);
-    cpu_crowd_enter(&c->runners[i]);
+    cpu_contention_enter(&c->runners[i]);
   }
-  assert_true(cpu_crowd_is_full(c->pool));
-  assert_int_equal(cpu_crowd_count(c->pool), 1);
-  for (uint32_t i = 0; i < count; i++) assert_true(cpu_crowd_has_run_at(c->pool, i));
-  cpu_crowd_leave(&c->runners[0]);
-  assert_true(cpu_crowd_has_run_at(c->pool, 1));
-  assert_false(cpu_crowd_has_run_at(c->pool, 0));
-  assert_false(cpu_crowd_is_there(c->pool));
-  assert_false(cpu_crowd_is_full(c->pool));
-  for (uint32_t i = 1; i < count; i++) cpu_crowd_leave(&c->runners[i]);
+  assert_true(cpu_contention_is_full(c->pool));
+  assert_int_equal(cpu_contention_count(c->pool), 1);
+  for (uint32_t i = 0; i < count; i++) assert_true(cpu_contention_has_run_at(c->pool, i));
+  cpu_contention_leave(&c->runners[0]);
+  assert_true(cpu_contention_has_run_at(c->pool, 1));
+  assert_false(cpu_contention_has_run_at(c->pool, 0));
+  assert_false(cpu_contention_exists(c->pool));
+  assert_false(cpu_contention_is_full(c->pool));
+  for (uint32_t i = 1; i < count; i++) cpu_contention_leave(&c->runners[i]);
   return NULL;
 }
 
@@ -80,20 +80,20 @@ static void *crowd_on_one_processor(void *user) {
   crowd *c = user;
   const uint32_t count = c->pool->processor_count;
   bind_self(c->pool->processors[0]);
-  for (uint32_t i = 0; i < count; i++) cpu_crowd_enter(&c->runners[i]);
-  assert_false(cpu_crowd_is_full(c->pool));
-  assert_true(cpu_crowd_is_stacked(c->pool));
+  for (uint32_t i = 0; i < count; i++) cpu_contention_enter(&c->runners[i]);
+  assert_false(cpu_contention_is_full(c->pool));
+  assert_true(cpu_contention_is_uneven(c->pool));
   for (uint32_t i = 1; i < count; i++) {
     bind_self(c->pool->processors[i]);
-    cpu_crowd_follow(&c->runners[i]);
+    cpu_contention_follow(&c->runners[i]);
   }
-  assert_true(cpu_crowd_is_full(c->pool));
+  assert_true(cpu_contention_is_full(c->pool));
   bind_self(c->pool->processors[1]);
-  cpu_crowd_follow(&c->runners[0]);
-  assert_false(cpu_crowd_is_full(c->pool));
-  for (uint32_t i = 0; i < count; i++) cpu_crowd_leave(&c->runners[i]);
-  assert_false(cpu_crowd_is_there(c->pool));
-  for (uint32_t i = 0; i < count; i++) assert_false(cpu_crowd_has_run_at(c->pool, i));
+  cpu_contention_follow(&c->runners[0]);
+  assert_false(cpu_contention_is_full(c->pool));
+  for (uint32_t i = 0; i < count; i++) cpu_contention_leave(&c->runners[i]);
+  assert_false(cpu_contention_exists(c->pool));
+  for (uint32_t i = 0; i < count; i++) assert_false(cpu_contention_has_run_at(c->pool, i));
   return NULL;
 }
 
@@ -110,12 +110,12 @@ static void *crowd_on_a_workers_processor(void *user) {
   if (!c->pool->bound) return NULL;
   const int before = atomic_load(&worker->processor);
   bind_self(before);
-  for (uint32_t i = 0; i < count; i++) cpu_crowd_enter(&c->runners[i]);
+  for (uint32_t i = 0; i < count; i++) cpu_contention_enter(&c->runners[i]);
   while (atomic_load(&worker->processor) == before) cpu_pool_spread(c->pool);
   const int behind = atomic_load(&worker->processor);
   cpu_pool_spread(c->pool);
   assert_int_equal(atomic_load(&worker->processor), behind);
-  for (uint32_t i = 0; i < count; i++) cpu_crowd_leave(&c->runners[i]);
+  for (uint32_t i = 0; i < count; i++) cpu_contention_leave(&c->runners[i]);
   return NULL;
 }
 
@@ -226,12 +226,12 @@ static rondo_executable *make_one(rondo_device *device, rondo_kernel *kernel, co
 
 /* Launches it; returns how many of the launches were counted among the long runs, with a crowd there. */
 static uint64_t launch_in_crowd(const crowd *c, rondo_queue *queue, rondo_executable *executable) {
-  const uint64_t before = cpu_crowd_count(c->pool);
+  const uint64_t before = cpu_contention_count(c->pool);
   for (int i = 0; i < LAUNCHES; i++) {
     assert_ok(queue->ops->launch(queue, executable));
     assert_ok(queue->ops->synchronize(queue));
   }
-  return cpu_crowd_count(c->pool) - before;
+  return cpu_contention_count(c->pool) - before;
 }
 
 static void *always_have_company(void *user) {
@@ -242,7 +242,7 @@ static void *always_have_company(void *user) {
   rondo_kernel *kernel;
   assert_ok(rondo_kernel_create(c->device, &options, &kernel));
   assert_ok(c->device->ops->queue_create(c->device, "q", &queue));
-  for (uint32_t i = 0; i < c->pool->processor_count; i++) cpu_crowd_enter(&c->runners[i]);
+  for (uint32_t i = 0; i < c->pool->processor_count; i++) cpu_contention_enter(&c->runners[i]);
   uint64_t counted = LAUNCHES;
   for (int i = 0; i < TRIES && counted == LAUNCHES; i++) { /* the system may take the processor from each probe */
     rondo_executable *brief = make_one(c->device, kernel, &(uint32_t){0});
@@ -255,7 +255,7 @@ static void *always_have_company(void *user) {
   assert_int_equal(((cpu_executable *)lengthy)->trial, 0);
   assert_in_range(((cpu_executable *)lengthy)->probes, 1, LAUNCHES / 2);
   lengthy->ops->destroy(lengthy);
-  for (uint32_t i = 0; i < c->pool->processor_count; i++) cpu_crowd_leave(&c->runners[i]);
+  for (uint32_t i = 0; i < c->pool->processor_count; i++) cpu_contention_leave(&c->runners[i]);
   assert_ok(queue->ops->destroy(queue));
   rondo_kernel_destroy(kernel);
   return NULL;
@@ -294,13 +294,13 @@ static void open_guarded(guarded *g, uint32_t workers) {
   assert_false(cpu_pool_leaves_to_host(g->pool));
   for (uint32_t i = 0; i + 1 < g->pool->processor_count; i++) {
     g->runners[i].device = (cpu_device *)g->device;
-    assert_false(cpu_crowd_wants_one(g->pool));
-    cpu_crowd_enter(&g->runners[i]);
+    assert_false(cpu_contention_is_near(g->pool));
+    cpu_contention_enter(&g->runners[i]);
   }
 }
 
 static void close_guarded(guarded *g) {
-  for (uint32_t i = 0; i + 1 < g->pool->processor_count; i++) cpu_crowd_leave(&g->runners[i]);
+  for (uint32_t i = 0; i + 1 < g->pool->processor_count; i++) cpu_contention_leave(&g->runners[i]);
   for (size_t i = 0; i < QUEUES; i++) {
     assert_ok(g->queues[i]->ops->destroy(g->queues[i]));
     assert_ok(g->busy[i]->ops->destroy(g->busy[i]));

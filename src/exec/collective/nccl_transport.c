@@ -1,87 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * Collectives by NCCL, which is found by dlopen (RONDO_NCCL_LIBRARY, else libnccl.so.2) when a communicator is made,
- * and never unloaded. Its work goes to the stream's native handle, through the driver's slot for libraries, and is
- * captured and imported like that of any library. It makes no nodes of Rondo's that could hold the communicator: what
- * was captured keeps it, so that NCCL's communicator ends behind the driver's graphs that have its kernels in them.
- * (NCCL waits in ncclCommDestroy for such graphs to go.)
+ * Collectives by NCCL, which vendor/libraries.h loads when a communicator is made. Its work goes to the stream's native
+ * handle, through the driver's slot for libraries, and is captured and imported like that of any library. It makes no
+ * nodes of Rondo's that could hold the communicator: what was captured keeps it, so that NCCL's communicator ends
+ * behind the driver's graphs that have its kernels in them. (NCCL waits in ncclCommDestroy for such graphs to go.)
  *
  * NCCL connects ranks when an algorithm is first used (since 2.22, unless NCCL_RUNTIME_CONNECT=0), captured or not, and
  * enables peer access for it between devices of one process, which captures forbid. So all its calls are made in the
  * relaxed mode, captured ones too: what it does at once is none of the capture's business, and what it queues is seen.
  *
- * Threads: the table is constant once loaded; a link belongs to one thread at a time, but for breaking it off and for
+ * Threads: a link belongs to one thread at a time, but for breaking it off and for
  * giving holds up.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/environment.h"
-#include "base/shared_library.h"
 #include "exec/capture/capture_internal.h"
 #include "exec/collective/communicator.h"
-#include "vendor/nccl_abi.h"
+#include "vendor/libraries.h"
 
 _Static_assert(sizeof(nccl_unique_id) == RONDO_GROUP_TOKEN_BYTES, "the group's token is NCCL's id");
 
-/* The library ------------------------------------------------------------------------------------------------------ */
-
-typedef struct nccl_api {
-#define MEMBER(result, member, symbol, arguments) result(*member) arguments;
-  NCCL_FUNCTIONS(MEMBER)
-#undef MEMBER
-} nccl_api;
-
-static const struct {
-  const char *symbol;
-  size_t offset;
-} rows[] = {
-#define ROW_OF(result, member, symbol, arguments) {#symbol, offsetof(nccl_api, member)},
-    NCCL_FUNCTIONS(ROW_OF)
-#undef ROW_OF
-};
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static nccl_api api; /* written once, before any thread reads it */
-static rondo_saved_error missing;
-
-static rondo_status find_functions(const rondo_dylib *library) {
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    void *address = rondo_dylib_symbol(library, rows[i].symbol);
-    if (address == NULL)
-      return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s has no %s: NCCL 2 is needed", library->path,
-                        rows[i].symbol);
-    memcpy((char *)&api + rows[i].offset, &address, sizeof address);
-  }
-  return RONDO_OK;
-}
-
-static rondo_status find_library(void) {
-  static rondo_dylib library;
-  const char *const asked = rondo_option_text(RONDO_OPTION_NCCL_LIBRARY);
-  const char *const candidates[] = {asked[0] != '\0' ? asked : "libnccl.so.2"};
-  if (rondo_dylib_open(candidates, 1, &library) == RONDO_OK) return find_functions(&library);
-  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
-                    "collectives on CUDA are NCCL's, which is not there (install it, or name it by "
-                    "RONDO_NCCL_LIBRARY): %s",
-                    rondo_last_error()->message);
-}
-
-static void find_once(void) {
-  rondo_saved_error before;
-  rondo_error_save(&before);
-  if (find_library() != RONDO_OK) rondo_error_save(&missing);
-  rondo_error_restore(&before);
-}
-
-static rondo_status require_library(void) {
-  const int failed = pthread_once(&once, find_once);
-  (void)failed; /* it has no errors but those of a wrong argument */
-  return rondo_error_raise(&missing);
-}
-
 static rondo_status check(nccl_result result, const char *what) {
   if (result == NCCL_OK || result == NCCL_IN_PROGRESS) return RONDO_OK;
-  return rondo_fail_driver(RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, result, api.error_string(result),
+  return rondo_fail_driver(RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, result, rondo_nccl_api.error_string(result),
                            "%s: NCCL refused it (NCCL_DEBUG=WARN says more)", what);
 }
 
@@ -105,11 +46,11 @@ enum { SCRATCH_BYTES = 256 };
 static nccl_link *link_of(rondo_link *link) { return (nccl_link *)link; }
 
 /* rondo_library_call. */
-static rondo_status make_id(void *user) { return check(api.make_unique_id(user), "beginning to use NCCL"); }
+static rondo_status make_id(void *user) { return check(rondo_nccl_api.make_unique_id(user), "beginning to use NCCL"); }
 
 static rondo_status nccl_prepare(rondo_device *device, bool is_first, unsigned char token[RONDO_GROUP_TOKEN_BYTES]) {
   nccl_unique_id id;
-  RONDO_TRY(require_library());
+  RONDO_TRY(rondo_library_require(&rondo_nccl));
   if (!is_first) return RONDO_OK;
   RONDO_TRY(rondo_device_call_library(device, RONDO_LIBRARY_AT_ONCE, make_id, &id));
   memcpy(token, &id, sizeof id);
@@ -121,14 +62,15 @@ static rondo_status init_rank(void *user) {
   nccl_link *link = user;
   nccl_unique_id id;
   memcpy(&id, link->group->header->token, sizeof id);
-  return check(api.init_rank(&link->comm, (int)link->world_size, id, (int)link->rank), "joining NCCL's group");
+  return check(rondo_nccl_api.init_rank(&link->comm, (int)link->world_size, id, (int)link->rank),
+               "joining NCCL's group");
 }
 
 /* rondo_library_call. A lost device has nothing of it any more. */
 static rondo_status end_comm(void *user) {
   nccl_link *link = user;
   if (link->comm == NULL || atomic_load(&link->broken)) return RONDO_OK;
-  return check(api.destroy(link->comm), "ending NCCL's communicator");
+  return check(rondo_nccl_api.destroy(link->comm), "ending NCCL's communicator");
 }
 
 static rondo_status free_link(nccl_link *link) {
@@ -163,13 +105,13 @@ static rondo_status make_link(const rondo_communicator_plan *plan, rondo_group *
 
 /* Ranks of one thread begin together: each waits for all. */
 static rondo_status init_all(rondo_link **links, uint32_t count) {
-  RONDO_TRY(check(api.group_start(), "beginning a group of calls"));
+  RONDO_TRY(check(rondo_nccl_api.group_start(), "beginning a group of calls"));
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < count && status == RONDO_OK; i++)
     status = rondo_device_call_library(link_of(links[i])->device, RONDO_LIBRARY_AT_ONCE, init_rank, links[i]);
   rondo_saved_error first;
   rondo_error_save(&first);
-  const rondo_status ended = check(api.group_end(), "joining NCCL's group");
+  const rondo_status ended = check(rondo_nccl_api.group_end(), "joining NCCL's group");
   return status == RONDO_OK ? ended : rondo_error_raise(&first);
 }
 
@@ -200,7 +142,7 @@ static rondo_status nccl_open(const rondo_communicator_plan *plans, rondo_group 
 
 /* rondo_library_call. */
 static rondo_status break_comm(void *user) {
-  return check(api.break_off(((nccl_link *)user)->comm), "breaking NCCL's communicator off");
+  return check(rondo_nccl_api.break_off(((nccl_link *)user)->comm), "breaking NCCL's communicator off");
 }
 
 static rondo_status nccl_break_off(rondo_link *base) {
@@ -221,7 +163,7 @@ static rondo_status nccl_close(rondo_link *base) {
 
 static nccl_result async_error(const nccl_link *link) {
   nccl_result result = NCCL_OK;
-  const nccl_result asked = api.async_error(link->comm, &result);
+  const nccl_result asked = rondo_nccl_api.async_error(link->comm, &result);
   return asked != NCCL_OK ? asked : result;
 }
 
@@ -246,7 +188,7 @@ static rondo_status require_working(const nccl_link *link, const char *call) {
                       "%s: the communicator was aborted: destroy it and make another group", call);
   const nccl_result result = async_error(link);
   if (!has_failed(result)) return RONDO_OK;
-  return rondo_fail_driver(RONDO_INVALID_STATE, RONDO_REASON_PEER_LOST, result, api.error_string(result),
+  return rondo_fail_driver(RONDO_INVALID_STATE, RONDO_REASON_PEER_LOST, result, rondo_nccl_api.error_string(result),
                            "%s: the communicator has failed before: destroy it and make another group", call);
 }
 
@@ -270,18 +212,20 @@ static nccl_result run_inside(const nccl_run *run) {
   void *const scratch = run->link->scratch;
   switch (w->operation) {
     case RONDO_ALL_REDUCE:
-      return api.all_reduce(w->src, w->dst, w->count, types[w->type], reductions[w->reduction], comm, run->stream);
+      return rondo_nccl_api.all_reduce(w->src, w->dst, w->count, types[w->type], reductions[w->reduction], comm,
+                                       run->stream);
     case RONDO_BROADCAST: /* which looks at the source of the root alone */
-      return api.broadcast(w->src != NULL ? w->src : w->dst, w->dst, w->count, types[w->type], (int)w->root, comm,
-                           run->stream);
+      return rondo_nccl_api.broadcast(w->src != NULL ? w->src : w->dst, w->dst, w->count, types[w->type], (int)w->root,
+                                      comm, run->stream);
     case RONDO_ALL_GATHER:
-      return api.all_gather(w->src, w->dst, w->count, types[w->type], comm, run->stream);
+      return rondo_nccl_api.all_gather(w->src, w->dst, w->count, types[w->type], comm, run->stream);
     case RONDO_REDUCE_SCATTER:
-      return api.reduce_scatter(w->src, w->dst, w->count, types[w->type], reductions[w->reduction], comm, run->stream);
+      return rondo_nccl_api.reduce_scatter(w->src, w->dst, w->count, types[w->type], reductions[w->reduction], comm,
+                                           run->stream);
     case RONDO_BARRIER:
       break;
   }
-  return api.all_reduce(scratch, scratch, 1, NCCL_I32, NCCL_SUM, comm, run->stream);
+  return rondo_nccl_api.all_reduce(scratch, scratch, 1, NCCL_I32, NCCL_SUM, comm, run->stream);
 }
 
 /* rondo_library_call. */

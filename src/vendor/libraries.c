@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Where each library is found, and what it must have.
+ */
+#include "vendor/libraries.h"
+
+rondo_cublaslt_table rondo_cublaslt_api;
+rondo_cudnn_table rondo_cudnn_api;
+rondo_nccl_table rondo_nccl_api;
+rondo_cblas_table rondo_cblas_api;
+
+#define SYMBOL(table, member, symbol) {#symbol, offsetof(table, member)},
+
+static const rondo_library_symbol cublaslt_symbols[] = {
+#define ROW(result, member, symbol, arguments) SYMBOL(rondo_cublaslt_table, member, symbol)
+    CUBLASLT_FUNCTIONS(ROW)
+#undef ROW
+};
+
+static const rondo_library_symbol cudnn_symbols[] = {
+#define ROW(result, member, symbol, arguments) SYMBOL(rondo_cudnn_table, member, symbol)
+    CUDNN_FUNCTIONS(ROW)
+#undef ROW
+};
+
+static const rondo_library_symbol nccl_symbols[] = {
+#define ROW(result, member, symbol, arguments) SYMBOL(rondo_nccl_table, member, symbol)
+    NCCL_FUNCTIONS(ROW)
+#undef ROW
+};
+
+static const rondo_library_symbol cblas_symbols[] = {
+#define ROW(result, member, symbol, arguments) SYMBOL(rondo_cblas_table, member, symbol)
+    CBLAS_FUNCTIONS(ROW)
+#undef ROW
+};
+
+rondo_library rondo_cublaslt = {.name = "cuBLASLt",
+                                .purpose = "matrix products on CUDA devices",
+                                .needed = "cuBLAS of CUDA 12 or 13",
+                                .option = RONDO_OPTION_CUBLASLT_LIBRARY,
+                                .usual = {"libcublasLt.so.13", "libcublasLt.so.12"},
+                                RONDO_LIBRARY_FUNCTIONS(cublaslt_symbols, rondo_cublaslt_api),
+                                .search = PTHREAD_MUTEX_INITIALIZER};
+
+rondo_library rondo_cudnn = {.name = "cuDNN",
+                             .purpose = "convolutions on CUDA devices",
+                             .needed = "cuDNN 9",
+                             .option = RONDO_OPTION_CUDNN_LIBRARY,
+                             .usual = {"libcudnn.so.9"},
+                             RONDO_LIBRARY_FUNCTIONS(cudnn_symbols, rondo_cudnn_api),
+                             .search = PTHREAD_MUTEX_INITIALIZER};
+
+rondo_library rondo_nccl = {
+    .name = "NCCL",
+    .purpose = "collectives on CUDA devices",
+    .needed = "NCCL 2",
+    .missing = "collectives on CUDA need NCCL, which was not found (install it, or name it by RONDO_NCCL_LIBRARY)",
+    .option = RONDO_OPTION_NCCL_LIBRARY,
+    .usual = {"libnccl.so.2"},
+    RONDO_LIBRARY_FUNCTIONS(nccl_symbols, rondo_nccl_api),
+    .search = PTHREAD_MUTEX_INITIALIZER};
+
+rondo_library rondo_cblas = {.name = "CBLAS",
+                             .purpose = "matrix products on CPU devices",
+                             .needed = "a BLAS with the CBLAS interface",
+                             .option = RONDO_OPTION_CBLAS_LIBRARY,
+                             .usual = {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"},
+                             RONDO_LIBRARY_FUNCTIONS(cblas_symbols, rondo_cblas_api),
+                             .search = PTHREAD_MUTEX_INITIALIZER};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * One library that is loaded at run time: what it is called, which functions it must have, and whether it was found.
+ * vendor/libraries.h lists the libraries. A library is searched for at the first question for it, by the files that its
+ * environment variable names, else by its usual names; the value "none" turns it off. It is never unloaded, because
+ * other users in the process may hold its state. The reason why a library is not used is kept.
+ *
+ * Threads: any. The upper part of the structure is constant. The lower part is written by the search, under `search`,
+ * and constant after it. What the search has to say goes to the log after the lock is released.
+ */
+#ifndef RONDO_VENDOR_LIBRARY_H
+#define RONDO_VENDOR_LIBRARY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/shared_library.h"
+
+/* A function, and where its address belongs. */
+typedef struct rondo_library_symbol {
+  const char *name;
+  size_t offset; /* in the library's table of functions */
+} rondo_library_symbol;
+
+/* A row of an ABI header's list of functions, as a member of the table of functions. */
+#define RONDO_LIBRARY_MEMBER(result, member, symbol, arguments) result(*member) arguments;
+
+/* Initializers of the fields that describe the functions; `list` is an array. */
+#define RONDO_LIBRARY_FUNCTIONS(list, table) \
+  .symbols = (list), .symbol_count = sizeof(list) / sizeof *(list), .functions = &(table)
+
+#define RONDO_LIBRARY_NAMES 3
+
+typedef struct rondo_library rondo_library;
+struct rondo_library {
+  const char *name, *purpose;
+  const char *needed;  /* what has all the functions */
+  const char *missing; /* how the message begins if no file opens; may be NULL */
+  rondo_option option;
+  const char *usual[RONDO_LIBRARY_NAMES]; /* NULL after the last */
+  const rondo_library_symbol *symbols;
+  size_t symbol_count;
+  void *functions;              /* the table; written once, before any thread reads it */
+  rondo_library *base;          /* this is a part of that library and uses its file; may be NULL */
+  const char *(*why_not)(void); /* why it is not searched for, or NULL; may be NULL */
+  /* Refuses or prepares a file that has all functions. Errors: UNAVAILABLE with NO_DRIVER. May be NULL. */
+  rondo_status (*accept)(const rondo_dylib *file);
+  bool stays_loaded; /* even if it is refused: it does not survive being unloaded */
+
+  pthread_mutex_t search;
+  atomic_int state; /* 0: not searched for yet */
+  rondo_dylib file;
+  const char *note;          /* what users of a library that was found should know; NULL: nothing */
+  bool is_faulty;            /* accept found a fault, which is logged as a warning */
+  rondo_saved_error failure; /* why it is not used; its message is "" if it is */
+};
+
+/* Whether the functions can be called. A missing library is no error of the caller: it is logged once, as a warning if
+ * the environment names the library or the library is faulty. The thread's last error stays as it was. */
+bool rondo_library_find(rondo_library *library);
+
+/* The same for a caller that cannot do without. Logs nothing. Errors: UNAVAILABLE with NO_DRIVER, whose message names
+ * each file that was tried. */
+RONDO_MUST_USE rondo_status rondo_library_require(rondo_library *library);
+
+/* The value of its environment variable: "" if it is not set. */
+const char *rondo_library_asked(const rondo_library *library);
+
+#endif
