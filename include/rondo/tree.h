@@ -239,7 +239,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  *   {"rondo_tree":1, "name":"", "device":"cpu:0", "outputs":"expire", "recording":true, "strict":false,
  *    "deterministic":false, "separate":false, "host_steps":true, "share_execs":false,
  *    "bounds":{"recordings":4096, "recordings_per_place":128, "arena_bytes":0, "exec_bytes":0},
- *    "calls":{"all":3, "replayed":1, "recorded":1, "as_they_are":1}, "steps":3, "prepared":0, "evicted":0,
+ *    "calls":{"all":3, "replayed":1, "recorded":1, "eager":1}, "steps":3, "prepared":0, "evicted":0,
  *    "rolled_back":0, "allocations":0, "reasons":[{"reason":"WARM_UP", "calls":1}],
  *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0, "demoted":0},
  *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_least":4096, "unrecorded":0, "exec_host":1432,
@@ -248,11 +248,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  *      "exec_overruns":0},
  *    "path":{"step":3, "length":1, "recording":1, "live_outputs":1},
  *    "functions":[{"name":"decode", "kind":"inference", "binding":"automatic", "recording":true, "calls":3,
- *      "replayed":1, "recorded":1, "as_they_are":1, "bodies":2, "prepared":0,
+ *      "replayed":1, "recorded":1, "eager":1, "bodies":2, "prepared":0,
  *      "reasons":[{"reason":"WARM_UP", "calls":1, "message":""}],
  *      "forms":[{"form":1, "state":"recorded", "warm_ups":0, "recordings":1, "reason":null, "message":"",
  *        "inputs":[INPUT, ...], "gain":null}],
- *      "demoted":[{"behind":1, "input":0, "recordings":5, "way":"bound"}], "moved":{"times":0, "message":""}}],
+ *      "demoted":[{"after":1, "input":0, "recordings":5, "way":"bound"}], "moved":{"times":0, "message":""}}],
  *    "recordings":[{"number":1, "parent":null, "path":[1], "is_on_path":true, "function":"decode", "form":1,
  *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_least":4096, "exec_host_bytes":1432,
  *      "exec_device_bytes":0, "inputs":[INPUT, ...],
@@ -261,11 +261,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  *      "slot_bytes":4096, "idle_slot_bytes":4096}]}
  * The gain of a form is null, or what recording it was predicted to gain (rondo_function_options.record), as in
  * rondo_compiled_explain. Bounds of 0 are none. A form's state is "warming up" (warm_ups: how often yet), "warm" (it
- * was warmed up and is not recorded), "recorded", or "as it is", with the reason. An INPUT has "kind" (moving, static,
+ * was warmed up and is not recorded), "recorded", or "eager", with the reason. An INPUT has "kind" (moving, static,
  * managed: an output of the path, scalar, opaque) and then: a scalar "value"; memory "bytes", "type", "shape"; a
  * recording's also "way" (patched, copied, copied before: the launch), "nodes" (that have its address) when it moves,
  * "address" (a text) when it is static, "recording" and "output" when it is managed. What is demoted of a function has
- * the recording that it is behind, how many recordings it took, and the way (bound, as it is). An output's place is
+ * the recording that it comes after, how many recordings it took, and the way (bound, eager). An output's place is
  * "arena", "empty", or "input" or "output" with its number as "of". A finding's kind is suspected, fixed or frozen
  * (<rondo/patch.h>); "parameter" and "input" are null where there is none. Slots are what a recording has of the arena
  * for moving inputs; those of patched ones are idle but in calls that must copy. What is not UTF-8 in a name is written
