@@ -16,7 +16,6 @@
 #include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
 #include "tree/record/moved_input.h"
 #include "tree/record/record_call.h"
@@ -90,7 +89,7 @@ static void note_skip(const rondo_function *function, rondo_call_outcome outcome
 /* The call ran as it is for once; so do those behind it. */
 static void begin_unrecorded(const rondo_asked *asked, rondo_form *form) {
   rondo_tree *tree = asked->function->tree;
-  tree->is_unrecorded = !tree->options.separate;
+  tree->is_unrecorded = true;
   rondo_rehearsal_add(asked->function, form, asked->outputs, asked->output_count);
 }
 
@@ -170,7 +169,7 @@ static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form
   if (status == RONDO_OK)
     begin_unrecorded(asked, form);
   else
-    tree->is_unrecorded = !tree->options.separate;
+    tree->is_unrecorded = true;
   return status;
 }
 
@@ -221,7 +220,6 @@ static rondo_status run_new(rondo_asked *asked) {
 static rondo_status launch(const rondo_asked *asked, rondo_recorded_call *call) {
   rondo_tree *tree = asked->function->tree;
   if (__builtin_expect(asked->bare != NULL, 1)) return rondo_replay_told(call, asked->stream);
-  if (call->arena != NULL) RONDO_TRY(rondo_separate_begin(tree, call, asked->stream));
   return rondo_replay(tree, call, asked->stream, tree->inputs);
 }
 

@@ -34,8 +34,7 @@ static rondo_status resolve_buffer(const char *call, const rondo_function *funct
     out->shape = buffer->extent.shape;
   }
   const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons)
-    out->way = function->tree->options.separate ? RONDO_WAY_MOVING : RONDO_WAY_MANAGED;
+  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons) out->way = RONDO_WAY_MANAGED;
   out->is_sole =
       given->give && (out->way == RONDO_WAY_MANAGED || rondo_buffer_is_rehearsed(buffer, function->tree->commons)) &&
       buffer->base == NULL && offset == 0 && atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1;

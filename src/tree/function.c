@@ -14,7 +14,6 @@
 #include "tree/pad_to_bucket.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
@@ -205,7 +204,7 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   if (count > 0) memcpy(inputs, options->inputs, count * sizeof *inputs);
   for (size_t i = 0; i < count; i++) {
     function->has_written |= (inputs[i] & RONDO_INPUT_MUTATED) != 0;
-    const bool comes_moving = (inputs[i] & 0xff) == RONDO_INPUT_MOVING || tree->options.separate;
+    const bool comes_moving = (inputs[i] & 0xff) == RONDO_INPUT_MOVING;
     function->has_written_moving |= comes_moving && (inputs[i] & RONDO_INPUT_MUTATED) != 0;
   }
   function->options.inputs = inputs;
@@ -215,8 +214,7 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   RONDO_TRY(reserve_scratch(tree, count));
   function->options.buckets = NULL;
   RONDO_TRY(rondo_padding_create(tree, options, &function->padding));
-  function->takes_bare =
-      !function->has_written && function->padding == NULL && !tree->options.separate && !tree->is_watched;
+  function->takes_bare = !function->has_written && function->padding == NULL && !tree->is_watched;
   RONDO_TRY(rondo_origin_create(tree->commons, options->name, &function->origin));
   function->options.name = function->origin->name;
   return RONDO_OK;
@@ -306,10 +304,9 @@ rondo_status rondo_function_destroy(rondo_function *function) {
   RONDO_TRY(rondo_front(call, "the function", function));
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_tree_enter(tree, call));
-  const rondo_status status = rondo_separate_require_waitable(tree, call);
-  if (status == RONDO_OK) destroy(function);
+  destroy(function);
   rondo_tree_leave(tree);
-  return status;
+  return RONDO_OK;
 }
 
 rondo_status rondo_function_set_recording(rondo_function *function, bool on) {

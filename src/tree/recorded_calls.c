@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
 #include "tree/record/shared_execs.h"
 #include "tree/recorded_calls.h"
@@ -111,7 +110,6 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   if (call == NULL) return;
   const rondo_allocator *allocator = &tree->allocator;
   free_segments(tree, call);
-  rondo_separate_free(tree, call);
   rondo_demoted_free_all(tree, call);
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
   rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
@@ -179,12 +177,11 @@ static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) 
   return call == tree->current || call == tree->aside;
 }
 
-/* The leaf that was not used for longest; NULL when all there are belong to the path, or are held. */
+/* The leaf that was not used for longest; NULL when all there are belong to the path. */
 static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   rondo_recorded_call *oldest = NULL;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call) &&
-        !rondo_separate_is_held(call))
+    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call))
       oldest = call;
   return oldest;
 }

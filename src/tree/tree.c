@@ -13,7 +13,6 @@
 #include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/tree.h"
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
@@ -319,9 +318,7 @@ static uint64_t find_least(const rondo_tree *tree) {
 void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
   rondo_arena_info arena;
   rondo_path_settle(tree, NULL);
-  uint32_t live = count_live(tree);
   rondo_arena_get_info(tree->arena, &arena);
-  rondo_separate_add_info(tree, &arena, &live);
   *out = (rondo_tree_info){.functions = tree->function_count,
                            .recordings = tree->recording_count,
                            .roots = count_roots(tree),
@@ -337,7 +334,7 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .clones = tree->clones,
                            .cloned_bytes = tree->cloned_bytes,
                            .allocations = tree->allocations,
-                           .live_outputs = live,
+                           .live_outputs = count_live(tree),
                            .path_length = tree->current == NULL ? 0 : tree->current->depth,
                            .arena_bytes = arena.backed,
                            .arena_used = arena.high,

@@ -156,8 +156,6 @@ struct rondo_recorded_call {
   size_t bound_count;
   rondo_segment *segments;
   size_t segment_count;
-  rondo_arena *arena;           /* its own, when recordings are separate (separate_recordings.h); else NULL */
-  rondo_buffer **holders;       /* ... and by bit the buffer that was handed out */
   size_t arena_end;             /* bytes of the arena that must have memory */
   size_t arena_least;           /* most bytes that live at once, with what lives of the path: none can do with less */
   rondo_noted_lifetimes *noted; /* what its work allocates; NULL: not one segment, or nothing is planned */
@@ -202,7 +200,6 @@ struct rondo_tree {
   rondo_buffer *step_buffers;            /* OWN ones of a step; of no step */
   rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
   RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
-  rondo_recorded_call *replayed_call;    /* without paths: the last one */
   uint64_t tick, calls, replayed, steps, patched_inputs, copied_inputs, copied_bytes, allocations;
   rondo_call_info last_call;  /* `message` is below */
   rondo_tree_options options; /* zeros replaced; `name` is the tree's own */

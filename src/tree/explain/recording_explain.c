@@ -96,13 +96,12 @@ static void explain_inputs(const rondo_recorded_call *call, rondo_document *out)
 /* Outputs ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_live(const rondo_tree *tree, const rondo_recorded_call *call, const rondo_output *output) {
-  if (call->arena != NULL) return call->holders[output->bit] != NULL;
   return is_on_path(tree, call) && (tree->live[output->bit / 64] >> output->bit % 64 & 1) != 0;
 }
 
-static size_t find_offset(const rondo_tree *tree, const rondo_recorded_call *call, const rondo_output *output) {
+static size_t find_offset(const rondo_tree *tree, const rondo_output *output) {
   rondo_arena_info arena;
-  rondo_arena_get_info(call->arena != NULL ? call->arena : tree->arena, &arena);
+  rondo_arena_get_info(tree->arena, &arena);
   return (size_t)((const char *)output->address - (const char *)arena.base);
 }
 
@@ -118,7 +117,7 @@ static void explain_output(const rondo_tree *tree, const rondo_recorded_call *ca
   rondo_document_string(out, "place", places[output->place], NULL);
   rondo_document_bytes(out, "bytes", output->extent.bytes, " %");
   if (output->place == RONDO_OUTPUT_FRESH) {
-    rondo_document_number(out, "offset", find_offset(tree, call, output), " at % of the arena");
+    rondo_document_number(out, "offset", find_offset(tree, output), " at % of the arena");
     rondo_document_flag(out, "is_live", is_live(tree, call, output), "live", NULL);
   } else if (output->place != RONDO_OUTPUT_EMPTY) {
     rondo_document_number(out, "offset", output->offset, " at %");

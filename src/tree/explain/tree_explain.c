@@ -39,7 +39,6 @@ static void explain_options(const rondo_tree *tree, const rondo_tree_info *info,
   rondo_document_flag(out, "recording", !tree->is_off, NULL, "; recording is off");
   rondo_document_flag(out, "strict", options->strict, "; strict", NULL);
   rondo_document_flag(out, "deterministic", options->deterministic, "; deterministic", NULL);
-  rondo_document_flag(out, "separate", options->separate, "; recordings are separate", NULL);
   rondo_document_flag(out, "host_steps", !options->no_host_steps, NULL, "; no host steps");
   rondo_document_flag(out, "share_execs", options->share_execs, "; execs are shared", NULL);
   explain_bounds(tree, out);

@@ -169,12 +169,6 @@ rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buf
   if (rondo_buffer_is_gone(buffer))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE,
                       "%s: the buffer's tree was destroyed, and its memory with it: copy what is to outlive it", call);
-  if (buffer->era == RONDO_STALE_ERA || (buffer->base != NULL && buffer->base->era == RONDO_STALE_ERA))
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STALE_BUFFER,
-                      "%s: output %" PRIu32
-                      " of '%s' is of a recording that was replayed since, or is gone: copy it "
-                      "before (rondo_buffer_clone), or make the tree with RONDO_OUTPUTS_CLONE",
-                      call, buffer->output, buffer->origin == NULL ? "" : buffer->origin->name);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STALE_BUFFER,
                     "%s: output %" PRIu32 " of '%s' is of step %" PRIu64
                     ", which is over: its memory may have been written again. Clone it in its step "

@@ -17,7 +17,6 @@
 #include "base/allocation.h"
 
 #define RONDO_NO_ERA 0                     /* of buffers that belong to no step; eras are counted from 1 */
-#define RONDO_STALE_ERA UINT64_MAX         /* of outputs of a separate recording that was replayed, or is gone */
 #define RONDO_TAKE_ERA (UINT64_C(1) << 63) /* those of recordings under way are counted from here */
 
 /* Bytes with what they are told apart by. */
@@ -68,15 +67,14 @@ struct rondo_buffer {
   char *address;        /* NULL: 0 bytes, a PART, or an OWN one that expired and was freed */
   size_t offset;        /* PART: in its base */
   rondo_buffer_layout extent;
-  uint32_t output;                       /* of the function */
-  uint32_t bit;                          /* ARENA; OWN: where it is rehearsed */
-  size_t room;                           /* ARENA: its bytes in the arena, of which the extent may be the first rows */
-  struct rondo_recorded_call *recording; /* ARENA: without paths, of which it is an output */
-  bool is_recorded;                      /* by a call that was recorded or replayed; a PART's is its base's */
-  bool is_rehearsed;                     /* OWN: an output of a call that a rehearsal has */
-  rondo_buffer *base;                    /* PART; a reference; never a PART itself */
-  rondo_buffer *next;                    /* released, or spare */
-  rondo_buffer *before, *after;          /* OWN: in one of the tree's lists */
+  uint32_t output;              /* of the function */
+  uint32_t bit;                 /* ARENA; OWN: where it is rehearsed */
+  size_t room;                  /* ARENA: its bytes in the arena, of which the extent may be the first rows */
+  bool is_recorded;             /* by a call that was recorded or replayed; a PART's is its base's */
+  bool is_rehearsed;            /* OWN: an output of a call that a rehearsal has */
+  rondo_buffer *base;           /* PART; a reference; never a PART itself */
+  rondo_buffer *next;           /* released, or spare */
+  rondo_buffer *before, *after; /* OWN: in one of the tree's lists */
 };
 
 /* Commons of a tree. */

@@ -6,10 +6,6 @@
 #include "tree/eager_call.h"
 #include "tree/pad_to_bucket.h"
 #include "tree/path/owned_buffer.h"
-#include "tree/path/separate_recordings.h"
-
-/* Without paths, what a call hands out does not end with its step. */
-static uint64_t era_of(const rondo_tree *tree) { return tree->options.separate ? RONDO_NO_ERA : tree->commons->era; }
 
 static rondo_status take(rondo_tree *tree, rondo_function *function, rondo_buffer_kind kind, const rondo_output *output,
                          rondo_buffer **out) {
@@ -38,10 +34,6 @@ static rondo_status take_recorded(rondo_tree *tree, rondo_function *function, co
   (*out)->address = output->address;
   (*out)->bit = output->bit;
   (*out)->is_recorded = true;
-  if (tree->options.separate) {
-    rondo_separate_hold(tree, *out);
-    return RONDO_OK;
-  }
   tree->live[output->bit / 64] |= UINT64_C(1) << output->bit % 64;
   tree->holders[output->bit] = *out;
   return RONDO_OK;
@@ -102,7 +94,7 @@ static rondo_status take_fresh(rondo_tree *tree, rondo_function *function, rondo
   }
   rondo_buffer_layout extent = output->extent;
   rondo_padding_cut(function, &extent);
-  return rondo_own_adopt(tree, output->address, &extent, function->origin, era_of(tree), out);
+  return rondo_own_adopt(tree, output->address, &extent, function->origin, tree->commons->era, out);
 }
 
 static rondo_status take_one(rondo_tree *tree, rondo_function *function, rondo_output_source source,

@@ -154,7 +154,6 @@ rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffe
   buffer->kind = RONDO_BUFFER_OWN;
   buffer->era = RONDO_NO_ERA;
   buffer->address = address;
-  buffer->recording = NULL;
   buffer->is_recorded = false;
   tree->pool_bytes += buffer->extent.bytes;
   tree->clones++;

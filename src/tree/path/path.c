@@ -11,7 +11,6 @@
 #include "tree/path/owned_buffer.h"
 #include "tree/path/path.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/path/separate_recordings.h"
 
 /* Bits ------------------------------------------------------------------------------------------------------------- */
 
@@ -55,8 +54,6 @@ void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
   else
     tree->current->guess = call;
   call->used = ++tree->tick;
-  tree->replayed_call = call;
-  if (call->arena != NULL) return; /* nothing comes behind it */
   tree->current = call;
   tree->path_bits = (size_t)call->first_bit + call->bit_count;
 }
@@ -71,10 +68,6 @@ static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *str
 }
 
 void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
-  if (buffer->recording != NULL) {
-    rondo_separate_let_go(buffer->recording, queue_behind(tree, stream), buffer);
-    return;
-  }
   if (buffer->era != tree->commons->era) return;
   tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
   tree->holders[buffer->bit] = NULL;

@@ -417,8 +417,7 @@ rondo_status rondo_path_plan_rehearsed(rondo_tree *tree, rondo_recorded_call *co
 static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool *out_planned) {
   rondo_recorded_call *largest = find_largest(tree);
   *out_planned = false;
-  if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL || tree->options.separate)
-    return RONDO_OK;
+  if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL) return RONDO_OK;
   if ((double)largest->arena_end <= (double)find_least(tree) * worth->planning) return RONDO_OK;
   planned_path path = {.tree = tree};
   const rondo_status status = plan_path(&path, largest, worth, out_planned);

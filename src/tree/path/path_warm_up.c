@@ -183,8 +183,7 @@ static bool is_plannable(const rondo_tree *tree, const rondo_form *form) {
 void rondo_rehearsal_add(rondo_function *function, rondo_form *form, rondo_buffer *const *outputs, size_t count) {
   rondo_tree *tree = function->tree;
   rondo_recorded_call *call = NULL;
-  if (form == NULL || form->skip != RONDO_SKIP_NONE || tree->options.separate || tree->device->ops->guard != NULL)
-    return;
+  if (form == NULL || form->skip != RONDO_SKIP_NONE || tree->device->ops->guard != NULL) return;
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = open_rehearsal(tree);

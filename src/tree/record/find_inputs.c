@@ -32,7 +32,7 @@ static void show_inputs(const rondo_further *further) {
 
 static rondo_status capture(const rondo_further *further, rondo_graph **out) {
   rondo_take *take = further->take;
-  rondo_arena_setting setting = {.arena = take->arena,
+  rondo_arena_setting setting = {.arena = take->tree->arena,
                                  .blocks = take->blocks.items,
                                  .block_count = further->block_count,
                                  .slots = further->slots,

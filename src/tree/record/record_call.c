@@ -17,7 +17,6 @@
 #include "tree/function.h"
 #include "tree/path/owned_buffer.h"
 #include "tree/path/path.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/record/bind_inputs.h"
 #include "tree/record/check_inputs.h"
 #include "tree/record/demote_inputs.h"
@@ -167,8 +166,10 @@ static rondo_status keep_slots(rondo_take *take) {
 static rondo_status begin_segment(rondo_take *take) {
   const size_t index = take->segments.count;
   const rondo_form *form = take->form;
-  rondo_arena_setting setting = {
-      .arena = take->arena, .blocks = take->blocks.items, .block_count = take->blocks.count, .profile = take->profile};
+  rondo_arena_setting setting = {.arena = take->tree->arena,
+                                 .blocks = take->blocks.items,
+                                 .block_count = take->blocks.count,
+                                 .profile = take->profile};
   if (take->profile == NULL && index < form->noted_count) setting.lifetimes = form->noted[index];
   if (index == 0) {
     setting.slots = take->slots.items;
@@ -178,7 +179,7 @@ static rondo_status begin_segment(rondo_take *take) {
   if (status == RONDO_OUT_OF_MEMORY) return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
   if (status != RONDO_OK) return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, NULL);
   take->is_capturing = true;
-  RONDO_TRY(rondo_arena_watch_begin(take->arena, take->slots.items, take->slots.count));
+  RONDO_TRY(rondo_arena_watch_begin(take->tree->arena, take->slots.items, take->slots.count));
   if (index > 0) return RONDO_OK;
   show_slots(take);
   return keep_slots(take);
@@ -192,7 +193,7 @@ static rondo_status begin_segment(rondo_take *take) {
 static size_t used_bytes(const rondo_take *take, const rondo_graph *graph) {
   rondo_arena_recording recording;
   size_t used = WATCHED_BYTES;
-  if (graph == NULL || rondo_arena_of(graph) != take->arena) return used;
+  if (graph == NULL || rondo_arena_of(graph) != take->tree->arena) return used;
   if (rondo_arena_recording_read(graph, &recording) != RONDO_OK) return used;
   used = recording.need;
   rondo_arena_recording_free(&recording);
@@ -208,7 +209,8 @@ static rondo_status end_capture(rondo_take *take, rondo_graph **out) {
   const rondo_status status = rondo_capture_end(take->stream, out);
   if (status != RONDO_OK) rondo_error_save(&error);
   const size_t used = used_bytes(take, status == RONDO_OK ? *out : NULL);
-  const rondo_status ended = rondo_arena_watch_end(take->arena, take->slots.items, take->slots.count, used, &access);
+  const rondo_status ended =
+      rondo_arena_watch_end(take->tree->arena, take->slots.items, take->slots.count, used, &access);
   if (take->access.address == NULL) take->access = access;
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
@@ -262,7 +264,7 @@ static rondo_status back_arena(rondo_take *take, size_t need) {
     return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, message);
   }
   if (need > take->made->arena_end) take->made->arena_end = need;
-  const rondo_status status = rondo_arena_back(take->arena, need);
+  const rondo_status status = rondo_arena_back(take->tree->arena, need);
   return status == RONDO_OK || status == RONDO_DEVICE_LOST
              ? status
              : rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
@@ -313,8 +315,7 @@ static rondo_status note_lifetimes(const rondo_take *take, const rondo_graph *gr
   const rondo_allocator *allocator = &take->tree->allocator;
   const size_t count = take->function->options.input_count;
   rondo_recorded_call *made = take->made;
-  if (take->form->host_steps > 0 || take->made->arena != NULL || take->tree->device->ops->guard != NULL)
-    return RONDO_OK;
+  if (take->form->host_steps > 0 || take->tree->device->ops->guard != NULL) return RONDO_OK;
   made->given_up_room = count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *made->given_up, &made->given_up));
   for (size_t i = 0; i < count; i++)
@@ -369,7 +370,7 @@ static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool i
   if (status == RONDO_OK && take->access.address != NULL) status = give_up_for_access(take, graph);
   if (status != RONDO_OK) rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
-  if (rondo_arena_of(graph) != take->arena) return give_up_foreign(take, graph);
+  if (rondo_arena_of(graph) != take->tree->arena) return give_up_foreign(take, graph);
   if (is_last && take->segments.count == 0 && take->function->options.find_inputs) rondo_take_find(take);
   status = check_stands(take);
   if (status == RONDO_OK) status = make_segment(take, graph, is_last);
@@ -491,22 +492,11 @@ static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
     output->bit = made->first_bit + made->bit_count++;
     output->allocation = allocation_of(take, output->address);
   }
-  RONDO_TRY(rondo_separate_reserve(take->tree, made));
   RONDO_TRY(rondo_outputs_reserve(take->tree, made->output_count));
   return rondo_path_reserve(take->tree, (size_t)made->first_bit + made->bit_count);
 }
 
 /* The take --------------------------------------------------------------------------------------------------------- */
-
-/* Without one the call runs as it is. */
-static rondo_status have_arena(rondo_take *take) {
-  const rondo_status status = rondo_separate_arena(take->tree, take->made, &take->arena);
-  if (status != RONDO_OUT_OF_MEMORY) return status;
-  (void)rondo_fail_context(status,
-                           "an arena of its own, of which fewer separate recordings need less "
-                           "(rondo_tree_options.max_recordings)");
-  return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
-}
 
 static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   rondo_tree *tree = take->tree;
@@ -517,7 +507,6 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   made->form = take->form;
   made->parent = tree->current;
   made->hash = hash;
-  RONDO_TRY(have_arena(take));
   if (made->parent != NULL) made->first_bit = made->parent->first_bit + made->parent->bit_count;
   RONDO_TRY(rondo_allocate_items(allocator, key_count, sizeof *made->key, &made->key));
   made->key_count = key_count;
@@ -617,7 +606,7 @@ static void abandon_capture(rondo_take *take) {
 static void free_uncaptured(const rondo_take *take, const rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH && !rondo_arena_owns(take->arena, output->address))
+    if (output->place == RONDO_OUTPUT_FRESH && !rondo_arena_owns(take->tree->arena, output->address))
       rondo_own_free_address(take->tree, take->stream, output->address);
   }
 }

@@ -12,7 +12,6 @@
 
 struct rondo_take {
   rondo_tree *tree;
-  rondo_arena *arena;
   rondo_function *function;
   rondo_form *form;
   rondo_stream *stream;

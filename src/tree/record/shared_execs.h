@@ -18,7 +18,7 @@ struct rondo_runner {
 
 /* Whether recordings of the tree keep their graphs, so that they can share. */
 static inline bool rondo_tree_shares(const rondo_tree *tree) {
-  return !tree->options.separate && (tree->options.share_execs || tree->options.max_exec_bytes != 0);
+  return tree->options.share_execs || tree->options.max_exec_bytes != 0;
 }
 
 /* Gives the segment, which gets a number, a runner with the graph's parameters: one that there is, when the tree

@@ -107,10 +107,9 @@ static json_t *item(json_t *object, const char *key, size_t index) {
 }
 
 static void check_tree(json_t *root) {
-  assert_fields(
-      root,
-      "rondo_tree name device outputs recording strict deterministic separate host_steps share_execs bounds calls "
-      "steps prepared evicted rolled_back allocations reasons inputs bytes path functions recordings");
+  assert_fields(root,
+                "rondo_tree name device outputs recording strict deterministic host_steps share_execs bounds calls "
+                "steps prepared evicted rolled_back allocations reasons inputs bytes path functions recordings");
   assert_int_equal(number(root, "rondo_tree"), 1);
   assert_string_equal(string(root, "name"), "a\ttree");
   assert_string_equal(string(root, "outputs"), "expire");
