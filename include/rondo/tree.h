@@ -218,7 +218,7 @@ typedef struct rondo_tree_info {
   uint64_t checked;         /* recordings whose found addresses were tried (rondo_function_options.find_inputs) */
   uint64_t mistrusted;      /* ... or could not be, and whose inputs are copied for that; the log says why */
   uint64_t demoted;         /* inputs that were (rondo_function_options.demotion), each in one place */
-  uint64_t rehearsed_paths; /* times that a path was planned as its calls were warmed up, before it was recorded */
+  uint64_t warmed_up_paths; /* times that a path was planned as its calls were warmed up, before it was recorded */
   uint64_t exec_overruns;   /* execs made beyond max_exec_bytes, as no recording could end for them */
 } rondo_tree_info;
 
@@ -239,7 +239,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0, "demoted":0},
  *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_least":4096, "unrecorded":0, "exec_host":1432,
  *      "exec_device":0, "shared_execs":0, "exec_switches":0, "planned_paths":0, "planned_before":0,
- *      "planned_after":0, "rehearsed_paths":0,
+ *      "planned_after":0, "warmed_up_paths":0,
  *      "exec_overruns":0},
  *    "path":{"step":3, "length":1, "recording":1, "live_outputs":1},
  *    "functions":[{"name":"decode", "kind":"inference", "binding":"automatic", "recording":true, "calls":3,

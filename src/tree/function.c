@@ -214,7 +214,7 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   RONDO_TRY(reserve_scratch(tree, count));
   function->options.buckets = NULL;
   RONDO_TRY(rondo_padding_create(tree, options, &function->padding));
-  function->takes_bare = !function->has_written && function->padding == NULL && !tree->is_watched;
+  function->takes_raw = !function->has_written && function->padding == NULL && !tree->is_watched;
   RONDO_TRY(rondo_origin_create(tree->commons, options->name, &function->origin));
   function->options.name = function->origin->name;
   return RONDO_OK;
@@ -278,7 +278,7 @@ void rondo_function_forget_recordings(rondo_function *function) {
   leave_path(tree, function);
   rondo_path_plan_forget(tree, function);
   rondo_demoted_forget(tree, function);
-  rondo_rehearsal_forget(tree, function);
+  rondo_path_warm_up_forget(tree, function);
   for (rondo_recorded_call *call = tree->first, *next; call != NULL; call = next) {
     next = call->next;
     if (call->function != function) continue;
@@ -346,7 +346,7 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
 static bool is_of_path(const rondo_tree *tree, const rondo_resolved_input *input) {
   if (input->buffer == NULL) return false;
   const rondo_buffer *base = input->buffer->base != NULL ? input->buffer->base : input->buffer;
-  return base->era == tree->commons->era;
+  return base->generation == tree->commons->generation;
 }
 
 void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on) {

@@ -34,10 +34,10 @@ rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_fu
   return is_fitting(tree, guess) ? guess : NULL;
 }
 
-rondo_recorded_call *rondo_recorded_guess_bare(const rondo_tree *tree, const rondo_function *function,
-                                               const rondo_input *given) {
+rondo_recorded_call *rondo_recorded_guess_raw(const rondo_tree *tree, const rondo_function *function,
+                                              const rondo_input *given) {
   rondo_recorded_call *guess = tree->current == NULL ? tree->guess : tree->current->guess;
-  if (guess == NULL || !rondo_key_matches_bare(tree, function, given, guess->key)) return NULL;
+  if (guess == NULL || !rondo_key_matches_raw(tree, function, given, guess->key)) return NULL;
   return is_fitting(tree, guess) ? guess : NULL;
 }
 
@@ -93,7 +93,7 @@ static void wait_where_watched(const rondo_tree *tree) {
 void rondo_segment_free(rondo_tree *tree, rondo_segment *segment) {
   rondo_patch_destroy(segment->patches);
   segment->patches = NULL;
-  rondo_runner_release(tree, segment);
+  rondo_tree_exec_release(tree, segment);
   rondo_status_ignore(rondo_graph_destroy(segment->graph), "it belongs to nobody else");
   segment->graph = NULL;
 }

@@ -22,7 +22,7 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count) {
 
 size_t rondo_key_room(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
 
-/* What tells an input apart but its address. */
+/* What distinguishes an input, except for its address. */
 static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t way) {
   if (input->way == RONDO_WAY_OPAQUE) {
     *words++ = way;
@@ -86,8 +86,8 @@ bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, c
   return key != NULL;
 }
 
-bool rondo_key_matches_bare(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
-                            const uint64_t *key) {
+bool rondo_key_matches_raw(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
+                           const uint64_t *key) {
   const size_t count = function->options.input_count;
   const uint32_t *kinds = function->options.inputs;
   if (*key++ != key_head(tree, function)) return false;

@@ -18,9 +18,9 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count);
 bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
                        const uint64_t *key);
 
-/* The same for bare inputs, as they are given, of a function that takes such. */
-bool rondo_key_matches_bare(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
-                            const uint64_t *key);
+/* The same for raw inputs, as they are given, of a function that takes such. */
+bool rondo_key_matches_raw(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
+                           const uint64_t *key);
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
 
 /* Where the inputs of a key begin; a form's begin where it does. Reading one returns where the next one is. */

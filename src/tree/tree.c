@@ -67,7 +67,7 @@ static rondo_status make_memory(rondo_tree *tree) {
 /* What is released from now on is nobody's; what was is settled. */
 static void seal(rondo_tree *tree) {
   rondo_path_settle(tree, NULL);
-  rondo_own_free_all(tree);
+  rondo_owned_free_all(tree);
   for (rondo_buffer *buffer = rondo_commons_seal(tree->commons), *next; buffer != NULL; buffer = next) {
     next = buffer->next;
     rondo_buffer_push(buffer);
@@ -78,7 +78,7 @@ static void free_tree(rondo_tree *tree) {
   const rondo_allocator allocator = tree->allocator;
   rondo_device *device = tree->device;
   if (tree->commons != NULL) seal(tree);
-  rondo_rehearsal_forget_all(tree);
+  rondo_path_warm_up_forget_all(tree);
   rondo_arena_destroy(tree->arena);
   if (tree->pool != NULL) rondo_status_ignore(rondo_pool_destroy(tree->pool), "it is the tree's own and empty");
   rondo_event_destroy(tree->order);
@@ -256,7 +256,7 @@ static rondo_status finish_path(rondo_tree *tree) {
 static rondo_status end_path(const char *call, rondo_tree *tree) {
   RONDO_TRY(wait_for_work(call, tree));
   rondo_path_settle(tree, last_stream(tree));
-  if (last_stream(tree) == NULL) rondo_own_free_late(tree, NULL);
+  if (last_stream(tree) == NULL) rondo_owned_free_late(tree, NULL);
   RONDO_TRY(finish_path(tree));
   tree->step++;
   tree->is_backward_pending = false;
@@ -351,7 +351,7 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .checked = tree->checked,
                            .mistrusted = tree->mistrusted,
                            .demoted = tree->demoted,
-                           .rehearsed_paths = tree->rehearsed_paths,
+                           .warmed_up_paths = tree->warmed_up_paths,
                            .exec_overruns = tree->exec_overruns};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }

@@ -3,8 +3,8 @@
  * one. Its fresh outputs are numbered from the root on: the *bits* of the set of live ones. A recorded call knows which
  * of the bits before it were dead when it was made; it fits while none of these is live.
  *
- * The *era* is the number of the path: buffers in the arena are valid while it is theirs. It grows when a path ends,
- * which so costs one addition, however many buffers are held.
+ * The *generation* is the number of the path: buffers in the arena are valid while it is theirs. It grows when a path
+ * ends, which so costs one addition, however many buffers are held.
  *
  * A *form* is what a function's inputs are but for their addresses; it is what warms up. A recorded call is found by
  * its *key*: function, the recorded call before it, the form, and the addresses that must be the same. Keys are words,
@@ -26,9 +26,9 @@
 #include "tree/path/buffer.h"
 
 typedef struct rondo_recorded_call rondo_recorded_call;
-typedef struct rondo_runner rondo_runner;
-typedef struct rondo_path_plan rondo_path_plan; /* path_plan.h */
-typedef struct rondo_rehearsal rondo_rehearsal; /* path_warm_up.h */
+typedef struct rondo_tree_exec rondo_tree_exec;
+typedef struct rondo_path_plan rondo_path_plan;       /* path_plan.h */
+typedef struct rondo_path_warm_up rondo_path_warm_up; /* path_warm_up.h */
 typedef struct rondo_padding rondo_padding;
 typedef struct rondo_demoted rondo_demoted; /* demote_inputs.h */
 
@@ -67,7 +67,7 @@ struct rondo_function {
   bool is_off;
   bool has_written;        /* inputs that are RONDO_INPUT_MUTATED */
   bool has_written_moving; /* ... and RONDO_INPUT_MOVING */
-  bool takes_bare;         /* inputs that are bare need not be resolved for a replay */
+  bool takes_raw;          /* inputs that are raw need not be resolved for a replay */
   uint32_t *by_address;    /* inputs, as they lay at the last call: scratch of rondo_inputs_are_written_shared */
   rondo_padding *padding;  /* NULL without buckets */
   rondo_form *forms;
@@ -102,7 +102,7 @@ typedef struct rondo_output {
 /* How a moving input comes to the recorded work. */
 typedef enum rondo_bound_way {
   RONDO_BOUND_PATCHED = 1,  /* its address is put into the nodes that use it */
-  RONDO_BOUND_COPIED,       /* a node copies it into its slot, alone or with others, and is told where from */
+  RONDO_BOUND_COPIED,       /* a node copies it into its slot, alone or with others, from an address that is set */
   RONDO_BOUND_COPIED_BEFORE /* a copy into its slot is queued before the launch */
 } rondo_bound_way;
 
@@ -124,12 +124,12 @@ typedef struct rondo_given_up {
 
 /* What is recorded between two host steps. */
 typedef struct rondo_segment {
-  rondo_runner *runner;     /* what launches it (shared_execs.h); */
-  rondo_exec *exec;         /* ... its exec */
-  rondo_graph *graph;       /* to update a shared exec from; NULL where execs are not shared */
-  uint64_t number;          /* of all segments that the tree had */
-  rondo_patch_set *patches; /* its inputs are the call's bound ones; NULL when it has none */
-  rondo_host_function step; /* after it; NULL behind the last */
+  rondo_tree_exec *tree_exec; /* what launches it (shared_execs.h); */
+  rondo_exec *exec;           /* ... its exec */
+  rondo_graph *graph;         /* to update a shared exec from; NULL where execs are not shared */
+  uint64_t number;            /* of all segments that the tree had */
+  rondo_patch_set *patches;   /* its inputs are the call's bound ones; NULL when it has none */
+  rondo_host_function step;   /* after it; NULL behind the last */
   void *user;
 } rondo_segment;
 
@@ -186,9 +186,9 @@ struct rondo_tree {
   size_t path_bits;                    /* of the path: all bits at and above are clear */
   size_t bit_room;                     /* of `live` and `holders`, a multiple of 64 */
   uint32_t scopes;
-  uint32_t calm_paths;         /* that began since a recording was made */
-  uint32_t calm_after;         /* that many, and the path that needs most may be planned again */
-  rondo_rehearsal *rehearsing; /* of the path under way; NULL */
+  uint32_t calm_paths;            /* that began since a recording was made */
+  uint32_t calm_after;            /* that many, and the path that needs most may be planned again */
+  rondo_path_warm_up *warming_up; /* of the path under way; NULL */
   bool is_off;
   bool is_watched;      /* the device watches lifetimes */
   bool has_copy_kernel; /* inputs are copied in the graph by kernels, which read the device's own memory alone */
@@ -197,7 +197,7 @@ struct rondo_tree {
   bool is_backward_pending;
   bool is_preparing;                     /* what is recorded is not launched */
   bool is_aside;                         /* ... and outputs live in the arena that the path does not know of */
-  rondo_buffer *step_buffers;            /* OWN ones of a step; of no step */
+  rondo_buffer *step_buffers;            /* OWNED ones of a step; of no step */
   rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
   RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
   uint64_t tick, calls, replayed, steps, patched_inputs, copied_inputs, copied_bytes, allocations;
@@ -219,9 +219,9 @@ struct rondo_tree {
   size_t table_places;
   rondo_path_plan *plans;
   uint64_t plans_made;
-  rondo_rehearsal *rehearsals; /* of paths that were not recorded yet */
-  uint64_t exec_bytes[2];      /* of all runners */
-  rondo_runner *runners;
+  rondo_path_warm_up *path_warm_ups; /* of paths that were not recorded yet */
+  uint64_t exec_bytes[2];            /* of all execs */
+  rondo_tree_exec *execs;
   uint64_t segments_made;
 
   rondo_recorded_call *aside; /* the end of the path that waits while another one is prepared; NULL */
@@ -236,7 +236,7 @@ struct rondo_tree {
   uint64_t shared_execs, switches, exec_overruns;
   uint64_t checked, mistrusted, demoted;
   uint32_t demoted_places;
-  uint64_t planned_paths, planned_before, planned_after, rehearsed_paths;
+  uint64_t planned_paths, planned_before, planned_after, warmed_up_paths;
   uint64_t clones, cloned_bytes;
   uint64_t skipped[RONDO_SKIP_ROOM];
   char message[RONDO_TREE_MESSAGE];
@@ -254,7 +254,7 @@ typedef enum rondo_input_way {
 typedef struct rondo_resolved_input {
   rondo_input_way way;
   bool is_mutated;   /* declared; or demoted, and it may be written */
-  bool is_sole;      /* an output of the path, or one that is rehearsed: given, and no one else holds it */
+  bool is_sole;      /* an output of the path, or one of the warm-up: given, and no one else holds it */
   bool is_dropped;   /* ... and the body needs it no more */
   bool is_of_ending; /* in the arena, of the path that ends with this call */
   uint32_t type, rank;
@@ -298,14 +298,14 @@ typedef struct rondo_made_output {
   char name[64];
 } rondo_made_output;
 
-typedef struct rondo_take rondo_take; /* record_call.c */
+typedef struct rondo_recorder rondo_recorder; /* record_call.c */
 
 struct rondo_call {
   rondo_tree *tree;
   rondo_function *function;
   rondo_stream *stream;
-  rondo_call *outer; /* that it is a part of; NULL */
-  rondo_take *take;  /* the recording under way; NULL when it runs as it is */
+  rondo_call *outer;        /* that it is a part of; NULL */
+  rondo_recorder *recorder; /* the recording under way; NULL when it runs as it is */
   bool is_warm_up, wants_warm_up;
   bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
   RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */

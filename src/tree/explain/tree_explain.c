@@ -95,12 +95,12 @@ static void explain_inputs(const rondo_tree_info *info, rondo_document *out) {
 
 static void explain_plans(const rondo_tree_info *info, rondo_document *out) {
   const bool is_planned = info->planned_paths > 0;
-  if (is_planned || info->rehearsed_paths > 0) rondo_document_label(out, "plans");
+  if (is_planned || info->warmed_up_paths > 0) rondo_document_label(out, "plans");
   rondo_document_count(out, "planned_paths", info->planned_paths, is_planned ? "% path(s) planned again" : NULL);
   rondo_document_bytes(out, "planned_before", info->planned_before, is_planned ? "the last from %" : NULL);
   rondo_document_bytes(out, "planned_after", info->planned_after, is_planned ? " to %" : NULL);
-  rondo_document_count(out, "rehearsed_paths", info->rehearsed_paths,
-                       info->rehearsed_paths > 0 ? "; % path(s) planned from warm-ups" : NULL);
+  rondo_document_count(out, "warmed_up_paths", info->warmed_up_paths,
+                       info->warmed_up_paths > 0 ? "; % path(s) planned from warm-ups" : NULL);
 }
 
 static void explain_memory(const rondo_tree_info *info, rondo_document *out) {

@@ -18,7 +18,7 @@ rondo_status rondo_commons_create(const rondo_allocator *allocator, rondo_tree_c
   RONDO_TRY(rondo_allocate(allocator, 1, sizeof **out, &state));
   rondo_tree_commons *commons = state;
   commons->allocator = *allocator;
-  commons->era = RONDO_NO_ERA + 1;
+  commons->generation = RONDO_NO_GENERATION + 1;
   *out = commons;
   return RONDO_OK;
 }
@@ -77,8 +77,8 @@ void rondo_origin_retire(rondo_tree_commons *commons, rondo_origin *origin) {
   if (origin->buffers == 0) drop_origin(commons, origin);
 }
 
-rondo_status rondo_buffer_take(rondo_tree_commons *commons, rondo_origin *origin, uint64_t *inout_allocations,
-                               rondo_buffer **out) {
+rondo_status rondo_buffer_acquire(rondo_tree_commons *commons, rondo_origin *origin, uint64_t *inout_allocations,
+                                  rondo_buffer **out) {
   rondo_buffer *buffer = commons->spare;
   if (buffer != NULL) {
     commons->spare = buffer->next;
@@ -207,7 +207,7 @@ rondo_status rondo_buffer_get_info(const rondo_buffer *buffer, rondo_buffer_info
                             .is_recorded = memory->is_recorded,
                             .output = buffer->output,
                             .function = buffer->origin == NULL ? "" : buffer->origin->name,
-                            .step = memory->era == RONDO_NO_ERA ? 0 : buffer->step,
+                            .step = memory->generation == RONDO_NO_GENERATION ? 0 : buffer->step,
                             .bytes = buffer->extent.bytes,
                             .type = buffer->extent.type,
                             .rank = buffer->extent.rank};

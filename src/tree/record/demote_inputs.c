@@ -113,7 +113,7 @@ rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_cal
 
 /* Its exec is the recording's now, with addresses where the patches know them to be. */
 static rondo_status take_exec(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
-  return segment->runner->holds == segment->number ? RONDO_OK : rondo_runner_switch(tree, call, segment);
+  return segment->tree_exec->holds == segment->number ? RONDO_OK : rondo_tree_exec_switch(tree, call, segment);
 }
 
 static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_segment *segment) {

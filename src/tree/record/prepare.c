@@ -40,7 +40,7 @@ static rondo_status warm_up_once(const rondo_preparation *p) {
   rondo_tree *tree = p->function->tree;
   rondo_saved saved;
   RONDO_TRY(rondo_save(tree, p->stream, p->function, tree->inputs, &saved));
-  rondo_status status = rondo_plain_run(p->function, p->form, p->stream, tree->inputs, true, NULL, 0);
+  rondo_status status = rondo_eager_run(p->function, p->form, p->stream, tree->inputs, true, NULL, 0);
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
   rondo_path_settle(tree, p->stream);

@@ -123,7 +123,7 @@ static void check_tree(json_t *root) {
   json_t *bytes = field(root, "bytes");
   assert_fields(bytes,
                 "arena_backed arena_used arena_least unrecorded exec_host exec_device shared_execs exec_switches "
-                "planned_paths planned_before planned_after rehearsed_paths exec_overruns");
+                "planned_paths planned_before planned_after warmed_up_paths exec_overruns");
   assert_true(number(bytes, "arena_least") > 0);
   assert_true(number(bytes, "arena_used") >= number(bytes, "arena_least"));
   assert_true(number(bytes, "arena_backed") >= number(bytes, "arena_used"));
