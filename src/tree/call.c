@@ -17,7 +17,7 @@
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
 #include "tree/record/demote_inputs.h"
-#include "tree/record/moved_input.h"
+#include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 #include "tree/record/record_pays.h"
 #include "tree/recorded_calls.h"
@@ -125,6 +125,48 @@ static bool is_asked_for(const rondo_function *function) {
   return options->should_record == NULL || options->should_record(options->user, &question);
 }
 
+/* In the same place; the one that was made last. */
+static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rondo_form *form) {
+  const rondo_recorded_call *call = tree->current == NULL ? tree->roots : tree->current->children;
+  const rondo_recorded_call *latest = NULL;
+  for (; call != NULL; call = call->sibling)
+    if (call->form == form && (latest == NULL || call->number > latest->number)) latest = call;
+  return latest;
+}
+
+static void note_moved(rondo_function *function, bool is_full, size_t input, const char *before, const char *now) {
+  function->moved_count++;
+  (void)snprintf(
+      function->moved, sizeof function->moved,
+      "input %zu, which is static, was at 0x%" PRIxPTR " when it was recorded and is at 0x%" PRIxPTR
+      " now; each address makes another recording%s: keep it in one place (rondo_buffer_create), or declare it "
+      "RONDO_INPUT_MOVING, and it is copied or patched",
+      input, (uintptr_t)before, (uintptr_t)now,
+      is_full ? ", and there are as many as may be (rondo_tree_options.max_recordings_per_place)" : "");
+  rondo_log(function->moved_count == 1 ? RONDO_LOG_INFO : RONDO_LOG_DEBUG, "tree", "'%s': %s", function->origin->name,
+            function->moved);
+}
+
+/* The key of the call is in tree->words. Compares it with the latest recording of the form in the same place. Whether a
+ * static input is not where it was, which then is noted in function->moved (FW-7): a pointer that moves is the usual
+ * reason why a function is recorded again and again. */
+static bool find_moved(rondo_function *function, const rondo_form *form, bool is_full) {
+  const rondo_tree *tree = function->tree;
+  const rondo_recorded_call *latest = find_latest(tree, form);
+  if (latest == NULL) return false;
+  const uint64_t *then = rondo_key_inputs(latest->key), *now = rondo_key_inputs(tree->words);
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    rondo_keyed_input recorded, asked;
+    then = rondo_key_read_input(then, false, &recorded);
+    now = rondo_key_read_input(now, false, &asked);
+    if (recorded.way != RONDO_WAY_STATIC || asked.way != RONDO_WAY_STATIC) continue;
+    if (recorded.address == asked.address) continue;
+    note_moved(function, is_full, i, recorded.address, asked.address);
+    return true;
+  }
+  return false;
+}
+
 rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message) {
   const rondo_tree *tree = function->tree;
   *out_message = "";
@@ -139,7 +181,7 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
     return RONDO_SKIP_MOVING_OUTPUT;
   }
   const bool is_full = count_siblings(function) >= tree->options.max_recordings_per_place;
-  const bool has_moved = rondo_moved_look(function, form, is_full);
+  const bool has_moved = find_moved(function, form, is_full);
   if (is_full) {
     *out_message = has_moved ? function->moved
                              : "it was recorded as often as it may be behind the same call "

@@ -26,7 +26,8 @@
 #include "tree/path/buffer.h"
 
 typedef struct rondo_recorded_call rondo_recorded_call;
-typedef struct rondo_tree_exec rondo_tree_exec;
+typedef struct rondo_tree_exec rondo_tree_exec;       /* shared_execs.h */
+typedef struct rondo_recorder rondo_recorder;         /* record_call.h */
 typedef struct rondo_path_plan rondo_path_plan;       /* path_plan.h */
 typedef struct rondo_path_warm_up rondo_path_warm_up; /* path_warm_up.h */
 typedef struct rondo_padding rondo_padding;
@@ -77,7 +78,7 @@ struct rondo_function {
   rondo_skip last_skip;
   char message[RONDO_TREE_MESSAGE];
   char *messages[RONDO_SKIP_ROOM]; /* the last one of each reason, for rondo_tree_explain; NULL: none */
-  uint64_t moved_count;            /* static inputs that were elsewhere (moved_input.h); */
+  uint64_t moved_count;            /* static inputs that were elsewhere than recorded; */
   char moved[RONDO_TREE_MESSAGE];  /* ... the last one in words */
 };
 
@@ -265,23 +266,6 @@ typedef struct rondo_resolved_input {
   const size_t *shape; /* of `rank` dimensions; not set when there are none */
 } rondo_resolved_input;
 
-static inline void rondo_tree_leave(rondo_tree *tree) { atomic_store_explicit(&tree->owner, 0, memory_order_release); }
-bool rondo_tree_is_owner(const rondo_tree *tree); /* of the call under way, which is in a body */
-/* Whether the calling thread is inside a call of the tree: in a body. */
-static inline bool rondo_tree_is_mine(const rondo_tree *tree) {
-  return __builtin_expect(atomic_load_explicit(&tree->owner, memory_order_relaxed) != 0, 0) &&
-         rondo_tree_is_owner(tree);
-}
-
-/* What a key or a form says of an input. */
-typedef struct rondo_keyed_input {
-  rondo_input_way way; /* a form's is what is declared: an output of the path is MOVING or STATIC there */
-  uint32_t type, rank;
-  uint64_t bytes;        /* a SCALAR's value */
-  const uint64_t *shape; /* in the key */
-  const char *address;   /* in a key: STATIC and MANAGED */
-} rondo_keyed_input;
-
 /* Nothing that was dead when it was made is live. */
 static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *dead_before, uint32_t first_bit) {
   const size_t words = ((size_t)first_bit + 63) / 64;
@@ -289,43 +273,5 @@ static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *d
     if ((tree->live[i] & dead_before[i]) != 0) return false;
   return true;
 }
-
-/* function_body.c: running a body. */
-typedef struct rondo_made_output {
-  bool is_made;
-  uint32_t order; /* when it was made among the fresh ones, from 1; 0: it is none */
-  rondo_output output;
-  char name[64];
-} rondo_made_output;
-
-typedef struct rondo_recorder rondo_recorder; /* record_call.c */
-
-struct rondo_call {
-  rondo_tree *tree;
-  rondo_function *function;
-  rondo_stream *stream;
-  rondo_call *outer;        /* that it is a part of; NULL */
-  rondo_recorder *recorder; /* the recording under way; NULL when it runs as it is */
-  bool is_warm_up, wants_warm_up;
-  bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
-  RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */
-  bool notes_values;                          /* it is a whole call whose launches' values are compared */
-  rondo_launch_values values;
-  rondo_resolved_input *inputs;
-  RONDO_ARRAY(rondo_made_output) outputs;
-  uint32_t fresh_count;
-  size_t host_steps;
-  rondo_meter *meter;       /* of the whole call; NULL */
-  rondo_status failed_step; /* what a host step returned that failed; OK */
-  rondo_skip refused;       /* by the body */
-  char message[RONDO_TREE_MESSAGE];
-};
-
-/* record_call.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise
- * the reason, and all is as before. A status that is not OK is the call's. */
-typedef struct rondo_record_result {
-  rondo_skip skip;
-  char message[RONDO_TREE_MESSAGE];
-} rondo_record_result;
 
 #endif

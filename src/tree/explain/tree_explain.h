@@ -7,6 +7,7 @@
 #define RONDO_TREE_EXPLAIN_TREE_EXPLAIN_H
 
 #include "base/document/document.h"
+#include "tree/recording_key.h"
 #include "tree/tree_internal.h"
 
 /* tree_explain.c: the fields of an input, of an open object. The phrase is that of its kind. */

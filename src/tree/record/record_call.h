@@ -44,6 +44,15 @@ rondo_skip rondo_skip_of_error(void);
 /* Runs the body into the capture, watched for stray work, with the frees of what calls inside it leave. */
 RONDO_MUST_USE rondo_status rondo_recorder_run_body(rondo_recorder *recorder, rondo_call *call);
 
+/* Why a call was not recorded; NONE: it was. */
+typedef struct rondo_record_result {
+  rondo_skip skip;
+  char message[RONDO_TREE_MESSAGE];
+} rondo_record_result;
+
+/* Records the body after the end of the path. If *out is not NULL, the recording is part of the tree and was launched.
+ * Otherwise *out_result has the reason, and the tree is as before. A status other than OK is the failure of the call.
+ */
 RONDO_MUST_USE rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
                                               const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
                                               rondo_record_result *out_result, rondo_recorded_call **out);
