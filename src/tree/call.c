@@ -25,6 +25,7 @@
 #include "tree/replay.h"
 #include "tree/skip_reason.h"
 #include "tree/tree.h"
+#include "tree/tree_check.h"
 
 /* Given references go, whatever became of the call. */
 static void drop_given(const rondo_input *given, size_t count) {
@@ -340,6 +341,7 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
   }
   if (tree->step_buffers != NULL) rondo_path_sweep(tree, asked->stream);
   if (status == RONDO_OK) note_kind(function);
+  rondo_path_check(tree);
   return status;
 }
 

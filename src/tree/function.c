@@ -19,6 +19,7 @@
 #include "tree/recording_key.h"
 #include "tree/skip_reason.h"
 #include "tree/tree.h"
+#include "tree/tree_check.h"
 
 enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
 
@@ -305,6 +306,7 @@ rondo_status rondo_function_destroy(rondo_function *function) {
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_tree_enter(tree, call));
   destroy(function);
+  rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return RONDO_OK;
 }

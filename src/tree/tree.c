@@ -14,6 +14,7 @@
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
 #include "tree/tree.h"
+#include "tree/tree_check.h"
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 
@@ -170,6 +171,7 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
     rondo_tree_leave(tree);
     return status;
   }
+  rondo_tree_check(tree);
   rondo_stream_tie_release(tree->last_stream); /* what ends from now on ends at once */
   tree->last_stream = NULL;
   free_functions(tree);
@@ -276,6 +278,7 @@ rondo_status rondo_tree_reset(rondo_tree *tree) {
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = reset(call, tree);
+  rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return status;
 }
@@ -290,6 +293,7 @@ rondo_status rondo_tree_plan_again(rondo_tree *tree) {
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = plan_again(call, tree);
+  rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return status;
 }
@@ -318,6 +322,7 @@ static uint64_t find_least(const rondo_tree *tree) {
 void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
   rondo_arena_info arena;
   rondo_path_settle(tree, NULL);
+  rondo_tree_check(tree);
   rondo_arena_get_info(tree->arena, &arena);
   *out = (rondo_tree_info){.functions = tree->function_count,
                            .recordings = tree->recording_count,

@@ -17,6 +17,7 @@
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
 #include "tree/tree.h"
+#include "tree/tree_check.h"
 
 #define CALL "rondo_function_prepare"
 
@@ -191,6 +192,7 @@ rondo_status rondo_function_prepare(rondo_function *function, rondo_stream *stre
   RONDO_TRY(rondo_tree_enter(function->tree, CALL));
   rondo_preparation preparation = {.function = function, .stream = stream};
   const rondo_status status = prepare(&preparation, inputs);
+  rondo_tree_check(function->tree);
   rondo_tree_leave(function->tree);
   return status;
 }
