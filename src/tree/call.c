@@ -2,6 +2,7 @@
  * A call: its inputs looked at once, its step begun, its recording found and launched. What is not found goes the slow
  * way: warmed up, recorded, or run as it is for a reason.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -217,6 +218,7 @@ static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form
 }
 
 static rondo_status record(const rondo_asked *asked, rondo_form *form) {
+  assert(form->warm_ups == 0 && !rondo_form_is_skipped(form, asked->function->tree->inputs));
   rondo_tree *tree = asked->function->tree;
   rondo_record_result result;
   rondo_recorded_call *call;
@@ -267,6 +269,7 @@ static rondo_status launch(const rondo_asked *asked, rondo_recorded_call *call) 
 }
 
 static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) {
+  assert(call->function == asked->function);
   rondo_tree *tree = asked->function->tree;
   RONDO_TRY(rondo_outputs_check_count(asked->function, call->output_count, asked->output_count));
   RONDO_TRY(launch(asked, call));
@@ -282,6 +285,7 @@ static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) 
 /* The recorded call, if it is ready to be launched once the addresses of its raw inputs are set. NULL: the inputs were
  * resolved instead. */
 static rondo_recorded_call *set_raw_addresses(rondo_asked *asked) {
+  assert(asked->raw != NULL && asked->function->takes_raw);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   const bool is_on = !tree->is_unrecorded && !tree->is_off && !function->is_off;
@@ -319,6 +323,7 @@ static void note_kind(const rondo_function *function) {
 }
 
 static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given) {
+  assert(asked->function->tree->active == NULL);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   if (function->takes_raw && rondo_inputs_are_raw(function, given))

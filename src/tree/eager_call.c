@@ -4,6 +4,7 @@
  */
 #include "tree/eager_call.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "tree/call.h"
@@ -15,6 +16,7 @@
 /* Notes ------------------------------------------------------------------------------------------------------------ */
 
 static void begin_notes(rondo_call *call) {
+  assert(!call->is_noting);
   if (!call->is_warm_up) return;
   call->is_noting = rondo_profile_begin(call->stream) == RONDO_OK; /* without notes, memory is placed online */
 }
@@ -37,6 +39,7 @@ static void free_notes(rondo_call *call) {
 
 /* The form's notes are those of the last run that has all. */
 static void keep_notes(rondo_form *form, rondo_call *call) {
+  assert(!call->is_noting);
   if (call->notes.count == 0 || call->is_warm_up_unnoted) return;
   rondo_form_forget_notes(call->tree, form);
   form->noted = call->notes.items;
@@ -185,6 +188,7 @@ rondo_status rondo_eager_run(rondo_function *function, rondo_form *form, rondo_s
     status = hand_out(&call, outputs, count);
   }
   if (status == RONDO_OK && form != NULL) learn(form, &call);
+  assert(tree->active == NULL || tree->active->function != NULL);
   free_notes(&call);
   rondo_body_free(&call);
   return status;

@@ -3,6 +3,7 @@
  * too many. Invariant: each stands in the table, in the tree's list and with its parent's children (or the roots), or
  * in none of them.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -44,6 +45,7 @@ rondo_recorded_call *rondo_recorded_guess_raw(const rondo_tree *tree, const rond
 /* Putting in ------------------------------------------------------------------------------------------------------- */
 
 static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
+  assert((places & (places - 1)) == 0);
   rondo_recorded_call **place = &table[call->hash & (places - 1)];
   while (*place != NULL) place = &(*place)->same_place; /* in the order of making */
   call->same_place = NULL;
@@ -63,6 +65,9 @@ rondo_status rondo_recorded_reserve(rondo_tree *tree) {
 }
 
 void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
+  assert(tree->recording_count < tree->table_places);
+  assert(call->parent == tree->current);
+  assert(call->children == NULL && call->sibling == NULL);
   place_in(tree->table, tree->table_places, call);
   call->number = ++tree->recordings_made;
   call->depth = call->parent == NULL ? 1 : call->parent->depth + 1;
@@ -148,6 +153,9 @@ static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* One that nothing is behind. */
 static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
+  assert(call->children == NULL);
+  assert(call != tree->current && call != tree->aside);
+  assert(tree->recording_count > 0 && call->function->recordings > 0 && call->form->recordings > 0);
   take_from_table(tree, call);
   take_from_family(tree, call);
   take_from_list(tree, call);

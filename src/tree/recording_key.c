@@ -4,6 +4,8 @@
  */
 #include "tree/tree_internal.h"
 
+#include <assert.h>
+
 #include "tree/recording_key.h"
 
 /* The product of two words, folded: W. Yi, "wyhash" (https://github.com/wangyi-fudan/wyhash), public domain. */
@@ -57,6 +59,7 @@ size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, co
     at = put_form(at, input, way_word(input));
     if (input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED) *at++ = (uintptr_t)input->address;
   }
+  assert((size_t)(at - words) <= rondo_key_room(function->options.input_count));
   return (size_t)(at - words);
 }
 

@@ -4,6 +4,9 @@
  * step's outputs to the next one without a common step do.
  */
 #include "tree/replay.h"
+
+#include <assert.h>
+
 #include "base/log.h"
 #include "memory/memory_errors.h"
 #include "tree/eager_call.h"
@@ -34,6 +37,7 @@ static bool is_endangered(const rondo_recorded_call *call, const rondo_bound_inp
 
 static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_bound_input *bound,
                             const void *source) {
+  assert(bound->slot != NULL);
   tree->copied_inputs++;
   tree->copied_bytes += bound->bytes;
   return source == bound->slot ? RONDO_OK : rondo_stream_copy(stream, bound->slot, source, bound->bytes);
@@ -135,6 +139,7 @@ static inline __attribute__((always_inline)) bool set_addresses(rondo_tree *tree
   size_t copied = 0, bytes = 0;
   for (size_t i = 0; i < count; i++) {
     const uint32_t at = bound[i].input;
+    assert(at < call->function->options.input_count);
     if (given == NULL && inputs[at].is_of_ending) return false;
     const char *address = given != NULL ? given[at].address : inputs[at].address;
     if (!is_settable(tree, &bound[i], address, addresses[i])) return false;
@@ -165,6 +170,7 @@ static rondo_status bind_all(rondo_tree *tree, const rondo_recorded_call *call, 
 }
 
 rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment, rondo_stream *stream) {
+  assert(segment->tree_exec != NULL && segment->tree_exec->exec == segment->exec);
   if (__builtin_expect(segment->tree_exec->holds != segment->number, 0))
     RONDO_TRY(rondo_tree_exec_switch(call->function->tree, call, segment));
   return segment->patches != NULL ? rondo_patch_launch(segment->patches, stream, call->addresses)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Trees: making and ending them, their steps, and what can be asked of them.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -76,6 +77,8 @@ static void seal(rondo_tree *tree) {
 }
 
 static void free_tree(rondo_tree *tree) {
+  assert(tree->functions == NULL && tree->recording_count == 0);
+  assert(tree->execs == NULL);
   const rondo_allocator allocator = tree->allocator;
   rondo_device *device = tree->device;
   if (tree->commons != NULL) seal(tree);

@@ -4,6 +4,7 @@
  */
 #include "tree/path/buffer.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ rondo_status rondo_origin_create(rondo_tree_commons *commons, const char *name, 
 }
 
 static void drop_origin(rondo_tree_commons *commons, rondo_origin *origin) {
+  assert(origin->is_retired && origin->buffers == 0);
   rondo_origin **place = &commons->origins;
   while (*place != origin) place = &(*place)->next;
   *place = origin->next;
@@ -73,6 +75,7 @@ static void drop_origin(rondo_tree_commons *commons, rondo_origin *origin) {
 }
 
 void rondo_origin_retire(rondo_tree_commons *commons, rondo_origin *origin) {
+  assert(!origin->is_retired);
   origin->is_retired = true;
   if (origin->buffers == 0) drop_origin(commons, origin);
 }
@@ -99,8 +102,11 @@ rondo_status rondo_buffer_acquire(rondo_tree_commons *commons, rondo_origin *ori
 }
 
 void rondo_buffer_put_back(rondo_buffer *buffer) {
+  assert(atomic_load_explicit(&buffer->references, memory_order_relaxed) == 0);
+  assert(buffer->commons->buffers_out > 0);
   rondo_tree_commons *commons = buffer->commons;
   rondo_origin *origin = buffer->origin;
+  assert(origin == NULL || origin->buffers > 0);
   if (origin != NULL && --origin->buffers == 0 && origin->is_retired) drop_origin(commons, origin);
   memset(buffer, 0, sizeof *buffer);
   buffer->commons = commons;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Handing outputs out: a buffer for each, wherever its memory is. Nothing is allocated while there are spare buffers.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tree/eager_call.h"
@@ -34,6 +35,7 @@ static rondo_status make_recorded(rondo_tree *tree, rondo_function *function, co
   (*out)->address = output->address;
   (*out)->bit = output->bit;
   (*out)->is_recorded = true;
+  assert(output->bit < tree->path_bits && tree->holders[output->bit] == NULL);
   tree->live[output->bit / 64] |= UINT64_C(1) << output->bit % 64;
   tree->holders[output->bit] = *out;
   return RONDO_OK;
@@ -43,6 +45,7 @@ static rondo_status make_part(rondo_tree *tree, rondo_function *function, const 
                               rondo_buffer *whole, rondo_buffer **out) {
   RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_PART, output, out));
   rondo_buffer *base = whole->base != NULL ? whole->base : whole;
+  assert(base->base == NULL);
   rondo_buffer_retain(base);
   (*out)->base = base;
   (*out)->offset = output->offset + (whole->base != NULL ? whole->offset : 0);

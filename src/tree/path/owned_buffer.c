@@ -4,6 +4,8 @@
  */
 #include "tree/path/owned_buffer.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "tree/call.h"
 #include "tree/path/path.h"
@@ -83,6 +85,7 @@ void rondo_owned_free_address(rondo_tree *tree, rondo_stream *stream, void *addr
 }
 
 static void forget_memory(rondo_tree *tree, rondo_buffer *buffer) {
+  assert(tree->pool_bytes >= buffer->extent.bytes);
   tree->pool_bytes -= buffer->extent.bytes;
   buffer->address = NULL;
   buffer->kind = RONDO_BUFFER_BORROWED;
@@ -136,6 +139,7 @@ void rondo_owned_free_late(rondo_tree *tree, rondo_stream *stream) {
 }
 
 void rondo_owned_keep(rondo_tree *tree, rondo_buffer *buffer) {
+  assert(buffer->kind == RONDO_BUFFER_OWNED);
   link_out(tree, buffer);
   buffer->generation = RONDO_NO_GENERATION;
   link_in(tree, buffer);
@@ -143,6 +147,7 @@ void rondo_owned_keep(rondo_tree *tree, rondo_buffer *buffer) {
 
 /* All its room: a part may lie beyond the rows that were handed out of it. */
 rondo_status rondo_owned_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  assert(buffer->kind == RONDO_BUFFER_ARENA && buffer->room >= buffer->extent.bytes);
   void *address;
   RONDO_TRY(rondo_owned_allocate(tree, stream, buffer->room, buffer->origin->name, &address));
   const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->room);

@@ -4,6 +4,7 @@
  * Invariant: bit b is set exactly while the holder of b, a buffer of the generation, was not settled; all bits at and
  * above the path's number of them are clear.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -49,6 +50,8 @@ static bool is_any_live(const rondo_tree *tree) {
 bool rondo_path_is_dead(const rondo_tree *tree) { return tree->step_buffers == NULL && !is_any_live(tree); }
 
 void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
+  assert(call->parent == tree->current);
+  assert((size_t)call->first_bit + call->bit_count <= tree->bit_room);
   if (tree->current == NULL)
     tree->guess = call;
   else
@@ -69,6 +72,7 @@ static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *str
 
 void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
   if (buffer->generation != tree->commons->generation) return;
+  assert(buffer->bit < tree->path_bits && tree->holders[buffer->bit] == buffer);
   tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
   tree->holders[buffer->bit] = NULL;
   rondo_arena_end_life(tree->arena, queue_behind(tree, stream), buffer->address);
@@ -76,6 +80,7 @@ void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffe
 
 /* What nobody holds any more; a part gives its base up. */
 static void settle(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  assert(buffer->commons == tree->commons);
   rondo_buffer *base = buffer->base;
   if (buffer->kind == RONDO_BUFFER_ARENA) rondo_path_let_go(tree, stream, buffer);
   if (buffer->kind == RONDO_BUFFER_OWNED)
@@ -166,6 +171,7 @@ static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input
 }
 
 rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+  assert(input_count <= tree->input_room);
   if (tree->options.outputs == RONDO_OUTPUTS_CLONE && stream != NULL) RONDO_TRY(clone_held(tree, stream));
   if (tree->is_watched) end_lives(tree, stream, input_count);
   if (is_any_live(tree)) {

@@ -4,6 +4,8 @@
  */
 #include "tree/path/path_warm_up.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "tree/path/path_plan.h"
 #include "tree/recorded_calls.h"
@@ -65,6 +67,7 @@ void rondo_path_warm_up_forget_all(rondo_tree *tree) {
 /* The first bit behind the path and what was warmed up. */
 static uint32_t next_bit(const rondo_tree *tree) {
   const rondo_path_warm_up *warm_up = tree->warming_up;
+  assert(warm_up != NULL);
   if (warm_up->calls.count == 0) return (uint32_t)tree->path_bits;
   const rondo_recorded_call *last = warm_up->calls.items[warm_up->calls.count - 1];
   return last->first_bit + last->bit_count;

@@ -3,6 +3,9 @@
  * is recorded is not launched; and the path is at the end what it was, as is what can be read of it.
  */
 #include "base/log.h"
+
+#include <assert.h>
+
 #include "exec/api_check.h"
 #include "tree/call.h"
 #include "tree/call_inputs.h"
@@ -160,6 +163,7 @@ static bool is_step_over(const rondo_tree *tree) {
 }
 
 static rondo_status prepare_at_root(rondo_preparation *p) {
+  assert(p->function->tree->aside == NULL);
   rondo_tree *tree = p->function->tree;
   const rondo_path_aside aside = {tree->path_bits, tree->is_unrecorded};
   rondo_inputs_leave_path(p->function, tree->inputs);

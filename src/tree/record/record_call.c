@@ -6,6 +6,7 @@
  */
 #include "tree/record/record_call.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -533,6 +534,7 @@ static rondo_status start(rondo_recorder *recorder, size_t key_count, uint64_t h
 }
 
 rondo_status rondo_recorder_run_body(rondo_recorder *recorder, rondo_call *call) {
+  assert(call->recorder == recorder);
   rondo_capture_watch_begin(&recorder->watch, recorder->function->origin->name, recorder->stream);
   const rondo_status status = rondo_body_run(call);
   rondo_capture_watch_end(&recorder->watch);
@@ -560,6 +562,8 @@ static rondo_status run(rondo_recorder *recorder, rondo_call *call) {
 }
 
 static rondo_status keep_segments(rondo_recorder *recorder) {
+  assert(!recorder->is_capturing);
+  assert(recorder->made->segments == NULL);
   rondo_recorded_call *made = recorder->made;
   const size_t count = recorder->segments.count;
   RONDO_TRY(rondo_allocate_items(&recorder->tree->allocator, count, sizeof *made->segments, &made->segments));
@@ -571,6 +575,7 @@ static rondo_status keep_segments(rondo_recorder *recorder) {
 
 /* It runs as it will from now on, with its host steps, and becomes the tree's. */
 static rondo_status stand(rondo_recorder *recorder) {
+  assert(recorder->skip == RONDO_SKIP_NONE);
   rondo_tree *tree = recorder->tree;
   rondo_recorded_call *made = recorder->made;
   RONDO_TRY(rondo_recorded_reserve(tree));
@@ -584,6 +589,7 @@ static rondo_status stand(rondo_recorder *recorder) {
 }
 
 static void finish(rondo_recorder *recorder) {
+  assert(!recorder->is_capturing);
   const rondo_allocator *allocator = &recorder->tree->allocator;
   for (size_t i = 0; i < recorder->segments.count; i++) {
     rondo_segment_free(recorder->tree, &recorder->segments.items[i]);

@@ -9,6 +9,7 @@
  */
 #include "tree/record/shared_execs.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/log.h"
@@ -17,6 +18,7 @@
 static uint64_t exec_bytes(const rondo_tree *tree) { return tree->exec_bytes[0] + tree->exec_bytes[1]; }
 
 static void give(rondo_tree_exec *tree_exec, rondo_segment *segment) {
+  assert(segment->tree_exec == NULL && segment->number != 0);
   tree_exec->references++;
   tree_exec->holds = segment->number;
   segment->tree_exec = tree_exec;
@@ -109,10 +111,12 @@ void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment) {
   segment->exec = NULL;
   if (tree_exec == NULL) return;
   if (tree_exec->holds == segment->number) tree_exec->holds = 0;
+  assert(tree_exec->references > 0);
   if (--tree_exec->references > 0) return;
   rondo_tree_exec **place = &tree->execs;
   while (*place != tree_exec) place = &(*place)->next;
   *place = tree_exec->next;
+  assert(tree->exec_bytes[0] >= tree_exec->bytes[0] && tree->exec_bytes[1] >= tree_exec->bytes[1]);
   for (int i = 0; i < 2; i++) tree->exec_bytes[i] -= tree_exec->bytes[i];
   rondo_exec_destroy(tree_exec->exec);
   rondo_release(&tree->allocator, tree_exec, 1, sizeof *tree_exec);
@@ -127,6 +131,7 @@ static rondo_status rebase(const rondo_recorded_call *call, const rondo_segment 
 
 rondo_status rondo_tree_exec_switch(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
   rondo_tree_exec *tree_exec = segment->tree_exec;
+  assert(segment->graph != NULL && tree_exec->holds != segment->number);
   tree_exec->holds = 0;
   RONDO_TRY(rondo_exec_update(tree_exec->exec, segment->graph, NULL));
   RONDO_TRY(rebase(call, segment));
