@@ -121,10 +121,9 @@ typedef struct rondo_tree_options {
   uint32_t max_recordings_per_place; /* of one function behind one recording; 0 = 128 */
   uint64_t max_exec_bytes; /* host and device memory of all execs: beyond it, recordings of the same work share
                               an exec, or else the least recently used end. No call is refused for it: where the
-                              recordings that are left belong to the path, or are held, execs are made beyond it
+                              recordings that are left belong to the path, execs are made beyond it
                               (exec_overruns). 0 = no limit */
   bool strict;             /* a call that cannot be recorded is an error instead of being run as it is */
-  bool separate;           /* no paths: each recording has an arena of its own, see below (TR-11) */
   bool deterministic;      /* what is unsafe only when determinism is asked is not recorded */
   bool no_host_steps;      /* bodies with host steps are not recorded (TR-14) */
   bool share_execs;        /* recordings of the same work, which differ in addresses, share an exec from the
@@ -140,12 +139,8 @@ typedef struct rondo_tree_options {
 } rondo_tree_options;
 #define RONDO_TREE_OPTIONS_INIT .struct_size = sizeof(rondo_tree_options)
 
-/* Separate recordings are there to compare with: memory is the sum of all, not the largest path's. Nothing comes before
- * a recording, so that there is one for each form of inputs and address of static ones. Outputs of a recorded call
- * belong to no step: they are valid until that recording is replayed, and expire or are cloned then; those of calls
- * that run as they are, until they are released. An output is an input as other moving memory is, also where an input
- * is declared static; one of the same recording is copied before it is written. max_bytes is each recording's, and
- * so many addresses are reserved for it; 0 = several times what its warm-up allocated. Execs are not shared. */
+/* To let recordings share no memory, give each function a tree of its own (TR-11). The output of one tree is then an
+ * input of another as any memory is. */
 
 /* An empty tree. options may be NULL. The caller destroys it before the device is closed. Errors: INVALID_ARGUMENT
  * (NULL, BAD_OPTIONS), UNSUPPORTED (a device without pools or graph memory), OUT_OF_MEMORY, IN_CALLBACK. Thread-safe.
@@ -191,7 +186,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_reset(rondo_tree *tree);
  * The tree does the same by itself for the one path that needs most, at the beginning of a step
  * (rondo_tree_options.plan_after), where it saves 3 % or more, and a page; the step then waits for the tree's work.
  * Recordings that were planned as part of their path stay as they are until this is called. Paths with host steps are
- * not planned, nor is anything where lifetimes are watched ("cpu:check") or the tree is separate. The step is over.
+ * not planned, nor is anything where lifetimes are watched ("cpu:check"). The step is over.
  * Waits for the tree's work. Errors as rondo_tree_reset; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_plan_again(rondo_tree *tree);
 
@@ -223,7 +218,7 @@ typedef struct rondo_tree_info {
   uint64_t checked;         /* recordings whose found addresses were tried (rondo_function_options.find_inputs) */
   uint64_t mistrusted;      /* ... or could not be, and whose inputs are copied for that; the log says why */
   uint64_t demoted;         /* inputs that were (rondo_function_options.demotion), each in one place */
-  uint64_t rehearsed_paths; /* times that a path was planned as its calls were warmed up, before it was recorded */
+  uint64_t warmed_up_paths; /* times that a path was planned as its calls were warmed up, before it was recorded */
   uint64_t exec_overruns;   /* execs made beyond max_exec_bytes, as no recording could end for them */
 } rondo_tree_info;
 
@@ -237,22 +232,22 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  * (<rondo/log.h>).
  * JSON, in this order; later versions add fields behind those of an object and nothing else:
  *   {"rondo_tree":1, "name":"", "device":"cpu:0", "outputs":"expire", "recording":true, "strict":false,
- *    "deterministic":false, "separate":false, "host_steps":true, "share_execs":false,
+ *    "deterministic":false, "host_steps":true, "share_execs":false,
  *    "bounds":{"recordings":4096, "recordings_per_place":128, "arena_bytes":0, "exec_bytes":0},
- *    "calls":{"all":3, "replayed":1, "recorded":1, "as_they_are":1}, "steps":3, "prepared":0, "evicted":0,
+ *    "calls":{"all":3, "replayed":1, "recorded":1, "eager":1}, "steps":3, "prepared":0, "evicted":0,
  *    "rolled_back":0, "allocations":0, "reasons":[{"reason":"WARM_UP", "calls":1}],
  *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0, "demoted":0},
  *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_least":4096, "unrecorded":0, "exec_host":1432,
  *      "exec_device":0, "shared_execs":0, "exec_switches":0, "planned_paths":0, "planned_before":0,
- *      "planned_after":0, "rehearsed_paths":0,
+ *      "planned_after":0, "warmed_up_paths":0,
  *      "exec_overruns":0},
  *    "path":{"step":3, "length":1, "recording":1, "live_outputs":1},
  *    "functions":[{"name":"decode", "kind":"inference", "binding":"automatic", "recording":true, "calls":3,
- *      "replayed":1, "recorded":1, "as_they_are":1, "bodies":2, "prepared":0,
+ *      "replayed":1, "recorded":1, "eager":1, "bodies":2, "prepared":0,
  *      "reasons":[{"reason":"WARM_UP", "calls":1, "message":""}],
  *      "forms":[{"form":1, "state":"recorded", "warm_ups":0, "recordings":1, "reason":null, "message":"",
  *        "inputs":[INPUT, ...], "gain":null}],
- *      "demoted":[{"behind":1, "input":0, "recordings":5, "way":"bound"}], "moved":{"times":0, "message":""}}],
+ *      "demoted":[{"after":1, "input":0, "recordings":5, "way":"bound"}], "moved":{"times":0, "message":""}}],
  *    "recordings":[{"number":1, "parent":null, "path":[1], "is_on_path":true, "function":"decode", "form":1,
  *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_least":4096, "exec_host_bytes":1432,
  *      "exec_device_bytes":0, "inputs":[INPUT, ...],
@@ -261,11 +256,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  *      "slot_bytes":4096, "idle_slot_bytes":4096}]}
  * The gain of a form is null, or what recording it was predicted to gain (rondo_function_options.record), as in
  * rondo_compiled_explain. Bounds of 0 are none. A form's state is "warming up" (warm_ups: how often yet), "warm" (it
- * was warmed up and is not recorded), "recorded", or "as it is", with the reason. An INPUT has "kind" (moving, static,
+ * was warmed up and is not recorded), "recorded", or "eager", with the reason. An INPUT has "kind" (moving, static,
  * managed: an output of the path, scalar, opaque) and then: a scalar "value"; memory "bytes", "type", "shape"; a
  * recording's also "way" (patched, copied, copied before: the launch), "nodes" (that have its address) when it moves,
  * "address" (a text) when it is static, "recording" and "output" when it is managed. What is demoted of a function has
- * the recording that it is behind, how many recordings it took, and the way (bound, as it is). An output's place is
+ * the recording that it comes after, how many recordings it took, and the way (bound, eager). An output's place is
  * "arena", "empty", or "input" or "output" with its number as "of". A finding's kind is suspected, fixed or frozen
  * (<rondo/patch.h>); "parameter" and "input" are null where there is none. Slots are what a recording has of the arena
  * for moving inputs; those of patched ones are idle but in calls that must copy. What is not UTF-8 in a name is written
@@ -419,8 +414,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_function_create(rondo_tree *tree, co
                                                             rondo_function **out_function);
 
 /* Forgets the function and its recordings, with all recordings behind them; its outputs stay valid for their step. A
- * tree that is destroyed does this for all its functions. NULL is fine. Errors: CONCURRENT_USE, IN_CALLBACK;
- * CAPTURE_REFUSED (a separate tree, and the stream of its last call captures now: its work cannot be waited for).
+ * tree that is destroyed does this for all its functions. NULL is fine. Errors: CONCURRENT_USE, IN_CALLBACK.
  * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_destroy(rondo_function *function);
 

@@ -300,9 +300,8 @@ void rondo_json_object_end(rondo_text *text) { close_level(text, "}"); }
 void rondo_json_array_begin(rondo_text *text) { open_level(text, "["); }
 void rondo_json_array_end(rondo_text *text) { close_level(text, "]"); }
 
-static void add_quoted(rondo_text *text, const char *value) {
+void rondo_text_add_escaped(rondo_text *text, const char *value) {
   char one[LONGEST_ESCAPE + 1];
-  rondo_text_add_bytes(text, "\"", 1);
   while (text->failed == RONDO_OK) {
     const size_t run = plain_run(value);
     rondo_text_add_bytes(text, value, run);
@@ -311,6 +310,11 @@ static void add_quoted(rondo_text *text, const char *value) {
     value += escape_one(value, one);
     rondo_text_add_bytes(text, one, strlen(one));
   }
+}
+
+static void add_quoted(rondo_text *text, const char *value) {
+  rondo_text_add_bytes(text, "\"", 1);
+  rondo_text_add_escaped(text, value);
   rondo_text_add_bytes(text, "\"", 1);
 }
 

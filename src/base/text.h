@@ -42,6 +42,9 @@ void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /*
  * and "..." put in its place. */
 void rondo_text_add_markup(rondo_text *text, const char *value, size_t most);
 
+/* The inside of a JSON string, without quotes. */
+void rondo_text_add_escaped(rondo_text *text, const char *value);
+
 /* 1234567 as "1,234,567". */
 void rondo_text_add_grouped(rondo_text *text, uint64_t value);
 

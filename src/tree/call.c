@@ -2,6 +2,7 @@
  * A call: its inputs looked at once, its step begun, its recording found and launched. What is not found goes the slow
  * way: warmed up, recorded, or run as it is for a reason.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +17,8 @@
 #include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
-#include "tree/record/moved_input.h"
+#include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 #include "tree/record/record_pays.h"
 #include "tree/recorded_calls.h"
@@ -26,6 +26,7 @@
 #include "tree/replay.h"
 #include "tree/skip_reason.h"
 #include "tree/tree.h"
+#include "tree/tree_check.h"
 
 /* Given references go, whatever became of the call. */
 static void drop_given(const rondo_input *given, size_t count) {
@@ -41,7 +42,7 @@ static void begin_step(rondo_tree *tree) {
 }
 
 /* A call of a new step begins a new path; so does one when nobody holds anything of the old path. The first `inputs` of
- * tree->inputs are the call's: all, or none where they are bare. */
+ * tree->inputs are the call's: all, or none where they are raw. */
 static rondo_status enter_path(rondo_function *function, rondo_stream *stream, size_t inputs) {
   rondo_tree *tree = function->tree;
   const bool is_new_step = tree->step != tree->path_step, is_dead = rondo_path_is_dead(tree);
@@ -66,8 +67,8 @@ typedef struct rondo_asked {
   size_t output_count;
   size_t key_count;
   uint64_t hash;
-  bool is_demoted;         /* this call demoted inputs of its */
-  const rondo_input *bare; /* as they are given, where they are bare and not resolved; NULL */
+  bool is_demoted;        /* this call demoted inputs of its */
+  const rondo_input *raw; /* as they are given, where they are raw and not resolved; NULL */
 } rondo_asked;
 
 static void note_outcome(const rondo_function *function, rondo_call_outcome outcome, rondo_skip skip,
@@ -90,11 +91,11 @@ static void note_skip(const rondo_function *function, rondo_call_outcome outcome
 /* The call ran as it is for once; so do those behind it. */
 static void begin_unrecorded(const rondo_asked *asked, rondo_form *form) {
   rondo_tree *tree = asked->function->tree;
-  tree->is_unrecorded = !tree->options.separate;
-  rondo_rehearsal_add(asked->function, form, asked->outputs, asked->output_count);
+  tree->is_unrecorded = true;
+  rondo_path_warm_up_add(asked->function, form, asked->outputs, asked->output_count);
 }
 
-static rondo_status run_plain(const rondo_asked *asked, rondo_form *form, rondo_skip skip, const char *message) {
+static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_skip skip, const char *message) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_skip_note(function, skip, message);
@@ -103,7 +104,7 @@ static rondo_status run_plain(const rondo_asked *asked, rondo_form *form, rondo_
   if (is_refused) return rondo_skip_refuse(function, skip, message);
   const bool is_warm_up = skip == RONDO_SKIP_WARM_UP;
   RONDO_TRY(
-      rondo_plain_run(function, form, asked->stream, tree->inputs, is_warm_up, asked->outputs, asked->output_count));
+      rondo_eager_run(function, form, asked->stream, tree->inputs, is_warm_up, asked->outputs, asked->output_count));
   if (is_warm_up || skip == RONDO_SKIP_BEHIND_WARM_UP) begin_unrecorded(asked, form);
   return RONDO_OK;
 }
@@ -126,6 +127,48 @@ static bool is_asked_for(const rondo_function *function) {
   return options->should_record == NULL || options->should_record(options->user, &question);
 }
 
+/* In the same place; the one that was made last. */
+static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rondo_form *form) {
+  const rondo_recorded_call *call = tree->current == NULL ? tree->roots : tree->current->children;
+  const rondo_recorded_call *latest = NULL;
+  for (; call != NULL; call = call->sibling)
+    if (call->form == form && (latest == NULL || call->number > latest->number)) latest = call;
+  return latest;
+}
+
+static void note_moved(rondo_function *function, bool is_full, size_t input, const char *before, const char *now) {
+  function->moved_count++;
+  (void)snprintf(
+      function->moved, sizeof function->moved,
+      "input %zu, which is static, was at 0x%" PRIxPTR " when it was recorded and is at 0x%" PRIxPTR
+      " now; each address makes another recording%s: keep it in one place (rondo_buffer_create), or declare it "
+      "RONDO_INPUT_MOVING, and it is copied or patched",
+      input, (uintptr_t)before, (uintptr_t)now,
+      is_full ? ", and there are as many as may be (rondo_tree_options.max_recordings_per_place)" : "");
+  rondo_log(function->moved_count == 1 ? RONDO_LOG_INFO : RONDO_LOG_DEBUG, "tree", "'%s': %s", function->origin->name,
+            function->moved);
+}
+
+/* The key of the call is in tree->words. Compares it with the latest recording of the form in the same place. Whether a
+ * static input is not where it was, which then is noted in function->moved (FW-7): a pointer that moves is the usual
+ * reason why a function is recorded again and again. */
+static bool find_moved(rondo_function *function, const rondo_form *form, bool is_full) {
+  const rondo_tree *tree = function->tree;
+  const rondo_recorded_call *latest = find_latest(tree, form);
+  if (latest == NULL) return false;
+  const uint64_t *then = rondo_key_inputs(latest->key), *now = rondo_key_inputs(tree->words);
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    rondo_keyed_input recorded, asked;
+    then = rondo_key_read_input(then, false, &recorded);
+    now = rondo_key_read_input(now, false, &asked);
+    if (recorded.way != RONDO_WAY_STATIC || asked.way != RONDO_WAY_STATIC) continue;
+    if (recorded.address == asked.address) continue;
+    note_moved(function, is_full, i, recorded.address, asked.address);
+    return true;
+  }
+  return false;
+}
+
 rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message) {
   const rondo_tree *tree = function->tree;
   *out_message = "";
@@ -140,7 +183,7 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
     return RONDO_SKIP_MOVING_OUTPUT;
   }
   const bool is_full = count_siblings(function) >= tree->options.max_recordings_per_place;
-  const bool has_moved = rondo_moved_look(function, form, is_full);
+  const bool has_moved = find_moved(function, form, is_full);
   if (is_full) {
     *out_message = has_moved ? function->moved
                              : "it was recorded as often as it may be behind the same call "
@@ -154,31 +197,32 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
 
 static rondo_status finish_recorded(const rondo_asked *asked, rondo_recorded_call *call, rondo_call_outcome outcome) {
   rondo_tree *tree = asked->function->tree;
-  size_t taken;
+  size_t handed_out;
   rondo_path_advance(tree, call);
   note_outcome(asked->function, outcome, RONDO_SKIP_NONE, call->number);
-  return rondo_outputs_take(asked->function, RONDO_OUTPUTS_RECORDED, call->outputs, call->output_count, tree->inputs,
-                            asked->outputs, asked->output_count, &taken);
+  return rondo_outputs_hand_out(asked->function, RONDO_OUTPUTS_RECORDED, call->outputs, call->output_count,
+                                tree->inputs, asked->outputs, asked->output_count, &handed_out);
 }
 
 static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form, const rondo_record_result *result) {
   rondo_tree *tree = asked->function->tree;
   tree->rolled_back++;
   if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, result->skip, result->message);
-  const rondo_status status = run_plain(asked, form, result->skip, result->message);
+  const rondo_status status = run_eager(asked, form, result->skip, result->message);
   if (result->skip != RONDO_SKIP_DEPARTED) return status;
   if (status == RONDO_OK)
     begin_unrecorded(asked, form);
   else
-    tree->is_unrecorded = !tree->options.separate;
+    tree->is_unrecorded = true;
   return status;
 }
 
 static rondo_status record(const rondo_asked *asked, rondo_form *form) {
+  assert(form->warm_ups == 0 && !rondo_form_is_skipped(form, asked->function->tree->inputs));
   rondo_tree *tree = asked->function->tree;
   rondo_record_result result;
   rondo_recorded_call *call;
-  if (!rondo_recorded_evict(tree)) return run_plain(asked, form, RONDO_SKIP_RECORDING_LIMIT, RONDO_ALL_ARE_NEEDED);
+  if (!rondo_recorded_evict(tree)) return run_eager(asked, form, RONDO_SKIP_RECORDING_LIMIT, RONDO_ALL_ARE_NEEDED);
   RONDO_TRY(rondo_record_call(asked->function, form, asked->stream, tree->inputs, asked->key_count, asked->hash,
                               &result, &call));
   if (call == NULL) return run_after_failure(asked, form, &result);
@@ -201,18 +245,18 @@ static rondo_status run_new(rondo_asked *asked) {
   rondo_form *form;
   const char *message;
   if (tree->is_off || function->is_off)
-    return run_plain(asked, NULL, RONDO_SKIP_DISABLED, "recording is off (rondo_tree_set_recording)");
+    return run_eager(asked, NULL, RONDO_SKIP_DISABLED, "recording is off (rondo_tree_set_recording)");
   RONDO_TRY(rondo_form_find(function, tree->inputs, &form));
-  if (rondo_form_is_skipped(form, tree->inputs)) return run_plain(asked, form, form->skip, form->message);
-  if (form->warm_ups > 0) return run_plain(asked, form, RONDO_SKIP_WARM_UP, "");
+  if (rondo_form_is_skipped(form, tree->inputs)) return run_eager(asked, form, form->skip, form->message);
+  if (form->warm_ups > 0) return run_eager(asked, form, RONDO_SKIP_WARM_UP, "");
   if (!tree->is_unrecorded && !asked->is_demoted) {
     RONDO_TRY(rondo_demoted_look(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
     if (asked->is_demoted) return dispatch(asked); /* its key is another one now */
   }
   const rondo_skip skip = rondo_call_look_for_skip(function, form, &message);
-  if (skip != RONDO_SKIP_NONE) return run_plain(asked, form, skip, message);
+  if (skip != RONDO_SKIP_NONE) return run_eager(asked, form, skip, message);
   RONDO_TRY(rondo_estimate_decide(function, form));
-  if (form->skip == RONDO_SKIP_NO_GAIN) return run_plain(asked, form, form->skip, form->message);
+  if (form->skip == RONDO_SKIP_NO_GAIN) return run_eager(asked, form, form->skip, form->message);
   return record(asked, form);
 }
 
@@ -220,12 +264,12 @@ static rondo_status run_new(rondo_asked *asked) {
 
 static rondo_status launch(const rondo_asked *asked, rondo_recorded_call *call) {
   rondo_tree *tree = asked->function->tree;
-  if (__builtin_expect(asked->bare != NULL, 1)) return rondo_replay_told(call, asked->stream);
-  if (call->arena != NULL) RONDO_TRY(rondo_separate_begin(tree, call, asked->stream));
+  if (__builtin_expect(asked->raw != NULL, 1)) return rondo_replay_launch(call, asked->stream);
   return rondo_replay(tree, call, asked->stream, tree->inputs);
 }
 
 static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) {
+  assert(call->function == asked->function);
   rondo_tree *tree = asked->function->tree;
   RONDO_TRY(rondo_outputs_check_count(asked->function, call->output_count, asked->output_count));
   RONDO_TRY(launch(asked, call));
@@ -238,18 +282,19 @@ static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) 
   return finish_recorded(asked, call, RONDO_CALL_REPLAYED);
 }
 
-/* The recorded call that is to be launched with nothing done before but that addresses were told. NULL: bare inputs are
- * resolved now, as any are. */
-static rondo_recorded_call *tell_bare(rondo_asked *asked) {
+/* The recorded call, if it is ready to be launched once the addresses of its raw inputs are set. NULL: the inputs were
+ * resolved instead. */
+static rondo_recorded_call *set_raw_addresses(rondo_asked *asked) {
+  assert(asked->raw != NULL && asked->function->takes_raw);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   const bool is_on = !tree->is_unrecorded && !tree->is_off && !function->is_off;
-  rondo_recorded_call *call = is_on ? rondo_recorded_guess_bare(tree, function, asked->bare) : NULL;
+  rondo_recorded_call *call = is_on ? rondo_recorded_guess_raw(tree, function, asked->raw) : NULL;
   const bool is_usual = call != NULL && !call->hands_inputs_out && asked->output_count <= call->output_count;
-  if (__builtin_expect(is_usual, 1) && rondo_replay_tell(tree, call, asked->bare)) return call;
-  rondo_status_ignore(rondo_inputs_resolve("rondo_function_call", function, asked->bare, tree->inputs),
-                      "nothing is wrong with bare inputs");
-  asked->bare = NULL;
+  if (__builtin_expect(is_usual, 1) && rondo_replay_set_addresses(tree, call, asked->raw)) return call;
+  rondo_status_ignore(rondo_inputs_resolve("rondo_function_call", function, asked->raw, tree->inputs),
+                      "nothing is wrong with raw inputs");
+  asked->raw = NULL;
   return NULL;
 }
 
@@ -257,7 +302,7 @@ static rondo_status dispatch(rondo_asked *asked) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   if (__builtin_expect(function->has_written, 0) && rondo_inputs_are_written_shared(function, tree->inputs))
-    return run_plain(asked, NULL, RONDO_SKIP_MUTATED_INPUT, RONDO_INPUTS_ARE_SHARED);
+    return run_eager(asked, NULL, RONDO_SKIP_MUTATED_INPUT, RONDO_INPUTS_ARE_SHARED);
   if (__builtin_expect(tree->current != NULL && tree->current->demoted != NULL, 0))
     rondo_demoted_apply(function, tree->inputs);
   rondo_recorded_call *call = NULL;
@@ -278,21 +323,22 @@ static void note_kind(const rondo_function *function) {
 }
 
 static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given) {
+  assert(asked->function->tree->active == NULL);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
-  if (function->takes_bare && rondo_inputs_are_bare(function, given))
-    asked->bare = given;
+  if (function->takes_raw && rondo_inputs_are_raw(function, given))
+    asked->raw = given;
   else
     RONDO_TRY(rondo_inputs_resolve("rondo_function_call", function, given, tree->inputs));
   RONDO_TRY(rondo_path_follow(tree, asked->stream));
   rondo_path_settle(tree, asked->stream);
   begin_step(tree);
-  RONDO_TRY(enter_path(function, asked->stream, asked->bare != NULL ? 0 : function->options.input_count));
+  RONDO_TRY(enter_path(function, asked->stream, asked->raw != NULL ? 0 : function->options.input_count));
   if (__builtin_expect(function->padding != NULL, 0))
     RONDO_TRY(rondo_padding_begin("rondo_function_call", function, asked->stream, true));
   if (__builtin_expect(tree->is_watched, 0)) rondo_memory_protect_inputs(tree, asked->stream, function, true);
-  rondo_recorded_call *const told = asked->bare != NULL ? tell_bare(asked) : NULL;
-  rondo_status status = told != NULL ? replay(asked, told) : dispatch(asked);
+  rondo_recorded_call *const ready = asked->raw != NULL ? set_raw_addresses(asked) : NULL;
+  rondo_status status = ready != NULL ? replay(asked, ready) : dispatch(asked);
   if (__builtin_expect(tree->is_watched, 0)) rondo_memory_protect_inputs(tree, asked->stream, function, false);
   if (__builtin_expect(function->padding != NULL, 0)) {
     const rondo_status ended = rondo_padding_end(function, asked->stream, status == RONDO_OK);
@@ -300,6 +346,7 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
   }
   if (tree->step_buffers != NULL) rondo_path_sweep(tree, asked->stream);
   if (status == RONDO_OK) note_kind(function);
+  rondo_path_check(tree);
   return status;
 }
 
@@ -314,7 +361,7 @@ static rondo_status call_inside(const rondo_asked *asked, const rondo_input *giv
   if (status == RONDO_OK) {
     rondo_skip_note(function, skip, "");
     if (skip == RONDO_SKIP_CAPTURING) note_skip(function, RONDO_CALL_UNRECORDED, skip, "");
-    status = rondo_plain_run(function, NULL, asked->stream, inputs, false, asked->outputs, asked->output_count);
+    status = rondo_eager_run(function, NULL, asked->stream, inputs, false, asked->outputs, asked->output_count);
   }
   rondo_release(&tree->allocator, inputs, count, sizeof *inputs);
   return status;
@@ -322,7 +369,7 @@ static rondo_status call_inside(const rondo_asked *asked, const rondo_input *giv
 
 static rondo_status call_nested(const rondo_asked *asked, const rondo_input *given) {
   const rondo_call *body = asked->function->tree->active;
-  if (body->take != NULL) RONDO_TRY(rondo_take_require_stream(body->take, asked->function, asked->stream));
+  if (body->recorder != NULL) RONDO_TRY(rondo_recorder_require_stream(body->recorder, asked->function, asked->stream));
   return call_inside(asked, given, RONDO_SKIP_NESTED);
 }
 
@@ -332,12 +379,12 @@ static rondo_status call_into_capture(const rondo_asked *asked, const rondo_inpu
   rondo_tree *tree = asked->function->tree;
   rondo_capture_watch watch;
   RONDO_TRY(rondo_capture_refuse_stray(asked->stream, "rondo_function_call"));
-  rondo_commons_begin_take(tree->commons);
+  rondo_commons_begin_nested(tree->commons);
   rondo_capture_watch_begin(&watch, asked->function->origin->name, asked->stream);
   const rondo_status status = call_inside(asked, given, RONDO_SKIP_CAPTURING);
   rondo_capture_watch_end(&watch);
   rondo_status_ignore(rondo_path_settle_nested(tree, asked->stream), "the capture is invalid, or keeps the memory");
-  rondo_commons_end_take(tree->commons);
+  rondo_commons_end_nested(tree->commons);
   return status;
 }
 
@@ -394,6 +441,6 @@ rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream,
   rondo_status status = rondo_call_check(call, function, stream, inputs, input_count);
   if (status == RONDO_OK && output_count > 0) status = rondo_require(call, "outputs", (const void *)outputs);
   if (status == RONDO_OK) status = call_checked(&asked, inputs);
-  if (asked.bare == NULL) drop_given(inputs, input_count);
+  if (asked.raw == NULL) drop_given(inputs, input_count);
   return status;
 }

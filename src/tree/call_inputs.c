@@ -34,10 +34,9 @@ static rondo_status resolve_buffer(const char *call, const rondo_function *funct
     out->shape = buffer->extent.shape;
   }
   const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons)
-    out->way = function->tree->options.separate ? RONDO_WAY_MOVING : RONDO_WAY_MANAGED;
+  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons) out->way = RONDO_WAY_MANAGED;
   out->is_sole =
-      given->give && (out->way == RONDO_WAY_MANAGED || rondo_buffer_is_rehearsed(buffer, function->tree->commons)) &&
+      given->give && (out->way == RONDO_WAY_MANAGED || rondo_buffer_is_of_warm_up(buffer, function->tree->commons)) &&
       buffer->base == NULL && offset == 0 && atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1;
   return RONDO_OK;
 }
@@ -95,16 +94,16 @@ static rondo_status resolve_input(const char *call, const rondo_function *functi
 }
 
 /* The usual: an address, with nothing wrong about it. */
-static inline bool is_bare(uint32_t kind, const rondo_input *given) {
+static inline bool is_raw(uint32_t kind, const rondo_input *given) {
   const bool is_memory = (kind & 0xff) <= RONDO_INPUT_STATIC;
   return is_memory && given->buffer == NULL && given->address != NULL && given->rank <= RONDO_TREE_MAX_RANK;
 }
 
-bool rondo_inputs_are_bare(const rondo_function *function, const rondo_input *given) {
+bool rondo_inputs_are_raw(const rondo_function *function, const rondo_input *given) {
   const size_t count = function->options.input_count;
   const uint32_t *kinds = function->options.inputs;
   for (size_t i = 0; i < count; i++)
-    if (!is_bare(kinds[i], &given[i])) return false;
+    if (!is_raw(kinds[i], &given[i])) return false;
   return true;
 }
 
@@ -113,7 +112,7 @@ rondo_status rondo_inputs_resolve(const char *call, const rondo_function *functi
   const size_t count = function->options.input_count;
   const uint32_t *kinds = function->options.inputs;
   for (size_t i = 0; i < count; i++) {
-    if (__builtin_expect(!is_bare(kinds[i], &given[i]), 0)) {
+    if (__builtin_expect(!is_raw(kinds[i], &given[i]), 0)) {
       RONDO_TRY(resolve_input(call, function, i, given, &out[i]));
       continue;
     }

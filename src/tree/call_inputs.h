@@ -10,9 +10,9 @@
 RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function,
                                                  const rondo_input *given, rondo_resolved_input *out);
 
-/* Whether all are *bare*: memory at an address, of no buffer. Nothing is wrong with such inputs, and no path has them.
+/* Whether all are *raw*: memory at an address, of no buffer. Nothing is wrong with such inputs, and no path has them.
  */
-bool rondo_inputs_are_bare(const rondo_function *function, const rondo_input *given);
+bool rondo_inputs_are_raw(const rondo_function *function, const rondo_input *given);
 
 /* Outputs of the path that ends are no longer of a path, nor where they were if they were cloned. */
 void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_input *inputs);

@@ -4,6 +4,7 @@
  */
 #include "tree/eager_call.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "tree/call.h"
@@ -15,6 +16,7 @@
 /* Notes ------------------------------------------------------------------------------------------------------------ */
 
 static void begin_notes(rondo_call *call) {
+  assert(!call->is_noting);
   if (!call->is_warm_up) return;
   call->is_noting = rondo_profile_begin(call->stream) == RONDO_OK; /* without notes, memory is placed online */
 }
@@ -37,6 +39,7 @@ static void free_notes(rondo_call *call) {
 
 /* The form's notes are those of the last run that has all. */
 static void keep_notes(rondo_form *form, rondo_call *call) {
+  assert(!call->is_noting);
   if (call->notes.count == 0 || call->is_warm_up_unnoted) return;
   rondo_form_forget_notes(call->tree, form);
   form->noted = call->notes.items;
@@ -55,7 +58,7 @@ void rondo_form_forget_notes(const rondo_tree *tree, rondo_form *form) {
 
 /* Host steps ------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_plain_host_step(rondo_call *call, rondo_host_function step, void *user) {
+rondo_status rondo_eager_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_call *whole = rondo_call_outermost(call);
   end_notes(whole);
   if (whole->meter != NULL) rondo_meter_stop(whole->meter);
@@ -70,34 +73,34 @@ rondo_status rondo_plain_host_step(rondo_call *call, rondo_host_function step, v
 static void free_outputs(const rondo_call *call, size_t from) {
   for (size_t i = from; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH) rondo_own_free_address(call->tree, call->stream, output->address);
+    if (output->place == RONDO_OUTPUT_FRESH) rondo_owned_free_address(call->tree, call->stream, output->address);
   }
 }
 
 static rondo_output_source source_of(const rondo_call *call) {
-  if (call->take != NULL) return RONDO_OUTPUTS_NESTED;
-  if (rondo_stream_find_capture(call->stream) == NULL) return RONDO_OUTPUTS_PLAIN;
+  if (call->recorder != NULL) return RONDO_OUTPUTS_NESTED;
+  if (rondo_stream_find_capture(call->stream) == NULL) return RONDO_OUTPUTS_EAGER;
   return call->outer == NULL ? RONDO_OUTPUTS_CAPTURED : RONDO_OUTPUTS_NESTED;
 }
 
 static rondo_status hand_out(rondo_call *call, rondo_buffer **outputs, size_t count) {
   const size_t made_count = call->outputs.count;
   rondo_output *made;
-  size_t taken = 0;
+  size_t handed_out = 0;
   rondo_status status = rondo_outputs_check_count(call->function, made_count, count);
   if (status == RONDO_OK) status = rondo_outputs_reserve(call->tree, made_count);
   if (status == RONDO_OK) status = rondo_allocate_items(&call->tree->allocator, made_count, sizeof *made, &made);
   if (status == RONDO_OK) {
     for (size_t i = 0; i < made_count; i++) made[i] = call->outputs.items[i].output;
-    status =
-        rondo_outputs_take(call->function, source_of(call), made, made_count, call->inputs, outputs, count, &taken);
+    status = rondo_outputs_hand_out(call->function, source_of(call), made, made_count, call->inputs, outputs, count,
+                                    &handed_out);
     rondo_release(&call->tree->allocator, made, made_count, sizeof *made);
   }
-  if (status != RONDO_OK) free_outputs(call, taken);
+  if (status != RONDO_OK) free_outputs(call, handed_out);
   return status;
 }
 
-/* For rehearsals, which do without where there is no memory for it. */
+/* For path_warm_ups, which do without where there is no memory for it. */
 static void learn_orders(rondo_form *form, const rondo_call *call) {
   const rondo_allocator *allocator = &call->tree->allocator;
   const size_t count = call->outputs.count;
@@ -160,7 +163,7 @@ static rondo_status run_body(rondo_call *call) {
   return seen;
 }
 
-rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_stream *stream,
+rondo_status rondo_eager_run(rondo_function *function, rondo_form *form, rondo_stream *stream,
                              rondo_resolved_input *inputs, bool is_warm_up, rondo_buffer **outputs, size_t count) {
   rondo_tree *tree = function->tree;
   rondo_call call = {.tree = tree,
@@ -168,7 +171,7 @@ rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_s
                      .stream = stream,
                      .inputs = inputs,
                      .is_warm_up = is_warm_up,
-                     .take = tree->active == NULL ? NULL : tree->active->take};
+                     .recorder = tree->active == NULL ? NULL : tree->active->recorder};
   call.notes_values =
       tree->active == NULL && form != NULL && form->skip == RONDO_SKIP_NONE && !function->options.freezes_values;
   begin_notes(&call);
@@ -185,6 +188,7 @@ rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_s
     status = hand_out(&call, outputs, count);
   }
   if (status == RONDO_OK && form != NULL) learn(form, &call);
+  assert(tree->active == NULL || tree->active->function != NULL);
   free_notes(&call);
   rondo_body_free(&call);
   return status;

@@ -14,12 +14,12 @@
 #include "tree/pad_to_bucket.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
 #include "tree/skip_reason.h"
 #include "tree/tree.h"
+#include "tree/tree_check.h"
 
 enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
 
@@ -205,7 +205,7 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   if (count > 0) memcpy(inputs, options->inputs, count * sizeof *inputs);
   for (size_t i = 0; i < count; i++) {
     function->has_written |= (inputs[i] & RONDO_INPUT_MUTATED) != 0;
-    const bool comes_moving = (inputs[i] & 0xff) == RONDO_INPUT_MOVING || tree->options.separate;
+    const bool comes_moving = (inputs[i] & 0xff) == RONDO_INPUT_MOVING;
     function->has_written_moving |= comes_moving && (inputs[i] & RONDO_INPUT_MUTATED) != 0;
   }
   function->options.inputs = inputs;
@@ -215,8 +215,7 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   RONDO_TRY(reserve_scratch(tree, count));
   function->options.buckets = NULL;
   RONDO_TRY(rondo_padding_create(tree, options, &function->padding));
-  function->takes_bare =
-      !function->has_written && function->padding == NULL && !tree->options.separate && !tree->is_watched;
+  function->takes_raw = !function->has_written && function->padding == NULL && !tree->is_watched;
   RONDO_TRY(rondo_origin_create(tree->commons, options->name, &function->origin));
   function->options.name = function->origin->name;
   return RONDO_OK;
@@ -280,7 +279,7 @@ void rondo_function_forget_recordings(rondo_function *function) {
   leave_path(tree, function);
   rondo_path_plan_forget(tree, function);
   rondo_demoted_forget(tree, function);
-  rondo_rehearsal_forget(tree, function);
+  rondo_path_warm_up_forget(tree, function);
   for (rondo_recorded_call *call = tree->first, *next; call != NULL; call = next) {
     next = call->next;
     if (call->function != function) continue;
@@ -306,10 +305,10 @@ rondo_status rondo_function_destroy(rondo_function *function) {
   RONDO_TRY(rondo_front(call, "the function", function));
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_tree_enter(tree, call));
-  const rondo_status status = rondo_separate_require_waitable(tree, call);
-  if (status == RONDO_OK) destroy(function);
+  destroy(function);
+  rondo_tree_check(tree);
   rondo_tree_leave(tree);
-  return status;
+  return RONDO_OK;
 }
 
 rondo_status rondo_function_set_recording(rondo_function *function, bool on) {
@@ -349,7 +348,7 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
 static bool is_of_path(const rondo_tree *tree, const rondo_resolved_input *input) {
   if (input->buffer == NULL) return false;
   const rondo_buffer *base = input->buffer->base != NULL ? input->buffer->base : input->buffer;
-  return base->era == tree->commons->era;
+  return base->generation == tree->commons->generation;
 }
 
 void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on) {

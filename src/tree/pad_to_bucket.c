@@ -57,7 +57,7 @@ rondo_status rondo_padding_create(const rondo_tree *tree, const rondo_function_o
 static void free_memory(rondo_tree *tree, rondo_padded_input *input) {
   if (input->memory == NULL) return;
   rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
-  rondo_own_free_address(tree, stream, input->memory);
+  rondo_owned_free_address(tree, stream, input->memory);
   input->memory = NULL;
   input->room = 0;
 }
@@ -117,7 +117,7 @@ static rondo_status reserve(rondo_tree *tree, rondo_stream *stream, const rondo_
         padding->buckets[padding->bucket_count - 1].rows, row_bytes);
   if (room <= input->room) return RONDO_OK;
   void *memory;
-  RONDO_TRY(rondo_own_allocate(tree, stream, room, "a padded input", &memory));
+  RONDO_TRY(rondo_owned_allocate(tree, stream, room, "a padded input", &memory));
   free_memory(tree, input);
   input->memory = memory;
   input->room = room;

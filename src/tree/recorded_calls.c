@@ -3,10 +3,10 @@
  * too many. Invariant: each stands in the table, in the tree's list and with its parent's children (or the roots), or
  * in none of them.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/record/demote_inputs.h"
 #include "tree/record/shared_execs.h"
 #include "tree/recorded_calls.h"
@@ -35,16 +35,17 @@ rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_fu
   return is_fitting(tree, guess) ? guess : NULL;
 }
 
-rondo_recorded_call *rondo_recorded_guess_bare(const rondo_tree *tree, const rondo_function *function,
-                                               const rondo_input *given) {
+rondo_recorded_call *rondo_recorded_guess_raw(const rondo_tree *tree, const rondo_function *function,
+                                              const rondo_input *given) {
   rondo_recorded_call *guess = tree->current == NULL ? tree->guess : tree->current->guess;
-  if (guess == NULL || !rondo_key_matches_bare(tree, function, given, guess->key)) return NULL;
+  if (guess == NULL || !rondo_key_matches_raw(tree, function, given, guess->key)) return NULL;
   return is_fitting(tree, guess) ? guess : NULL;
 }
 
 /* Putting in ------------------------------------------------------------------------------------------------------- */
 
 static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
+  assert((places & (places - 1)) == 0);
   rondo_recorded_call **place = &table[call->hash & (places - 1)];
   while (*place != NULL) place = &(*place)->same_place; /* in the order of making */
   call->same_place = NULL;
@@ -64,6 +65,9 @@ rondo_status rondo_recorded_reserve(rondo_tree *tree) {
 }
 
 void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
+  assert(tree->recording_count < tree->table_places);
+  assert(call->parent == tree->current);
+  assert(call->children == NULL && call->sibling == NULL);
   place_in(tree->table, tree->table_places, call);
   call->number = ++tree->recordings_made;
   call->depth = call->parent == NULL ? 1 : call->parent->depth + 1;
@@ -94,7 +98,7 @@ static void wait_where_watched(const rondo_tree *tree) {
 void rondo_segment_free(rondo_tree *tree, rondo_segment *segment) {
   rondo_patch_destroy(segment->patches);
   segment->patches = NULL;
-  rondo_runner_release(tree, segment);
+  rondo_tree_exec_release(tree, segment);
   rondo_status_ignore(rondo_graph_destroy(segment->graph), "it belongs to nobody else");
   segment->graph = NULL;
 }
@@ -111,7 +115,6 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   if (call == NULL) return;
   const rondo_allocator *allocator = &tree->allocator;
   free_segments(tree, call);
-  rondo_separate_free(tree, call);
   rondo_demoted_free_all(tree, call);
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
   rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
@@ -150,6 +153,9 @@ static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* One that nothing is behind. */
 static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
+  assert(call->children == NULL);
+  assert(call != tree->current && call != tree->aside);
+  assert(tree->recording_count > 0 && call->function->recordings > 0 && call->form->recordings > 0);
   take_from_table(tree, call);
   take_from_family(tree, call);
   take_from_list(tree, call);
@@ -179,12 +185,11 @@ static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) 
   return call == tree->current || call == tree->aside;
 }
 
-/* The leaf that was not used for longest; NULL when all there are belong to the path, or are held. */
+/* The leaf that was not used for longest; NULL when all there are belong to the path. */
 static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   rondo_recorded_call *oldest = NULL;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call) &&
-        !rondo_separate_is_held(call))
+    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call))
       oldest = call;
   return oldest;
 }

@@ -14,8 +14,8 @@ rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t 
 /* The same for the one that the path went on with last time: without making a key, or a look at the table. */
 rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_function *function,
                                           const rondo_resolved_input *inputs);
-rondo_recorded_call *rondo_recorded_guess_bare(const rondo_tree *tree, const rondo_function *function,
-                                               const rondo_input *given);
+rondo_recorded_call *rondo_recorded_guess_raw(const rondo_tree *tree, const rondo_function *function,
+                                              const rondo_input *given);
 RONDO_MUST_USE rondo_status rondo_recorded_reserve(rondo_tree *tree); /* room in the table for one more */
 void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);

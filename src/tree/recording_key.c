@@ -4,6 +4,8 @@
  */
 #include "tree/tree_internal.h"
 
+#include <assert.h>
+
 #include "tree/recording_key.h"
 
 /* The product of two words, folded: W. Yi, "wyhash" (https://github.com/wangyi-fudan/wyhash), public domain. */
@@ -22,7 +24,7 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count) {
 
 size_t rondo_key_room(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
 
-/* What tells an input apart but its address. */
+/* What distinguishes an input, except for its address. */
 static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t way) {
   if (input->way == RONDO_WAY_OPAQUE) {
     *words++ = way;
@@ -57,6 +59,7 @@ size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, co
     at = put_form(at, input, way_word(input));
     if (input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED) *at++ = (uintptr_t)input->address;
   }
+  assert((size_t)(at - words) <= rondo_key_room(function->options.input_count));
   return (size_t)(at - words);
 }
 
@@ -86,8 +89,8 @@ bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, c
   return key != NULL;
 }
 
-bool rondo_key_matches_bare(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
-                            const uint64_t *key) {
+bool rondo_key_matches_raw(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
+                           const uint64_t *key) {
   const size_t count = function->options.input_count;
   const uint32_t *kinds = function->options.inputs;
   if (*key++ != key_head(tree, function)) return false;

@@ -6,6 +6,15 @@
 
 #include "tree/tree_internal.h"
 
+/* What a key or a form says of an input. */
+typedef struct rondo_keyed_input {
+  rondo_input_way way; /* a form's is what is declared: an output of the path is MOVING or STATIC there */
+  uint32_t type, rank;
+  uint64_t bytes;        /* a SCALAR's value */
+  const uint64_t *shape; /* in the key */
+  const char *address;   /* in a key: STATIC and MANAGED */
+} rondo_keyed_input;
+
 /* recording_key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
  * tree->words, and the form's, which has neither that nor addresses. They return the number of words. */
 size_t rondo_key_room(size_t input_count);
@@ -18,9 +27,9 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count);
 bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
                        const uint64_t *key);
 
-/* The same for bare inputs, as they are given, of a function that takes such. */
-bool rondo_key_matches_bare(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
-                            const uint64_t *key);
+/* The same for raw inputs, as they are given, of a function that takes such. */
+bool rondo_key_matches_raw(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
+                           const uint64_t *key);
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
 
 /* Where the inputs of a key begin; a form's begin where it does. Reading one returns where the next one is. */

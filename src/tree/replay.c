@@ -4,6 +4,9 @@
  * step's outputs to the next one without a common step do.
  */
 #include "tree/replay.h"
+
+#include <assert.h>
+
 #include "base/log.h"
 #include "memory/memory_errors.h"
 #include "tree/eager_call.h"
@@ -34,6 +37,7 @@ static bool is_endangered(const rondo_recorded_call *call, const rondo_bound_inp
 
 static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_bound_input *bound,
                             const void *source) {
+  assert(bound->slot != NULL);
   tree->copied_inputs++;
   tree->copied_bytes += bound->bytes;
   return source == bound->slot ? RONDO_OK : rondo_stream_copy(stream, bound->slot, source, bound->bytes);
@@ -88,7 +92,7 @@ static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *cal
     const rondo_bound_input *bound = &call->bound[i];
     const rondo_resolved_input *input = &inputs[bound->input];
     if (!is_endangered(call, bound, input)) continue;
-    RONDO_TRY(rondo_own_allocate(tree, stream, bound->bytes, "an input between two steps", &saved[i]));
+    RONDO_TRY(rondo_owned_allocate(tree, stream, bound->bytes, "an input between two steps", &saved[i]));
     RONDO_TRY(rondo_stream_copy(stream, saved[i], input->address, bound->bytes));
     tree->clones++;
     tree->cloned_bytes += bound->bytes;
@@ -97,7 +101,7 @@ static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *cal
 }
 
 static void drop_saved(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream, void *const *saved) {
-  for (size_t i = 0; i < call->bound_count; i++) rondo_own_free_address(tree, stream, saved[i]);
+  for (size_t i = 0; i < call->bound_count; i++) rondo_owned_free_address(tree, stream, saved[i]);
 }
 
 /* By way of that memory, which goes again behind the copies. */
@@ -116,27 +120,29 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
   return status;
 }
 
-/* Its address is told as it is, one way or the other; `told` is the one that was told last. */
-static inline bool is_told_now(const rondo_tree *tree, const rondo_bound_input *bound, const char *address,
-                               const void *told) {
+/* Whether setting its address is all there is to do. `last` is the address that was set last. */
+static inline bool is_settable(const rondo_tree *tree, const rondo_bound_input *bound, const char *address,
+                               const void *last) {
   if (__builtin_expect(bound->way == RONDO_BOUND_PATCHED, 1)) return rondo_patch_fits(bound->recorded, address);
   return bound->way == RONDO_BOUND_COPIED &&
-         (address == told || rondo_input_can_be_copied(tree, address, bound->bytes));
+         (address == last || rondo_input_can_be_copied(tree, address, bound->bytes));
 }
 
-/* The usual: nothing is to be done but to tell addresses. False when there is an input for which there is more. They
+/* The usual case: addresses are set, and there is nothing else to do. False if an input needs more than that. They
  * are in `given`, or else in `inputs`. */
-static inline __attribute__((always_inline)) bool tell(rondo_tree *tree, const rondo_recorded_call *call,
-                                                       const rondo_input *given, const rondo_resolved_input *inputs) {
+static inline __attribute__((always_inline)) bool set_addresses(rondo_tree *tree, const rondo_recorded_call *call,
+                                                                const rondo_input *given,
+                                                                const rondo_resolved_input *inputs) {
   const size_t count = call->bound_count;
   const rondo_bound_input *bound = call->bound;
   const void **addresses = call->addresses;
   size_t copied = 0, bytes = 0;
   for (size_t i = 0; i < count; i++) {
     const uint32_t at = bound[i].input;
+    assert(at < call->function->options.input_count);
     if (given == NULL && inputs[at].is_of_ending) return false;
     const char *address = given != NULL ? given[at].address : inputs[at].address;
-    if (!is_told_now(tree, &bound[i], address, addresses[i])) return false;
+    if (!is_settable(tree, &bound[i], address, addresses[i])) return false;
     addresses[i] = address;
     if (__builtin_expect(bound[i].way == RONDO_BOUND_PATCHED, 1)) continue;
     copied++;
@@ -148,13 +154,13 @@ static inline __attribute__((always_inline)) bool tell(rondo_tree *tree, const r
   return true;
 }
 
-bool rondo_replay_tell(rondo_tree *tree, const rondo_recorded_call *call, const rondo_input *given) {
-  return tell(tree, call, given, NULL);
+bool rondo_replay_set_addresses(rondo_tree *tree, const rondo_recorded_call *call, const rondo_input *given) {
+  return set_addresses(tree, call, given, NULL);
 }
 
 static rondo_status bind_all(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                              const rondo_resolved_input *inputs) {
-  if (__builtin_expect(tell(tree, call, NULL, inputs), 1)) return RONDO_OK;
+  if (__builtin_expect(set_addresses(tree, call, NULL, inputs), 1)) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
     if (__builtin_expect(is_endangered(call, bound, &inputs[bound->input]), 0))
@@ -164,8 +170,9 @@ static rondo_status bind_all(rondo_tree *tree, const rondo_recorded_call *call, 
 }
 
 rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment, rondo_stream *stream) {
-  if (__builtin_expect(segment->runner->holds != segment->number, 0))
-    RONDO_TRY(rondo_runner_switch(call->function->tree, call, segment));
+  assert(segment->tree_exec != NULL && segment->tree_exec->exec == segment->exec);
+  if (__builtin_expect(segment->tree_exec->holds != segment->number, 0))
+    RONDO_TRY(rondo_tree_exec_switch(call->function->tree, call, segment));
   return segment->patches != NULL ? rondo_patch_launch(segment->patches, stream, call->addresses)
                                   : rondo_exec_launch(segment->exec, stream);
 }
@@ -200,7 +207,7 @@ static rondo_status launch_segments(const rondo_recorded_call *call, rondo_strea
   return RONDO_OK;
 }
 
-rondo_status rondo_replay_told(const rondo_recorded_call *call, rondo_stream *stream) {
+rondo_status rondo_replay_launch(const rondo_recorded_call *call, rondo_stream *stream) {
   return launch_segments(call, stream);
 }
 

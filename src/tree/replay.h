@@ -14,10 +14,10 @@ bool rondo_input_can_be_copied(const rondo_tree *tree, const char *address, size
 RONDO_MUST_USE rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                          const rondo_resolved_input *inputs);
 
-/* The same in two, for bare inputs as they are given: where there is nothing to be done but to tell their addresses,
- * that is done. */
-bool rondo_replay_tell(rondo_tree *tree, const rondo_recorded_call *call, const rondo_input *given);
-RONDO_MUST_USE rondo_status rondo_replay_told(const rondo_recorded_call *call, rondo_stream *stream);
+/* The same in two steps, for raw inputs as they are given. The first sets their addresses if that is all there is to
+ * do, and else returns false. The second launches. */
+bool rondo_replay_set_addresses(rondo_tree *tree, const rondo_recorded_call *call, const rondo_input *given);
+RONDO_MUST_USE rondo_status rondo_replay_launch(const rondo_recorded_call *call, rondo_stream *stream);
 RONDO_MUST_USE rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment,
                                                  rondo_stream *stream);
 

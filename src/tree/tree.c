@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Trees: making and ending them, their steps, and what can be asked of them.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -13,8 +14,8 @@
 #include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/tree.h"
+#include "tree/tree_check.h"
 
 static const rondo_device_use tree_use = {.rank = 2, .name = "tree"};
 
@@ -70,7 +71,7 @@ static rondo_status make_memory(rondo_tree *tree) {
 /* What is released from now on is nobody's; what was is settled. */
 static void seal(rondo_tree *tree) {
   rondo_path_settle(tree, NULL);
-  rondo_own_free_all(tree);
+  rondo_owned_free_all(tree);
   for (rondo_buffer *buffer = rondo_commons_seal(tree->commons), *next; buffer != NULL; buffer = next) {
     next = buffer->next;
     rondo_buffer_push(buffer);
@@ -78,10 +79,12 @@ static void seal(rondo_tree *tree) {
 }
 
 static void free_tree(rondo_tree *tree) {
+  assert(tree->functions == NULL && tree->recording_count == 0);
+  assert(tree->execs == NULL);
   const rondo_allocator allocator = tree->allocator;
   rondo_device *device = tree->device;
   if (tree->commons != NULL) seal(tree);
-  rondo_rehearsal_forget_all(tree);
+  rondo_path_warm_up_forget_all(tree);
   rondo_arena_destroy(tree->arena);
   if (tree->pool != NULL) rondo_status_ignore(rondo_pool_destroy(tree->pool), "it is the tree's own and empty");
   rondo_event_destroy(tree->order);
@@ -173,6 +176,7 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
     rondo_tree_leave(tree);
     return status;
   }
+  rondo_tree_check(tree);
   rondo_stream_tie_release(tree->last_stream); /* what ends from now on ends at once */
   tree->last_stream = NULL;
   free_functions(tree);
@@ -259,7 +263,7 @@ static rondo_status finish_path(rondo_tree *tree) {
 static rondo_status end_path(const char *call, rondo_tree *tree) {
   RONDO_TRY(wait_for_work(call, tree));
   rondo_path_settle(tree, last_stream(tree));
-  if (last_stream(tree) == NULL) rondo_own_free_late(tree, NULL);
+  if (last_stream(tree) == NULL) rondo_owned_free_late(tree, NULL);
   RONDO_TRY(finish_path(tree));
   tree->step++;
   tree->is_backward_pending = false;
@@ -279,6 +283,7 @@ rondo_status rondo_tree_reset(rondo_tree *tree) {
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = reset(call, tree);
+  rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return status;
 }
@@ -293,6 +298,7 @@ rondo_status rondo_tree_plan_again(rondo_tree *tree) {
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = plan_again(call, tree);
+  rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return status;
 }
@@ -321,9 +327,8 @@ static uint64_t find_least(const rondo_tree *tree) {
 void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
   rondo_arena_info arena;
   rondo_path_settle(tree, NULL);
-  uint32_t live = count_live(tree);
+  rondo_tree_check(tree);
   rondo_arena_get_info(tree->arena, &arena);
-  rondo_separate_add_info(tree, &arena, &live);
   *out = (rondo_tree_info){.functions = tree->function_count,
                            .recordings = tree->recording_count,
                            .roots = count_roots(tree),
@@ -339,7 +344,7 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .clones = tree->clones,
                            .cloned_bytes = tree->cloned_bytes,
                            .allocations = tree->allocations,
-                           .live_outputs = live,
+                           .live_outputs = count_live(tree),
                            .path_length = tree->current == NULL ? 0 : tree->current->depth,
                            .arena_bytes = arena.backed,
                            .arena_used = arena.high,
@@ -356,7 +361,7 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .checked = tree->checked,
                            .mistrusted = tree->mistrusted,
                            .demoted = tree->demoted,
-                           .rehearsed_paths = tree->rehearsed_paths,
+                           .warmed_up_paths = tree->warmed_up_paths,
                            .exec_overruns = tree->exec_overruns};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }

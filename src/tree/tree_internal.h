@@ -3,8 +3,8 @@
  * one. Its fresh outputs are numbered from the root on: the *bits* of the set of live ones. A recorded call knows which
  * of the bits before it were dead when it was made; it fits while none of these is live.
  *
- * The *era* is the number of the path: buffers in the arena are valid while it is theirs. It grows when a path ends,
- * which so costs one addition, however many buffers are held.
+ * The *generation* is the number of the path: buffers in the arena are valid while it is theirs. It grows when a path
+ * ends, which so costs one addition, however many buffers are held.
  *
  * A *form* is what a function's inputs are but for their addresses; it is what warms up. A recorded call is found by
  * its *key*: function, the recorded call before it, the form, and the addresses that must be the same. Keys are words,
@@ -26,9 +26,10 @@
 #include "tree/path/buffer.h"
 
 typedef struct rondo_recorded_call rondo_recorded_call;
-typedef struct rondo_runner rondo_runner;
-typedef struct rondo_path_plan rondo_path_plan; /* path_plan.h */
-typedef struct rondo_rehearsal rondo_rehearsal; /* path_warm_up.h */
+typedef struct rondo_tree_exec rondo_tree_exec;       /* shared_execs.h */
+typedef struct rondo_recorder rondo_recorder;         /* record_call.h */
+typedef struct rondo_path_plan rondo_path_plan;       /* path_plan.h */
+typedef struct rondo_path_warm_up rondo_path_warm_up; /* path_warm_up.h */
 typedef struct rondo_padding rondo_padding;
 typedef struct rondo_demoted rondo_demoted; /* demote_inputs.h */
 
@@ -67,7 +68,7 @@ struct rondo_function {
   bool is_off;
   bool has_written;        /* inputs that are RONDO_INPUT_MUTATED */
   bool has_written_moving; /* ... and RONDO_INPUT_MOVING */
-  bool takes_bare;         /* inputs that are bare need not be resolved for a replay */
+  bool takes_raw;          /* inputs that are raw need not be resolved for a replay */
   uint32_t *by_address;    /* inputs, as they lay at the last call: scratch of rondo_inputs_are_written_shared */
   rondo_padding *padding;  /* NULL without buckets */
   rondo_form *forms;
@@ -77,7 +78,7 @@ struct rondo_function {
   rondo_skip last_skip;
   char message[RONDO_TREE_MESSAGE];
   char *messages[RONDO_SKIP_ROOM]; /* the last one of each reason, for rondo_tree_explain; NULL: none */
-  uint64_t moved_count;            /* static inputs that were elsewhere (moved_input.h); */
+  uint64_t moved_count;            /* static inputs that were elsewhere than recorded; */
   char moved[RONDO_TREE_MESSAGE];  /* ... the last one in words */
 };
 
@@ -102,7 +103,7 @@ typedef struct rondo_output {
 /* How a moving input comes to the recorded work. */
 typedef enum rondo_bound_way {
   RONDO_BOUND_PATCHED = 1,  /* its address is put into the nodes that use it */
-  RONDO_BOUND_COPIED,       /* a node copies it into its slot, alone or with others, and is told where from */
+  RONDO_BOUND_COPIED,       /* a node copies it into its slot, alone or with others, from an address that is set */
   RONDO_BOUND_COPIED_BEFORE /* a copy into its slot is queued before the launch */
 } rondo_bound_way;
 
@@ -124,12 +125,12 @@ typedef struct rondo_given_up {
 
 /* What is recorded between two host steps. */
 typedef struct rondo_segment {
-  rondo_runner *runner;     /* what launches it (shared_execs.h); */
-  rondo_exec *exec;         /* ... its exec */
-  rondo_graph *graph;       /* to update a shared exec from; NULL where execs are not shared */
-  uint64_t number;          /* of all segments that the tree had */
-  rondo_patch_set *patches; /* its inputs are the call's bound ones; NULL when it has none */
-  rondo_host_function step; /* after it; NULL behind the last */
+  rondo_tree_exec *tree_exec; /* what launches it (shared_execs.h); */
+  rondo_exec *exec;           /* ... its exec */
+  rondo_graph *graph;         /* to update a shared exec from; NULL where execs are not shared */
+  uint64_t number;            /* of all segments that the tree had */
+  rondo_patch_set *patches;   /* its inputs are the call's bound ones; NULL when it has none */
+  rondo_host_function step;   /* after it; NULL behind the last */
   void *user;
 } rondo_segment;
 
@@ -156,8 +157,6 @@ struct rondo_recorded_call {
   size_t bound_count;
   rondo_segment *segments;
   size_t segment_count;
-  rondo_arena *arena;           /* its own, when recordings are separate (separate_recordings.h); else NULL */
-  rondo_buffer **holders;       /* ... and by bit the buffer that was handed out */
   size_t arena_end;             /* bytes of the arena that must have memory */
   size_t arena_least;           /* most bytes that live at once, with what lives of the path: none can do with less */
   rondo_noted_lifetimes *noted; /* what its work allocates; NULL: not one segment, or nothing is planned */
@@ -188,9 +187,9 @@ struct rondo_tree {
   size_t path_bits;                    /* of the path: all bits at and above are clear */
   size_t bit_room;                     /* of `live` and `holders`, a multiple of 64 */
   uint32_t scopes;
-  uint32_t calm_paths;         /* that began since a recording was made */
-  uint32_t calm_after;         /* that many, and the path that needs most may be planned again */
-  rondo_rehearsal *rehearsing; /* of the path under way; NULL */
+  uint32_t calm_paths;            /* that began since a recording was made */
+  uint32_t calm_after;            /* that many, and the path that needs most may be planned again */
+  rondo_path_warm_up *warming_up; /* of the path under way; NULL */
   bool is_off;
   bool is_watched;      /* the device watches lifetimes */
   bool has_copy_kernel; /* inputs are copied in the graph by kernels, which read the device's own memory alone */
@@ -199,10 +198,9 @@ struct rondo_tree {
   bool is_backward_pending;
   bool is_preparing;                     /* what is recorded is not launched */
   bool is_aside;                         /* ... and outputs live in the arena that the path does not know of */
-  rondo_buffer *step_buffers;            /* OWN ones of a step; of no step */
+  rondo_buffer *step_buffers;            /* OWNED ones of a step; of no step */
   rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
   RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
-  rondo_recorded_call *replayed_call;    /* without paths: the last one */
   uint64_t tick, calls, replayed, steps, patched_inputs, copied_inputs, copied_bytes, allocations;
   rondo_call_info last_call;  /* `message` is below */
   rondo_tree_options options; /* zeros replaced; `name` is the tree's own */
@@ -222,9 +220,9 @@ struct rondo_tree {
   size_t table_places;
   rondo_path_plan *plans;
   uint64_t plans_made;
-  rondo_rehearsal *rehearsals; /* of paths that were not recorded yet */
-  uint64_t exec_bytes[2];      /* of all runners */
-  rondo_runner *runners;
+  rondo_path_warm_up *path_warm_ups; /* of paths that were not recorded yet */
+  uint64_t exec_bytes[2];            /* of all execs */
+  rondo_tree_exec *execs;
   uint64_t segments_made;
 
   rondo_recorded_call *aside; /* the end of the path that waits while another one is prepared; NULL */
@@ -239,7 +237,7 @@ struct rondo_tree {
   uint64_t shared_execs, switches, exec_overruns;
   uint64_t checked, mistrusted, demoted;
   uint32_t demoted_places;
-  uint64_t planned_paths, planned_before, planned_after, rehearsed_paths;
+  uint64_t planned_paths, planned_before, planned_after, warmed_up_paths;
   uint64_t clones, cloned_bytes;
   uint64_t skipped[RONDO_SKIP_ROOM];
   char message[RONDO_TREE_MESSAGE];
@@ -257,7 +255,7 @@ typedef enum rondo_input_way {
 typedef struct rondo_resolved_input {
   rondo_input_way way;
   bool is_mutated;   /* declared; or demoted, and it may be written */
-  bool is_sole;      /* an output of the path, or one that is rehearsed: given, and no one else holds it */
+  bool is_sole;      /* an output of the path, or one of the warm-up: given, and no one else holds it */
   bool is_dropped;   /* ... and the body needs it no more */
   bool is_of_ending; /* in the arena, of the path that ends with this call */
   uint32_t type, rank;
@@ -268,23 +266,6 @@ typedef struct rondo_resolved_input {
   const size_t *shape; /* of `rank` dimensions; not set when there are none */
 } rondo_resolved_input;
 
-static inline void rondo_tree_leave(rondo_tree *tree) { atomic_store_explicit(&tree->owner, 0, memory_order_release); }
-bool rondo_tree_is_owner(const rondo_tree *tree); /* of the call under way, which is in a body */
-/* Whether the calling thread is inside a call of the tree: in a body. */
-static inline bool rondo_tree_is_mine(const rondo_tree *tree) {
-  return __builtin_expect(atomic_load_explicit(&tree->owner, memory_order_relaxed) != 0, 0) &&
-         rondo_tree_is_owner(tree);
-}
-
-/* What a key or a form says of an input. */
-typedef struct rondo_keyed_input {
-  rondo_input_way way; /* a form's is what is declared: an output of the path is MOVING or STATIC there */
-  uint32_t type, rank;
-  uint64_t bytes;        /* a SCALAR's value */
-  const uint64_t *shape; /* in the key */
-  const char *address;   /* in a key: STATIC and MANAGED */
-} rondo_keyed_input;
-
 /* Nothing that was dead when it was made is live. */
 static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *dead_before, uint32_t first_bit) {
   const size_t words = ((size_t)first_bit + 63) / 64;
@@ -292,43 +273,5 @@ static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *d
     if ((tree->live[i] & dead_before[i]) != 0) return false;
   return true;
 }
-
-/* function_body.c: running a body. */
-typedef struct rondo_made_output {
-  bool is_made;
-  uint32_t order; /* when it was made among the fresh ones, from 1; 0: it is none */
-  rondo_output output;
-  char name[64];
-} rondo_made_output;
-
-typedef struct rondo_take rondo_take; /* record_call.c */
-
-struct rondo_call {
-  rondo_tree *tree;
-  rondo_function *function;
-  rondo_stream *stream;
-  rondo_call *outer; /* that it is a part of; NULL */
-  rondo_take *take;  /* the recording under way; NULL when it runs as it is */
-  bool is_warm_up, wants_warm_up;
-  bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
-  RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */
-  bool notes_values;                          /* it is a whole call whose launches' values are compared */
-  rondo_launch_values values;
-  rondo_resolved_input *inputs;
-  RONDO_ARRAY(rondo_made_output) outputs;
-  uint32_t fresh_count;
-  size_t host_steps;
-  rondo_meter *meter;       /* of the whole call; NULL */
-  rondo_status failed_step; /* what a host step returned that failed; OK */
-  rondo_skip refused;       /* by the body */
-  char message[RONDO_TREE_MESSAGE];
-};
-
-/* record_call.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise
- * the reason, and all is as before. A status that is not OK is the call's. */
-typedef struct rondo_record_result {
-  rondo_skip skip;
-  char message[RONDO_TREE_MESSAGE];
-} rondo_record_result;
 
 #endif

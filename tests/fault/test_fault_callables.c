@@ -42,19 +42,15 @@ static rondo_status use_tree(tree_work *w, rondo_tree *tree) {
 }
 
 static rondo_status use_trees(tree_work *w) {
-  for (int separate = 0; separate < 2; separate++) {
-    rondo_tree *tree = NULL;
-    const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .separate = separate != 0,
-                                        .outputs = RONDO_OUTPUTS_CLONE};
-    TREE_TRY(rondo_tree_create(w->device, &options, &tree));
-    w->triple = w->hop = NULL;
-    const rondo_status status = use_tree(w, tree);
-    tree_drop_held(w);
-    assert_ok(rondo_tree_destroy(tree));
-    w->tree = NULL;
-    TREE_TRY(status);
-  }
-  return RONDO_OK;
+  rondo_tree *tree = NULL;
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .outputs = RONDO_OUTPUTS_CLONE};
+  TREE_TRY(rondo_tree_create(w->device, &options, &tree));
+  w->triple = w->hop = NULL;
+  const rondo_status status = use_tree(w, tree);
+  tree_drop_held(w);
+  assert_ok(rondo_tree_destroy(tree));
+  w->tree = NULL;
+  return status;
 }
 
 static rondo_status use_callables(tree_work *w) {

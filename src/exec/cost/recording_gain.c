@@ -121,53 +121,21 @@ void rondo_gain_explain(const rondo_gain *gain, rondo_gain_bar bar, char *buffer
                    gain->record_us, gain->runs_to_repay, runs_of(bar));
 }
 
-void rondo_gain_to_json(const rondo_gain *gain, rondo_text *out) {
-  const struct {
-    const char *key;
-    double value;
-  } reals[] = {{"host_us", gain->host_us},
-               {"device_us", gain->device_us},
-               {"total_us", gain->total_us},
-               {"recorded_host_us", gain->recorded_host_us},
-               {"recorded_total_us", gain->recorded_total_us},
-               {"record_us", gain->record_us},
-               {"host_gain", gain->host_gain},
-               {"total_gain", gain->total_gain}};
-  rondo_json_key(out, "works");
-  rondo_json_u64(out, gain->works);
-  for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
-    rondo_json_key(out, reals[i].key);
-    rondo_json_double(out, reals[i].value);
-  }
-  rondo_json_key(out, "runs_to_repay");
-  rondo_json_u64(out, gain->runs_to_repay);
-  rondo_json_key(out, "is_measured");
-  rondo_json_bool(out, gain->is_measured);
-}
-
-static void put_times(const char *what, double plain, double recorded, double gain, rondo_text *out) {
-  rondo_text_add(out, "%s ", what);
-  rondo_text_add_fixed(out, plain, 1);
-  rondo_text_add(out, " us as it is, ");
-  rondo_text_add_fixed(out, recorded, 1);
-  rondo_text_add(out, " us recorded: ");
-  rondo_text_add_fixed(out, gain, 2);
-  rondo_text_add(out, " times as fast");
-}
-
-void rondo_gain_to_text(const rondo_gain *gain, rondo_text *out) {
-  rondo_text_add(out, "%s: ", gain->is_measured ? "measured" : "predicted");
-  put_times("host", gain->host_us, gain->recorded_host_us, gain->host_gain, out);
-  put_times("; until done", gain->total_us, gain->recorded_total_us, gain->total_gain, out);
-  if (gain->runs_to_repay == 0) {
-    rondo_text_add(out, "; recording is never repaid");
-    return;
-  }
-  rondo_text_add(out, "; recording takes ");
-  rondo_text_add_fixed(out, gain->record_us, 0);
-  rondo_text_add(out, " us, repaid after ");
-  rondo_text_add_grouped(out, gain->runs_to_repay);
-  rondo_text_add(out, gain->runs_to_repay == 1 ? " run" : " runs");
+void rondo_gain_describe(const rondo_gain *gain, rondo_document *out) {
+  const bool is_repaid = gain->runs_to_repay != 0;
+  rondo_document_say(out, gain->is_measured ? "measured:" : "predicted:");
+  rondo_document_count(out, "works", gain->works, NULL);
+  rondo_document_real(out, "host_us", gain->host_us, 1, " host % us");
+  rondo_document_real(out, "device_us", gain->device_us, 1, NULL);
+  rondo_document_real(out, "total_us", gain->total_us, 1, "until done % us");
+  rondo_document_real(out, "recorded_host_us", gain->recorded_host_us, 1, "; recorded: host % us");
+  rondo_document_real(out, "recorded_total_us", gain->recorded_total_us, 1, "until done % us");
+  rondo_document_real(out, "record_us", gain->record_us, 0, is_repaid ? "; recording takes % us" : NULL);
+  rondo_document_real(out, "host_gain", gain->host_gain, 2, "; host % times as fast");
+  rondo_document_real(out, "total_gain", gain->total_gain, 2, "until done % times as fast");
+  rondo_document_count(out, "runs_to_repay", gain->runs_to_repay,
+                       is_repaid ? "; repaid after % run(s)" : "; recording is never repaid");
+  rondo_document_flag(out, "is_measured", gain->is_measured, NULL, NULL);
 }
 
 /* Measuring -------------------------------------------------------------------------------------------------------- */

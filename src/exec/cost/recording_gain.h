@@ -7,7 +7,7 @@
 #include <rondo/exec.h>
 #include <rondo/gain.h>
 
-#include "base/text.h"
+#include "base/document/document.h"
 
 /* What is asked of a recording; zeros are the defaults. */
 typedef struct rondo_gain_bar {
@@ -24,10 +24,8 @@ RONDO_MUST_USE rondo_status rondo_record_policy_check(const char *call, rondo_re
 /* Why it does not pay, in words with the remedy, into `room` bytes. */
 void rondo_gain_explain(const rondo_gain *gain, rondo_gain_bar bar, char *buffer, size_t room);
 
-/* "works", ..., "is_measured" of an open JSON object, in the order of rondo_gain. */
-void rondo_gain_to_json(const rondo_gain *gain, rondo_text *out);
-/* "12 works: the host 4.1 us as they are, 0.9 us recorded (4.56 times as fast); until done ..." */
-void rondo_gain_to_text(const rondo_gain *gain, rondo_text *out);
+/* The fields of an open object, in the order of rondo_gain; in the text, the rest of a line. */
+void rondo_gain_describe(const rondo_gain *gain, rondo_document *out);
 
 /* Whether the stream can be measured on. */
 RONDO_MUST_USE rondo_status rondo_gain_check(const char *call, rondo_stream *stream, uint32_t repeats);

@@ -1,180 +1,246 @@
 /* SPDX-License-Identifier: MIT
- * rondo_compiled_explain: its front door, what is found, and what would raise the gain. Nothing is run or measured.
+ * rondo_compiled_explain (FW-7): what is recorded, what is not and why, what that gains, and what would raise it, as a
+ * document (base/document/document.h) whose keys and their order are those of <rondo/program.h>. Nothing is run or
+ * measured.
  */
-#include "tensor/explain/program_explain.h"
+#include <string.h>
 
-#include <inttypes.h>
-#include <stdio.h>
-
+#include "base/document/document.h"
 #include "base/error.h"
+#include "device/device.h"
+#include "tensor/explain/program_advice.h"
 #include "tensor/program/shape.h"
 
-#define MUCH 0.25 /* of a recorded run: what nodes cost beside their work */
-#define LITTLE 0.1
-#define FEW_WORKS 8          /* hardly worth a launch of their own */
-#define MANY_BYTES (1 << 16) /* copies of which are worth a thought */
+enum { MOST_NAMED = 8 }; /* states of an optimizer that a text names */
 
-const char *rondo_advice_name(rondo_advice_kind kind) {
-  static const char *const names[] = {[RONDO_ADVICE_MEASURE] = "MEASURE",
-                                      [RONDO_ADVICE_RECORD] = "RECORD",
-                                      [RONDO_ADVICE_LARGER_PIECE] = "LARGER_PIECE",
-                                      [RONDO_ADVICE_JOIN_WORKS] = "JOIN_WORKS",
-                                      [RONDO_ADVICE_WORK_BOUND] = "WORK_BOUND",
-                                      [RONDO_ADVICE_BRANCHES] = "BRANCHES",
-                                      [RONDO_ADVICE_INPUTS] = "INPUTS"};
-  return names[kind];
+/* Recording -------------------------------------------------------------------------------------------------------- */
+
+static void explain_decision(const rondo_compiled *compiled, rondo_document *out) {
+  static const char *const policies[] = {
+      [RONDO_RECORD_ALWAYS] = "always", [RONDO_RECORD_NEVER] = "never", [RONDO_RECORD_WHERE_IT_PAYS] = "where it pays"};
+  const bool is_named = compiled->name[0] != '\0', is_recorded = compiled->exec != NULL;
+  rondo_document_line(out, is_named ? "program" : "the program");
+  rondo_document_string(out, "name", compiled->name, is_named ? " '%'" : NULL);
+  rondo_document_string(out, "device", compiled->device->name, " on %:");
+  rondo_document_flag(out, "recorded", is_recorded, " recorded, a run is one launch of",
+                      " not recorded, runs are eager");
+  rondo_document_count(out, NULL, compiled->info.nodes, is_recorded ? " % node(s)" : NULL);
+  rondo_document_string(out, "policy", policies[compiled->policy], NULL);
 }
 
-const char *rondo_branch_state_name(rondo_branch_state state) {
-  static const char *const names[] = {[RONDO_BRANCH_NONE] = "none",
-                                      [RONDO_BRANCH_TAKEN] = "taken",
-                                      [RONDO_BRANCH_REFUSED] = "refused",
-                                      [RONDO_BRANCH_MEMORY] = "memory",
-                                      [RONDO_BRANCH_BUDGET] = "budget"};
-  return names[state];
-}
-
-const char *rondo_unrecorded_name(rondo_unrecorded reason) {
+static void explain_reason(const rondo_compiled *compiled, rondo_document *out) {
   static const char *const names[] = {[RONDO_UNRECORDED_ASKED] = "ASKED", [RONDO_UNRECORDED_NO_GAIN] = "NO_GAIN"};
-  return names[reason];
-}
-
-const char *rondo_unexecuted_name(rondo_unexecuted reason) {
-  static const char *const names[] = {[RONDO_UNEXECUTED_NOT_ASKED] = "NOT_ASKED",
-                                      [RONDO_UNEXECUTED_SLOWER] = "SLOWER",
-                                      [RONDO_UNEXECUTED_LINE] = "LINE",
-                                      [RONDO_UNEXECUTED_BUSY] = "BUSY"};
-  return names[reason];
-}
-
-/* Advice ----------------------------------------------------------------------------------------------------------- */
-
-static void advise(rondo_explanation *e, rondo_advice_kind kind, const char *format, ...) RONDO_PRINTF(3, 4);
-static void advise(rondo_explanation *e, rondo_advice_kind kind, const char *format, ...) {
-  rondo_advice *advice = &e->advice[e->advice_count++];
-  va_list arguments;
-  advice->kind = kind;
-  va_start(arguments, format);
-  (void)rondo_format_cut(advice->message, sizeof advice->message, format, arguments);
-  va_end(arguments);
-}
-
-static void advise_unrecorded(rondo_explanation *e) {
-  const rondo_compiled *compiled = e->compiled;
-  const rondo_gain *gain = &compiled->gain;
-  if (compiled->exec != NULL) return;
-  if (rondo_gain_pays(gain, compiled->bar.least, compiled->bar.runs))
-    advise(e, RONDO_ADVICE_RECORD, "recording it would pay: compile it with RONDO_RECORD_ALWAYS");
-  else if (gain->works < FEW_WORKS)
-    advise(e, RONDO_ADVICE_LARGER_PIECE,
-           "%" PRIu32
-           " works are too few for a launch of their own: put more into one program, such as forward, "
-           "backward and update of a step",
-           gain->works);
-}
-
-/* What a recorded run is made of. */
-static void advise_on_nodes(rondo_explanation *e) {
-  const rondo_gain *gain = &e->compiled->gain;
-  const rondo_costs *costs = &e->compiled->costs;
-  if (gain->recorded_total_us <= 0) return;
-  const double nodes_us = costs->launch_latency + gain->works * costs->launch_kernel;
-  const double share = nodes_us / gain->recorded_total_us;
-  if (share >= MUCH)
-    advise(e, RONDO_ADVICE_JOIN_WORKS,
-           "launching %" PRIu32
-           " nodes takes about %.1f us of the %.1f us of a recorded run: fewer and larger kernels "
-           "(operators that compute elements one after another join; larger batches) leave less of that",
-           gain->works, nodes_us, gain->recorded_total_us);
-  else if (share < LITTLE && gain->total_gain > 0 && gain->total_gain < 1 + LITTLE)
-    advise(
-        e, RONDO_ADVICE_WORK_BOUND,
-        "the kernels themselves take about %.0f %% of a recorded run, which recording does not change; what it saves "
-        "is %.1f us of the host's time",
-        100 * (1 - share), gain->host_us - gain->recorded_host_us);
-}
-
-static void advise_on_branches(rondo_explanation *e) {
-  const rondo_compiled_info *info = &e->compiled->info;
-  char with[RONDO_SIZE_TEXT], without[RONDO_SIZE_TEXT];
-  if (e->branches == RONDO_BRANCH_REFUSED)
-    advise(e, RONDO_ADVICE_BRANCHES,
-           "operators do not run side by side, as RONDO_BRANCHES_NEVER was asked for: RONDO_BRANCHES_AUTO lets them");
-  if (e->branches == RONDO_BRANCH_MEMORY)
-    advise(e, RONDO_ADVICE_BRANCHES,
-           "operators that depend on nothing of each other could run side by side with an arena of %s or more instead "
-           "of %s: RONDO_BRANCHES_ALWAYS takes it",
-           rondo_size_text(with, info->branch_bytes), rondo_size_text(without, info->arena_bytes));
-}
-
-static void advise_on_inputs(rondo_explanation *e) {
-  char size[RONDO_SIZE_TEXT];
-  if (e->input_bytes < MANY_BYTES) return;
-  advise(e, RONDO_ADVICE_INPUTS,
-         "%s of inputs are copied in front of each run that they are written for: stage them "
-         "(rondo_compile_options.staged), which puts the copy into the graph, or make what does not change a state",
-         rondo_size_text(size, e->input_bytes));
-}
-
-/* Finding ---------------------------------------------------------------------------------------------------------- */
-
-static void find_reason(rondo_explanation *e) {
-  const rondo_compiled *compiled = e->compiled;
-  if (compiled->info.unrecorded == RONDO_UNRECORDED_ASKED)
-    (void)snprintf(e->reason, sizeof e->reason, "it was compiled with RONDO_RECORD_NEVER");
+  char message[RONDO_GAIN_MESSAGE] = "";
+  const char *shown =
+      compiled->info.unrecorded == RONDO_UNRECORDED_ASKED ? "it was compiled with RONDO_RECORD_NEVER" : message;
   if (compiled->info.unrecorded == RONDO_UNRECORDED_NO_GAIN)
-    rondo_gain_explain(&compiled->gain, compiled->bar, e->reason, sizeof e->reason);
+    rondo_gain_explain(&compiled->gain, compiled->bar, message, sizeof message);
+  if (shown[0] != '\0') rondo_document_label(out, "not recorded");
+  rondo_document_string(out, "reason", names[compiled->info.unrecorded], "%");
+  rondo_document_string(out, "message", shown, shown[0] != '\0' ? ": %" : NULL);
 }
 
-static void find_branches(rondo_explanation *e) {
-  const rondo_compiled *compiled = e->compiled;
-  if (compiled->info.has_branches)
-    e->branches = RONDO_BRANCH_TAKEN;
-  else if (compiled->branches == RONDO_BRANCHES_NEVER)
-    e->branches = RONDO_BRANCH_REFUSED;
-  else if (compiled->info.branches_ended_early)
-    e->branches = RONDO_BRANCH_BUDGET;
-  else if (compiled->info.branch_bytes > 0)
-    e->branches = RONDO_BRANCH_MEMORY;
+/* Work ------------------------------------------------------------------------------------------------------------- */
+
+static rondo_branch_state find_branches(const rondo_compiled *compiled) {
+  if (compiled->info.has_branches) return RONDO_BRANCH_TAKEN;
+  if (compiled->branches == RONDO_BRANCHES_NEVER) return RONDO_BRANCH_REFUSED;
+  if (compiled->info.branches_ended_early) return RONDO_BRANCH_BUDGET;
+  return compiled->info.branch_bytes > 0 ? RONDO_BRANCH_MEMORY : RONDO_BRANCH_NONE;
 }
 
-static void count_inputs(rondo_explanation *e) {
-  for (size_t i = 0; i < e->compiled->values.count; i++) {
-    const rondo_named_value *value = &e->compiled->values.items[i];
+static void explain_branches(const rondo_compiled_info *info, rondo_branch_state state, rondo_document *out) {
+  static const struct {
+    const char *name, *phrase;
+  } states[] = {
+      [RONDO_BRANCH_NONE] = {"none", "none: each operator depends on the one before it"},
+      [RONDO_BRANCH_TAKEN] = {"taken", "parallel"},
+      [RONDO_BRANCH_REFUSED] = {"refused", "none: RONDO_BRANCHES_NEVER"},
+      [RONDO_BRANCH_MEMORY] = {"memory", "none: they would need an arena of"},
+      [RONDO_BRANCH_BUDGET] = {"budget", "none: the search for memory used up its budget before all widths were tried"},
+  };
+  const char *const phrase = state == RONDO_BRANCH_BUDGET && info->branch_bytes == 0
+                                 ? "none: not planned, as there are more than 16,384 operators"
+                                 : states[state].phrase;
+  rondo_document_label(out, "branches");
+  rondo_document_string(out, "branches", states[state].name, phrase);
+  if (state == RONDO_BRANCH_TAKEN)
+    rondo_document_count(out, NULL, info->dependencies,
+                         info->dependencies == 1 ? "by % dependency" : "by % dependencies");
+  if (state == RONDO_BRANCH_MEMORY) rondo_document_bytes(out, NULL, info->branch_bytes, " % or more");
+}
+
+/* Inputs that are not staged, with their bytes, and staged ones. */
+typedef struct inputs {
+  uint64_t count, bytes, staged;
+} inputs;
+
+static inputs count_inputs(const rondo_compiled *compiled) {
+  inputs found = {.count = 0};
+  for (size_t i = 0; i < compiled->values.count; i++) {
+    const rondo_named_value *value = &compiled->values.items[i];
     if (value->kind != 'i') continue;
-    e->staged_inputs += value->input != NULL;
-    if (value->input != NULL) continue;
-    e->inputs++;
-    e->input_bytes += rondo_shape_bytes(&value->shape);
+    if (value->input != NULL) {
+      found.staged++;
+    } else {
+      found.count++;
+      found.bytes += rondo_shape_bytes(&value->shape);
+    }
+  }
+  return found;
+}
+
+static void explain_work(const rondo_compiled *compiled, rondo_branch_state branches, rondo_document *out) {
+  const rondo_compiled_info *info = &compiled->info;
+  rondo_document_label(out, compiled->exec != NULL ? "recorded" : "work");
+  rondo_document_count(out, "kernels", info->kernels, "% kernel(s)");
+  rondo_document_count(out, "operators", info->operators, " of % operator(s)");
+  rondo_document_count(out, "nodes", info->nodes, NULL);
+  rondo_document_count(out, "dependencies", info->dependencies, NULL);
+  explain_branches(info, branches, out);
+  rondo_document_label(out, "arena");
+  rondo_document_bytes(out, "arena_bytes", info->arena_bytes, "%");
+  rondo_document_bytes(out, "branch_bytes", info->branch_bytes, NULL);
+  rondo_document_bytes(out, "state_bytes", info->state_bytes, "; states %");
+}
+
+static void explain_inputs(const inputs *found, rondo_document *out) {
+  const bool has_staged = found->staged > 0;
+  if (found->count > 0 || has_staged) rondo_document_label(out, "inputs");
+  rondo_document_count(out, "inputs", found->count, found->count > 0 ? "not recorded: writing % input(s)" : NULL);
+  rondo_document_bytes(out, "input_bytes", found->bytes,
+                       found->count > 0 ? " (%), each at its fixed address, by copies before a run" : NULL);
+  rondo_document_count(out, "staged_inputs", found->staged,
+                       has_staged ? "; recorded: copies of % staged input(s)" : NULL);
+}
+
+/* Gain ------------------------------------------------------------------------------------------------------------- */
+
+static void explain_gain(const rondo_compiled *compiled, rondo_document *out) {
+  rondo_document_label(out, "gain");
+  if (compiled->has_gain) {
+    rondo_document_object_begin(out, "gain");
+    rondo_gain_describe(&compiled->gain, out);
+    rondo_document_object_end(out);
+  } else {
+    rondo_document_null(out, "gain");
+    rondo_document_say(out, "not known");
   }
 }
 
-static void find(const rondo_compiled *compiled, rondo_explanation *e) {
-  *e = (rondo_explanation){.compiled = compiled};
-  find_reason(e);
-  find_branches(e);
-  count_inputs(e);
-  if (compiled->has_gain) {
-    advise_unrecorded(e);
-    advise_on_nodes(e);
-  } else {
-    advise(e, RONDO_ADVICE_MEASURE, "what recording gains is not known: call rondo_compiled_measure");
+static void explain_advice(const rondo_advice_list *advice, rondo_document *out) {
+  rondo_document_list_begin(out, "advice");
+  for (size_t i = 0; i < advice->count; i++) {
+    rondo_document_label(out, i == 0 ? "to gain more" : "");
+    rondo_document_object_begin(out, NULL);
+    rondo_document_string(out, "kind", rondo_advice_name(advice->items[i].kind), "%");
+    rondo_document_string(out, "message", advice->items[i].message, ": %");
+    rondo_document_object_end(out);
   }
-  advise_on_branches(e);
-  advise_on_inputs(e);
+  rondo_document_list_end(out);
+}
+
+/* How eager runs are executed, where there is a choice. */
+static void explain_executor(const rondo_compiled_info *info, rondo_document *out) {
+  static const char *const reasons[] = {
+      [RONDO_UNEXECUTED_SLOWER] = "SLOWER", [RONDO_UNEXECUTED_LINE] = "LINE", [RONDO_UNEXECUTED_BUSY] = "BUSY"};
+  const bool is_used = info->unexecuted == RONDO_UNEXECUTED_NONE, is_measured = info->executor_us > 0;
+  if (info->unexecuted == RONDO_UNEXECUTED_NOT_ASKED) {
+    rondo_document_null(out, "executor");
+    return;
+  }
+  rondo_document_label(out, "executor");
+  rondo_document_object_begin(out, "executor");
+  rondo_document_flag(out, "used", is_used, "used for eager runs", "not used");
+  rondo_document_string(out, "reason", is_used ? NULL : reasons[info->unexecuted],
+                        ", %: eager runs execute operators one after another");
+  rondo_document_count(out, "expensive", info->expensive, is_used ? "% expensive operator(s)" : NULL);
+  rondo_document_real(out, "line_us", info->line_us, 1, is_measured ? "; one after another % us" : NULL);
+  rondo_document_real(out, "executor_us", info->executor_us, 1, is_measured ? "with the executor % us" : NULL);
+  rondo_document_object_end(out);
+}
+
+/* Memory ----------------------------------------------------------------------------------------------------------- */
+
+/* How near the plan is to what the order needs, and the order to the program's own. */
+static void explain_memory(const rondo_compiled_info *info, rondo_document *out) {
+  const bool is_known = info->lower_bound != 0;
+  if (is_known) rondo_document_label(out, "memory");
+  rondo_document_object_begin(out, "memory");
+  rondo_document_ratio(out, info->arena_bytes, info->lower_bound, "% of its lower bound");
+  rondo_document_bytes(out, "lower_bound", info->lower_bound, NULL);
+  rondo_document_bytes(out, "straight_bytes", info->straight_bytes, NULL);
+  rondo_document_bytes(out, "order_peak", info->order_peak, is_known ? "; results live at once %" : NULL);
+  rondo_document_bytes(out, "program_peak", info->program_peak, is_known ? "in the program's order %" : NULL);
+  rondo_document_object_end(out);
+}
+
+/* Updates ---------------------------------------------------------------------------------------------------------- */
+
+/* The state at or after `from` that this optimizer trains; NULL: any optimizer. The number of values: there is none. */
+static size_t find_trained(const rondo_compiled *compiled, size_t from, const char *optimizer) {
+  for (; from < compiled->values.count; from++) {
+    const char *by = compiled->values.items[from].trained_by;
+    if (by != NULL && (optimizer == NULL || strcmp(by, optimizer) == 0)) break;
+  }
+  return from;
+}
+
+static void explain_states(const rondo_compiled *compiled, size_t first, rondo_document *out) {
+  const char *optimizer = compiled->values.items[first].trained_by;
+  uint64_t count = 0, listed = 0;
+  for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, optimizer)) count++;
+  rondo_document_label(out, "updates");
+  rondo_document_object_begin(out, NULL);
+  rondo_document_string(out, "optimizer", optimizer, "%:");
+  rondo_document_count(out, NULL, count, " % state(s)");
+  rondo_document_list_begin(out, "states");
+  for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, optimizer), listed++)
+    rondo_document_string_item(out, compiled->values.items[i].name, listed < MOST_NAMED ? "'%'" : NULL);
+  rondo_document_list_end(out);
+  rondo_document_count(out, NULL, count - MOST_NAMED, count > MOST_NAMED ? " and % more" : NULL);
+  rondo_document_object_end(out);
+}
+
+static void explain_updates(const rondo_compiled *compiled, rondo_document *out) {
+  rondo_document_list_begin(out, "updates");
+  for (size_t i = 0; (i = find_trained(compiled, i, NULL)) < compiled->values.count; i++)
+    if (find_trained(compiled, 0, compiled->values.items[i].trained_by) == i) explain_states(compiled, i, out);
+  rondo_document_list_end(out);
+}
+
+/* The public call -------------------------------------------------------------------------------------------------- */
+
+static void explain(const rondo_compiled *compiled, rondo_document *out) {
+  rondo_advice_list advice;
+  const inputs found = count_inputs(compiled);
+  const rondo_branch_state branches = find_branches(compiled);
+  rondo_advise(compiled, branches, found.bytes, &advice);
+  rondo_document_number(out, "rondo_compiled", 1, NULL);
+  explain_decision(compiled, out);
+  explain_reason(compiled, out);
+  explain_work(compiled, branches, out);
+  explain_inputs(&found, out);
+  explain_gain(compiled, out);
+  explain_advice(&advice, out);
+  explain_executor(&compiled->info, out);
+  explain_memory(&compiled->info, out);
+  explain_updates(compiled, out);
 }
 
 rondo_status rondo_compiled_explain(const rondo_compiled *compiled, rondo_explain_format format, char **out_text) {
   const char *const call = "rondo_compiled_explain";
-  rondo_explanation explanation;
+  rondo_document document;
   rondo_text text;
   RONDO_TRY(rondo_require(call, "out_text", (const void *)out_text));
   *out_text = NULL;
   RONDO_TRY(rondo_require(call, "compiled", compiled));
   if ((unsigned)format > RONDO_EXPLAIN_JSON)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: no format is %u", call, (unsigned)format);
-  find(compiled, &explanation);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: %u is no format: use RONDO_EXPLAIN_TEXT or RONDO_EXPLAIN_JSON", call, (unsigned)format);
   rondo_text_init(&text, &compiled->allocator);
-  (format == RONDO_EXPLAIN_JSON ? rondo_explanation_to_json : rondo_explanation_to_text)(&explanation, &text);
+  rondo_document_begin(&document, &text, format == RONDO_EXPLAIN_JSON);
+  explain(compiled, &document);
+  rondo_document_end(&document);
   return rondo_text_hand_out(&text, out_text);
 }

@@ -1,176 +1,306 @@
 /* SPDX-License-Identifier: MIT
- * rondo_tree_explain: its front door, and reading what both formats say.
+ * rondo_tree_explain: its checks, and what it says of the tree, its functions and their forms. Functions and forms come
+ * in the order in which they were made, which is the reverse of their lists.
  */
 #include "tree/explain/tree_explain.h"
 
+#include <inttypes.h>
+
 #include "exec/api_check.h"
+#include "tree/record/demote_inputs.h"
 #include "tree/recording_key.h"
+#include "tree/skip_reason.h"
 #include "tree/tree.h"
 
-/* Order ------------------------------------------------------------------------------------------------------------ */
+/* The tree --------------------------------------------------------------------------------------------------------- */
 
-const rondo_function *rondo_explain_next_function(const rondo_tree *tree, const rondo_function *last) {
-  const rondo_function *next = NULL;
-  for (const rondo_function *at = tree->functions; at != NULL && at != last; at = at->next) next = at;
-  return next;
+static void explain_bounds(const rondo_tree *tree, rondo_document *out) {
+  const rondo_tree_options *options = &tree->options;
+  rondo_document_label(out, "bounds");
+  rondo_document_object_begin(out, "bounds");
+  rondo_document_count(out, "recordings", options->max_recordings, "% recording(s)");
+  rondo_document_count(out, "recordings_per_place", options->max_recordings_per_place, "% of a function in one place");
+  rondo_document_bytes(out, "arena_bytes", options->max_bytes, options->max_bytes > 0 ? "arena %" : NULL);
+  rondo_document_bytes(out, "exec_bytes", options->max_exec_bytes, options->max_exec_bytes > 0 ? "execs %" : NULL);
+  rondo_document_count(out, NULL, tree->exec_overruns, tree->exec_overruns > 0 ? " (% made beyond it)" : NULL);
+  rondo_document_object_end(out);
 }
 
-const rondo_form *rondo_explain_next_form(const rondo_function *function, const rondo_form *last) {
-  const rondo_form *next = NULL;
-  for (const rondo_form *at = function->forms; at != NULL && at != last; at = at->next) next = at;
-  return next;
+static void explain_options(const rondo_tree *tree, const rondo_tree_info *info, rondo_document *out) {
+  const rondo_tree_options *options = &tree->options;
+  const bool clones = options->outputs == RONDO_OUTPUTS_CLONE;
+  rondo_document_line(out, "tree");
+  rondo_document_string(out, "name", options->name, options->name[0] != '\0' ? " '%'" : NULL);
+  rondo_document_string(out, "device", tree->device->name, " on %:");
+  rondo_document_count(out, NULL, info->functions, " % function(s)");
+  rondo_document_count(out, NULL, info->recordings, "% recording(s)");
+  rondo_document_count(out, NULL, info->roots, "% root(s)");
+  rondo_document_string(out, "outputs", clones ? "clone" : "expire", clones ? "; outputs are cloned" : NULL);
+  rondo_document_flag(out, "recording", !tree->is_off, NULL, "; recording is off");
+  rondo_document_flag(out, "strict", options->strict, "; strict", NULL);
+  rondo_document_flag(out, "deterministic", options->deterministic, "; deterministic", NULL);
+  rondo_document_flag(out, "host_steps", !options->no_host_steps, NULL, "; no host steps");
+  rondo_document_flag(out, "share_execs", options->share_execs, "; execs are shared", NULL);
+  explain_bounds(tree, out);
 }
 
-/* Of the same family, made after `last`; the first with NULL. */
-static const rondo_recorded_call *next_of_family(const rondo_recorded_call *family, const rondo_recorded_call *last) {
-  const rondo_recorded_call *next = NULL;
-  for (const rondo_recorded_call *at = family; at != NULL && at != last; at = at->sibling) next = at;
-  return next;
+static uint64_t sum_skipped(const uint64_t skipped[RONDO_SKIP_ROOM]) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < RONDO_SKIP_ROOM; i++) sum += skipped[i];
+  return sum;
 }
 
-const rondo_recorded_call *rondo_explain_next_recording(const rondo_tree *tree, const rondo_recorded_call *last) {
-  if (last == NULL) return next_of_family(tree->roots, NULL);
-  if (last->children != NULL) return next_of_family(last->children, NULL);
-  for (const rondo_recorded_call *at = last; at != NULL; at = at->parent) {
-    const rondo_recorded_call *next = next_of_family(at->parent == NULL ? tree->roots : at->parent->children, at);
-    if (next != NULL) return next;
+static void explain_counters(const rondo_tree_info *info, rondo_document *out) {
+  rondo_document_label(out, "calls");
+  rondo_document_object_begin(out, "calls");
+  rondo_document_count(out, "all", info->calls, "%:");
+  rondo_document_count(out, "replayed", info->replayed, " % replayed");
+  rondo_document_count(out, "recorded", info->recorded, "% recorded");
+  rondo_document_count(out, "eager", sum_skipped(info->skipped), "% eager");
+  rondo_document_object_end(out);
+  rondo_document_count(out, "steps", info->steps, "; % step(s)");
+  rondo_document_count(out, "prepared", info->prepared, info->prepared > 0 ? "; % prepared" : NULL);
+  rondo_document_count(out, "evicted", info->evicted, "; recordings: % evicted");
+  rondo_document_count(out, "rolled_back", info->rolled_back, "% rolled back");
+  rondo_document_count(out, "allocations", info->allocations, NULL);
+}
+
+/* Why calls ran eagerly. `messages` has the last message of each reason; NULL: the tree has none. */
+static void explain_reasons(const uint64_t skipped[RONDO_SKIP_ROOM], char *const *messages, rondo_document *out) {
+  rondo_document_list_begin(out, "reasons");
+  for (size_t i = 0; i < RONDO_SKIP_ROOM; i++) {
+    if (skipped[i] == 0) continue;
+    rondo_document_label(out, "eager");
+    rondo_document_object_begin(out, NULL);
+    rondo_document_string(out, "reason", rondo_skip_name((rondo_skip)i), "%");
+    rondo_document_count(out, "calls", skipped[i], " %");
+    if (messages != NULL)
+      rondo_document_string(out, "message", messages[i] == NULL ? "" : messages[i], messages[i] == NULL ? NULL : ": %");
+    rondo_document_object_end(out);
   }
-  return NULL;
+  rondo_document_list_end(out);
 }
 
-/* Inputs ----------------------------------------------------------------------------------------------------------- */
-
-static void find_bound(const rondo_recorded_call *call, size_t index, rondo_explained_input *out) {
-  for (size_t i = 0; i < call->bound_count; i++) {
-    if (call->bound[i].input != index) continue;
-    out->bound = &call->bound[i];
-    rondo_patch_input_info info = {.struct_size = sizeof info};
-    for (size_t s = 0; s < call->segment_count; s++)
-      if (call->segments[s].patches != NULL &&
-          rondo_patch_set_get_input(call->segments[s].patches, (uint32_t)i, &info) == RONDO_OK)
-        out->nodes += info.nodes;
-  }
+static void explain_inputs(const rondo_tree_info *info, rondo_document *out) {
+  rondo_document_label(out, "inputs");
+  rondo_document_object_begin(out, "inputs");
+  rondo_document_count(out, "patched", info->patched_inputs, "% patched");
+  rondo_document_count(out, "copied", info->copied_inputs, "% copied");
+  rondo_document_bytes(out, "copied_bytes", info->copied_bytes, " (%)");
+  rondo_document_count(out, "clones", info->clones, "; % clone(s)");
+  rondo_document_bytes(out, "cloned_bytes", info->cloned_bytes, " (%)");
+  rondo_document_count(out, "demoted", info->demoted, info->demoted > 0 ? "; % demoted" : NULL);
+  rondo_document_object_end(out);
 }
 
-static bool is_in(const rondo_output *output, const char *address) {
-  const char *begin = output->address;
-  return output->place == RONDO_OUTPUT_FRESH && address >= begin && address < begin + output->extent.bytes;
+static void explain_plans(const rondo_tree_info *info, rondo_document *out) {
+  const bool is_planned = info->planned_paths > 0;
+  if (is_planned || info->warmed_up_paths > 0) rondo_document_label(out, "plans");
+  rondo_document_count(out, "planned_paths", info->planned_paths, is_planned ? "% path(s) planned again" : NULL);
+  rondo_document_bytes(out, "planned_before", info->planned_before, is_planned ? "the last from %" : NULL);
+  rondo_document_bytes(out, "planned_after", info->planned_after, is_planned ? " to %" : NULL);
+  rondo_document_count(out, "warmed_up_paths", info->warmed_up_paths,
+                       info->warmed_up_paths > 0 ? "; % path(s) planned from warm-ups" : NULL);
 }
 
-/* Of outputs that had the same place one after the other, the latest is the one that is read. */
-static void find_source(const rondo_recorded_call *call, rondo_explained_input *out) {
-  for (const rondo_recorded_call *at = call->parent; at != NULL; at = at->parent) {
-    for (size_t i = 0; i < at->output_count; i++) {
-      if (!is_in(&at->outputs[i], out->keyed.address)) continue;
-      out->from = at;
-      out->output = i;
-      return;
-    }
-  }
+static void explain_memory(const rondo_tree_info *info, rondo_document *out) {
+  const char *const shared = info->shared_execs > 0 ? "; % recording(s) without an exec of their own" : NULL;
+  rondo_document_object_begin(out, "bytes");
+  rondo_document_label(out, "arena");
+  rondo_document_bytes(out, "arena_backed", info->arena_bytes, "% backed");
+  rondo_document_bytes(out, "arena_used", info->arena_used, "; % needed");
+  rondo_document_ratio(out, info->arena_used, info->arena_least, "% of the");
+  rondo_document_bytes(out, "arena_least", info->arena_least,
+                       info->arena_least > 0 ? " % that live at once at most" : NULL);
+  rondo_document_label(out, "eager");
+  rondo_document_bytes(out, "unrecorded", info->unrecorded_bytes,
+                       "% in buffers of eager calls, clones, and buffers of rondo_buffer_create");
+  rondo_document_label(out, "execs");
+  rondo_document_bytes(out, "exec_host", info->exec_host_bytes, "% of the host");
+  rondo_document_bytes(out, "exec_device", info->exec_device_bytes, "% of the device");
+  rondo_document_count(out, "shared_execs", info->shared_execs, shared);
+  rondo_document_count(out, "exec_switches", info->exec_switches, shared != NULL ? "switched % time(s)" : NULL);
+  explain_plans(info, out);
+  rondo_document_count(out, "exec_overruns", info->exec_overruns, NULL);
+  rondo_document_object_end(out);
 }
 
-const uint64_t *rondo_explain_input(const rondo_recorded_call *call, size_t index, const uint64_t *words,
-                                    rondo_explained_input *out) {
-  *out = (rondo_explained_input){.nodes = 0};
-  words = rondo_key_read_input(words, false, &out->keyed);
-  if (out->keyed.way == RONDO_WAY_MOVING) find_bound(call, index, out);
-  if (out->keyed.way == RONDO_WAY_MANAGED) find_source(call, out);
-  return words;
+static void explain_path(const rondo_tree *tree, const rondo_tree_info *info, rondo_document *out) {
+  rondo_document_label(out, "path");
+  rondo_document_object_begin(out, "path");
+  rondo_document_number(out, "step", tree->path_step, "step %:");
+  rondo_document_count(out, "length", info->path_length, " % recording(s)");
+  if (tree->current == NULL)
+    rondo_document_null(out, "recording");
+  else
+    rondo_document_number(out, "recording", tree->current->number, "the last is number %");
+  rondo_document_count(out, "live_outputs", info->live_outputs, "; % live output(s)");
+  rondo_document_object_end(out);
 }
 
-/* Words ------------------------------------------------------------------------------------------------------------ */
+/* Functions -------------------------------------------------------------------------------------------------------- */
 
-const char *rondo_explain_way(rondo_input_way way) {
+static void explain_shape(const rondo_keyed_input *input, rondo_document *out) {
+  rondo_document_list_begin(out, "shape");
+  for (uint32_t i = 0; i < input->rank; i++) rondo_document_number_item(out, input->shape[i], i == 0 ? " [%" : "%");
+  rondo_document_list_end(out);
+  if (input->rank > 0) rondo_document_say(out, "]");
+}
+
+void rondo_explain_input(const rondo_keyed_input *input, const char *phrase, rondo_document *out) {
   static const char *const names[] = {[RONDO_WAY_MOVING] = "moving",
                                       [RONDO_WAY_STATIC] = "static",
                                       [RONDO_WAY_MANAGED] = "managed",
                                       [RONDO_WAY_SCALAR] = "scalar",
                                       [RONDO_WAY_OPAQUE] = "opaque"};
-  return names[way];
-}
-
-const char *rondo_explain_bound(const rondo_bound_input *bound) {
-  if (bound->way == RONDO_BOUND_PATCHED) return "patched";
-  return bound->way == RONDO_BOUND_COPIED ? "copied" : "copied before";
-}
-
-const char *rondo_explain_state(const rondo_form *form) {
-  if (form->skip != RONDO_SKIP_NONE) return "as it is";
-  if (form->warm_ups > 0) return "warming up";
-  return form->recordings > 0 ? "recorded" : "warm";
-}
-
-const rondo_demoted *rondo_explain_demoted(const rondo_recorded_call *behind, const rondo_function *function) {
-  const rondo_demoted *at = behind->demoted;
-  while (at != NULL && at->function != function) at = at->next;
-  return at;
-}
-
-const char *rondo_explain_demotion(const rondo_function *function) {
-  return function->options.demotion == RONDO_DEMOTION_SKIP ? "as it is" : "bound";
-}
-
-const char *rondo_explain_finding(rondo_patch_finding_kind kind) {
-  if (kind == RONDO_PATCH_FROZEN) return "frozen";
-  return kind == RONDO_PATCH_FIXED ? "fixed" : "suspected";
-}
-
-/* Recordings ------------------------------------------------------------------------------------------------------- */
-
-bool rondo_explain_is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
-  const rondo_recorded_call *at = tree->current;
-  while (at != NULL && at != call) at = at->parent;
-  return at != NULL;
-}
-
-bool rondo_explain_is_live(const rondo_tree *tree, const rondo_recorded_call *call, const rondo_output *output) {
-  if (output->place != RONDO_OUTPUT_FRESH) return false;
-  if (call->arena != NULL) return call->holders[output->bit] != NULL;
-  return rondo_explain_is_on_path(tree, call) && (tree->live[output->bit / 64] >> output->bit % 64 & 1) != 0;
-}
-
-size_t rondo_explain_offset(const rondo_tree *tree, const rondo_recorded_call *call, const rondo_output *output) {
-  rondo_arena_info arena;
-  rondo_arena_get_info(call->arena != NULL ? call->arena : tree->arena, &arena);
-  return (size_t)((const char *)output->address - (const char *)arena.base);
-}
-
-uint64_t rondo_explain_nodes(const rondo_recorded_call *call) {
-  uint64_t nodes = 0;
-  for (size_t i = 0; i < call->segment_count; i++) {
-    rondo_exec_info info = {.struct_size = sizeof info};
-    if (rondo_exec_get_info(call->segments[i].exec, &info) == RONDO_OK) nodes += info.node_count;
+  rondo_document_string(out, "kind", names[input->way], phrase);
+  if (input->way == RONDO_WAY_OPAQUE) return;
+  if (input->way == RONDO_WAY_SCALAR) {
+    rondo_document_number(out, "value", input->bytes, " %");
+    return;
   }
-  return nodes;
+  rondo_document_bytes(out, "bytes", input->bytes, " %");
+  rondo_document_number(out, "type", input->type, input->type != 0 ? " of type %" : NULL);
+  explain_shape(input, out);
 }
 
-uint64_t rondo_explain_skipped(const uint64_t skipped[RONDO_SKIP_ROOM]) {
-  uint64_t all = 0;
-  for (size_t i = 0; i < RONDO_SKIP_ROOM; i++) all += skipped[i];
-  return all;
+static void explain_state(const rondo_form *form, rondo_document *out) {
+  const bool is_eager = form->skip != RONDO_SKIP_NONE, is_warming_up = !is_eager && form->warm_ups > 0;
+  const bool is_recorded = !is_eager && !is_warming_up && form->recordings > 0;
+  const char *const state = is_eager ? "eager" : is_warming_up ? "warming up" : is_recorded ? "recorded" : "warm";
+  rondo_document_string(out, "state", state, "%");
+  rondo_document_number(out, "warm_ups", form->warm_ups, is_warming_up ? "% to go" : NULL);
+  rondo_document_count(out, "recordings", form->recordings, is_recorded && form->recordings > 1 ? " % times" : NULL);
+  rondo_document_string(out, "reason", is_eager ? rondo_skip_name(form->skip) : NULL, ": %");
+  rondo_document_string(out, "message", is_eager ? form->message : "", is_eager ? ": %" : NULL);
 }
 
-uint64_t rondo_explain_slots(const rondo_recorded_call *call, bool is_patched) {
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < call->bound_count; i++)
-    if (!is_patched || call->bound[i].way == RONDO_BOUND_PATCHED) bytes += call->bound[i].bytes;
-  return bytes;
+static void explain_form(const rondo_function *function, const rondo_form *form, rondo_document *out) {
+  const uint64_t *words = form->words;
+  rondo_document_line(out, "  form %-8" PRIu32, form->number);
+  rondo_document_object_begin(out, NULL);
+  rondo_document_number(out, "form", form->number, NULL);
+  explain_state(form, out);
+  rondo_document_list_begin(out, "inputs");
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    rondo_keyed_input input;
+    words = rondo_key_read_input(words, true, &input);
+    rondo_document_object_begin(out, NULL);
+    rondo_explain_input(&input, i == 0 ? "; inputs: %" : "%", out);
+    rondo_document_object_end(out);
+  }
+  rondo_document_list_end(out);
+  if (form->has_gain) {
+    rondo_document_label(out, "gain");
+    rondo_document_object_begin(out, "gain");
+    rondo_gain_describe(&form->gain, out);
+    rondo_document_object_end(out);
+  } else {
+    rondo_document_null(out, "gain");
+  }
+  rondo_document_object_end(out);
 }
 
-uint32_t rondo_explain_finding_count(const rondo_segment *segment) {
-  rondo_patch_info info = {.struct_size = sizeof info};
-  return segment->patches != NULL && rondo_patch_set_get_info(segment->patches, &info) == RONDO_OK ? info.findings : 0;
+static void explain_forms(const rondo_function *function, rondo_document *out) {
+  const rondo_form *last = NULL;
+  rondo_document_list_begin(out, "forms");
+  while (last != function->forms) {
+    const rondo_form *form = function->forms;
+    while (form->next != last) form = form->next;
+    explain_form(function, form, out);
+    last = form;
+  }
+  rondo_document_list_end(out);
 }
 
-void rondo_explain_read_finding(const rondo_segment *segment, uint32_t index, rondo_patch_finding *out) {
-  *out = (rondo_patch_finding){.struct_size = sizeof *out, .message = ""};
-  rondo_status_ignore(rondo_patch_set_get_finding(segment->patches, index, out), "it is one of those that there are");
+/* Inputs that are demoted after this recording. */
+static void explain_demoted_after(const rondo_function *function, const rondo_recorded_call *call,
+                                  rondo_document *out) {
+  const bool is_skipped = function->options.demotion == RONDO_DEMOTION_SKIP;
+  const rondo_demoted *demoted = call->demoted;
+  while (demoted != NULL && demoted->function != function) demoted = demoted->next;
+  for (size_t i = 0; demoted != NULL && i < function->options.input_count; i++) {
+    if (demoted->inputs[i].after == 0) continue;
+    rondo_document_label(out, "demoted");
+    rondo_document_object_begin(out, NULL);
+    rondo_document_number(out, "after", call->number, "after %");
+    rondo_document_string(out, NULL, call->function->origin->name, " '%'");
+    rondo_document_number(out, "input", i, ": input %");
+    rondo_document_count(out, "recordings", demoted->inputs[i].after, "another output of the path for % recording(s)");
+    rondo_document_string(out, "way", is_skipped ? "eager" : "bound", ": %");
+    rondo_document_object_end(out);
+  }
 }
 
-/* The front door --------------------------------------------------------------------------------------------------- */
+static void explain_moved(const rondo_function *function, rondo_document *out) {
+  const bool is_moved = function->moved_count > 0;
+  if (is_moved) rondo_document_label(out, "moved");
+  rondo_document_object_begin(out, "moved");
+  rondo_document_count(out, "times", function->moved_count, is_moved ? "% time(s)" : NULL);
+  rondo_document_string(out, "message", function->moved, is_moved ? "the last: %" : NULL);
+  rondo_document_object_end(out);
+}
+
+static void explain_function_calls(const rondo_function *function, rondo_document *out) {
+  rondo_document_count(out, "calls", function->calls, ", calls %:");
+  rondo_document_count(out, "replayed", function->replayed, " % replayed");
+  rondo_document_count(out, "recorded", function->recorded, "% recorded");
+  rondo_document_count(out, "eager", sum_skipped(function->skipped), "% eager");
+  rondo_document_count(out, "bodies", function->bodies, "; the body ran % time(s)");
+  rondo_document_count(out, "prepared", function->prepared, function->prepared > 0 ? "; % prepared" : NULL);
+}
+
+static void explain_function(const rondo_function *function, rondo_document *out) {
+  static const char *const kinds[] = {"inference", "forward", "backward"};
+  static const char *const bindings[] = {"automatic", "copy", "patch"};
+  rondo_document_line(out, "\nfunction");
+  rondo_document_object_begin(out, NULL);
+  rondo_document_string(out, "name", function->origin->name, " '%'");
+  rondo_document_string(out, "kind", kinds[function->options.kind], NULL);
+  rondo_document_string(out, "binding", bindings[function->options.binding], NULL);
+  rondo_document_flag(out, "recording", !function->is_off, NULL, ", recording is off");
+  explain_function_calls(function, out);
+  explain_reasons(function->skipped, function->messages, out);
+  explain_forms(function, out);
+  rondo_document_list_begin(out, "demoted");
+  for (const rondo_recorded_call *at = function->tree->first; at != NULL; at = at->next)
+    explain_demoted_after(function, at, out);
+  rondo_document_list_end(out);
+  explain_moved(function, out);
+  rondo_document_object_end(out);
+}
+
+static void explain_functions(const rondo_tree *tree, rondo_document *out) {
+  const rondo_function *last = NULL;
+  rondo_document_list_begin(out, "functions");
+  while (last != tree->functions) {
+    const rondo_function *function = tree->functions;
+    while (function->next != last) function = function->next;
+    explain_function(function, out);
+    last = function;
+  }
+  rondo_document_list_end(out);
+}
+
+/* The public call -------------------------------------------------------------------------------------------------- */
+
+static void explain_tree(rondo_tree *tree, rondo_document *out) {
+  rondo_tree_info info;
+  rondo_tree_read_info(tree, &info);
+  rondo_document_number(out, "rondo_tree", 1, NULL);
+  explain_options(tree, &info, out);
+  explain_counters(&info, out);
+  explain_reasons(info.skipped, NULL, out);
+  explain_inputs(&info, out);
+  explain_memory(&info, out);
+  explain_path(tree, &info, out);
+  explain_functions(tree, out);
+  rondo_explain_recordings(tree, out);
+}
 
 rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format, char **out_text) {
   const char *const call = "rondo_tree_explain";
+  rondo_document document;
   rondo_text text;
   RONDO_TRY(rondo_front(call, "out_text", (const void *)out_text));
   *out_text = NULL;
@@ -180,7 +310,9 @@ rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format, c
                       "%s: %u is no format: use RONDO_EXPLAIN_TEXT or RONDO_EXPLAIN_JSON", call, (unsigned)format);
   RONDO_TRY(rondo_tree_enter(tree, call));
   rondo_text_init(&text, &tree->allocator);
-  (format == RONDO_EXPLAIN_JSON ? rondo_explain_json : rondo_explain_text)(tree, &text);
+  rondo_document_begin(&document, &text, format == RONDO_EXPLAIN_JSON);
+  explain_tree(tree, &document);
+  rondo_document_end(&document);
   rondo_tree_leave(tree);
   return rondo_text_hand_out(&text, out_text);
 }

@@ -4,6 +4,7 @@
  */
 #include "tree/path/buffer.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ rondo_status rondo_commons_create(const rondo_allocator *allocator, rondo_tree_c
   RONDO_TRY(rondo_allocate(allocator, 1, sizeof **out, &state));
   rondo_tree_commons *commons = state;
   commons->allocator = *allocator;
-  commons->era = RONDO_NO_ERA + 1;
+  commons->generation = RONDO_NO_GENERATION + 1;
   *out = commons;
   return RONDO_OK;
 }
@@ -66,6 +67,7 @@ rondo_status rondo_origin_create(rondo_tree_commons *commons, const char *name, 
 }
 
 static void drop_origin(rondo_tree_commons *commons, rondo_origin *origin) {
+  assert(origin->is_retired && origin->buffers == 0);
   rondo_origin **place = &commons->origins;
   while (*place != origin) place = &(*place)->next;
   *place = origin->next;
@@ -73,12 +75,13 @@ static void drop_origin(rondo_tree_commons *commons, rondo_origin *origin) {
 }
 
 void rondo_origin_retire(rondo_tree_commons *commons, rondo_origin *origin) {
+  assert(!origin->is_retired);
   origin->is_retired = true;
   if (origin->buffers == 0) drop_origin(commons, origin);
 }
 
-rondo_status rondo_buffer_take(rondo_tree_commons *commons, rondo_origin *origin, uint64_t *inout_allocations,
-                               rondo_buffer **out) {
+rondo_status rondo_buffer_acquire(rondo_tree_commons *commons, rondo_origin *origin, uint64_t *inout_allocations,
+                                  rondo_buffer **out) {
   rondo_buffer *buffer = commons->spare;
   if (buffer != NULL) {
     commons->spare = buffer->next;
@@ -99,8 +102,11 @@ rondo_status rondo_buffer_take(rondo_tree_commons *commons, rondo_origin *origin
 }
 
 void rondo_buffer_put_back(rondo_buffer *buffer) {
+  assert(atomic_load_explicit(&buffer->references, memory_order_relaxed) == 0);
+  assert(buffer->commons->buffers_out > 0);
   rondo_tree_commons *commons = buffer->commons;
   rondo_origin *origin = buffer->origin;
+  assert(origin == NULL || origin->buffers > 0);
   if (origin != NULL && --origin->buffers == 0 && origin->is_retired) drop_origin(commons, origin);
   memset(buffer, 0, sizeof *buffer);
   buffer->commons = commons;
@@ -169,12 +175,6 @@ rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buf
   if (rondo_buffer_is_gone(buffer))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE,
                       "%s: the buffer's tree was destroyed, and its memory with it: copy what is to outlive it", call);
-  if (buffer->era == RONDO_STALE_ERA || (buffer->base != NULL && buffer->base->era == RONDO_STALE_ERA))
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STALE_BUFFER,
-                      "%s: output %" PRIu32
-                      " of '%s' is of a recording that was replayed since, or is gone: copy it "
-                      "before (rondo_buffer_clone), or make the tree with RONDO_OUTPUTS_CLONE",
-                      call, buffer->output, buffer->origin == NULL ? "" : buffer->origin->name);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STALE_BUFFER,
                     "%s: output %" PRIu32 " of '%s' is of step %" PRIu64
                     ", which is over: its memory may have been written again. Clone it in its step "
@@ -213,7 +213,7 @@ rondo_status rondo_buffer_get_info(const rondo_buffer *buffer, rondo_buffer_info
                             .is_recorded = memory->is_recorded,
                             .output = buffer->output,
                             .function = buffer->origin == NULL ? "" : buffer->origin->name,
-                            .step = memory->era == RONDO_NO_ERA ? 0 : buffer->step,
+                            .step = memory->generation == RONDO_NO_GENERATION ? 0 : buffer->step,
                             .bytes = buffer->extent.bytes,
                             .type = buffer->extent.type,
                             .rank = buffer->extent.rank};

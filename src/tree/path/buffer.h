@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Buffers: counted handles of memory, each with the era it is valid in. A buffer stands for memory of the arena (its
- * bit on the path says that it is held), for memory of its own, for memory of the caller's, or for a part of another
- * buffer, which it then holds.
+ * Buffers: counted handles of memory, each with the generation it is valid in. A buffer stands for memory of the arena
+ * (its bit on the path says that it is held), for memory of its own, for memory of the caller's, or for a part of
+ * another buffer, which it then holds.
  *
  * Threads: retaining and releasing from any thread; the last release pushes the buffer onto a list without a lock,
  * which the tree takes over with its next call (rondo_buffers_settle). All else belongs to the tree's thread. The
@@ -16,11 +16,10 @@
 
 #include "base/allocation.h"
 
-#define RONDO_NO_ERA 0                     /* of buffers that belong to no step; eras are counted from 1 */
-#define RONDO_STALE_ERA UINT64_MAX         /* of outputs of a separate recording that was replayed, or is gone */
-#define RONDO_TAKE_ERA (UINT64_C(1) << 63) /* those of recordings under way are counted from here */
+#define RONDO_NO_GENERATION 0 /* of buffers that belong to no step; generations are counted from 1 */
+#define RONDO_NESTED_GENERATION (UINT64_C(1) << 63) /* those of recordings under way are counted from here */
 
-/* Bytes with what they are told apart by. */
+/* Bytes, with their type and shape. */
 typedef struct rondo_buffer_layout {
   size_t bytes;
   uint32_t type, rank;
@@ -43,9 +42,10 @@ typedef struct rondo_tree_commons {
   atomic_size_t references; /* since the tree is gone: one a buffer that is not spare */
   size_t buffers_out;       /* before: how many those are; the tree's own count, so that it need not be atomic */
   _Atomic bool is_gone;     /* the tree was destroyed */
-  uint64_t era;
-  uint64_t take_era; /* of NESTED buffers while the recording that they are of is under way; RONDO_NO_ERA */
-  uint64_t takes;
+  uint64_t generation;
+  uint64_t
+      nested_generation; /* of NESTED buffers while the recording that they are of is under way; RONDO_NO_GENERATION */
+  uint64_t nested_captures;
   _Atomic(rondo_buffer *) released; /* by `next`; SEALED when the tree is gone */
   rondo_origin *origins;            /* all, but for those that went */
   rondo_buffer *spare;              /* by `next` */
@@ -53,7 +53,7 @@ typedef struct rondo_tree_commons {
 
 typedef enum rondo_buffer_kind {
   RONDO_BUFFER_ARENA = 1, /* a fresh output of a recording */
-  RONDO_BUFFER_OWN,       /* memory of the tree's pool */
+  RONDO_BUFFER_OWNED,     /* memory of the tree's pool */
   RONDO_BUFFER_BORROWED,  /* the caller's memory, handed through a function, or of the caller's capture; or none */
   RONDO_BUFFER_PART,      /* of `base` */
   RONDO_BUFFER_NESTED     /* of a call inside a body that is recorded or captured: freed there */
@@ -63,20 +63,19 @@ struct rondo_buffer {
   atomic_uint references;
   rondo_buffer_kind kind;
   rondo_tree_commons *commons;
-  rondo_origin *origin; /* NULL: rondo_buffer_create */
-  uint64_t era, step;   /* era: a PART's is its base's */
-  char *address;        /* NULL: 0 bytes, a PART, or an OWN one that expired and was freed */
-  size_t offset;        /* PART: in its base */
+  rondo_origin *origin;      /* NULL: rondo_buffer_create */
+  uint64_t generation, step; /* generation: a PART's is its base's */
+  char *address;             /* NULL: 0 bytes, a PART, or an OWNED one that expired and was freed */
+  size_t offset;             /* PART: in its base */
   rondo_buffer_layout extent;
-  uint32_t output;                       /* of the function */
-  uint32_t bit;                          /* ARENA; OWN: where it is rehearsed */
-  size_t room;                           /* ARENA: its bytes in the arena, of which the extent may be the first rows */
-  struct rondo_recorded_call *recording; /* ARENA: without paths, of which it is an output */
-  bool is_recorded;                      /* by a call that was recorded or replayed; a PART's is its base's */
-  bool is_rehearsed;                     /* OWN: an output of a call that a rehearsal has */
-  rondo_buffer *base;                    /* PART; a reference; never a PART itself */
-  rondo_buffer *next;                    /* released, or spare */
-  rondo_buffer *before, *after;          /* OWN: in one of the tree's lists */
+  uint32_t output;              /* of the function */
+  uint32_t bit;                 /* ARENA; OWNED: where it is in the warm-up */
+  size_t room;                  /* ARENA: its bytes in the arena, of which the extent may be the first rows */
+  bool is_recorded;             /* by a call that was recorded or replayed; a PART's is its base's */
+  bool is_of_warm_up;           /* OWNED: an output of a call that a path warm-up has */
+  rondo_buffer *base;           /* PART; a reference; never a PART itself */
+  rondo_buffer *next;           /* released, or spare */
+  rondo_buffer *before, *after; /* OWNED: in one of the tree's lists */
 };
 
 /* Commons of a tree. */
@@ -88,18 +87,20 @@ rondo_buffer *rondo_commons_seal(rondo_tree_commons *commons);
 void rondo_commons_release(rondo_tree_commons *commons);
 
 /* NESTED buffers are valid from the begin of what they are captured in to its end. */
-static inline void rondo_commons_begin_take(rondo_tree_commons *commons) {
-  commons->take_era = RONDO_TAKE_ERA + ++commons->takes;
+static inline void rondo_commons_begin_nested(rondo_tree_commons *commons) {
+  commons->nested_generation = RONDO_NESTED_GENERATION + ++commons->nested_captures;
 }
-static inline void rondo_commons_end_take(rondo_tree_commons *commons) { commons->take_era = RONDO_NO_ERA; }
+static inline void rondo_commons_end_nested(rondo_tree_commons *commons) {
+  commons->nested_generation = RONDO_NO_GENERATION;
+}
 
 RONDO_MUST_USE rondo_status rondo_origin_create(rondo_tree_commons *commons, const char *name, rondo_origin **out);
 /* The function is gone; the name goes with the last buffer. */
 void rondo_origin_retire(rondo_tree_commons *commons, rondo_origin *origin);
 
 /* A buffer that one holds, all zero otherwise: a spare one, or a new one, which is counted in *inout_allocations. */
-RONDO_MUST_USE rondo_status rondo_buffer_take(rondo_tree_commons *commons, rondo_origin *origin,
-                                              uint64_t *inout_allocations, rondo_buffer **out);
+RONDO_MUST_USE rondo_status rondo_buffer_acquire(rondo_tree_commons *commons, rondo_origin *origin,
+                                                 uint64_t *inout_allocations, rondo_buffer **out);
 /* It is settled, in no list, and holds nothing: it becomes a spare one. */
 void rondo_buffer_put_back(rondo_buffer *buffer);
 
@@ -116,16 +117,17 @@ static inline bool rondo_buffer_is_gone(const rondo_buffer *buffer) {
 static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   const rondo_tree_commons *commons = memory->commons;
-  return (memory->era == RONDO_NO_ERA || memory->era == commons->era || memory->era == commons->take_era) &&
+  return (memory->generation == RONDO_NO_GENERATION || memory->generation == commons->generation ||
+          memory->generation == commons->nested_generation) &&
          !rondo_buffer_is_gone(buffer);
 }
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer);
 
-/* Whether it is memory that the rehearsal of the tree's path under way has as an output, or a part of that. */
-static inline bool rondo_buffer_is_rehearsed(const rondo_buffer *buffer, const rondo_tree_commons *commons) {
+/* Whether it is memory that the path warm-up of the tree's path under way has as an output, or a part of that. */
+static inline bool rondo_buffer_is_of_warm_up(const rondo_buffer *buffer, const rondo_tree_commons *commons) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
-  return memory->is_rehearsed && memory->kind == RONDO_BUFFER_OWN && memory->commons == commons &&
-         memory->era == commons->era;
+  return memory->is_of_warm_up && memory->kind == RONDO_BUFFER_OWNED && memory->commons == commons &&
+         memory->generation == commons->generation;
 }
 
 /* Where it is, whether it may be read or not. */

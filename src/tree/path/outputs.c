@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Handing outputs out: a buffer for each, wherever its memory is. Nothing is allocated while there are spare buffers.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tree/eager_call.h"
 #include "tree/pad_to_bucket.h"
 #include "tree/path/owned_buffer.h"
-#include "tree/path/separate_recordings.h"
 
-/* Without paths, what a call hands out does not end with its step. */
-static uint64_t era_of(const rondo_tree *tree) { return tree->options.separate ? RONDO_NO_ERA : tree->commons->era; }
-
-static rondo_status take(rondo_tree *tree, rondo_function *function, rondo_buffer_kind kind, const rondo_output *output,
-                         rondo_buffer **out) {
-  RONDO_TRY(rondo_buffer_take(tree->commons, function->origin, &tree->allocations, out));
+static rondo_status make_buffer(rondo_tree *tree, rondo_function *function, rondo_buffer_kind kind,
+                                const rondo_output *output, rondo_buffer **out) {
+  RONDO_TRY(rondo_buffer_acquire(tree->commons, function->origin, &tree->allocations, out));
   rondo_buffer *buffer = *out;
   buffer->kind = kind;
   buffer->step = tree->step;
@@ -31,116 +28,114 @@ static rondo_status take(rondo_tree *tree, rondo_function *function, rondo_buffe
 }
 
 /* Fresh memory of the arena: held on the path from now on. */
-static rondo_status take_recorded(rondo_tree *tree, rondo_function *function, const rondo_output *output,
+static rondo_status make_recorded(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                   rondo_buffer **out) {
-  RONDO_TRY(take(tree, function, RONDO_BUFFER_ARENA, output, out));
-  (*out)->era = tree->commons->era;
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_ARENA, output, out));
+  (*out)->generation = tree->commons->generation;
   (*out)->address = output->address;
   (*out)->bit = output->bit;
   (*out)->is_recorded = true;
-  if (tree->options.separate) {
-    rondo_separate_hold(tree, *out);
-    return RONDO_OK;
-  }
+  assert(output->bit < tree->path_bits && tree->holders[output->bit] == NULL);
   tree->live[output->bit / 64] |= UINT64_C(1) << output->bit % 64;
   tree->holders[output->bit] = *out;
   return RONDO_OK;
 }
 
-static rondo_status take_part(rondo_tree *tree, rondo_function *function, const rondo_output *output,
+static rondo_status make_part(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                               rondo_buffer *whole, rondo_buffer **out) {
-  RONDO_TRY(take(tree, function, RONDO_BUFFER_PART, output, out));
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_PART, output, out));
   rondo_buffer *base = whole->base != NULL ? whole->base : whole;
+  assert(base->base == NULL);
   rondo_buffer_retain(base);
   (*out)->base = base;
   (*out)->offset = output->offset + (whole->base != NULL ? whole->offset : 0);
   return RONDO_OK;
 }
 
-static rondo_status take_of_input(rondo_tree *tree, rondo_function *function, const rondo_output *output,
+static rondo_status make_of_input(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                   const rondo_resolved_input *input, rondo_buffer **out) {
   if (input->buffer != NULL) {
     /* The input may itself begin inside its buffer. */
     rondo_output placed = *output;
     placed.offset += (size_t)(input->address - rondo_buffer_memory(input->buffer));
-    return take_part(tree, function, &placed, input->buffer, out);
+    return make_part(tree, function, &placed, input->buffer, out);
   }
-  RONDO_TRY(take(tree, function, RONDO_BUFFER_BORROWED, output, out));
-  (*out)->era = RONDO_NO_ERA;
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
+  (*out)->generation = RONDO_NO_GENERATION;
   (*out)->address = input->address == NULL ? NULL : input->address + output->offset;
   return RONDO_OK;
 }
 
-static rondo_status take_nested(rondo_tree *tree, rondo_function *function, const rondo_output *output,
+static rondo_status make_nested(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                 rondo_buffer **out) {
-  RONDO_TRY(take(tree, function, RONDO_BUFFER_NESTED, output, out));
-  (*out)->era = tree->commons->take_era;
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_NESTED, output, out));
+  (*out)->generation = tree->commons->nested_generation;
   (*out)->address = output->address;
   return RONDO_OK;
 }
 
 /* Memory of the caller's graph, which frees it or keeps it. */
-static rondo_status take_captured(rondo_tree *tree, rondo_function *function, const rondo_output *output,
+static rondo_status make_captured(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                   rondo_buffer **out) {
-  RONDO_TRY(take(tree, function, RONDO_BUFFER_BORROWED, output, out));
-  (*out)->era = RONDO_NO_ERA;
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
+  (*out)->generation = RONDO_NO_GENERATION;
   (*out)->address = output->address;
   return RONDO_OK;
 }
 
-static rondo_status take_fresh(rondo_tree *tree, rondo_function *function, rondo_output_source source,
+static rondo_status make_fresh(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                                const rondo_output *output, rondo_buffer **out) {
   switch (source) {
     case RONDO_OUTPUTS_RECORDED:
-      return take_recorded(tree, function, output, out);
+      return make_recorded(tree, function, output, out);
     case RONDO_OUTPUTS_NESTED:
-      return take_nested(tree, function, output, out);
+      return make_nested(tree, function, output, out);
     case RONDO_OUTPUTS_CAPTURED:
-      return take_captured(tree, function, output, out);
-    case RONDO_OUTPUTS_PLAIN:
+      return make_captured(tree, function, output, out);
+    case RONDO_OUTPUTS_EAGER:
       break;
   }
   rondo_buffer_layout extent = output->extent;
   rondo_padding_cut(function, &extent);
-  return rondo_own_adopt(tree, output->address, &extent, function->origin, era_of(tree), out);
+  return rondo_owned_adopt(tree, output->address, &extent, function->origin, tree->commons->generation, out);
 }
 
-static rondo_status take_one(rondo_tree *tree, rondo_function *function, rondo_output_source source,
+static rondo_status make_one(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                              const rondo_output *output, const rondo_resolved_input *inputs, rondo_buffer **outputs,
                              rondo_buffer **out) {
   switch (output->place) {
     case RONDO_OUTPUT_EMPTY:
-      RONDO_TRY(take(tree, function, RONDO_BUFFER_BORROWED, output, out));
-      (*out)->era = RONDO_NO_ERA;
+      RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
+      (*out)->generation = RONDO_NO_GENERATION;
       return RONDO_OK;
     case RONDO_OUTPUT_FRESH:
       break;
     case RONDO_OUTPUT_OF_INPUT:
-      return take_of_input(tree, function, output, &inputs[output->of], out);
+      return make_of_input(tree, function, output, &inputs[output->of], out);
     case RONDO_OUTPUT_OF_OUTPUT:
-      return take_part(tree, function, output, outputs[output->of], out);
+      return make_part(tree, function, output, outputs[output->of], out);
   }
-  return take_fresh(tree, function, source, output, out);
+  return make_fresh(tree, function, source, output, out);
 }
 
 /* All of them; on failure those that were taken are released, and the rest of the fresh memory is the caller's. */
-static rondo_status take_all(rondo_tree *tree, rondo_function *function, rondo_output_source source,
+static rondo_status make_all(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                              const rondo_output *made, size_t made_count, const rondo_resolved_input *inputs,
-                             rondo_buffer **outputs, size_t *out_taken) {
+                             rondo_buffer **outputs, size_t *out_handed_out) {
   for (size_t i = 0; i < made_count; i++) {
-    const rondo_status status = take_one(tree, function, source, &made[i], inputs, outputs, &outputs[i]);
+    const rondo_status status = make_one(tree, function, source, &made[i], inputs, outputs, &outputs[i]);
     if (status == RONDO_OK) {
       outputs[i]->output = (uint32_t)i;
       continue;
     }
-    *out_taken = i;
+    *out_handed_out = i;
     while (i > 0) {
       rondo_buffer_release(outputs[--i]);
       outputs[i] = NULL;
     }
     return status;
   }
-  *out_taken = made_count;
+  *out_handed_out = made_count;
   return RONDO_OK;
 }
 
@@ -154,14 +149,14 @@ rondo_status rondo_outputs_reserve(rondo_tree *tree, size_t count) {
   return RONDO_OK;
 }
 
-rondo_status rondo_outputs_take(rondo_function *function, rondo_output_source source, const rondo_output *made,
-                                size_t made_count, const rondo_resolved_input *inputs, rondo_buffer **outputs,
-                                size_t count, size_t *out_taken) {
+rondo_status rondo_outputs_hand_out(rondo_function *function, rondo_output_source source, const rondo_output *made,
+                                    size_t made_count, const rondo_resolved_input *inputs, rondo_buffer **outputs,
+                                    size_t count, size_t *out_handed_out) {
   rondo_tree *tree = function->tree;
-  *out_taken = 0;
-  if (count == made_count) return take_all(tree, function, source, made, made_count, inputs, outputs, out_taken);
+  *out_handed_out = 0;
+  if (count == made_count) return make_all(tree, function, source, made, made_count, inputs, outputs, out_handed_out);
   rondo_buffer **const all = tree->handed;
-  const rondo_status status = take_all(tree, function, source, made, made_count, inputs, all, out_taken);
+  const rondo_status status = make_all(tree, function, source, made, made_count, inputs, all, out_handed_out);
   for (size_t i = 0; status == RONDO_OK && i < made_count; i++) {
     if (i < count)
       outputs[i] = all[i];

@@ -4,13 +4,15 @@
  */
 #include "tree/path/owned_buffer.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "tree/call.h"
 #include "tree/path/path.h"
 #include "tree/tree.h"
 
 static rondo_buffer **list_of(rondo_tree *tree, const rondo_buffer *buffer) {
-  return buffer->era == RONDO_NO_ERA ? &tree->kept_buffers : &tree->step_buffers;
+  return buffer->generation == RONDO_NO_GENERATION ? &tree->kept_buffers : &tree->step_buffers;
 }
 
 static void link_in(rondo_tree *tree, rondo_buffer *buffer) {
@@ -30,13 +32,13 @@ static void link_out(rondo_tree *tree, rondo_buffer *buffer) {
   buffer->before = buffer->after = NULL;
 }
 
-rondo_status rondo_own_adopt(rondo_tree *tree, void *address, const rondo_buffer_layout *extent, rondo_origin *origin,
-                             uint64_t era, rondo_buffer **out) {
+rondo_status rondo_owned_adopt(rondo_tree *tree, void *address, const rondo_buffer_layout *extent, rondo_origin *origin,
+                               uint64_t generation, rondo_buffer **out) {
   uint64_t allocations = 0;
-  RONDO_TRY(rondo_buffer_take(tree->commons, origin, &allocations, out));
+  RONDO_TRY(rondo_buffer_acquire(tree->commons, origin, &allocations, out));
   rondo_buffer *buffer = *out;
-  buffer->kind = RONDO_BUFFER_OWN;
-  buffer->era = era;
+  buffer->kind = RONDO_BUFFER_OWNED;
+  buffer->generation = generation;
   buffer->step = tree->step;
   buffer->address = address;
   buffer->extent = *extent;
@@ -45,8 +47,8 @@ rondo_status rondo_own_adopt(rondo_tree *tree, void *address, const rondo_buffer
   return RONDO_OK;
 }
 
-rondo_status rondo_own_allocate(const rondo_tree *tree, rondo_stream *stream, size_t bytes, const char *name,
-                                void **out) {
+rondo_status rondo_owned_allocate(const rondo_tree *tree, rondo_stream *stream, size_t bytes, const char *name,
+                                  void **out) {
   *out = NULL;
   if (bytes == 0) return RONDO_OK;
   if (stream == NULL) return rondo_malloc(tree->device, bytes, name, out);
@@ -74,7 +76,7 @@ static void keep_address(rondo_tree *tree, rondo_stream *stream, void *address) 
             tree->options.name[0] == '\0' ? "no name" : tree->options.name, rondo_last_error()->message);
 }
 
-void rondo_own_free_address(rondo_tree *tree, rondo_stream *stream, void *address) {
+void rondo_owned_free_address(rondo_tree *tree, rondo_stream *stream, void *address) {
   rondo_saved_error error;
   rondo_error_save(&error);
   const bool is_captured = stream != NULL && rondo_stream_find_capture(stream) != NULL;
@@ -83,13 +85,14 @@ void rondo_own_free_address(rondo_tree *tree, rondo_stream *stream, void *addres
 }
 
 static void forget_memory(rondo_tree *tree, rondo_buffer *buffer) {
+  assert(tree->pool_bytes >= buffer->extent.bytes);
   tree->pool_bytes -= buffer->extent.bytes;
   buffer->address = NULL;
   buffer->kind = RONDO_BUFFER_BORROWED;
 }
 
 /* What cannot be freed now stays in its list, which is swept again with the next call. */
-void rondo_own_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+void rondo_owned_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   if (!free_address(tree, stream, buffer->address)) return;
   link_out(tree, buffer);
   forget_memory(tree, buffer);
@@ -105,7 +108,7 @@ static void free_or_keep(rondo_tree *tree, rondo_stream *stream, rondo_buffer *b
   rondo_buffer_put_back(buffer);
 }
 
-void rondo_own_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+void rondo_owned_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   link_out(tree, buffer);
   if (stream != NULL || buffer->address == NULL) {
     free_or_keep(tree, stream, buffer);
@@ -124,7 +127,7 @@ static void free_addresses_late(rondo_tree *tree, rondo_stream *stream) {
   tree->unfreed_addresses.count = kept;
 }
 
-void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream) {
+void rondo_owned_free_late(rondo_tree *tree, rondo_stream *stream) {
   rondo_buffer *buffer = tree->unfreed;
   tree->unfreed = NULL;
   while (buffer != NULL) {
@@ -135,26 +138,27 @@ void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream) {
   free_addresses_late(tree, stream);
 }
 
-void rondo_own_keep(rondo_tree *tree, rondo_buffer *buffer) {
+void rondo_owned_keep(rondo_tree *tree, rondo_buffer *buffer) {
+  assert(buffer->kind == RONDO_BUFFER_OWNED);
   link_out(tree, buffer);
-  buffer->era = RONDO_NO_ERA;
+  buffer->generation = RONDO_NO_GENERATION;
   link_in(tree, buffer);
 }
 
 /* All its room: a part may lie beyond the rows that were handed out of it. */
-rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+rondo_status rondo_owned_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  assert(buffer->kind == RONDO_BUFFER_ARENA && buffer->room >= buffer->extent.bytes);
   void *address;
-  RONDO_TRY(rondo_own_allocate(tree, stream, buffer->room, buffer->origin->name, &address));
+  RONDO_TRY(rondo_owned_allocate(tree, stream, buffer->room, buffer->origin->name, &address));
   const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->room);
   if (status != RONDO_OK) {
-    rondo_own_free_address(tree, stream, address);
+    rondo_owned_free_address(tree, stream, address);
     return status;
   }
   rondo_path_let_go(tree, stream, buffer);
-  buffer->kind = RONDO_BUFFER_OWN;
-  buffer->era = RONDO_NO_ERA;
+  buffer->kind = RONDO_BUFFER_OWNED;
+  buffer->generation = RONDO_NO_GENERATION;
   buffer->address = address;
-  buffer->recording = NULL;
   buffer->is_recorded = false;
   tree->pool_bytes += buffer->extent.bytes;
   tree->clones++;
@@ -169,7 +173,7 @@ static void drop(rondo_tree *tree, rondo_buffer *buffer) {
   forget_memory(tree, buffer);
 }
 
-void rondo_own_free_all(rondo_tree *tree) {
+void rondo_owned_free_all(rondo_tree *tree) {
   while (tree->unfreed != NULL) {
     rondo_buffer *buffer = tree->unfreed;
     tree->unfreed = buffer->next;
@@ -192,9 +196,9 @@ void rondo_own_free_all(rondo_tree *tree) {
 static rondo_status make(rondo_tree *tree, rondo_stream *stream, const rondo_buffer_layout *extent,
                          rondo_origin *origin, const char *name, rondo_buffer **out) {
   void *address;
-  RONDO_TRY(rondo_own_allocate(tree, stream, extent->bytes, name, &address));
-  const rondo_status status = rondo_own_adopt(tree, address, extent, origin, RONDO_NO_ERA, out);
-  if (status != RONDO_OK && stream != NULL) rondo_own_free_address(tree, stream, address);
+  RONDO_TRY(rondo_owned_allocate(tree, stream, extent->bytes, name, &address));
+  const rondo_status status = rondo_owned_adopt(tree, address, extent, origin, RONDO_NO_GENERATION, out);
+  if (status != RONDO_OK && stream != NULL) rondo_owned_free_address(tree, stream, address);
   if (status != RONDO_OK && stream == NULL) (void)free_address(tree, NULL, address);
   return status;
 }

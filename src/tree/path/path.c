@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The path: what of it lives, how it goes on, how it ends, and what comes back from those who held its buffers.
  *
- * Invariant: bit b is set exactly while the holder of b, a buffer of the era, was not settled; all bits at and above
- * the path's number of them are clear.
+ * Invariant: bit b is set exactly while the holder of b, a buffer of the generation, was not settled; all bits at and
+ * above the path's number of them are clear.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -11,7 +12,6 @@
 #include "tree/path/owned_buffer.h"
 #include "tree/path/path.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/path/separate_recordings.h"
 
 /* Bits ------------------------------------------------------------------------------------------------------------- */
 
@@ -50,13 +50,13 @@ static bool is_any_live(const rondo_tree *tree) {
 bool rondo_path_is_dead(const rondo_tree *tree) { return tree->step_buffers == NULL && !is_any_live(tree); }
 
 void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
+  assert(call->parent == tree->current);
+  assert((size_t)call->first_bit + call->bit_count <= tree->bit_room);
   if (tree->current == NULL)
     tree->guess = call;
   else
     tree->current->guess = call;
   call->used = ++tree->tick;
-  tree->replayed_call = call;
-  if (call->arena != NULL) return; /* nothing comes behind it */
   tree->current = call;
   tree->path_bits = (size_t)call->first_bit + call->bit_count;
 }
@@ -71,11 +71,8 @@ static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *str
 }
 
 void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
-  if (buffer->recording != NULL) {
-    rondo_separate_let_go(buffer->recording, queue_behind(tree, stream), buffer);
-    return;
-  }
-  if (buffer->era != tree->commons->era) return;
+  if (buffer->generation != tree->commons->generation) return;
+  assert(buffer->bit < tree->path_bits && tree->holders[buffer->bit] == buffer);
   tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
   tree->holders[buffer->bit] = NULL;
   rondo_arena_end_life(tree->arena, queue_behind(tree, stream), buffer->address);
@@ -83,17 +80,18 @@ void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffe
 
 /* What nobody holds any more; a part gives its base up. */
 static void settle(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  assert(buffer->commons == tree->commons);
   rondo_buffer *base = buffer->base;
   if (buffer->kind == RONDO_BUFFER_ARENA) rondo_path_let_go(tree, stream, buffer);
-  if (buffer->kind == RONDO_BUFFER_OWN)
-    rondo_own_free(tree, stream, buffer);
+  if (buffer->kind == RONDO_BUFFER_OWNED)
+    rondo_owned_free(tree, stream, buffer);
   else
     rondo_buffer_put_back(buffer);
   if (base != NULL) rondo_buffer_release(base);
 }
 
 void rondo_path_settle(rondo_tree *tree, rondo_stream *stream) {
-  if (stream != NULL && rondo_own_has_late(tree)) rondo_own_free_late(tree, stream);
+  if (stream != NULL && rondo_owned_has_late(tree)) rondo_owned_free_late(tree, stream);
   while (atomic_load_explicit(&tree->commons->released, memory_order_relaxed) != NULL) {
     rondo_buffer *buffer = atomic_exchange_explicit(&tree->commons->released, NULL, memory_order_acquire);
     while (buffer != NULL) {
@@ -148,9 +146,9 @@ static rondo_status clone_held(rondo_tree *tree, rondo_stream *stream) {
       bit |= 63;
       continue;
     }
-    if (tree->holders[bit] != NULL) RONDO_TRY(rondo_own_clone(tree, stream, tree->holders[bit]));
+    if (tree->holders[bit] != NULL) RONDO_TRY(rondo_owned_clone(tree, stream, tree->holders[bit]));
   }
-  while (tree->step_buffers != NULL) rondo_own_keep(tree, tree->step_buffers);
+  while (tree->step_buffers != NULL) rondo_owned_keep(tree, tree->step_buffers);
   return RONDO_OK;
 }
 
@@ -173,14 +171,15 @@ static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input
 }
 
 rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+  assert(input_count <= tree->input_room);
   if (tree->options.outputs == RONDO_OUTPUTS_CLONE && stream != NULL) RONDO_TRY(clone_held(tree, stream));
   if (tree->is_watched) end_lives(tree, stream, input_count);
   if (is_any_live(tree)) {
     memset(tree->live, 0, bit_words(tree) * sizeof *tree->live);
     memset(tree->holders, 0, tree->bit_room * sizeof(rondo_buffer *));
   }
-  if (__builtin_expect(tree->rehearsing != NULL, 0)) rondo_rehearsal_end(tree);
-  tree->commons->era++;
+  if (__builtin_expect(tree->warming_up != NULL, 0)) rondo_path_warm_up_end(tree);
+  tree->commons->generation++;
   tree->current = NULL;
   tree->path_bits = 0;
   tree->is_unrecorded = false;
@@ -190,7 +189,7 @@ rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t in
 void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream) {
   for (rondo_buffer *buffer = tree->step_buffers, *after; buffer != NULL; buffer = after) {
     after = buffer->after;
-    if (buffer->era != tree->commons->era) rondo_own_expire(tree, stream, buffer);
+    if (buffer->generation != tree->commons->generation) rondo_owned_expire(tree, stream, buffer);
   }
 }
 

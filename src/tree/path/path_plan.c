@@ -112,7 +112,7 @@ static rondo_profile *find(const rondo_tree *tree, const rondo_form *form, const
 rondo_profile *rondo_path_plan_find(rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
                                     size_t slot_count, rondo_plan_place *out) {
   rondo_profile *profile = find(tree, form, inputs, slot_count, out);
-  if (profile != NULL || !rondo_rehearsal_plan(tree, form)) return profile;
+  if (profile != NULL || !rondo_path_warm_up_plan(tree, form)) return profile;
   return find(tree, form, inputs, slot_count, out);
 }
 
@@ -393,7 +393,7 @@ static rondo_status plan_path(planned_path *path, rondo_recorded_call *largest, 
   return RONDO_OK;
 }
 
-rondo_status rondo_path_plan_rehearsed(rondo_tree *tree, rondo_recorded_call *const *calls, size_t count) {
+rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *const *calls, size_t count) {
   planned_path path = {.tree = tree};
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof(rondo_recorded_call *), &path.calls));
@@ -402,7 +402,7 @@ rondo_status rondo_path_plan_rehearsed(rondo_tree *tree, rondo_recorded_call *co
   rondo_status status = plan_parts(&path, &info);
   if (status == RONDO_OK) status = make_plan(&path);
   if (status == RONDO_OK) {
-    tree->rehearsed_paths++;
+    tree->warmed_up_paths++;
     rondo_log(RONDO_LOG_INFO, "tree",
               "the path from '%s' on is planned as it was warmed up: %zu recordings, %zu bytes "
               "of the arena; %zu are the least",
@@ -417,8 +417,7 @@ rondo_status rondo_path_plan_rehearsed(rondo_tree *tree, rondo_recorded_call *co
 static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool *out_planned) {
   rondo_recorded_call *largest = find_largest(tree);
   *out_planned = false;
-  if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL || tree->options.separate)
-    return RONDO_OK;
+  if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL) return RONDO_OK;
   if ((double)largest->arena_end <= (double)find_least(tree) * worth->planning) return RONDO_OK;
   planned_path path = {.tree = tree};
   const rondo_status status = plan_path(&path, largest, worth, out_planned);

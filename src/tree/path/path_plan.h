@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Paths planned again (path_plan.c). A recording made for the first time is planned with what lives of the path as it
  * stands, and without what comes later. Once a path is known, its recordings are planned together, taken out, and
- * recorded anew with that plan at their next calls. A path that was rehearsed (path_warm_up.h) is planned before its
+ * recorded anew with that plan at their next calls. A path that was warmed up (path_warm_up.h) is planned before its
  * first recording is made.
  *
  * A *path plan* is what such calls are to be recorded with: its parts, in the order of the path, behind the recording
@@ -20,7 +20,7 @@ typedef struct rondo_plan_place {
 } rondo_plan_place;
 
 /* The profile for a call of the form with these inputs behind the path's end; NULL when no plan has one, and none comes
- * of a rehearsal. The plan's. */
+ * of a path warm-up. The plan's. */
 rondo_profile *rondo_path_plan_find(rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
                                     size_t slot_count, rondo_plan_place *out);
 /* A call was recorded there; or it did not do what the plan was made for. */
@@ -29,8 +29,8 @@ void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_place place);
 /* The function's recordings go, and the plans that it is part of. */
 void rondo_path_plan_forget(rondo_tree *tree, const rondo_function *function);
 
-/* Plans calls that were rehearsed; the first one's parent is the path's end. */
-RONDO_MUST_USE rondo_status rondo_path_plan_rehearsed(rondo_tree *tree, rondo_recorded_call *const *calls,
+/* Plans calls that were warmed up; the first one's parent is the path's end. */
+RONDO_MUST_USE rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *const *calls,
                                                       size_t count);
 
 /* Plans all paths that need much, newest plans included, and gives back what is not needed. No path is under way, and

@@ -1,72 +1,75 @@
 /* SPDX-License-Identifier: MIT
- * Rehearsals: noting calls that run as they are as parts of a path to come. Nothing here fails a call: what cannot be
- * noted ends the rehearsal, whose calls up to there are planned all the same.
+ * Path warm-ups: notes eager calls as parts of a path that will be recorded. Nothing here fails a call. A call that
+ * cannot be noted ends the path warm-up; the calls before it are planned all the same.
  */
 #include "tree/path/path_warm_up.h"
+
+#include <assert.h>
 
 #include "base/log.h"
 #include "tree/path/path_plan.h"
 #include "tree/recorded_calls.h"
 
-enum { MOST_REHEARSALS = 16 };
+enum { MOST_PATH_WARM_UPS = 16 };
 
-struct rondo_rehearsal {
-  rondo_rehearsal *next; /* of those that are over, newest first */
-  uint32_t behind;       /* number of the recording before the first call; 0: none */
-  bool is_closed;        /* nothing is added any more */
+struct rondo_path_warm_up {
+  rondo_path_warm_up *next; /* of those that are over, newest first */
+  uint32_t behind;          /* number of the recording before the first call; 0: none */
+  bool is_closed;           /* nothing is added any more */
   RONDO_ARRAY(rondo_recorded_call *) calls;
 };
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
 
-static void drop_calls(rondo_tree *tree, rondo_rehearsal *rehearsal) {
-  for (size_t i = 0; i < rehearsal->calls.count; i++) rondo_recorded_free(tree, rehearsal->calls.items[i]);
-  rondo_array_free(&tree->allocator, &rehearsal->calls);
+static void drop_calls(rondo_tree *tree, rondo_path_warm_up *warm_up) {
+  for (size_t i = 0; i < warm_up->calls.count; i++) rondo_recorded_free(tree, warm_up->calls.items[i]);
+  rondo_array_free(&tree->allocator, &warm_up->calls);
 }
 
-static void free_rehearsal(rondo_tree *tree, rondo_rehearsal *rehearsal) {
-  drop_calls(tree, rehearsal);
-  rondo_release(&tree->allocator, rehearsal, 1, sizeof *rehearsal);
+static void free_warm_up(rondo_tree *tree, rondo_path_warm_up *warm_up) {
+  drop_calls(tree, warm_up);
+  rondo_release(&tree->allocator, warm_up, 1, sizeof *warm_up);
 }
 
-static bool has_function(const rondo_rehearsal *rehearsal, const rondo_function *function) {
-  for (size_t i = 0; i < rehearsal->calls.count; i++)
-    if (rehearsal->calls.items[i]->function == function) return true;
+static bool has_function(const rondo_path_warm_up *warm_up, const rondo_function *function) {
+  for (size_t i = 0; i < warm_up->calls.count; i++)
+    if (warm_up->calls.items[i]->function == function) return true;
   return false;
 }
 
-void rondo_rehearsal_forget(rondo_tree *tree, const rondo_function *function) {
-  for (rondo_rehearsal **place = &tree->rehearsals; *place != NULL;) {
-    rondo_rehearsal *at = *place;
+void rondo_path_warm_up_forget(rondo_tree *tree, const rondo_function *function) {
+  for (rondo_path_warm_up **place = &tree->path_warm_ups; *place != NULL;) {
+    rondo_path_warm_up *at = *place;
     if (has_function(at, function)) {
       *place = at->next;
-      free_rehearsal(tree, at);
+      free_warm_up(tree, at);
     } else {
       place = &at->next;
     }
   }
-  if (tree->rehearsing == NULL || !has_function(tree->rehearsing, function)) return;
-  drop_calls(tree, tree->rehearsing);
-  tree->rehearsing->is_closed = true; /* what comes would be behind what is not known */
+  if (tree->warming_up == NULL || !has_function(tree->warming_up, function)) return;
+  drop_calls(tree, tree->warming_up);
+  tree->warming_up->is_closed = true; /* what comes would be behind what is not known */
 }
 
-void rondo_rehearsal_forget_all(rondo_tree *tree) {
-  for (rondo_rehearsal *at = tree->rehearsals, *next; at != NULL; at = next) {
+void rondo_path_warm_up_forget_all(rondo_tree *tree) {
+  for (rondo_path_warm_up *at = tree->path_warm_ups, *next; at != NULL; at = next) {
     next = at->next;
-    free_rehearsal(tree, at);
+    free_warm_up(tree, at);
   }
-  tree->rehearsals = NULL;
-  if (tree->rehearsing != NULL) free_rehearsal(tree, tree->rehearsing);
-  tree->rehearsing = NULL;
+  tree->path_warm_ups = NULL;
+  if (tree->warming_up != NULL) free_warm_up(tree, tree->warming_up);
+  tree->warming_up = NULL;
 }
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
-/* The first bit behind the path and what was rehearsed. */
+/* The first bit behind the path and what was warmed up. */
 static uint32_t next_bit(const rondo_tree *tree) {
-  const rondo_rehearsal *rehearsal = tree->rehearsing;
-  if (rehearsal->calls.count == 0) return (uint32_t)tree->path_bits;
-  const rondo_recorded_call *last = rehearsal->calls.items[rehearsal->calls.count - 1];
+  const rondo_path_warm_up *warm_up = tree->warming_up;
+  assert(warm_up != NULL);
+  if (warm_up->calls.count == 0) return (uint32_t)tree->path_bits;
+  const rondo_recorded_call *last = warm_up->calls.items[warm_up->calls.count - 1];
   return last->first_bit + last->bit_count;
 }
 
@@ -93,20 +96,20 @@ static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
   return !find_allocation(call->noted, call->bit_count, &none);
 }
 
-/* What nobody holds when the call begins, of the path and of what was rehearsed. */
+/* What nobody holds when the call begins, of the path and of what was warmed up. */
 static void fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) {
   const size_t words = ((size_t)call->first_bit + 63) / 64;
   for (size_t i = 0; i < words; i++) call->dead_before[i] = i < tree->bit_room / 64 ? ~tree->live[i] : ~UINT64_C(0);
   if (call->first_bit % 64 != 0) call->dead_before[words - 1] &= (UINT64_C(1) << call->first_bit % 64) - 1;
   for (const rondo_buffer *buffer = tree->step_buffers; buffer != NULL; buffer = buffer->after)
-    if (rondo_buffer_is_rehearsed(buffer, tree->commons) && buffer->bit < call->first_bit)
+    if (rondo_buffer_is_of_warm_up(buffer, tree->commons) && buffer->bit < call->first_bit)
       call->dead_before[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
 }
 
 /* When it is recorded, an output of the path has no slot. */
 static bool has_slot(const rondo_tree *tree, const rondo_resolved_input *input) {
   if (input->way != RONDO_WAY_MOVING || input->bytes == 0) return false;
-  return input->buffer == NULL || !rondo_buffer_is_rehearsed(input->buffer, tree->commons);
+  return input->buffer == NULL || !rondo_buffer_is_of_warm_up(input->buffer, tree->commons);
 }
 
 static rondo_status fill_inputs(rondo_recorded_call *call) {
@@ -142,10 +145,10 @@ static rondo_status fill(rondo_recorded_call *call, rondo_function *function, ro
   return fill_inputs(call);
 }
 
-static rondo_status open_rehearsal(rondo_tree *tree) {
-  if (tree->rehearsing != NULL) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *tree->rehearsing, &tree->rehearsing));
-  tree->rehearsing->behind = tree->current == NULL ? 0 : tree->current->number;
+static rondo_status open_warm_up(rondo_tree *tree) {
+  if (tree->warming_up != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *tree->warming_up, &tree->warming_up));
+  tree->warming_up->behind = tree->current == NULL ? 0 : tree->current->number;
   return RONDO_OK;
 }
 
@@ -154,11 +157,11 @@ static rondo_status add(rondo_function *function, rondo_form *form, rondo_record
   rondo_tree *tree = function->tree;
   rondo_recorded_call *call;
   *out = NULL;
-  RONDO_TRY(rondo_array_reserve(&tree->allocator, &tree->rehearsing->calls, tree->rehearsing->calls.count + 1));
+  RONDO_TRY(rondo_array_reserve(&tree->allocator, &tree->warming_up->calls, tree->warming_up->calls.count + 1));
   RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *call, &call));
   const rondo_status status = fill(call, function, form);
   if (status == RONDO_OK && fill_outputs(form, call)) {
-    tree->rehearsing->calls.items[tree->rehearsing->calls.count++] = call;
+    tree->warming_up->calls.items[tree->warming_up->calls.count++] = call;
     *out = call;
   } else {
     rondo_recorded_free(tree, call);
@@ -168,8 +171,8 @@ static rondo_status add(rondo_function *function, rondo_form *form, rondo_record
 
 static void mark_outputs(const rondo_recorded_call *call, rondo_buffer *const *outputs, size_t count) {
   for (size_t i = 0; i < count && i < call->output_count; i++) {
-    if (call->outputs[i].place != RONDO_OUTPUT_FRESH || outputs[i]->kind != RONDO_BUFFER_OWN) continue;
-    outputs[i]->is_rehearsed = true;
+    if (call->outputs[i].place != RONDO_OUTPUT_FRESH || outputs[i]->kind != RONDO_BUFFER_OWNED) continue;
+    outputs[i]->is_of_warm_up = true;
     outputs[i]->bit = call->outputs[i].bit;
   }
 }
@@ -180,38 +183,37 @@ static bool is_plannable(const rondo_tree *tree, const rondo_form *form) {
          (tree->current != NULL || tree->path_bits == 0);
 }
 
-void rondo_rehearsal_add(rondo_function *function, rondo_form *form, rondo_buffer *const *outputs, size_t count) {
+void rondo_path_warm_up_add(rondo_function *function, rondo_form *form, rondo_buffer *const *outputs, size_t count) {
   rondo_tree *tree = function->tree;
   rondo_recorded_call *call = NULL;
-  if (form == NULL || form->skip != RONDO_SKIP_NONE || tree->options.separate || tree->device->ops->guard != NULL)
-    return;
+  if (form == NULL || form->skip != RONDO_SKIP_NONE || tree->device->ops->guard != NULL) return;
   rondo_saved_error before;
   rondo_error_save(&before);
-  rondo_status status = open_rehearsal(tree);
-  if (status == RONDO_OK && !tree->rehearsing->is_closed && is_plannable(tree, form))
+  rondo_status status = open_warm_up(tree);
+  if (status == RONDO_OK && !tree->warming_up->is_closed && is_plannable(tree, form))
     status = add(function, form, &call);
   if (status != RONDO_OK) rondo_error_restore(&before);
   if (call != NULL)
     mark_outputs(call, outputs, count);
-  else if (tree->rehearsing != NULL)
-    tree->rehearsing->is_closed = true;
+  else if (tree->warming_up != NULL)
+    tree->warming_up->is_closed = true;
 }
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */
 
 /* Another one that begins so: a newer one stands for both. */
-static bool is_like(const rondo_rehearsal *a, const rondo_rehearsal *b) {
+static bool is_like(const rondo_path_warm_up *a, const rondo_path_warm_up *b) {
   return a->behind == b->behind && a->calls.items[0]->form == b->calls.items[0]->form;
 }
 
 /* The older ones of the same beginning go, and what is beyond the bound. */
-static void drop_older(rondo_tree *tree, rondo_rehearsal *newest) {
+static void drop_older(rondo_tree *tree, rondo_path_warm_up *newest) {
   size_t count = 1;
-  for (rondo_rehearsal **place = &newest->next; *place != NULL;) {
-    rondo_rehearsal *at = *place;
-    if (count == MOST_REHEARSALS || is_like(at, newest)) {
+  for (rondo_path_warm_up **place = &newest->next; *place != NULL;) {
+    rondo_path_warm_up *at = *place;
+    if (count == MOST_PATH_WARM_UPS || is_like(at, newest)) {
       *place = at->next;
-      free_rehearsal(tree, at);
+      free_warm_up(tree, at);
     } else {
       place = &at->next;
       count++;
@@ -220,23 +222,23 @@ static void drop_older(rondo_tree *tree, rondo_rehearsal *newest) {
 }
 
 /* One call alone is planned when it is recorded. */
-void rondo_rehearsal_end(rondo_tree *tree) {
-  rondo_rehearsal *rehearsal = tree->rehearsing;
-  tree->rehearsing = NULL;
-  if (rehearsal->calls.count < 2) {
-    free_rehearsal(tree, rehearsal);
+void rondo_path_warm_up_end(rondo_tree *tree) {
+  rondo_path_warm_up *warm_up = tree->warming_up;
+  tree->warming_up = NULL;
+  if (warm_up->calls.count < 2) {
+    free_warm_up(tree, warm_up);
     return;
   }
-  rehearsal->next = tree->rehearsals;
-  tree->rehearsals = rehearsal;
-  drop_older(tree, rehearsal);
+  warm_up->next = tree->path_warm_ups;
+  tree->path_warm_ups = warm_up;
+  drop_older(tree, warm_up);
 }
 
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
-static rondo_rehearsal **find(rondo_tree *tree, const rondo_form *form) {
+static rondo_path_warm_up **find(rondo_tree *tree, const rondo_form *form) {
   const uint32_t behind = tree->current == NULL ? 0 : tree->current->number;
-  rondo_rehearsal **place = &tree->rehearsals;
+  rondo_path_warm_up **place = &tree->path_warm_ups;
   for (; *place != NULL; place = &(*place)->next) {
     const rondo_recorded_call *first = (*place)->calls.items[0];
     if ((*place)->behind == behind && first->form == form && first->first_bit == tree->path_bits &&
@@ -246,15 +248,15 @@ static rondo_rehearsal **find(rondo_tree *tree, const rondo_form *form) {
   return place;
 }
 
-bool rondo_rehearsal_plan(rondo_tree *tree, const rondo_form *form) {
-  rondo_rehearsal **place = find(tree, form), *rehearsal = *place;
-  if (rehearsal == NULL) return false;
+bool rondo_path_warm_up_plan(rondo_tree *tree, const rondo_form *form) {
+  rondo_path_warm_up **place = find(tree, form), *warm_up = *place;
+  if (warm_up == NULL) return false;
   rondo_saved_error before;
   rondo_error_save(&before);
-  *place = rehearsal->next;
-  rehearsal->calls.items[0]->parent = tree->current;
-  const rondo_status status = rondo_path_plan_rehearsed(tree, rehearsal->calls.items, rehearsal->calls.count);
-  free_rehearsal(tree, rehearsal);
+  *place = warm_up->next;
+  warm_up->calls.items[0]->parent = tree->current;
+  const rondo_status status = rondo_path_plan_warmed_up(tree, warm_up->calls.items, warm_up->calls.count);
+  free_warm_up(tree, warm_up);
   if (status == RONDO_OK) return true;
   rondo_log(RONDO_LOG_WARNING, "tree", "planning a path that was warmed up: %s", rondo_last_error()->message);
   rondo_error_restore(&before);

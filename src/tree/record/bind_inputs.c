@@ -78,114 +78,117 @@ static void choose(rondo_device *device, rondo_binding_choice *choices, size_t c
 }
 
 /* The graph's exec, a new one or a shared one. On trial, nothing has to go for it yet. */
-static rondo_status take_runner(rondo_take *take, rondo_graph *graph, bool is_trial, rondo_segment *segment) {
+static rondo_status acquire_exec(rondo_recorder *recorder, rondo_graph *graph, bool is_trial, rondo_segment *segment) {
   bool is_made;
-  const rondo_status status = is_trial ? rondo_runner_try(take->tree, graph, segment, &is_made)
-                                       : rondo_runner_take(take->tree, graph, segment, &is_made);
+  const rondo_status status = is_trial ? rondo_tree_exec_try(recorder->tree, graph, segment, &is_made)
+                                       : rondo_tree_exec_acquire(recorder->tree, graph, segment, &is_made);
   if (status == RONDO_OK && is_made)
-    for (int i = 0; i < 2; i++) take->made->exec_bytes[i] += segment->runner->bytes[i];
+    for (int i = 0; i < 2; i++) recorder->made->exec_bytes[i] += segment->tree_exec->bytes[i];
   if (status == RONDO_OK || status == RONDO_DEVICE_LOST) return status;
   const rondo_skip skip = rondo_skip_of_error();
-  return rondo_take_give_up(take, skip, skip != RONDO_SKIP_MEMORY_LIMIT, NULL);
+  return rondo_recorder_give_up(recorder, skip, skip != RONDO_SKIP_MEMORY_LIMIT, NULL);
 }
 
-static const char *input_label(char buffer[64], const rondo_take *take, uint32_t input) {
-  (void)snprintf(buffer, 64, "input %" PRIu32 " of '%.40s'", input, take->function->origin->name);
+static const char *input_label(char buffer[64], const rondo_recorder *recorder, uint32_t input) {
+  (void)snprintf(buffer, 64, "input %" PRIu32 " of '%.40s'", input, recorder->function->origin->name);
   return buffer;
 }
 
-/* What patch sets are told of an input, and whether a kernel of the graph is told where it is. */
+/* What a patch set needs to know of an input, and whether a kernel of the graph copies it. */
 typedef struct rondo_input_lists {
   rondo_patch_input *inputs;
-  bool *told;
+  bool *is_kernel_copied;
 } rondo_input_lists;
 
-static rondo_status create_patches(const rondo_take *take, rondo_exec *exec, const rondo_input_lists *lists,
+static rondo_status create_patches(const rondo_recorder *recorder, rondo_exec *exec, const rondo_input_lists *lists,
                                    rondo_patch_set **out) {
-  const rondo_recorded_call *made = take->made;
+  const rondo_recorded_call *made = recorder->made;
   for (size_t i = 0; i < made->bound_count; i++) {
     lists->inputs[i] = (rondo_patch_input){.address = made->bound[i].recorded,
                                            .bytes = made->bound[i].bytes,
-                                           .moved = take->moved == NULL ? NULL : take->elsewhere[i]};
-    lists->told[i] = take->tree->has_copy_kernel && made->bound[i].way == RONDO_BOUND_COPIED;
+                                           .moved = recorder->moved == NULL ? NULL : recorder->elsewhere[i]};
+    lists->is_kernel_copied[i] = recorder->tree->has_copy_kernel && made->bound[i].way == RONDO_BOUND_COPIED;
   }
-  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = take->moved, .again = take->again};
-  return rondo_patch_create("rondo_function_call", exec, lists->inputs, made->bound_count, lists->told, &options, out);
+  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = recorder->moved, .again = recorder->again};
+  return rondo_patch_create("rondo_function_call", exec, lists->inputs, made->bound_count, lists->is_kernel_copied,
+                            &options, out);
 }
 
-static rondo_status find_patches(rondo_take *take, rondo_exec *exec, const rondo_input_lists *lists,
+static rondo_status find_patches(rondo_recorder *recorder, rondo_exec *exec, const rondo_input_lists *lists,
                                  rondo_patch_set **out) {
-  const rondo_status status = create_patches(take, exec, lists, out);
-  if (status != RONDO_UPDATE_REFUSED || take->moved == NULL) return status;
+  const rondo_status status = create_patches(recorder, exec, lists, out);
+  if (status != RONDO_UPDATE_REFUSED || recorder->moved == NULL) return status;
   rondo_log(RONDO_LOG_WARNING, "tree", "inputs of '%s' are not looked for, as its body does not always do the same: %s",
-            take->function->origin->name, rondo_last_error()->message);
-  rondo_take_find_free(take);
-  return create_patches(take, exec, lists, out);
+            recorder->function->origin->name, rondo_last_error()->message);
+  rondo_recorder_find_free(recorder);
+  return create_patches(recorder, exec, lists, out);
 }
 
 /* The sites of the inputs, where the exec has them now. Recordings that are not of the same work tell nothing. */
-static rondo_status make_patches(rondo_take *take, rondo_exec *exec, rondo_patch_set **out) {
-  const rondo_allocator *allocator = &take->tree->allocator;
-  const size_t count = take->made->bound_count;
+static rondo_status make_patches(rondo_recorder *recorder, rondo_exec *exec, rondo_patch_set **out) {
+  const rondo_allocator *allocator = &recorder->tree->allocator;
+  const size_t count = recorder->made->bound_count;
   rondo_input_lists lists = {0};
   rondo_status status = rondo_allocate_items(allocator, count, sizeof *lists.inputs, &lists.inputs);
-  if (status == RONDO_OK) status = rondo_allocate_items(allocator, count, sizeof *lists.told, &lists.told);
-  if (status == RONDO_OK) status = find_patches(take, exec, &lists, out);
+  if (status == RONDO_OK)
+    status = rondo_allocate_items(allocator, count, sizeof *lists.is_kernel_copied, &lists.is_kernel_copied);
+  if (status == RONDO_OK) status = find_patches(recorder, exec, &lists, out);
   rondo_release(allocator, lists.inputs, count, sizeof *lists.inputs);
-  rondo_release(allocator, lists.told, count, sizeof *lists.told);
+  rondo_release(allocator, lists.is_kernel_copied, count, sizeof *lists.is_kernel_copied);
   return status;
 }
 
 /* Deciding --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status refuse_written(rondo_take *take, const rondo_bound_input *bound) {
+static rondo_status refuse_written(rondo_recorder *recorder, const rondo_bound_input *bound) {
   char label[64], message[RONDO_TREE_MESSAGE];
   (void)snprintf(message, sizeof message,
                  "it writes to %s, whose address moves: declare it RONDO_INPUT_MUTATED, so that what it wrote is there "
                  "after the call, or let the input be static or an output of the tree",
-                 input_label(label, take, bound->input));
-  take->form->written_input = bound->input;
-  return rondo_take_give_up(take, RONDO_SKIP_MUTATED_INPUT, true, message);
+                 input_label(label, recorder, bound->input));
+  recorder->form->written_input = bound->input;
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_MUTATED_INPUT, true, message);
 }
 
-/* Bytes that two copied inputs have in common cannot be told apart by their addresses; and what the path that ended
+/* Bytes that two copied inputs have in common cannot be distinguished by their addresses; and what the path that ended
  * left in the arena is nothing that the recording knows of. */
-static bool can_be_source(const rondo_take *take, size_t index) {
-  const rondo_bound_input *bound = take->made->bound;
-  const char *begin = take->given[bound[index].input].address;
-  for (size_t i = 0; i < take->made->bound_count; i++) {
-    const char *other = take->given[bound[i].input].address;
+static bool can_be_source(const rondo_recorder *recorder, size_t index) {
+  const rondo_bound_input *bound = recorder->made->bound;
+  const char *begin = recorder->given[bound[index].input].address;
+  for (size_t i = 0; i < recorder->made->bound_count; i++) {
+    const char *other = recorder->given[bound[i].input].address;
     if (i != index && begin < other + bound[i].bytes && other < begin + bound[index].bytes) return false;
   }
-  return !take->given[bound[index].input].is_of_ending;
+  return !recorder->given[bound[index].input].is_of_ending;
 }
 
 /* Other work has the address too: a static input, or memory that the body knows of. */
-static rondo_status is_used(const rondo_take *take, rondo_exec *exec, size_t index, bool *out) {
-  const rondo_bound_input *bound = &take->made->bound[index];
+static rondo_status is_used(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
+  const rondo_bound_input *bound = &recorder->made->bound[index];
   rondo_patch_look look;
-  RONDO_TRY(rondo_patch_look_for("rondo_function_call", exec, take->given[bound->input].address, bound->bytes, &look));
+  RONDO_TRY(
+      rondo_patch_look_for("rondo_function_call", exec, recorder->given[bound->input].address, bound->bytes, &look));
   *out = look.is_used;
   return RONDO_OK;
 }
 
 /* Whether a copy in the graph can begin where the input is, and be found by that. */
-static rondo_status is_source(const rondo_take *take, rondo_exec *exec, size_t index, bool *out) {
+static rondo_status is_source(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   bool has_others = true;
   *out = false;
-  if (!can_be_source(take, index)) return RONDO_OK;
-  RONDO_TRY(is_used(take, exec, index, &has_others));
+  if (!can_be_source(recorder, index)) return RONDO_OK;
+  RONDO_TRY(is_used(recorder, exec, index, &has_others));
   *out = !has_others;
   return RONDO_OK;
 }
 
 /* What the exec does with an input; the reason not to record it when it writes what is not declared. */
-static rondo_status look_at_input(rondo_take *take, const rondo_patch_set *patches, size_t index,
+static rondo_status look_at_input(rondo_recorder *recorder, const rondo_patch_set *patches, size_t index,
                                   rondo_patch_input_info *out) {
-  const rondo_bound_input *bound = &take->made->bound[index];
+  const rondo_bound_input *bound = &recorder->made->bound[index];
   *out = (rondo_patch_input_info){.struct_size = sizeof *out};
   RONDO_TRY(rondo_patch_set_get_input(patches, (uint32_t)index, out));
-  return out->is_written && !bound->is_mutated ? refuse_written(take, bound) : RONDO_OK;
+  return out->is_written && !bound->is_mutated ? refuse_written(recorder, bound) : RONDO_OK;
 }
 
 /* A kernel that copies is better in the graph than a queued copy up to so many bytes: to tell it where from takes the
@@ -199,34 +202,34 @@ static size_t most_by_kernel(const void *from, const void *to) {
 
 /* Whether a copy is better a node of the graph than queued in front of its launch, and can be. To give a copy node
  * another source takes a GPU's driver 6 microseconds. */
-static rondo_status is_copied_in_graph(const rondo_take *take, rondo_exec *exec, size_t index, bool *out) {
-  const rondo_bound_input *bound = &take->made->bound[index];
-  const rondo_tree *tree = take->tree;
-  const rondo_resolved_input *given = &take->given[bound->input];
+static rondo_status is_copied_in_graph(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
+  const rondo_bound_input *bound = &recorder->made->bound[index];
+  const rondo_tree *tree = recorder->tree;
+  const rondo_resolved_input *given = &recorder->given[bound->input];
   *out = false;
   if (tree->has_copy_kernel) {
     *out = bound->bytes <= most_by_kernel(given->address, bound->slot) &&
            rondo_input_can_be_copied(tree, given->address, given->bytes);
     return RONDO_OK;
   }
-  return tree->device->ops->call_library == NULL ? is_source(take, exec, index, out) : RONDO_OK;
+  return tree->device->ops->call_library == NULL ? is_source(recorder, exec, index, out) : RONDO_OK;
 }
 
-static rondo_status look_at_inputs(rondo_take *take, rondo_exec *exec, const rondo_patch_set *patches,
+static rondo_status look_at_inputs(rondo_recorder *recorder, rondo_exec *exec, const rondo_patch_set *patches,
                                    rondo_binding_choice *choices) {
-  for (size_t i = 0; i < take->made->bound_count; i++) {
-    const rondo_bound_input *bound = &take->made->bound[i];
+  for (size_t i = 0; i < recorder->made->bound_count; i++) {
+    const rondo_bound_input *bound = &recorder->made->bound[i];
     choices[i].bytes = bound->bytes << bound->is_mutated;
-    RONDO_TRY(look_at_input(take, patches, i, &choices[i].info));
-    RONDO_TRY(is_copied_in_graph(take, exec, i, &choices[i].is_in_graph));
+    RONDO_TRY(look_at_input(recorder, patches, i, &choices[i].info));
+    RONDO_TRY(is_copied_in_graph(recorder, exec, i, &choices[i].is_in_graph));
   }
   return RONDO_OK;
 }
 
-static void bind_as_chosen(rondo_take *take, const rondo_binding_choice *choices) {
-  for (size_t i = 0; i < take->made->bound_count; i++) {
+static void bind_as_chosen(rondo_recorder *recorder, const rondo_binding_choice *choices) {
+  for (size_t i = 0; i < recorder->made->bound_count; i++) {
     const rondo_binding_choice *choice = &choices[i];
-    rondo_bound_input *bound = &take->made->bound[i];
+    rondo_bound_input *bound = &recorder->made->bound[i];
     const rondo_bound_way copied = choice->is_in_graph ? RONDO_BOUND_COPIED : RONDO_BOUND_COPIED_BEFORE;
     bound->way = choice->is_patched ? RONDO_BOUND_PATCHED : copied;
     bound->sites = choice->is_patched ? choice->info.sites : 1U + bound->is_mutated;
@@ -234,23 +237,24 @@ static void bind_as_chosen(rondo_take *take, const rondo_binding_choice *choices
 }
 
 /* How each input comes to the work, by what the set of the first exec knows. */
-static rondo_status decide(rondo_take *take, rondo_exec *exec, rondo_patch_set *patches) {
-  const rondo_allocator *allocator = &take->tree->allocator;
-  const rondo_binding policy = take->function->options.binding;
-  const size_t count = take->made->bound_count;
+static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_patch_set *patches) {
+  const rondo_allocator *allocator = &recorder->tree->allocator;
+  const rondo_binding policy = recorder->function->options.binding;
+  const size_t count = recorder->made->bound_count;
   rondo_binding_choice *choices;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *choices, &choices));
-  const rondo_status status = look_at_inputs(take, exec, patches, choices);
+  const rondo_status status = look_at_inputs(recorder, exec, patches, choices);
   if (status == RONDO_OK) {
     if (policy == RONDO_BINDING_AUTOMATIC)
-      choose(take->tree->device, choices, count);
+      choose(recorder->tree->device, choices, count);
     else
       bind_each(NULL, choices, count, policy);
-    bind_as_chosen(take, choices);
+    bind_as_chosen(recorder, choices);
   }
   rondo_release(allocator, choices, count, sizeof *choices);
   RONDO_TRY(status);
-  return rondo_patch_rebase(patches, take->made->addresses); /* no address is known yet: the exec's current one again */
+  return rondo_patch_rebase(patches,
+                            recorder->made->addresses); /* no address is known yet: the exec's current one again */
 }
 
 /* Copies in the graph ---------------------------------------------------------------------------------------------- */
@@ -273,22 +277,22 @@ static rondo_status keep_border(const rondo_graph *graph, bool is_end, rondo_gra
   return RONDO_OK;
 }
 
-static rondo_status find_border(const rondo_take *take, const rondo_graph *graph, bool is_end,
+static rondo_status find_border(const rondo_recorder *recorder, const rondo_graph *graph, bool is_end,
                                 rondo_graph_border *border) {
   RONDO_TRY(rondo_graph_nodes(graph, NULL, &border->room));
-  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, border->room, sizeof(rondo_node), &border->nodes));
+  RONDO_TRY(rondo_allocate_items(&recorder->tree->allocator, border->room, sizeof(rondo_node), &border->nodes));
   RONDO_TRY(rondo_graph_nodes(graph, border->nodes, &border->room));
   return keep_border(graph, is_end, border);
 }
 
-static void free_border(const rondo_take *take, const rondo_graph_border *border) {
-  rondo_release(&take->tree->allocator, border->nodes, border->room, sizeof(rondo_node));
+static void free_border(const rondo_recorder *recorder, const rondo_graph_border *border) {
+  rondo_release(&recorder->tree->allocator, border->nodes, border->room, sizeof(rondo_node));
 }
 
 /* A copy of a moving input into its slot in front of all that was recorded, or back behind it. */
-static rondo_status add_copy(const rondo_take *take, rondo_graph *graph, const rondo_graph_border *border,
+static rondo_status add_copy(const rondo_recorder *recorder, rondo_graph *graph, const rondo_graph_border *border,
                              const rondo_bound_input *bound, bool is_back) {
-  char *source = take->given[bound->input].address;
+  char *source = recorder->given[bound->input].address;
   const rondo_copy copy = {
       .dst = is_back ? source : bound->slot, .src = is_back ? bound->slot : source, .width = bound->bytes};
   rondo_node node;
@@ -299,9 +303,9 @@ static rondo_status add_copy(const rondo_take *take, rondo_graph *graph, const r
 }
 
 /* One kernel, of which each range is its own source until it is told another. */
-static rondo_status add_kernel(const rondo_take *take, rondo_graph *graph, const rondo_graph_border *border,
+static rondo_status add_kernel(const rondo_recorder *recorder, rondo_graph *graph, const rondo_graph_border *border,
                                const rondo_range_copies *copies) {
-  const rondo_device *device = take->tree->device;
+  const rondo_device *device = recorder->tree->device;
   rondo_grid grid = {.x = 1, .y = copies->count, .z = 1};
   rondo_kernel *kernel = NULL;
   rondo_node node;
@@ -327,48 +331,48 @@ static void fill_ranges(const rondo_recorded_call *made, bool is_back, size_t *i
   }
 }
 
-static rondo_status add_kernels(const rondo_take *take, rondo_graph *graph, const rondo_graph_border *border,
+static rondo_status add_kernels(const rondo_recorder *recorder, rondo_graph *graph, const rondo_graph_border *border,
                                 bool is_back) {
   rondo_range_copies copies;
-  for (size_t i = 0; i < take->made->bound_count;) {
-    fill_ranges(take->made, is_back, &i, &copies);
-    if (copies.count > 0) RONDO_TRY(add_kernel(take, graph, border, &copies));
+  for (size_t i = 0; i < recorder->made->bound_count;) {
+    fill_ranges(recorder->made, is_back, &i, &copies);
+    if (copies.count > 0) RONDO_TRY(add_kernel(recorder, graph, border, &copies));
   }
   return RONDO_OK;
 }
 
-static rondo_status add_copy_nodes(const rondo_take *take, rondo_graph *graph, const rondo_graph_border *border,
+static rondo_status add_copy_nodes(const rondo_recorder *recorder, rondo_graph *graph, const rondo_graph_border *border,
                                    bool is_back) {
-  for (size_t i = 0; i < take->made->bound_count; i++) {
-    const rondo_bound_input *bound = &take->made->bound[i];
+  for (size_t i = 0; i < recorder->made->bound_count; i++) {
+    const rondo_bound_input *bound = &recorder->made->bound[i];
     if (bound->way == RONDO_BOUND_COPIED && (!is_back || bound->is_mutated))
-      RONDO_TRY(add_copy(take, graph, border, bound, is_back));
+      RONDO_TRY(add_copy(recorder, graph, border, bound, is_back));
   }
   return RONDO_OK;
 }
 
-static rondo_status add_one_way(const rondo_take *take, rondo_graph *graph, bool is_back) {
+static rondo_status add_one_way(const rondo_recorder *recorder, rondo_graph *graph, bool is_back) {
   rondo_graph_border border = {0};
-  rondo_status status = find_border(take, graph, is_back, &border);
+  rondo_status status = find_border(recorder, graph, is_back, &border);
   if (status == RONDO_OK)
-    status = take->tree->has_copy_kernel ? add_kernels(take, graph, &border, is_back)
-                                         : add_copy_nodes(take, graph, &border, is_back);
-  free_border(take, &border);
+    status = recorder->tree->has_copy_kernel ? add_kernels(recorder, graph, &border, is_back)
+                                             : add_copy_nodes(recorder, graph, &border, is_back);
+  free_border(recorder, &border);
   return status;
 }
 
-static rondo_status add_copies(const rondo_take *take, rondo_graph *graph) {
+static rondo_status add_copies(const rondo_recorder *recorder, rondo_graph *graph) {
   if (graph == NULL) return RONDO_OK;
-  RONDO_TRY(add_one_way(take, graph, true));
-  return add_one_way(take, graph, false);
+  RONDO_TRY(add_one_way(recorder, graph, true));
+  return add_one_way(recorder, graph, false);
 }
 
 /* Where the exec has what is patched. A kernel that copies has nothing of it yet. */
-static void note_recorded(rondo_take *take) {
-  for (size_t i = 0; i < take->made->bound_count; i++) {
-    rondo_bound_input *bound = &take->made->bound[i];
-    const bool is_source = bound->way == RONDO_BOUND_COPIED && !take->tree->has_copy_kernel;
-    bound->recorded = is_source ? take->given[bound->input].address : bound->slot;
+static void note_recorded(rondo_recorder *recorder) {
+  for (size_t i = 0; i < recorder->made->bound_count; i++) {
+    rondo_bound_input *bound = &recorder->made->bound[i];
+    const bool is_source = bound->way == RONDO_BOUND_COPIED && !recorder->tree->has_copy_kernel;
+    bound->recorded = is_source ? recorder->given[bound->input].address : bound->slot;
   }
 }
 
@@ -378,23 +382,24 @@ static bool has_copies(const rondo_recorded_call *made) {
   return false;
 }
 
-static void copy_before(rondo_take *take) {
-  for (size_t i = 0; i < take->made->bound_count; i++)
-    if (take->made->bound[i].way == RONDO_BOUND_COPIED) take->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+static void copy_before(rondo_recorder *recorder) {
+  for (size_t i = 0; i < recorder->made->bound_count; i++)
+    if (recorder->made->bound[i].way == RONDO_BOUND_COPIED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
 }
 
 /* Binding ---------------------------------------------------------------------------------------------------------- */
 
 /* Whether the graph, and what it is compared with, can get nodes. */
-static bool takes_nodes(const rondo_take *take, const rondo_graph *graph) {
+static bool takes_nodes(const rondo_recorder *recorder, const rondo_graph *graph) {
   if (graph->is_bound) return false;
-  if (take->moved == NULL) return true;
-  return take->tree->has_copy_kernel && !take->moved->is_bound && (take->again == NULL || !take->again->is_bound);
+  if (recorder->moved == NULL) return true;
+  return recorder->tree->has_copy_kernel && !recorder->moved->is_bound &&
+         (recorder->again == NULL || !recorder->again->is_bound);
 }
 
 /* Each input is still where it was found to be: else none is told, and all are copied to where the work has them. */
-static rondo_status confirm(rondo_take *take, const rondo_patch_set *patches) {
-  rondo_recorded_call *made = take->made;
+static rondo_status confirm(rondo_recorder *recorder, const rondo_patch_set *patches) {
+  rondo_recorded_call *made = recorder->made;
   bool is_as_decided = true;
   for (size_t i = 0; i < made->bound_count; i++) {
     rondo_patch_input_info info = {.struct_size = sizeof info};
@@ -405,50 +410,50 @@ static rondo_status confirm(rondo_take *take, const rondo_patch_set *patches) {
   if (is_as_decided) return RONDO_OK;
   for (size_t i = 0; i < made->bound_count; i++) made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
   rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied: with copies in its graph they are elsewhere",
-            take->function->origin->name);
+            recorder->function->origin->name);
   return RONDO_OK;
 }
 
-static rondo_status bind_with_copies(rondo_take *take, rondo_graph *graph, rondo_segment *out) {
-  RONDO_TRY(add_copies(take, graph));
-  RONDO_TRY(add_copies(take, take->moved));
-  RONDO_TRY(add_copies(take, take->again));
-  rondo_segment_free(take->tree, out);
-  take->made->exec_bytes[0] = take->made->exec_bytes[1] = 0;
-  note_recorded(take);
-  RONDO_TRY(take_runner(take, graph, false, out));
-  RONDO_TRY(make_patches(take, out->exec, &out->patches));
-  return confirm(take, out->patches);
+static rondo_status bind_with_copies(rondo_recorder *recorder, rondo_graph *graph, rondo_segment *out) {
+  RONDO_TRY(add_copies(recorder, graph));
+  RONDO_TRY(add_copies(recorder, recorder->moved));
+  RONDO_TRY(add_copies(recorder, recorder->again));
+  rondo_segment_free(recorder->tree, out);
+  recorder->made->exec_bytes[0] = recorder->made->exec_bytes[1] = 0;
+  note_recorded(recorder);
+  RONDO_TRY(acquire_exec(recorder, graph, false, out));
+  RONDO_TRY(make_patches(recorder, out->exec, &out->patches));
+  return confirm(recorder, out->patches);
 }
 
-static rondo_status bind_whole(rondo_take *take, rondo_graph *graph, rondo_segment *out) {
-  note_recorded(take);
-  RONDO_TRY(make_patches(take, out->exec, &out->patches));
-  RONDO_TRY(decide(take, out->exec, out->patches));
-  rondo_take_say_findings(take, out->patches);
-  if (has_copies(take->made) && takes_nodes(take, graph)) return bind_with_copies(take, graph, out);
-  copy_before(take);
-  if (take->made->exec_bytes[0] + take->made->exec_bytes[1] > 0) rondo_runner_keep(take->tree, out);
+static rondo_status bind_whole(rondo_recorder *recorder, rondo_graph *graph, rondo_segment *out) {
+  note_recorded(recorder);
+  RONDO_TRY(make_patches(recorder, out->exec, &out->patches));
+  RONDO_TRY(decide(recorder, out->exec, out->patches));
+  rondo_recorder_say_findings(recorder, out->patches);
+  if (has_copies(recorder->made) && takes_nodes(recorder, graph)) return bind_with_copies(recorder, graph, out);
+  copy_before(recorder);
+  if (recorder->made->exec_bytes[0] + recorder->made->exec_bytes[1] > 0) rondo_tree_exec_keep(recorder->tree, out);
   return RONDO_OK;
 }
 
 /* One of several segments has its inputs in their slots. */
-static rondo_status bind_segment(rondo_take *take, rondo_exec *exec) {
+static rondo_status bind_segment(rondo_recorder *recorder, rondo_exec *exec) {
   rondo_patch_set *patches;
   rondo_patch_input_info info;
-  copy_before(take);
-  note_recorded(take);
-  RONDO_TRY(make_patches(take, exec, &patches));
+  copy_before(recorder);
+  note_recorded(recorder);
+  RONDO_TRY(make_patches(recorder, exec, &patches));
   rondo_status status = RONDO_OK;
-  for (size_t i = 0; status == RONDO_OK && i < take->made->bound_count; i++)
-    status = look_at_input(take, patches, i, &info);
+  for (size_t i = 0; status == RONDO_OK && i < recorder->made->bound_count; i++)
+    status = look_at_input(recorder, patches, i, &info);
   rondo_patch_destroy(patches);
   return status;
 }
 
-rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out) {
-  const bool is_trial = is_whole && take->made->bound_count > 0;
-  RONDO_TRY(take_runner(take, graph, is_trial, out));
-  if (take->made->bound_count == 0) return RONDO_OK;
-  return is_whole ? bind_whole(take, graph, out) : bind_segment(take, out->exec);
+rondo_status rondo_recorder_bind(rondo_recorder *recorder, rondo_graph *graph, bool is_whole, rondo_segment *out) {
+  const bool is_trial = is_whole && recorder->made->bound_count > 0;
+  RONDO_TRY(acquire_exec(recorder, graph, is_trial, out));
+  if (recorder->made->bound_count == 0) return RONDO_OK;
+  return is_whole ? bind_whole(recorder, graph, out) : bind_segment(recorder, out->exec);
 }

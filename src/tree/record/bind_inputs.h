@@ -6,9 +6,10 @@
 
 #include "tree/record/record_call.h"
 
-/* bind_inputs.c: the exec of one segment, which then is the take's; `is_whole`: there is no other. The graph may be
+/* bind_inputs.c: the exec of one segment, which then is the recorder's; `is_whole`: there is no other. The graph may be
  * changed.
  */
-RONDO_MUST_USE rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out);
+RONDO_MUST_USE rondo_status rondo_recorder_bind(rondo_recorder *recorder, rondo_graph *graph, bool is_whole,
+                                                rondo_segment *out);
 
 #endif

@@ -26,7 +26,7 @@ typedef struct rondo_left {
 } rondo_left;
 
 typedef struct rondo_check {
-  rondo_take *take;
+  rondo_recorder *recorder;
   void **elsewhere;            /* copies of the bound inputs */
   rondo_resolved_input *saved; /* the call's inputs; as written are also outputs of the path, if only as they are given
                                   up, and static inputs that the work writes without saying so */
@@ -44,55 +44,56 @@ static bool is_patched(const rondo_recorded_call *made) {
 /* Preparing -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status allocate(const rondo_check *check, size_t bytes, void **out) {
-  return rondo_own_allocate(check->take->tree, check->take->stream, bytes, "a check of patched inputs", out);
+  return rondo_owned_allocate(check->recorder->tree, check->recorder->stream, bytes, "a check of patched inputs", out);
 }
 
 static rondo_status copy_inputs(rondo_check *check) {
-  const rondo_take *take = check->take;
-  const size_t count = take->made->bound_count;
-  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof(void *), &check->elsewhere));
+  const rondo_recorder *recorder = check->recorder;
+  const size_t count = recorder->made->bound_count;
+  RONDO_TRY(rondo_allocate_items(&recorder->tree->allocator, count, sizeof(void *), &check->elsewhere));
   for (size_t i = 0; i < count; i++) {
-    const rondo_bound_input *bound = &take->made->bound[i];
+    const rondo_bound_input *bound = &recorder->made->bound[i];
     RONDO_TRY(allocate(check, bound->bytes, &check->elsewhere[i]));
-    RONDO_TRY(rondo_copy_async(take->stream, check->elsewhere[i], take->given[bound->input].address, bound->bytes));
+    RONDO_TRY(
+        rondo_copy_async(recorder->stream, check->elsewhere[i], recorder->given[bound->input].address, bound->bytes));
   }
   return RONDO_OK;
 }
 
 static rondo_status add_left(rondo_check *check, void *first, void *second, size_t bytes) {
   rondo_left left = {.first = first, .second = second, .bytes = bytes};
-  RONDO_TRY(rondo_array_reserve(&check->take->tree->allocator, &check->left, check->left.count + 1));
+  RONDO_TRY(rondo_array_reserve(&check->recorder->tree->allocator, &check->left, check->left.count + 1));
   RONDO_TRY(allocate(check, bytes, &left.copy));
   check->left.items[check->left.count++] = left;
   return RONDO_OK;
 }
 
 /* Or may write it, for all that the recorded work says. */
-static rondo_status writes(const rondo_take *take, const rondo_resolved_input *input, bool *out) {
+static rondo_status writes(const rondo_recorder *recorder, const rondo_resolved_input *input, bool *out) {
   rondo_patch_look look;
   *out = input->is_mutated || input->way == RONDO_WAY_MANAGED;
   if (*out || input->way != RONDO_WAY_STATIC || input->bytes == 0) return RONDO_OK;
-  RONDO_TRY(
-      rondo_patch_look_for("rondo_function_call", take->segments.items[0].exec, input->address, input->bytes, &look));
+  RONDO_TRY(rondo_patch_look_for("rondo_function_call", recorder->segments.items[0].exec, input->address, input->bytes,
+                                 &look));
   *out = look.is_written;
   return RONDO_OK;
 }
 
 static rondo_status list_saved(rondo_check *check) {
-  const rondo_take *take = check->take;
-  const size_t count = take->function->options.input_count;
-  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof *check->saved, &check->saved));
+  const rondo_recorder *recorder = check->recorder;
+  const size_t count = recorder->function->options.input_count;
+  RONDO_TRY(rondo_allocate_items(&recorder->tree->allocator, count, sizeof *check->saved, &check->saved));
   for (size_t i = 0; i < count; i++) {
-    check->saved[i] = take->given[i];
-    RONDO_TRY(writes(take, &take->given[i], &check->saved[i].is_mutated));
+    check->saved[i] = recorder->given[i];
+    RONDO_TRY(writes(recorder, &recorder->given[i], &check->saved[i].is_mutated));
   }
   return RONDO_OK;
 }
 
 /* Outputs, and inputs that it writes. */
 static rondo_status list_left(rondo_check *check) {
-  const rondo_take *take = check->take;
-  const rondo_recorded_call *made = take->made;
+  const rondo_recorder *recorder = check->recorder;
+  const rondo_recorded_call *made = recorder->made;
   for (size_t i = 0; i < made->output_count; i++)
     if (made->outputs[i].place == RONDO_OUTPUT_FRESH)
       RONDO_TRY(add_left(check, made->outputs[i].address, made->outputs[i].address, made->outputs[i].extent.bytes));
@@ -101,8 +102,8 @@ static rondo_status list_left(rondo_check *check) {
     void *second = bound->way == RONDO_BOUND_PATCHED ? check->elsewhere[i] : bound->slot;
     if (bound->is_mutated) RONDO_TRY(add_left(check, bound->slot, second, bound->bytes));
   }
-  for (size_t i = 0; i < take->function->options.input_count; i++) {
-    const rondo_resolved_input *input = &take->given[i];
+  for (size_t i = 0; i < recorder->function->options.input_count; i++) {
+    const rondo_resolved_input *input = &recorder->given[i];
     const bool is_written = input->way == RONDO_WAY_STATIC ? check->saved[i].is_mutated : input->is_mutated;
     const bool stays = input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED;
     if (stays && is_written && input->bytes > 0)
@@ -114,8 +115,8 @@ static rondo_status list_left(rondo_check *check) {
 /* Looking ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_chunk(const rondo_check *check, int which, const void *from, size_t bytes) {
-  RONDO_TRY(rondo_copy_async(check->take->stream, check->chunks + (size_t)which * CHUNK_BYTES, from, bytes));
-  return rondo_stream_drain(check->take->stream, "rondo_function_call");
+  RONDO_TRY(rondo_copy_async(check->recorder->stream, check->chunks + (size_t)which * CHUNK_BYTES, from, bytes));
+  return rondo_stream_drain(check->recorder->stream, "rondo_function_call");
 }
 
 /* Two ranges of the device; the second NULL: zeros. */
@@ -132,7 +133,7 @@ static rondo_status compare(const rondo_check *check, const char *a, const char 
 }
 
 static rondo_status find_zeros(rondo_check *check) {
-  const rondo_recorded_call *made = check->take->made;
+  const rondo_recorded_call *made = check->recorder->made;
   for (size_t i = 0; i < made->bound_count && check->is_same; i++) {
     bool is_zero;
     if (made->bound[i].way != RONDO_BOUND_PATCHED) continue;
@@ -145,7 +146,7 @@ static rondo_status find_zeros(rondo_check *check) {
 static rondo_status keep_left(const rondo_check *check) {
   for (size_t i = 0; i < check->left.count; i++) {
     const rondo_left *left = &check->left.items[i];
-    RONDO_TRY(rondo_copy_async(check->take->stream, left->copy, left->first, left->bytes));
+    RONDO_TRY(rondo_copy_async(check->recorder->stream, left->copy, left->first, left->bytes));
   }
   return RONDO_OK;
 }
@@ -161,51 +162,51 @@ static rondo_status compare_left(rondo_check *check) {
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status place_inputs(const rondo_check *check, bool is_elsewhere) {
-  const rondo_recorded_call *made = check->take->made;
+  const rondo_recorded_call *made = check->recorder->made;
   for (size_t i = 0; i < made->bound_count; i++) {
     const rondo_bound_input *bound = &made->bound[i];
     const bool moves = is_elsewhere && bound->way == RONDO_BOUND_PATCHED;
     const rondo_fill zeros = {.dst = bound->slot, .element_bytes = 1, .width = bound->bytes};
-    RONDO_TRY(moves ? rondo_fill_async(check->take->stream, &zeros)
-                    : rondo_copy_async(check->take->stream, bound->slot, check->elsewhere[i], bound->bytes));
+    RONDO_TRY(moves ? rondo_fill_async(check->recorder->stream, &zeros)
+                    : rondo_copy_async(check->recorder->stream, bound->slot, check->elsewhere[i], bound->bytes));
     made->addresses[i] = moves ? check->elsewhere[i] : bound->slot;
   }
   return RONDO_OK;
 }
 
 static rondo_status run(rondo_check *check, bool is_elsewhere) {
-  const rondo_take *take = check->take;
+  const rondo_recorder *recorder = check->recorder;
   RONDO_TRY(place_inputs(check, is_elsewhere));
-  RONDO_TRY(rondo_replay_segment(take->made, &take->segments.items[0], take->stream));
+  RONDO_TRY(rondo_replay_segment(recorder->made, &recorder->segments.items[0], recorder->stream));
   return is_elsewhere ? compare_left(check) : keep_left(check);
 }
 
 static rondo_status run_and_take_back(rondo_check *check, bool is_elsewhere) {
-  const rondo_take *take = check->take;
+  const rondo_recorder *recorder = check->recorder;
   rondo_saved saved;
   rondo_saved_error error;
-  RONDO_TRY(rondo_save(take->tree, take->stream, take->function, check->saved, &saved));
+  RONDO_TRY(rondo_save(recorder->tree, recorder->stream, recorder->function, check->saved, &saved));
   const rondo_status status = run(check, is_elsewhere);
   if (status != RONDO_OK) rondo_error_save(&error);
-  const rondo_status ended = rondo_save_end(take->tree, take->stream, &saved, false);
+  const rondo_status ended = rondo_save_end(recorder->tree, recorder->stream, &saved, false);
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
 /* What the path before left in the arena may have been written over. */
 static rondo_status put_back(const rondo_check *check) {
-  const rondo_take *take = check->take;
-  if (take->tree->device->ops->guard != NULL) return RONDO_OK; /* nothing shares bytes there */
-  for (size_t i = 0; i < take->made->bound_count; i++) {
-    const rondo_bound_input *bound = &take->made->bound[i];
-    const rondo_resolved_input *input = &take->given[bound->input];
+  const rondo_recorder *recorder = check->recorder;
+  if (recorder->tree->device->ops->guard != NULL) return RONDO_OK; /* nothing shares bytes there */
+  for (size_t i = 0; i < recorder->made->bound_count; i++) {
+    const rondo_bound_input *bound = &recorder->made->bound[i];
+    const rondo_resolved_input *input = &recorder->given[bound->input];
     if (input->is_of_ending && !bound->is_mutated)
-      RONDO_TRY(rondo_copy_async(take->stream, input->address, check->elsewhere[i], bound->bytes));
+      RONDO_TRY(rondo_copy_async(recorder->stream, input->address, check->elsewhere[i], bound->bytes));
   }
   return RONDO_OK;
 }
 
 static rondo_status run_both(rondo_check *check) {
-  RONDO_TRY(rondo_allocate_items(&check->take->tree->allocator, 2 * CHUNK_BYTES, 1, &check->chunks));
+  RONDO_TRY(rondo_allocate_items(&check->recorder->tree->allocator, 2 * CHUNK_BYTES, 1, &check->chunks));
   RONDO_TRY(copy_inputs(check));
   RONDO_TRY(list_saved(check));
   RONDO_TRY(list_left(check));
@@ -217,63 +218,63 @@ static rondo_status run_both(rondo_check *check) {
 }
 
 static void release(const rondo_check *check, void *memory) {
-  rondo_own_free_address(check->take->tree, check->take->stream, memory);
+  rondo_owned_free_address(check->recorder->tree, check->recorder->stream, memory);
 }
 
 static void finish(rondo_check *check) {
-  const rondo_allocator *allocator = &check->take->tree->allocator;
-  const size_t count = check->take->made->bound_count;
+  const rondo_allocator *allocator = &check->recorder->tree->allocator;
+  const size_t count = check->recorder->made->bound_count;
   for (size_t i = 0; i < check->left.count; i++) release(check, check->left.items[i].copy);
   for (size_t i = 0; check->elsewhere != NULL && i < count; i++) release(check, check->elsewhere[i]);
   rondo_release(allocator, check->elsewhere, count, sizeof(void *));
-  rondo_release(allocator, check->saved, check->take->function->options.input_count, sizeof *check->saved);
+  rondo_release(allocator, check->saved, check->recorder->function->options.input_count, sizeof *check->saved);
   if (check->chunks != NULL) rondo_release(allocator, check->chunks, 2 * CHUNK_BYTES, 1);
   rondo_array_free(allocator, &check->left);
 }
 
 /* Deciding --------------------------------------------------------------------------------------------------------- */
 
-static void mistrust(const rondo_take *take, const char *why) {
-  for (size_t i = 0; i < take->made->bound_count; i++)
-    if (take->made->bound[i].way == RONDO_BOUND_PATCHED) take->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
-  take->tree->mistrusted++;
+static void mistrust(const rondo_recorder *recorder, const char *why) {
+  for (size_t i = 0; i < recorder->made->bound_count; i++)
+    if (recorder->made->bound[i].way == RONDO_BOUND_PATCHED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+  recorder->tree->mistrusted++;
   rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, though where their addresses are was found: %s",
-            take->function->origin->name, why);
+            recorder->function->origin->name, why);
 }
 
-static bool gives_up(const rondo_take *take) {
-  for (size_t i = 0; i < take->function->options.input_count; i++)
-    if (take->inputs[i].is_dropped) return true;
+static bool gives_up(const rondo_recorder *recorder) {
+  for (size_t i = 0; i < recorder->function->options.input_count; i++)
+    if (recorder->inputs[i].is_dropped) return true;
   return false;
 }
 
 /* NULL: it can be tried. */
-static const char *find_obstacle(const rondo_take *take) {
-  if (take->tree->is_aside)
+static const char *find_obstacle(const rondo_recorder *recorder) {
+  if (recorder->tree->is_aside)
     return "it is prepared while outputs of the step before are held, so that it cannot be tried";
-  if (take->tree->is_watched && gives_up(take))
+  if (recorder->tree->is_watched && gives_up(recorder))
     return "it gives inputs up, whose lifetimes, which the device watches, end with the first try";
   return NULL;
 }
 
-rondo_status rondo_take_check(rondo_take *take) {
-  rondo_check check = {.take = take, .is_same = true};
-  if (!is_patched(take->made)) return RONDO_OK;
-  const char *const obstacle = find_obstacle(take);
+rondo_status rondo_recorder_check(rondo_recorder *recorder) {
+  rondo_check check = {.recorder = recorder, .is_same = true};
+  if (!is_patched(recorder->made)) return RONDO_OK;
+  const char *const obstacle = find_obstacle(recorder);
   if (obstacle != NULL) {
-    mistrust(take, obstacle);
+    mistrust(recorder, obstacle);
     return RONDO_OK;
   }
   /* A failure of what the stream was given before is no finding, and would be lost as one. */
-  RONDO_TRY(rondo_stream_drain(take->stream, "rondo_function_call"));
-  take->tree->checked++;
+  RONDO_TRY(rondo_stream_drain(recorder->stream, "rondo_function_call"));
+  recorder->tree->checked++;
   const rondo_status status = run_both(&check);
   finish(&check);
   if (status == RONDO_DEVICE_LOST) return status;
   if (status != RONDO_OK)
-    mistrust(take, rondo_last_error()->message);
+    mistrust(recorder, rondo_last_error()->message);
   else if (!check.is_same)
-    mistrust(take,
+    mistrust(recorder,
              "with inputs elsewhere it does not do the same, or they hold nothing but zeros, which tells nothing");
   return RONDO_OK;
 }

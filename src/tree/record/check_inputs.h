@@ -8,6 +8,6 @@
 
 /* check_inputs.c: what was found so is tried before it is trusted, with the recorded call made but for its first
  * launch; inputs of work that does not pass are copied. Fails only with the device. */
-RONDO_MUST_USE rondo_status rondo_take_check(rondo_take *take);
+RONDO_MUST_USE rondo_status rondo_recorder_check(rondo_recorder *recorder);
 
 #endif

@@ -10,6 +10,7 @@
  */
 #include "tree/record/demote_inputs.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -113,7 +114,8 @@ rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_cal
 
 /* Its exec is the recording's now, with addresses where the patches know them to be. */
 static rondo_status take_exec(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
-  return segment->runner->holds == segment->number ? RONDO_OK : rondo_runner_switch(tree, call, segment);
+  assert(segment->tree_exec != NULL);
+  return segment->tree_exec->holds == segment->number ? RONDO_OK : rondo_tree_exec_switch(tree, call, segment);
 }
 
 static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_segment *segment) {
@@ -160,6 +162,7 @@ static rondo_status look_for_writes(rondo_tree *tree, const rondo_recorded_call 
 /* Demoting --------------------------------------------------------------------------------------------------------- */
 
 static void free_one(rondo_tree *tree, rondo_demoted *demoted) {
+  assert(tree->demoted_places > 0);
   rondo_release(&tree->allocator, demoted->inputs, demoted->function->options.input_count, sizeof *demoted->inputs);
   rondo_release(&tree->allocator, demoted, 1, sizeof *demoted);
   tree->demoted_places--;
@@ -197,6 +200,7 @@ static bool is_to_demote(const rondo_function *function, const rondo_resolved_in
 }
 
 static void demote(rondo_function *function, rondo_demoted *demoted, size_t index) {
+  assert(index < function->options.input_count && demoted->inputs[index].after == 0);
   rondo_tree *tree = function->tree;
   const bool is_skipped = function->options.demotion == RONDO_DEMOTION_SKIP;
   demoted->inputs[index].after = tree->moves[index];
@@ -236,6 +240,7 @@ static bool is_over(const rondo_recorded_call *call, const rondo_demoted *demote
 }
 
 static void remove_over(rondo_tree *tree, const rondo_demoted *demoted) {
+  assert(tree->current != NULL);
   for (rondo_recorded_call *call = tree->current->children, *next; call != NULL; call = next) {
     next = call->sibling;
     if (is_over(call, demoted)) rondo_recorded_remove(tree, call);

@@ -9,9 +9,9 @@
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 
-/* One more recording of the body, with slots of its own beside `block_count` of the take's blocks. */
+/* One more recording of the body, with slots of its own beside `block_count` of the recorder's blocks. */
 typedef struct rondo_further {
-  rondo_take *take;
+  rondo_recorder *recorder;
   rondo_arena_slot *slots;
   rondo_resolved_input *inputs;
   size_t block_count, slot_count;
@@ -23,104 +23,108 @@ enum { GAP_BYTES = 4096 };
 
 /* No input was given up yet, and those that move are in the slots. */
 static void show_inputs(const rondo_further *further) {
-  const rondo_take *take = further->take;
-  const rondo_recorded_call *made = take->made;
-  memcpy(further->inputs, take->given, take->function->options.input_count * sizeof *further->inputs);
+  const rondo_recorder *recorder = further->recorder;
+  const rondo_recorded_call *made = recorder->made;
+  memcpy(further->inputs, recorder->given, recorder->function->options.input_count * sizeof *further->inputs);
   for (size_t i = 0; i < made->bound_count; i++)
     further->inputs[made->bound[i].input].address = further->slots[i].address;
 }
 
 static rondo_status capture(const rondo_further *further, rondo_graph **out) {
-  rondo_take *take = further->take;
-  rondo_arena_setting setting = {.arena = take->arena,
-                                 .blocks = take->blocks.items,
+  rondo_recorder *recorder = further->recorder;
+  rondo_arena_setting setting = {.arena = recorder->tree->arena,
+                                 .blocks = recorder->blocks.items,
                                  .block_count = further->block_count,
                                  .slots = further->slots,
                                  .slot_count = further->slot_count};
-  if (further->is_planned) setting.profile = take->profile;
-  if (further->is_planned && take->profile == NULL && take->form->noted_count > 0)
-    setting.lifetimes = take->form->noted[0];
-  rondo_call call = {
-      .tree = take->tree, .function = take->function, .stream = take->stream, .take = take, .inputs = further->inputs};
-  RONDO_TRY(rondo_capture_begin_in_arena(take->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting));
+  if (further->is_planned) setting.profile = recorder->profile;
+  if (further->is_planned && recorder->profile == NULL && recorder->form->noted_count > 0)
+    setting.lifetimes = recorder->form->noted[0];
+  rondo_call call = {.tree = recorder->tree,
+                     .function = recorder->function,
+                     .stream = recorder->stream,
+                     .recorder = recorder,
+                     .inputs = further->inputs};
+  RONDO_TRY(rondo_capture_begin_in_arena(recorder->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting));
   show_inputs(further);
-  const rondo_status status = rondo_take_run_body(take, &call);
+  const rondo_status status = rondo_recorder_run_body(recorder, &call);
   rondo_body_free(&call);
-  const rondo_status ended = rondo_capture_end(take->stream, out);
+  const rondo_status ended = rondo_capture_end(recorder->stream, out);
   return status == RONDO_OK ? ended : status;
 }
 
 static bool is_in_place(const rondo_further *further) {
-  for (size_t i = 0; i < further->take->made->bound_count; i++)
-    if (further->slots[i].address != further->take->slots.items[i].address) return false;
+  for (size_t i = 0; i < further->recorder->made->bound_count; i++)
+    if (further->slots[i].address != further->recorder->slots.items[i].address) return false;
   return true;
 }
 
 /* Elsewhere: beside the slots of the first recording, which are blocks of this one. */
 static rondo_status capture_moved(rondo_further *further) {
-  rondo_take *take = further->take;
-  const size_t count = take->made->bound_count;
-  further->block_count = take->path_blocks + take->slots.count;
+  rondo_recorder *recorder = further->recorder;
+  const size_t count = recorder->made->bound_count;
+  further->block_count = recorder->path_blocks + recorder->slots.count;
   further->slot_count = count + 1;
-  RONDO_TRY(capture(further, &take->moved));
-  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof *take->elsewhere, &take->elsewhere));
-  for (size_t i = 0; i < count; i++) take->elsewhere[i] = further->slots[i].address;
+  RONDO_TRY(capture(further, &recorder->moved));
+  RONDO_TRY(rondo_allocate_items(&recorder->tree->allocator, count, sizeof *recorder->elsewhere, &recorder->elsewhere));
+  for (size_t i = 0; i < count; i++) recorder->elsewhere[i] = further->slots[i].address;
   return RONDO_OK;
 }
 
 /* Where they were; without that, noise in what libraries launch cannot be told from what moved, and nothing is
  * compared. A device that watches lifetimes never gives the same place out again, and takes no work of libraries. */
 static rondo_status capture_again(rondo_further *further) {
-  if (further->take->tree->device->ops->guard != NULL) return RONDO_OK;
-  further->block_count = further->take->path_blocks;
-  further->slot_count = further->take->slots.count;
+  if (further->recorder->tree->device->ops->guard != NULL) return RONDO_OK;
+  further->block_count = further->recorder->path_blocks;
+  further->slot_count = further->recorder->slots.count;
   further->is_planned = true;
-  RONDO_TRY(capture(further, &further->take->again));
+  RONDO_TRY(capture(further, &further->recorder->again));
   if (is_in_place(further)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED,
                     "the second recording of '%s' was not planned as the first one",
-                    further->take->function->origin->name);
+                    further->recorder->function->origin->name);
 }
 
 static rondo_status capture_both(rondo_further *further) {
-  const rondo_take *take = further->take;
-  const rondo_allocator *allocator = &take->tree->allocator;
-  const size_t slots = take->slots.count, inputs = take->function->options.input_count;
+  const rondo_recorder *recorder = further->recorder;
+  const rondo_allocator *allocator = &recorder->tree->allocator;
+  const size_t slots = recorder->slots.count, inputs = recorder->function->options.input_count;
   RONDO_TRY(rondo_allocate_items(allocator, slots + 1, sizeof *further->slots, &further->slots));
   RONDO_TRY(rondo_allocate_items(allocator, inputs, sizeof *further->inputs, &further->inputs));
-  memcpy(further->slots, take->slots.items, slots * sizeof *further->slots);
+  memcpy(further->slots, recorder->slots.items, slots * sizeof *further->slots);
   further->slots[slots] = (rondo_arena_slot){.bytes = GAP_BYTES, .name = "a gap"};
   RONDO_TRY(capture_moved(further));
   return capture_again(further);
 }
 
-void rondo_take_find(rondo_take *take) {
-  if (take->slots.count == 0) return;
-  rondo_further further = {.take = take};
+void rondo_recorder_find(rondo_recorder *recorder) {
+  if (recorder->slots.count == 0) return;
+  rondo_further further = {.recorder = recorder};
   const rondo_status status = capture_both(&further);
-  rondo_release(&take->tree->allocator, further.slots, take->slots.count + 1, sizeof *further.slots);
-  rondo_release(&take->tree->allocator, further.inputs, take->function->options.input_count, sizeof *further.inputs);
+  rondo_release(&recorder->tree->allocator, further.slots, recorder->slots.count + 1, sizeof *further.slots);
+  rondo_release(&recorder->tree->allocator, further.inputs, recorder->function->options.input_count,
+                sizeof *further.inputs);
   if (status == RONDO_OK) return;
-  rondo_log(RONDO_LOG_WARNING, "tree", "inputs of '%s' are not looked for: %s", take->function->origin->name,
+  rondo_log(RONDO_LOG_WARNING, "tree", "inputs of '%s' are not looked for: %s", recorder->function->origin->name,
             rondo_last_error()->message);
-  rondo_take_find_free(take);
+  rondo_recorder_find_free(recorder);
 }
 
-void rondo_take_find_free(rondo_take *take) {
-  rondo_status_ignore(rondo_graph_destroy(take->moved), "it belongs to nobody else");
-  rondo_status_ignore(rondo_graph_destroy(take->again), "it belongs to nobody else");
-  rondo_release(&take->tree->allocator, take->elsewhere, take->slots.count, sizeof *take->elsewhere);
-  take->moved = take->again = NULL;
-  take->elsewhere = NULL;
+void rondo_recorder_find_free(rondo_recorder *recorder) {
+  rondo_status_ignore(rondo_graph_destroy(recorder->moved), "it belongs to nobody else");
+  rondo_status_ignore(rondo_graph_destroy(recorder->again), "it belongs to nobody else");
+  rondo_release(&recorder->tree->allocator, recorder->elsewhere, recorder->slots.count, sizeof *recorder->elsewhere);
+  recorder->moved = recorder->again = NULL;
+  recorder->elsewhere = NULL;
 }
 
-void rondo_take_say_findings(const rondo_take *take, const rondo_patch_set *patches) {
+void rondo_recorder_say_findings(const rondo_recorder *recorder, const rondo_patch_set *patches) {
   rondo_patch_info info = {.struct_size = sizeof info};
   if (!rondo_log_on(RONDO_LOG_WARNING) || rondo_patch_set_get_info(patches, &info) != RONDO_OK) return;
   for (size_t i = 0; i < info.findings; i++) {
     rondo_patch_finding finding = {.struct_size = sizeof finding};
     if (rondo_patch_set_get_finding(patches, i, &finding) == RONDO_OK)
       rondo_log(finding.kind == RONDO_PATCH_FROZEN ? RONDO_LOG_WARNING : RONDO_LOG_INFO, "tree", "'%s': %s",
-                take->function->origin->name, finding.message);
+                recorder->function->origin->name, finding.message);
   }
 }

@@ -9,8 +9,8 @@
 
 /* find_inputs.c: records the body twice more, with `blocks` the blocks of the first recording. Where that fails, there
  * is nothing to compare with, and sites are what is declared. What was found is said in the log. */
-void rondo_take_find(rondo_take *take);
-void rondo_take_find_free(rondo_take *take);
-void rondo_take_say_findings(const rondo_take *take, const rondo_patch_set *patches);
+void rondo_recorder_find(rondo_recorder *recorder);
+void rondo_recorder_find_free(rondo_recorder *recorder);
+void rondo_recorder_say_findings(const rondo_recorder *recorder, const rondo_patch_set *patches);
 
 #endif

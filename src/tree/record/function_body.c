@@ -231,7 +231,7 @@ rondo_status rondo_call_drop_input(rondo_call *call, size_t index) {
   rondo_resolved_input *input = &call->inputs[index];
   if (!input->is_sole || input->is_dropped || is_handed_out(call, index)) return RONDO_OK;
   input->is_dropped = input->way == RONDO_WAY_MANAGED;
-  if (call->take != NULL) return rondo_take_drop_input(call, index);
+  if (call->recorder != NULL) return rondo_recorder_drop_input(call, index);
   if (call->outer == NULL) rondo_profile_note_end(call->stream, index + 1); /* keys are of the whole call's inputs */
   return RONDO_OK;
 }
@@ -241,8 +241,8 @@ rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, vo
   RONDO_TRY(rondo_require(name, "the call", call));
   RONDO_TRY(rondo_require(name, "the step", (const void *)(uintptr_t)step));
   rondo_call_outermost(call)->host_steps++;
-  if (call->take != NULL) return rondo_take_host_step(call, step, user);
-  return rondo_plain_host_step(call, step, user);
+  if (call->recorder != NULL) return rondo_recorder_host_step(call, step, user);
+  return rondo_eager_host_step(call, step, user);
 }
 
 rondo_status rondo_call_warm_up_again(rondo_call *call) {
@@ -269,7 +269,7 @@ rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *
     (void)snprintf(whole->message, sizeof whole->message, "the body of '%.100s' says so of '%.200s'",
                    call->function->origin->name, what);
   }
-  if (call->take == NULL) return RONDO_OK;
+  if (call->recorder == NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s: '%s' is being recorded, which '%s' forbids",
                     name, call->function->origin->name, what);
 }

@@ -7,6 +7,36 @@
 
 #include "tree/tree_internal.h"
 
+/* An output of the call under way. */
+typedef struct rondo_made_output {
+  bool is_made;
+  uint32_t order; /* when it was made among the fresh ones, from 1; 0: it is none */
+  rondo_output output;
+  char name[64];
+} rondo_made_output;
+
+/* A call whose body runs. */
+struct rondo_call {
+  rondo_tree *tree;
+  rondo_function *function;
+  rondo_stream *stream;
+  rondo_call *outer;        /* that it is a part of; NULL */
+  rondo_recorder *recorder; /* the recording under way; NULL when it runs as it is */
+  bool is_warm_up, wants_warm_up;
+  bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
+  RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */
+  bool notes_values;                          /* it is a whole call whose launches' values are compared */
+  rondo_launch_values values;
+  rondo_resolved_input *inputs;
+  RONDO_ARRAY(rondo_made_output) outputs;
+  uint32_t fresh_count;
+  size_t host_steps;
+  rondo_meter *meter;       /* of the whole call; NULL */
+  rondo_status failed_step; /* what a host step returned that failed; OK */
+  rondo_skip refused;       /* by the body */
+  char message[RONDO_TREE_MESSAGE];
+};
+
 /* Calls the body. A failure but NOT_READY has words, if only that no call of the library says why. Its outputs are
  * in call->outputs, without gaps. */
 RONDO_MUST_USE rondo_status rondo_body_run(rondo_call *call);

@@ -3,6 +3,9 @@
  * is recorded is not launched; and the path is at the end what it was, as is what can be read of it.
  */
 #include "base/log.h"
+
+#include <assert.h>
+
 #include "exec/api_check.h"
 #include "tree/call.h"
 #include "tree/call_inputs.h"
@@ -17,6 +20,7 @@
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
 #include "tree/tree.h"
+#include "tree/tree_check.h"
 
 #define CALL "rondo_function_prepare"
 
@@ -40,7 +44,7 @@ static rondo_status warm_up_once(const rondo_preparation *p) {
   rondo_tree *tree = p->function->tree;
   rondo_saved saved;
   RONDO_TRY(rondo_save(tree, p->stream, p->function, tree->inputs, &saved));
-  rondo_status status = rondo_plain_run(p->function, p->form, p->stream, tree->inputs, true, NULL, 0);
+  rondo_status status = rondo_eager_run(p->function, p->form, p->stream, tree->inputs, true, NULL, 0);
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
   rondo_path_settle(tree, p->stream);
@@ -159,6 +163,7 @@ static bool is_step_over(const rondo_tree *tree) {
 }
 
 static rondo_status prepare_at_root(rondo_preparation *p) {
+  assert(p->function->tree->aside == NULL);
   rondo_tree *tree = p->function->tree;
   const rondo_path_aside aside = {tree->path_bits, tree->is_unrecorded};
   rondo_inputs_leave_path(p->function, tree->inputs);
@@ -191,6 +196,7 @@ rondo_status rondo_function_prepare(rondo_function *function, rondo_stream *stre
   RONDO_TRY(rondo_tree_enter(function->tree, CALL));
   rondo_preparation preparation = {.function = function, .stream = stream};
   const rondo_status status = prepare(&preparation, inputs);
+  rondo_tree_check(function->tree);
   rondo_tree_leave(function->tree);
   return status;
 }

@@ -6,6 +6,7 @@
  */
 #include "tree/record/record_call.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,6 @@
 #include "tree/function.h"
 #include "tree/path/owned_buffer.h"
 #include "tree/path/path.h"
-#include "tree/path/separate_recordings.h"
 #include "tree/record/bind_inputs.h"
 #include "tree/record/check_inputs.h"
 #include "tree/record/demote_inputs.h"
@@ -29,27 +29,27 @@
 
 /* Giving up -------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_take_give_up(rondo_take *take, rondo_skip skip, bool is_for_good, const char *message) {
+rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *message) {
   if (message == NULL) message = rondo_last_error()->message;
-  if (take->skip == RONDO_SKIP_NONE) {
-    take->skip = skip;
-    take->is_for_good = is_for_good;
-    (void)snprintf(take->message, sizeof take->message, "%.*s", (int)sizeof take->message - 1, message);
+  if (recorder->skip == RONDO_SKIP_NONE) {
+    recorder->skip = skip;
+    recorder->is_for_good = is_for_good;
+    (void)snprintf(recorder->message, sizeof recorder->message, "%.*s", (int)sizeof recorder->message - 1, message);
   }
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", take->message);
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
 }
 
 /* What was given up inside the body stays so, whatever it made of that. */
-static rondo_status check_stands(rondo_take *take) {
-  return take->skip == RONDO_SKIP_NONE
+static rondo_status check_stands(rondo_recorder *recorder) {
+  return recorder->skip == RONDO_SKIP_NONE
              ? RONDO_OK
-             : rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", take->message);
+             : rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
 }
 
-static rondo_status give_up_for_stray(rondo_take *take) {
-  const bool is_device = take->watch.stray == RONDO_STRAY_DEVICE;
-  return rondo_take_give_up(take, is_device ? RONDO_SKIP_SEVERAL_DEVICES : RONDO_SKIP_OTHER_WORK, true,
-                            take->watch.message);
+static rondo_status give_up_for_stray(rondo_recorder *recorder) {
+  const bool is_device = recorder->watch.stray == RONDO_STRAY_DEVICE;
+  return rondo_recorder_give_up(recorder, is_device ? RONDO_SKIP_SEVERAL_DEVICES : RONDO_SKIP_OTHER_WORK, true,
+                                recorder->watch.message);
 }
 
 rondo_skip rondo_skip_of_error(void) {
@@ -60,83 +60,85 @@ rondo_skip rondo_skip_of_error(void) {
 }
 
 /* What made the capture invalid. The error that the body met advises whoever made the capture, which is the tree. */
-static void note_cause(rondo_take *take) {
-  const rondo_capture *capture = take->cause[0] == '\0' ? rondo_stream_capture(take->stream) : NULL;
-  if (capture != NULL && !rondo_capture_find_cause(capture, take->cause, sizeof take->cause)) take->cause[0] = '\0';
+static void note_cause(rondo_recorder *recorder) {
+  const rondo_capture *capture = recorder->cause[0] == '\0' ? rondo_stream_capture(recorder->stream) : NULL;
+  if (capture != NULL && !rondo_capture_find_cause(capture, recorder->cause, sizeof recorder->cause))
+    recorder->cause[0] = '\0';
 }
 
 /* It waits, asks, or does at once what a recording would leave out. */
-static rondo_status give_up_for_host_work(rondo_take *take) {
+static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
   char message[RONDO_TREE_MESSAGE];
-  note_cause(take);
+  note_cause(recorder);
   (void)snprintf(message, sizeof message,
                  "its body does what is not recorded; do it outside, or in a host step "
                  "(rondo_call_host_step): %.*s",
-                 RONDO_TREE_MESSAGE - 120, take->cause[0] == '\0' ? rondo_last_error()->message : take->cause);
-  return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, true, message);
+                 RONDO_TREE_MESSAGE - 120, recorder->cause[0] == '\0' ? rondo_last_error()->message : recorder->cause);
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
 }
 
 /* What an error of the body, or of the capture's end, says of it. Stray work comes first: it was refused whatever the
  * body made of that. */
-static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, rondo_status status) {
+static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
-  if (take->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
-  if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
-  if (take->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(take);
+  if (recorder->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
+  if (call->refused != RONDO_SKIP_NONE) return rondo_recorder_give_up(recorder, call->refused, true, call->message);
+  if (recorder->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(recorder);
   if (status == RONDO_NOT_READY) /* no failure of a call, which would have words */
-    return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false,
-                              "its body returned NOT_READY: it asks for what is not done yet, so wait for that before");
+    return rondo_recorder_give_up(
+        recorder, RONDO_SKIP_OTHER_WORK, false,
+        "its body returned NOT_READY: it asks for what is not done yet, so wait for that before");
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
     if (error->reason != RONDO_REASON_UNJOINED && error->reason != RONDO_REASON_HOST_FUNCTION_FAILED)
-      return give_up_for_host_work(take);
-    return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, true, NULL);
+      return give_up_for_host_work(recorder);
+    return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, true, NULL);
   }
   const rondo_skip skip = rondo_skip_of_error();
-  return rondo_take_give_up(take, skip, skip == RONDO_SKIP_SEVERAL_DEVICES, NULL);
+  return rondo_recorder_give_up(recorder, skip, skip == RONDO_SKIP_SEVERAL_DEVICES, NULL);
 }
 
 /* Beginning -------------------------------------------------------------------------------------------------------- */
 
 /* The number of the input that gives this buffer up, and one; 0 when none does, or when that is not to be relied on. */
-static uint64_t key_of_block(const rondo_take *take, const rondo_buffer *buffer) {
-  if (take->form->host_steps > 0) return 0;
-  for (size_t i = 0; i < take->function->options.input_count; i++)
-    if (take->given[i].is_sole && take->given[i].buffer == buffer) return i + 1;
+static uint64_t key_of_block(const rondo_recorder *recorder, const rondo_buffer *buffer) {
+  if (recorder->form->host_steps > 0) return 0;
+  for (size_t i = 0; i < recorder->function->options.input_count; i++)
+    if (recorder->given[i].is_sole && recorder->given[i].buffer == buffer) return i + 1;
   return 0;
 }
 
 /* What lives of the path. */
-static rondo_status list_blocks(rondo_take *take) {
-  const rondo_tree *tree = take->tree;
+static rondo_status list_blocks(rondo_recorder *recorder) {
+  const rondo_tree *tree = recorder->tree;
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     const rondo_buffer *buffer = tree->holders[bit];
     if (buffer == NULL) continue;
     const rondo_arena_block block = {.address = buffer->address,
                                      .bytes = buffer->room,
                                      .name = buffer->origin->name,
-                                     .key = key_of_block(take, buffer)};
-    RONDO_TRY(rondo_array_push(&tree->allocator, &take->blocks, &block));
+                                     .key = key_of_block(recorder, buffer)};
+    RONDO_TRY(rondo_array_push(&tree->allocator, &recorder->blocks, &block));
   }
-  take->path_blocks = take->blocks.count;
+  recorder->path_blocks = recorder->blocks.count;
   return RONDO_OK;
 }
 
 /* A slot and a place in the recorded call for each moving input. */
-static rondo_status list_slots(rondo_take *take) {
-  const rondo_allocator *allocator = &take->tree->allocator;
-  const size_t input_count = take->function->options.input_count;
+static rondo_status list_slots(rondo_recorder *recorder) {
+  const rondo_allocator *allocator = &recorder->tree->allocator;
+  const size_t input_count = recorder->function->options.input_count;
   for (size_t i = 0; i < input_count; i++) {
-    const rondo_arena_slot slot = {.bytes = take->given[i].bytes, .name = "an input's slot"};
-    if (take->given[i].way == RONDO_WAY_MOVING && slot.bytes > 0)
-      RONDO_TRY(rondo_array_push(allocator, &take->slots, &slot));
+    const rondo_arena_slot slot = {.bytes = recorder->given[i].bytes, .name = "an input's slot"};
+    if (recorder->given[i].way == RONDO_WAY_MOVING && slot.bytes > 0)
+      RONDO_TRY(rondo_array_push(allocator, &recorder->slots, &slot));
   }
-  rondo_recorded_call *made = take->made;
-  RONDO_TRY(rondo_allocate_items(allocator, take->slots.count, sizeof *made->bound, &made->bound));
-  made->bound_count = take->slots.count;
+  rondo_recorded_call *made = recorder->made;
+  RONDO_TRY(rondo_allocate_items(allocator, recorder->slots.count, sizeof *made->bound, &made->bound));
+  made->bound_count = recorder->slots.count;
   RONDO_TRY(rondo_allocate_items(allocator, 2 * made->bound_count, sizeof *made->addresses, &made->addresses));
   if (made->bound_count > 0) made->patched_at = made->addresses + made->bound_count;
   for (size_t i = 0, at = 0; i < input_count; i++) {
-    const rondo_resolved_input *input = &take->given[i];
+    const rondo_resolved_input *input = &recorder->given[i];
     if (input->way != RONDO_WAY_MOVING || input->bytes == 0) continue;
     made->bound[at++] = (rondo_bound_input){
         .way = RONDO_BOUND_COPIED_BEFORE, .input = (uint32_t)i, .is_mutated = input->is_mutated, .bytes = input->bytes};
@@ -145,43 +147,45 @@ static rondo_status list_slots(rondo_take *take) {
 }
 
 /* The body sees moving inputs in their slots. */
-static void show_slots(rondo_take *take) {
-  for (size_t i = 0; i < take->slots.count; i++) {
-    rondo_bound_input *bound = &take->made->bound[i];
-    bound->slot = take->slots.items[i].address;
-    take->inputs[bound->input].address = bound->slot;
+static void show_slots(rondo_recorder *recorder) {
+  for (size_t i = 0; i < recorder->slots.count; i++) {
+    rondo_bound_input *bound = &recorder->made->bound[i];
+    bound->slot = recorder->slots.items[i].address;
+    recorder->inputs[bound->input].address = bound->slot;
   }
 }
 
 /* Slots are blocks of the segments after the first. */
-static rondo_status keep_slots(rondo_take *take) {
-  for (size_t i = 0; i < take->slots.count; i++) {
-    const rondo_arena_block block = {.address = take->slots.items[i].address,
-                                     .bytes = take->slots.items[i].bytes,
-                                     .name = take->slots.items[i].name};
-    RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->blocks, &block));
+static rondo_status keep_slots(rondo_recorder *recorder) {
+  for (size_t i = 0; i < recorder->slots.count; i++) {
+    const rondo_arena_block block = {.address = recorder->slots.items[i].address,
+                                     .bytes = recorder->slots.items[i].bytes,
+                                     .name = recorder->slots.items[i].name};
+    RONDO_TRY(rondo_array_push(&recorder->tree->allocator, &recorder->blocks, &block));
   }
   return RONDO_OK;
 }
 
-static rondo_status begin_segment(rondo_take *take) {
-  const size_t index = take->segments.count;
-  const rondo_form *form = take->form;
-  rondo_arena_setting setting = {
-      .arena = take->arena, .blocks = take->blocks.items, .block_count = take->blocks.count, .profile = take->profile};
-  if (take->profile == NULL && index < form->noted_count) setting.lifetimes = form->noted[index];
+static rondo_status begin_segment(rondo_recorder *recorder) {
+  const size_t index = recorder->segments.count;
+  const rondo_form *form = recorder->form;
+  rondo_arena_setting setting = {.arena = recorder->tree->arena,
+                                 .blocks = recorder->blocks.items,
+                                 .block_count = recorder->blocks.count,
+                                 .profile = recorder->profile};
+  if (recorder->profile == NULL && index < form->noted_count) setting.lifetimes = form->noted[index];
   if (index == 0) {
-    setting.slots = take->slots.items;
-    setting.slot_count = take->slots.count;
+    setting.slots = recorder->slots.items;
+    setting.slot_count = recorder->slots.count;
   }
-  const rondo_status status = rondo_capture_begin_in_arena(take->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting);
-  if (status == RONDO_OUT_OF_MEMORY) return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
-  if (status != RONDO_OK) return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, NULL);
-  take->is_capturing = true;
-  RONDO_TRY(rondo_arena_watch_begin(take->arena, take->slots.items, take->slots.count));
+  const rondo_status status = rondo_capture_begin_in_arena(recorder->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting);
+  if (status == RONDO_OUT_OF_MEMORY) return rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
+  if (status != RONDO_OK) return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, false, NULL);
+  recorder->is_capturing = true;
+  RONDO_TRY(rondo_arena_watch_begin(recorder->tree->arena, recorder->slots.items, recorder->slots.count));
   if (index > 0) return RONDO_OK;
-  show_slots(take);
-  return keep_slots(take);
+  show_slots(recorder);
+  return keep_slots(recorder);
 }
 
 /* Ending a segment ------------------------------------------------------------------------------------------------- */
@@ -189,49 +193,50 @@ static rondo_status begin_segment(rondo_take *take) {
 /* How much of the arena is looked at where it is not known what was recorded. */
 #define WATCHED_BYTES ((size_t)256 << 20)
 
-static size_t used_bytes(const rondo_take *take, const rondo_graph *graph) {
+static size_t used_bytes(const rondo_recorder *recorder, const rondo_graph *graph) {
   rondo_arena_recording recording;
   size_t used = WATCHED_BYTES;
-  if (graph == NULL || rondo_arena_of(graph) != take->arena) return used;
+  if (graph == NULL || rondo_arena_of(graph) != recorder->tree->arena) return used;
   if (rondo_arena_recording_read(graph, &recording) != RONDO_OK) return used;
   used = recording.need;
   rondo_arena_recording_free(&recording);
   return used;
 }
 
-/* Ends the watch of the host too: take->access is where it accessed memory that was not there. */
-static rondo_status end_capture(rondo_take *take, rondo_graph **out) {
+/* Ends the watch of the host too: recorder->access is where it accessed memory that was not there. */
+static rondo_status end_capture(rondo_recorder *recorder, rondo_graph **out) {
   rondo_saved_error error;
   rondo_arena_access access;
-  take->is_capturing = false;
-  note_cause(take);
-  const rondo_status status = rondo_capture_end(take->stream, out);
+  recorder->is_capturing = false;
+  note_cause(recorder);
+  const rondo_status status = rondo_capture_end(recorder->stream, out);
   if (status != RONDO_OK) rondo_error_save(&error);
-  const size_t used = used_bytes(take, status == RONDO_OK ? *out : NULL);
-  const rondo_status ended = rondo_arena_watch_end(take->arena, take->slots.items, take->slots.count, used, &access);
-  if (take->access.address == NULL) take->access = access;
+  const size_t used = used_bytes(recorder, status == RONDO_OK ? *out : NULL);
+  const rondo_status ended =
+      rondo_arena_watch_end(recorder->tree->arena, recorder->slots.items, recorder->slots.count, used, &access);
+  if (recorder->access.address == NULL) recorder->access = access;
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
 /* Whether memory has a byte of what the host accessed. */
-static bool is_touched(const rondo_take *take, const void *address, size_t bytes) {
-  const uintptr_t begin = (uintptr_t)address, at = (uintptr_t)take->access.address;
-  return begin < at + take->access.bytes && at < begin + bytes;
+static bool is_touched(const rondo_recorder *recorder, const void *address, size_t bytes) {
+  const uintptr_t begin = (uintptr_t)address, at = (uintptr_t)recorder->access.address;
+  return begin < at + recorder->access.bytes && at < begin + bytes;
 }
 
 /* Slots and allocations that the host may have accessed: several where they share a page. */
-static void name_touched(const rondo_take *take, const rondo_graph *graph, char *out, size_t room) {
+static void name_touched(const rondo_recorder *recorder, const rondo_graph *graph, char *out, size_t room) {
   char bytes[RONDO_SIZE_TEXT];
   size_t length = 0;
   out[0] = '\0';
-  for (size_t i = 0; i < take->slots.count && length < room; i++)
-    if (is_touched(take, take->slots.items[i].address, take->slots.items[i].bytes))
+  for (size_t i = 0; i < recorder->slots.count && length < room; i++)
+    if (is_touched(recorder, recorder->slots.items[i].address, recorder->slots.items[i].bytes))
       length += (size_t)snprintf(out + length, room - length, "%sinput %u", length == 0 ? "" : " or ",
-                                 take->made->bound[i].input);
+                                 recorder->made->bound[i].input);
   for (size_t i = 0; graph != NULL && i < graph->nodes.count && length < room; i++) {
     const rondo_node_params *params = &graph->nodes.items[i].params;
     if (!graph->nodes.items[i].live || params->kind != RONDO_NODE_ALLOC) continue;
-    if (!is_touched(take, params->as.alloc.address, params->as.alloc.bytes)) continue;
+    if (!is_touched(recorder, params->as.alloc.address, params->as.alloc.bytes)) continue;
     const bool has_name = params->as.alloc.name[0] != '\0';
     length += (size_t)snprintf(out + length, room - length, "%sallocation%s%.40s%s of %s", length == 0 ? "" : " or ",
                                has_name ? " '" : "", params->as.alloc.name, has_name ? "'" : "",
@@ -240,48 +245,48 @@ static void name_touched(const rondo_take *take, const rondo_graph *graph, char 
 }
 
 /* What it read would be nothing, and what it wrote would be gone. */
-static rondo_status give_up_for_access(rondo_take *take, const rondo_graph *graph) {
+static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_graph *graph) {
   char message[RONDO_TREE_MESSAGE], name[160];
-  name_touched(take, graph, name, sizeof name);
+  name_touched(recorder, graph, name, sizeof name);
   (void)snprintf(message, sizeof message,
                  "its body accesses %s at %p on the host, which has no memory while it is recorded: do it outside, or "
                  "in a host step (rondo_call_host_step)",
-                 name[0] == '\0' ? "memory of the device" : name, take->access.address);
-  return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, true, message);
+                 name[0] == '\0' ? "memory of the device" : name, recorder->access.address);
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
 }
 
 /* The arena has memory for what was recorded, within the tree's bound. */
-static rondo_status back_arena(rondo_take *take, size_t need) {
-  const uint64_t most = take->tree->options.max_bytes;
+static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
+  const uint64_t most = recorder->tree->options.max_bytes;
   if (most != 0 && need > most) {
     char asked[RONDO_SIZE_TEXT], bound[RONDO_SIZE_TEXT], message[RONDO_TREE_MESSAGE];
     (void)snprintf(message, sizeof message,
                    "with what lives of the path it needs %s of the arena, which may have %s "
                    "(rondo_tree_options.max_bytes)",
                    rondo_size_text(asked, need), rondo_size_text(bound, most));
-    return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, message);
+    return rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, message);
   }
-  if (need > take->made->arena_end) take->made->arena_end = need;
-  const rondo_status status = rondo_arena_back(take->arena, need);
+  if (need > recorder->made->arena_end) recorder->made->arena_end = need;
+  const rondo_status status = rondo_arena_back(recorder->tree->arena, need);
   return status == RONDO_OK || status == RONDO_DEVICE_LOST
              ? status
-             : rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
+             : rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
 }
 
 /* Blocks that the segment gave up are gone; what it left is there. */
-static rondo_status take_over_blocks(rondo_take *take, const rondo_arena_recording *recording) {
+static rondo_status take_over_blocks(rondo_recorder *recorder, const rondo_arena_recording *recording) {
   for (size_t i = recording->ended_count; i > 0; i--) {
     const size_t gone = recording->ended[i - 1];
-    if (gone < take->path_blocks) take->path_blocks--;
-    take->blocks.count--;
-    memmove(&take->blocks.items[gone], &take->blocks.items[gone + 1],
-            (take->blocks.count - gone) * sizeof take->blocks.items[0]);
+    if (gone < recorder->path_blocks) recorder->path_blocks--;
+    recorder->blocks.count--;
+    memmove(&recorder->blocks.items[gone], &recorder->blocks.items[gone + 1],
+            (recorder->blocks.count - gone) * sizeof recorder->blocks.items[0]);
   }
   for (size_t i = 0; i < recording->output_count; i++) {
     const rondo_arena_block block = {
         .address = recording->outputs[i].address, .bytes = recording->outputs[i].bytes, .name = "a body's memory"};
-    RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->blocks, &block));
-    RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->allocations, &recording->outputs[i].allocation));
+    RONDO_TRY(rondo_array_push(&recorder->tree->allocator, &recorder->blocks, &block));
+    RONDO_TRY(rondo_array_push(&recorder->tree->allocator, &recorder->allocations, &recording->outputs[i].allocation));
   }
   return RONDO_OK;
 }
@@ -297,84 +302,84 @@ static rondo_status note_form(rondo_form *form, size_t segment, const rondo_grap
 }
 
 /* It did not allocate as it did before: what it does now is what the next recording is planned from. */
-static rondo_status note_departure(rondo_take *take, const rondo_graph *graph) {
-  if (take->profile != NULL) rondo_path_plan_depart(take->tree, take->place);
-  RONDO_TRY(note_form(take->form, take->segments.count, graph));
-  return rondo_take_give_up(take, RONDO_SKIP_DEPARTED, false,
-                            take->profile != NULL
-                                ? "what lives or what it allocates is not what its path was planned with; it is "
-                                  "recorded by itself at the next call"
-                                : "it allocates otherwise than in the run before; it is recorded again at the next "
-                                  "call");
+static rondo_status note_departure(rondo_recorder *recorder, const rondo_graph *graph) {
+  if (recorder->profile != NULL) rondo_path_plan_depart(recorder->tree, recorder->place);
+  RONDO_TRY(note_form(recorder->form, recorder->segments.count, graph));
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_DEPARTED, false,
+                                recorder->profile != NULL
+                                    ? "what lives or what it allocates is not what its path was planned with; it is "
+                                      "recorded by itself at the next call"
+                                    : "it allocates otherwise than in the run before; it is recorded again at the next "
+                                      "call");
 }
 
 /* For a plan of the whole path. Where lifetimes are watched nothing is planned. */
-static rondo_status note_lifetimes(const rondo_take *take, const rondo_graph *graph) {
-  const rondo_allocator *allocator = &take->tree->allocator;
-  const size_t count = take->function->options.input_count;
-  rondo_recorded_call *made = take->made;
-  if (take->form->host_steps > 0 || take->made->arena != NULL || take->tree->device->ops->guard != NULL)
-    return RONDO_OK;
+static rondo_status note_lifetimes(const rondo_recorder *recorder, const rondo_graph *graph) {
+  const rondo_allocator *allocator = &recorder->tree->allocator;
+  const size_t count = recorder->function->options.input_count;
+  rondo_recorded_call *made = recorder->made;
+  if (recorder->form->host_steps > 0 || recorder->tree->device->ops->guard != NULL) return RONDO_OK;
   made->given_up_room = count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *made->given_up, &made->given_up));
   for (size_t i = 0; i < count; i++)
-    if (take->given[i].way == RONDO_WAY_MANAGED && take->given[i].is_sole)
-      made->given_up[made->given_up_count++] = (rondo_given_up){.key = i + 1, .bit = take->given[i].buffer->bit};
+    if (recorder->given[i].way == RONDO_WAY_MANAGED && recorder->given[i].is_sole)
+      made->given_up[made->given_up_count++] = (rondo_given_up){.key = i + 1, .bit = recorder->given[i].buffer->bit};
   return rondo_noted_lifetimes_of_graph(graph, &made->noted);
 }
 
-static rondo_status read_recording(rondo_take *take, const rondo_graph *graph, size_t *out_need) {
+static rondo_status read_recording(rondo_recorder *recorder, const rondo_graph *graph, size_t *out_need) {
   rondo_arena_recording recording;
   RONDO_TRY(rondo_arena_recording_read(graph, &recording));
   *out_need = recording.need;
-  if (recording.least > take->made->arena_least) take->made->arena_least = recording.least;
-  rondo_status status = recording.departed ? note_departure(take, graph) : RONDO_OK;
-  if (status == RONDO_OK) status = note_lifetimes(take, graph);
-  if (status == RONDO_OK) status = take_over_blocks(take, &recording);
+  if (recording.least > recorder->made->arena_least) recorder->made->arena_least = recording.least;
+  rondo_status status = recording.departed ? note_departure(recorder, graph) : RONDO_OK;
+  if (status == RONDO_OK) status = note_lifetimes(recorder, graph);
+  if (status == RONDO_OK) status = take_over_blocks(recorder, &recording);
   rondo_arena_recording_free(&recording);
   return status;
 }
 
-static rondo_status check_size(rondo_take *take, const rondo_exec *exec) {
+static rondo_status check_size(rondo_recorder *recorder, const rondo_exec *exec) {
   rondo_exec_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_exec_get_info(exec, &info));
-  if (take->segments.count > 1 || info.node_count >= take->function->options.min_nodes) return RONDO_OK;
+  if (recorder->segments.count > 1 || info.node_count >= recorder->function->options.min_nodes) return RONDO_OK;
   char message[RONDO_TREE_MESSAGE];
   (void)snprintf(message, sizeof message, "it is %" PRIu32 " nodes; %" PRIu32 " are worth a recording (min_nodes)",
-                 info.node_count, take->function->options.min_nodes);
-  return rondo_take_give_up(take, RONDO_SKIP_TOO_SMALL, true, message);
+                 info.node_count, recorder->function->options.min_nodes);
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_TOO_SMALL, true, message);
 }
 
-static rondo_status make_segment(rondo_take *take, rondo_graph *graph, bool is_last) {
+static rondo_status make_segment(rondo_recorder *recorder, rondo_graph *graph, bool is_last) {
   size_t need;
-  RONDO_TRY(read_recording(take, graph, &need));
+  RONDO_TRY(read_recording(recorder, graph, &need));
   const rondo_segment none = {0};
-  RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->segments, &none));
-  rondo_segment *segment = &take->segments.items[take->segments.count - 1];
-  RONDO_TRY(rondo_take_bind(take, graph, is_last && take->segments.count == 1, segment));
-  RONDO_TRY(check_size(take, segment->exec));
-  return back_arena(take, need);
+  RONDO_TRY(rondo_array_push(&recorder->tree->allocator, &recorder->segments, &none));
+  rondo_segment *segment = &recorder->segments.items[recorder->segments.count - 1];
+  RONDO_TRY(rondo_recorder_bind(recorder, graph, is_last && recorder->segments.count == 1, segment));
+  RONDO_TRY(check_size(recorder, segment->exec));
+  return back_arena(recorder, need);
 }
 
-static rondo_status give_up_foreign(rondo_take *take, rondo_graph *graph) {
+static rondo_status give_up_foreign(rondo_recorder *recorder, rondo_graph *graph) {
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
-  return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false,
-                            "its body ended the capture that recorded it, and began another one");
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, false,
+                                "its body ended the capture that recorded it, and began another one");
 }
 
 /* The graph goes, since its exec has all that it needs, unless that is shared. */
-static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool is_last) {
+static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call, bool is_last) {
   rondo_graph *graph = NULL;
-  rondo_status status = end_capture(take, &graph);
-  if (status == RONDO_OK && take->access.address != NULL) status = give_up_for_access(take, graph);
+  rondo_status status = end_capture(recorder, &graph);
+  if (status == RONDO_OK && recorder->access.address != NULL) status = give_up_for_access(recorder, graph);
   if (status != RONDO_OK) rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
-  if (status != RONDO_OK) return give_up_by_error(take, call, status);
-  if (rondo_arena_of(graph) != take->arena) return give_up_foreign(take, graph);
-  if (is_last && take->segments.count == 0 && take->function->options.find_inputs) rondo_take_find(take);
-  status = check_stands(take);
-  if (status == RONDO_OK) status = make_segment(take, graph, is_last);
-  if (status == RONDO_OK && rondo_tree_shares(take->tree)) {
-    take->segments.items[take->segments.count - 1].graph = graph;
+  if (status != RONDO_OK) return give_up_by_error(recorder, call, status);
+  if (rondo_arena_of(graph) != recorder->tree->arena) return give_up_foreign(recorder, graph);
+  if (is_last && recorder->segments.count == 0 && recorder->function->options.find_inputs)
+    rondo_recorder_find(recorder);
+  status = check_stands(recorder);
+  if (status == RONDO_OK) status = make_segment(recorder, graph, is_last);
+  if (status == RONDO_OK && rondo_tree_shares(recorder->tree)) {
+    recorder->segments.items[recorder->segments.count - 1].graph = graph;
     return RONDO_OK;
   }
   const rondo_status gone = rondo_graph_destroy(graph);
@@ -384,61 +389,63 @@ static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool i
 /* In the body ------------------------------------------------------------------------------------------------------ */
 
 /* What it does must depend on the form of its inputs alone. */
-static rondo_status give_up_as_changed(rondo_take *take, const rondo_call *call) {
-  const rondo_form *form = take->form;
+static rondo_status give_up_as_changed(rondo_recorder *recorder, const rondo_call *call) {
+  const rondo_form *form = recorder->form;
   char message[RONDO_TREE_MESSAGE];
   (void)snprintf(
       message, sizeof message,
       "its body made %zu outputs and took %zu host steps, and %zu and %zu the time before: what it does must "
       "depend on the form of its inputs alone",
       call->outputs.count, call->host_steps, form->output_count, form->host_steps);
-  return rondo_take_give_up(take, RONDO_SKIP_CHANGED, false, message);
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, false, message);
 }
 
-static rondo_status check_values(rondo_take *take, rondo_call *call) {
+static rondo_status check_values(rondo_recorder *recorder, rondo_call *call) {
   char message[RONDO_TREE_MESSAGE];
-  if (!rondo_body_compare_values(take->form, call, message)) return RONDO_OK;
-  return rondo_take_give_up(take, RONDO_SKIP_CHANGED, false, message);
+  if (!rondo_body_compare_values(recorder->form, call, message)) return RONDO_OK;
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, false, message);
 }
 
-rondo_status rondo_take_require_stream(rondo_take *take, const rondo_function *function, rondo_stream *stream) {
+rondo_status rondo_recorder_require_stream(rondo_recorder *recorder, const rondo_function *function,
+                                           rondo_stream *stream) {
   const rondo_capture *capture = rondo_stream_find_capture(stream);
-  if (capture != NULL && capture == rondo_stream_find_capture(take->stream)) return RONDO_OK;
+  if (capture != NULL && capture == rondo_stream_find_capture(recorder->stream)) return RONDO_OK;
   char message[RONDO_TREE_MESSAGE];
   (void)snprintf(message, sizeof message,
                  "its body calls '%.60s' on %s, which is not part of the recording: call it on the call's stream, or "
                  "on one that was forked off from that",
                  function->origin->name, stream->label);
-  return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, true, message);
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, true, message);
 }
 
-static rondo_status begin_next_segment(rondo_take *take, const rondo_call *call, rondo_host_function step, void *user) {
-  RONDO_TRY(end_segment(take, call, false));
-  rondo_segment *segment = &take->segments.items[take->segments.count - 1];
+static rondo_status begin_next_segment(rondo_recorder *recorder, const rondo_call *call, rondo_host_function step,
+                                       void *user) {
+  RONDO_TRY(end_segment(recorder, call, false));
+  rondo_segment *segment = &recorder->segments.items[recorder->segments.count - 1];
   segment->step = step;
   segment->user = user;
-  return begin_segment(take);
+  return begin_segment(recorder);
 }
 
 /* What is between segments is the library's own work. */
-rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user) {
-  rondo_take *take = call->take;
-  if (take->tree->options.no_host_steps)
-    return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, true,
-                              "its body takes host steps, and the tree records none "
-                              "(rondo_tree_options.no_host_steps)");
+rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step, void *user) {
+  rondo_recorder *recorder = call->recorder;
+  if (recorder->tree->options.no_host_steps)
+    return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true,
+                                  "its body takes host steps, and the tree records none "
+                                  "(rondo_tree_options.no_host_steps)");
   const rondo_call *whole = rondo_call_outermost(call);
-  if (whole->host_steps > take->form->host_steps) return give_up_as_changed(take, whole);
+  if (whole->host_steps > recorder->form->host_steps) return give_up_as_changed(recorder, whole);
   rondo_capture_watch *const paused = rondo_capture_watch_pause();
-  const rondo_status status = begin_next_segment(take, call, step, user);
+  const rondo_status status = begin_next_segment(recorder, call, step, user);
   rondo_capture_watch_resume(paused);
   return status;
 }
 
 /* Segments before the last are planned with all inputs. */
-rondo_status rondo_take_drop_input(rondo_call *call, size_t index) {
+rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index) {
   const rondo_resolved_input *input = &call->inputs[index];
-  if (call->take->segments.count < call->take->form->host_steps) return RONDO_OK;
+  if (call->recorder->segments.count < call->recorder->form->host_steps) return RONDO_OK;
   return input->way == RONDO_WAY_MANAGED ? rondo_free_async(call->stream, input->address) : RONDO_OK;
 }
 
@@ -453,35 +460,36 @@ static bool is_output(const rondo_call *call, const void *address) {
 }
 
 /* All that the body left in the arena must be its outputs, and the other way round. */
-static rondo_status check_left(rondo_take *take, const rondo_call *call) {
+static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call) {
   size_t fresh = 0, left = 0;
   char message[RONDO_TREE_MESSAGE], bytes[RONDO_SIZE_TEXT];
   for (size_t i = 0; i < call->outputs.count; i++) fresh += call->outputs.items[i].output.place == RONDO_OUTPUT_FRESH;
-  for (size_t i = take->path_blocks + take->slots.count; i < take->blocks.count; i++) {
-    const rondo_arena_block *block = &take->blocks.items[i];
+  for (size_t i = recorder->path_blocks + recorder->slots.count; i < recorder->blocks.count; i++) {
+    const rondo_arena_block *block = &recorder->blocks.items[i];
     left++;
     if (is_output(call, block->address)) continue;
     (void)snprintf(message, sizeof message,
                    "its body allocated %s and neither freed it (rondo_free_async) nor made it an output "
                    "(rondo_call_output)",
                    rondo_size_text(bytes, block->bytes));
-    return rondo_take_give_up(take, RONDO_SKIP_KEPT_MEMORY, true, message);
+    return rondo_recorder_give_up(recorder, RONDO_SKIP_KEPT_MEMORY, true, message);
   }
   if (left == fresh) return RONDO_OK;
-  return rondo_take_give_up(take, RONDO_SKIP_CHANGED, true, "its body freed an output that it made");
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, true, "its body freed an output that it made");
 }
 
 /* Which of the body's allocations an output is; without host steps, as else nothing asks. */
-static uint32_t allocation_of(const rondo_take *take, const void *address) {
-  const size_t first = take->path_blocks + take->slots.count;
-  for (size_t i = 0; i < take->allocations.count && first + i < take->blocks.count; i++)
-    if (take->blocks.items[first + i].address == address) return take->allocations.items[i];
+static uint32_t allocation_of(const rondo_recorder *recorder, const void *address) {
+  const size_t first = recorder->path_blocks + recorder->slots.count;
+  for (size_t i = 0; i < recorder->allocations.count && first + i < recorder->blocks.count; i++)
+    if (recorder->blocks.items[first + i].address == address) return recorder->allocations.items[i];
   return 0;
 }
 
-static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
-  rondo_recorded_call *made = take->made;
-  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, call->outputs.count, sizeof *made->outputs, &made->outputs));
+static rondo_status keep_outputs(rondo_recorder *recorder, const rondo_call *call) {
+  rondo_recorded_call *made = recorder->made;
+  RONDO_TRY(
+      rondo_allocate_items(&recorder->tree->allocator, call->outputs.count, sizeof *made->outputs, &made->outputs));
   made->output_count = call->outputs.count;
   for (size_t i = 0; i < made->output_count; i++) {
     rondo_output *output = &made->outputs[i];
@@ -489,35 +497,23 @@ static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
     made->hands_inputs_out |= output->place == RONDO_OUTPUT_OF_INPUT;
     if (output->place != RONDO_OUTPUT_FRESH) continue;
     output->bit = made->first_bit + made->bit_count++;
-    output->allocation = allocation_of(take, output->address);
+    output->allocation = allocation_of(recorder, output->address);
   }
-  RONDO_TRY(rondo_separate_reserve(take->tree, made));
-  RONDO_TRY(rondo_outputs_reserve(take->tree, made->output_count));
-  return rondo_path_reserve(take->tree, (size_t)made->first_bit + made->bit_count);
+  RONDO_TRY(rondo_outputs_reserve(recorder->tree, made->output_count));
+  return rondo_path_reserve(recorder->tree, (size_t)made->first_bit + made->bit_count);
 }
 
-/* The take --------------------------------------------------------------------------------------------------------- */
+/* The recorder ----------------------------------------------------------------------------------------------------- */
 
-/* Without one the call runs as it is. */
-static rondo_status have_arena(rondo_take *take) {
-  const rondo_status status = rondo_separate_arena(take->tree, take->made, &take->arena);
-  if (status != RONDO_OUT_OF_MEMORY) return status;
-  (void)rondo_fail_context(status,
-                           "an arena of its own, of which fewer separate recordings need less "
-                           "(rondo_tree_options.max_recordings)");
-  return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
-}
-
-static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
-  rondo_tree *tree = take->tree;
+static rondo_status start(rondo_recorder *recorder, size_t key_count, uint64_t hash) {
+  rondo_tree *tree = recorder->tree;
   const rondo_allocator *allocator = &tree->allocator;
-  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *take->made, &take->made));
-  rondo_recorded_call *made = take->made;
-  made->function = take->function;
-  made->form = take->form;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *recorder->made, &recorder->made));
+  rondo_recorded_call *made = recorder->made;
+  made->function = recorder->function;
+  made->form = recorder->form;
   made->parent = tree->current;
   made->hash = hash;
-  RONDO_TRY(have_arena(take));
   if (made->parent != NULL) made->first_bit = made->parent->first_bit + made->parent->bit_count;
   RONDO_TRY(rondo_allocate_items(allocator, key_count, sizeof *made->key, &made->key));
   made->key_count = key_count;
@@ -527,140 +523,146 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *made->dead_before, &made->dead_before));
   for (size_t i = 0; i < words; i++) made->dead_before[i] = ~tree->live[i];
   if (made->first_bit % 64 != 0) made->dead_before[words - 1] &= (UINT64_C(1) << made->first_bit % 64) - 1;
-  const size_t count = take->function->options.input_count;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *take->inputs, &take->inputs));
-  if (count > 0) memcpy(take->inputs, take->given, count * sizeof *take->inputs);
-  RONDO_TRY(list_blocks(take));
-  RONDO_TRY(list_slots(take));
-  take->profile = rondo_path_plan_find(tree, take->form, take->given, take->slots.count, &take->place);
+  const size_t count = recorder->function->options.input_count;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *recorder->inputs, &recorder->inputs));
+  if (count > 0) memcpy(recorder->inputs, recorder->given, count * sizeof *recorder->inputs);
+  RONDO_TRY(list_blocks(recorder));
+  RONDO_TRY(list_slots(recorder));
+  recorder->profile =
+      rondo_path_plan_find(tree, recorder->form, recorder->given, recorder->slots.count, &recorder->place);
   return RONDO_OK;
 }
 
-rondo_status rondo_take_run_body(rondo_take *take, rondo_call *call) {
-  rondo_capture_watch_begin(&take->watch, take->function->origin->name, take->stream);
+rondo_status rondo_recorder_run_body(rondo_recorder *recorder, rondo_call *call) {
+  assert(call->recorder == recorder);
+  rondo_capture_watch_begin(&recorder->watch, recorder->function->origin->name, recorder->stream);
   const rondo_status status = rondo_body_run(call);
-  rondo_capture_watch_end(&take->watch);
-  if (rondo_stream_find_capture(take->stream) == NULL) return status;
+  rondo_capture_watch_end(&recorder->watch);
+  if (rondo_stream_find_capture(recorder->stream) == NULL) return status;
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
-  const rondo_status settled = rondo_path_settle_nested(take->tree, take->stream);
+  const rondo_status settled = rondo_path_settle_nested(recorder->tree, recorder->stream);
   if (status == RONDO_OK) return settled;
   rondo_error_restore(&error);
   return status;
 }
 
-static rondo_status run(rondo_take *take, rondo_call *call) {
-  RONDO_TRY(begin_segment(take));
-  const rondo_status status = rondo_take_run_body(take, call);
-  if (status != RONDO_OK) return give_up_by_error(take, call, status);
-  RONDO_TRY(check_stands(take));
-  if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
-  RONDO_TRY(check_values(take, call));
-  RONDO_TRY(end_segment(take, call, true));
-  if (call->outputs.count != take->form->output_count || call->host_steps != take->form->host_steps)
-    return give_up_as_changed(take, call);
-  RONDO_TRY(check_left(take, call));
-  return keep_outputs(take, call);
+static rondo_status run(rondo_recorder *recorder, rondo_call *call) {
+  RONDO_TRY(begin_segment(recorder));
+  const rondo_status status = rondo_recorder_run_body(recorder, call);
+  if (status != RONDO_OK) return give_up_by_error(recorder, call, status);
+  RONDO_TRY(check_stands(recorder));
+  if (call->refused != RONDO_SKIP_NONE) return rondo_recorder_give_up(recorder, call->refused, true, call->message);
+  RONDO_TRY(check_values(recorder, call));
+  RONDO_TRY(end_segment(recorder, call, true));
+  if (call->outputs.count != recorder->form->output_count || call->host_steps != recorder->form->host_steps)
+    return give_up_as_changed(recorder, call);
+  RONDO_TRY(check_left(recorder, call));
+  return keep_outputs(recorder, call);
 }
 
-static rondo_status keep_segments(rondo_take *take) {
-  rondo_recorded_call *made = take->made;
-  const size_t count = take->segments.count;
-  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof *made->segments, &made->segments));
-  memcpy(made->segments, take->segments.items, count * sizeof *made->segments);
+static rondo_status keep_segments(rondo_recorder *recorder) {
+  assert(!recorder->is_capturing);
+  assert(recorder->made->segments == NULL);
+  rondo_recorded_call *made = recorder->made;
+  const size_t count = recorder->segments.count;
+  RONDO_TRY(rondo_allocate_items(&recorder->tree->allocator, count, sizeof *made->segments, &made->segments));
+  memcpy(made->segments, recorder->segments.items, count * sizeof *made->segments);
   made->segment_count = count;
-  take->segments.count = 0;
+  recorder->segments.count = 0;
   return RONDO_OK;
 }
 
 /* It runs as it will from now on, with its host steps, and becomes the tree's. */
-static rondo_status stand(rondo_take *take) {
-  rondo_tree *tree = take->tree;
-  rondo_recorded_call *made = take->made;
+static rondo_status stand(rondo_recorder *recorder) {
+  assert(recorder->skip == RONDO_SKIP_NONE);
+  rondo_tree *tree = recorder->tree;
+  rondo_recorded_call *made = recorder->made;
   RONDO_TRY(rondo_recorded_reserve(tree));
-  if (take->moved != NULL) RONDO_TRY(rondo_take_check(take));
-  RONDO_TRY(keep_segments(take));
-  if (!tree->is_preparing) RONDO_TRY(rondo_replay(tree, made, take->stream, take->given));
+  if (recorder->moved != NULL) RONDO_TRY(rondo_recorder_check(recorder));
+  RONDO_TRY(keep_segments(recorder));
+  if (!tree->is_preparing) RONDO_TRY(rondo_replay(tree, made, recorder->stream, recorder->given));
   rondo_recorded_add(tree, made);
-  take->made = NULL;
-  rondo_path_plan_note(tree, made, take->place);
+  recorder->made = NULL;
+  rondo_path_plan_note(tree, made, recorder->place);
   return RONDO_OK;
 }
 
-static void finish(rondo_take *take) {
-  const rondo_allocator *allocator = &take->tree->allocator;
-  for (size_t i = 0; i < take->segments.count; i++) {
-    rondo_segment_free(take->tree, &take->segments.items[i]);
+static void finish(rondo_recorder *recorder) {
+  assert(!recorder->is_capturing);
+  const rondo_allocator *allocator = &recorder->tree->allocator;
+  for (size_t i = 0; i < recorder->segments.count; i++) {
+    rondo_segment_free(recorder->tree, &recorder->segments.items[i]);
   }
-  rondo_take_find_free(take);
-  rondo_array_free(allocator, &take->segments);
-  rondo_array_free(allocator, &take->blocks);
-  rondo_array_free(allocator, &take->slots);
-  rondo_array_free(allocator, &take->allocations);
-  rondo_release(allocator, take->inputs, take->function->options.input_count, sizeof *take->inputs);
-  rondo_recorded_free(take->tree, take->made);
+  rondo_recorder_find_free(recorder);
+  rondo_array_free(allocator, &recorder->segments);
+  rondo_array_free(allocator, &recorder->blocks);
+  rondo_array_free(allocator, &recorder->slots);
+  rondo_array_free(allocator, &recorder->allocations);
+  rondo_release(allocator, recorder->inputs, recorder->function->options.input_count, sizeof *recorder->inputs);
+  rondo_recorded_free(recorder->tree, recorder->made);
 }
 
 /* The capture is over, whatever became of it. */
-static void abandon_capture(rondo_take *take) {
-  if (!take->is_capturing) return;
+static void abandon_capture(rondo_recorder *recorder) {
+  if (!recorder->is_capturing) return;
   rondo_graph *graph = NULL;
-  rondo_status_ignore(end_capture(take, &graph), "what was recorded is given up");
-  if (take->access.address != NULL) {
-    take->skip = RONDO_SKIP_NONE; /* whatever the body made of what it read */
-    rondo_status_ignore(give_up_for_access(take, graph), "it is the reason from now on");
+  rondo_status_ignore(end_capture(recorder, &graph), "what was recorded is given up");
+  if (recorder->access.address != NULL) {
+    recorder->skip = RONDO_SKIP_NONE; /* whatever the body made of what it read */
+    rondo_status_ignore(give_up_for_access(recorder, graph), "it is the reason from now on");
   }
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
 }
 
 /* Outputs that were made when nothing captured: by a host step. */
-static void free_uncaptured(const rondo_take *take, const rondo_call *call) {
+static void free_uncaptured(const rondo_recorder *recorder, const rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH && !rondo_arena_owns(take->arena, output->address))
-      rondo_own_free_address(take->tree, take->stream, output->address);
+    if (output->place == RONDO_OUTPUT_FRESH && !rondo_arena_owns(recorder->tree->arena, output->address))
+      rondo_owned_free_address(recorder->tree, recorder->stream, output->address);
   }
 }
 
 /* A recording that does not stand leaves nothing; if that is an error, the thread's last one says so. */
-static void take_back(rondo_take *take) {
+static void take_back(rondo_recorder *recorder) {
   rondo_saved_error error;
   rondo_error_save(&error);
-  abandon_capture(take);
+  abandon_capture(recorder);
   rondo_error_restore(&error);
 }
 
-static rondo_status record(rondo_take *take, rondo_call *call, size_t key_count, uint64_t hash) {
-  RONDO_TRY(start(take, key_count, hash));
-  call->inputs = take->inputs;
-  RONDO_TRY(run(take, call));
-  return stand(take);
+static rondo_status record(rondo_recorder *recorder, rondo_call *call, size_t key_count, uint64_t hash) {
+  RONDO_TRY(start(recorder, key_count, hash));
+  call->inputs = recorder->inputs;
+  RONDO_TRY(run(recorder, call));
+  return stand(recorder);
 }
 
 rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
                                const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
                                rondo_record_result *out_result, rondo_recorded_call **out) {
   rondo_tree *tree = function->tree;
-  rondo_take take = {.tree = tree, .function = function, .form = form, .stream = stream, .given = inputs};
-  rondo_call call = {.tree = tree, .function = function, .stream = stream, .take = &take};
+  rondo_recorder recorder = {.tree = tree, .function = function, .form = form, .stream = stream, .given = inputs};
+  rondo_call call = {.tree = tree, .function = function, .stream = stream, .recorder = &recorder};
   call.notes_values = !function->options.freezes_values;
   rondo_saved_error before;
   rondo_error_save(&before);
   *out = NULL;
-  rondo_commons_begin_take(tree->commons);
-  const rondo_status status = record(&take, &call, key_count, hash);
-  rondo_commons_end_take(tree->commons);
+  rondo_commons_begin_nested(tree->commons);
+  const rondo_status status = record(&recorder, &call, key_count, hash);
+  rondo_commons_end_nested(tree->commons);
   if (status == RONDO_OK)
     *out = tree->last;
   else
-    take_back(&take);
-  free_uncaptured(&take, &call);
+    take_back(&recorder);
+  free_uncaptured(&recorder, &call);
   rondo_body_free(&call);
-  out_result->skip = take.skip;
-  memcpy(out_result->message, take.message, sizeof take.message);
-  if (take.skip != RONDO_SKIP_NONE && take.is_for_good) rondo_form_skip(form, take.skip, take.message);
-  finish(&take);
-  if (status != RONDO_OK && take.skip == RONDO_SKIP_NONE) return status;
+  out_result->skip = recorder.skip;
+  memcpy(out_result->message, recorder.message, sizeof recorder.message);
+  if (recorder.skip != RONDO_SKIP_NONE && recorder.is_for_good) rondo_form_skip(form, recorder.skip, recorder.message);
+  finish(&recorder);
+  if (status != RONDO_OK && recorder.skip == RONDO_SKIP_NONE) return status;
   rondo_error_restore(&before); /* what failed on the way was dealt with, or is the reason in *out_result */
   return RONDO_OK;
 }

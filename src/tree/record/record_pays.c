@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "exec/capture/capture_internal.h"
 #include "tree/function.h"
+#include "tree/record/function_body.h"
 
 #define MOST_GATE_NS UINT64_C(5000000)
 

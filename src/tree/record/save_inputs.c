@@ -12,11 +12,11 @@ static bool is_to_save(const rondo_resolved_input *input) {
 static rondo_status save_one(rondo_tree *tree, rondo_stream *stream, const rondo_resolved_input *input,
                              rondo_saved *out) {
   rondo_saved_input saved = {.address = input->address, .bytes = input->bytes};
-  RONDO_TRY(rondo_own_allocate(tree, stream, saved.bytes, "an input before a run that does not count", &saved.copy));
+  RONDO_TRY(rondo_owned_allocate(tree, stream, saved.bytes, "an input before a run that does not count", &saved.copy));
   rondo_status status = rondo_copy_async(stream, saved.copy, saved.address, saved.bytes);
   if (status == RONDO_OK) status = rondo_array_push(&tree->allocator, &out->inputs, &saved);
   if (status == RONDO_OK) return RONDO_OK;
-  rondo_own_free_address(tree, stream, saved.copy);
+  rondo_owned_free_address(tree, stream, saved.copy);
   return status;
 }
 
@@ -28,7 +28,7 @@ static rondo_status end_inputs(rondo_tree *tree, rondo_stream *stream, rondo_sav
     const rondo_status status =
         is_kept ? RONDO_OK : rondo_copy_async(stream, input->address, input->copy, input->bytes);
     if (first == RONDO_OK) first = status;
-    rondo_own_free_address(tree, stream, input->copy);
+    rondo_owned_free_address(tree, stream, input->copy);
   }
   rondo_array_free(&tree->allocator, &saved->inputs);
   return first;

@@ -9,6 +9,7 @@
  */
 #include "tree/record/shared_execs.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/log.h"
@@ -16,53 +17,54 @@
 
 static uint64_t exec_bytes(const rondo_tree *tree) { return tree->exec_bytes[0] + tree->exec_bytes[1]; }
 
-static void give(rondo_runner *runner, rondo_segment *segment) {
-  runner->references++;
-  runner->holds = segment->number;
-  segment->runner = runner;
-  segment->exec = runner->exec;
+static void give(rondo_tree_exec *tree_exec, rondo_segment *segment) {
+  assert(segment->tree_exec == NULL && segment->number != 0);
+  tree_exec->references++;
+  tree_exec->holds = segment->number;
+  segment->tree_exec = tree_exec;
+  segment->exec = tree_exec->exec;
 }
 
 /* Another recording's exec for the graph. One that does not take the update has other work after all. */
 static bool share(rondo_tree *tree, rondo_graph *graph, uint64_t fingerprint, rondo_segment *segment) {
-  for (rondo_runner *runner = tree->runners; runner != NULL; runner = runner->next) {
-    if (runner->fingerprint != fingerprint) continue;
-    runner->holds = 0;
-    if (rondo_exec_update(runner->exec, graph, NULL) != RONDO_OK) continue;
-    give(runner, segment);
+  for (rondo_tree_exec *tree_exec = tree->execs; tree_exec != NULL; tree_exec = tree_exec->next) {
+    if (tree_exec->fingerprint != fingerprint) continue;
+    tree_exec->holds = 0;
+    if (rondo_exec_update(tree_exec->exec, graph, NULL) != RONDO_OK) continue;
+    give(tree_exec, segment);
     tree->shared_execs++;
     return true;
   }
   return false;
 }
 
-static rondo_status measure(rondo_runner *runner) {
+static rondo_status measure(rondo_tree_exec *tree_exec) {
   rondo_exec_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_exec_get_info(runner->exec, &info));
-  runner->bytes[0] = info.host_bytes;
-  runner->bytes[1] = info.device_bytes;
+  RONDO_TRY(rondo_exec_get_info(tree_exec->exec, &info));
+  tree_exec->bytes[0] = info.host_bytes;
+  tree_exec->bytes[1] = info.device_bytes;
   return RONDO_OK;
 }
 
-static rondo_status fill(rondo_runner *runner, rondo_graph *graph) {
-  RONDO_TRY(rondo_instantiate(graph, NULL, &runner->exec));
-  return measure(runner);
+static rondo_status fill(rondo_tree_exec *tree_exec, rondo_graph *graph) {
+  RONDO_TRY(rondo_instantiate(graph, NULL, &tree_exec->exec));
+  return measure(tree_exec);
 }
 
 static rondo_status make(rondo_tree *tree, rondo_graph *graph, uint64_t fingerprint, rondo_segment *segment) {
-  rondo_runner *runner;
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *runner, &runner));
-  const rondo_status status = fill(runner, graph);
+  rondo_tree_exec *tree_exec;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *tree_exec, &tree_exec));
+  const rondo_status status = fill(tree_exec, graph);
   if (status != RONDO_OK) {
-    rondo_exec_destroy(runner->exec);
-    rondo_release(&tree->allocator, runner, 1, sizeof *runner);
+    rondo_exec_destroy(tree_exec->exec);
+    rondo_release(&tree->allocator, tree_exec, 1, sizeof *tree_exec);
     return status;
   }
-  runner->fingerprint = fingerprint;
-  runner->next = tree->runners;
-  tree->runners = runner;
-  for (int i = 0; i < 2; i++) tree->exec_bytes[i] += runner->bytes[i];
-  give(runner, segment);
+  tree_exec->fingerprint = fingerprint;
+  tree_exec->next = tree->execs;
+  tree->execs = tree_exec;
+  for (int i = 0; i < 2; i++) tree->exec_bytes[i] += tree_exec->bytes[i];
+  give(tree_exec, segment);
   return RONDO_OK;
 }
 
@@ -76,7 +78,8 @@ static void keep_bound(rondo_tree *tree, uint64_t besides) {
   rondo_log(RONDO_LOG_INFO, "tree", "an exec is made beyond max_exec_bytes: all recordings are needed");
 }
 
-static rondo_status take(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool is_trial, bool *out_made) {
+static rondo_status acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool is_trial,
+                            bool *out_made) {
   const uint64_t most = tree->options.max_exec_bytes;
   uint64_t fingerprint = 0;
   *out_made = false;
@@ -90,31 +93,33 @@ static rondo_status take(rondo_tree *tree, rondo_graph *graph, rondo_segment *se
   return make(tree, graph, fingerprint, segment);
 }
 
-rondo_status rondo_runner_take(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
-  return take(tree, graph, segment, false, out_made);
+rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
+  return acquire(tree, graph, segment, false, out_made);
 }
 
-rondo_status rondo_runner_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
-  return take(tree, graph, segment, true, out_made);
+rondo_status rondo_tree_exec_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
+  return acquire(tree, graph, segment, true, out_made);
 }
 
-void rondo_runner_keep(rondo_tree *tree, const rondo_segment *segment) {
-  keep_bound(tree, segment->runner->bytes[0] + segment->runner->bytes[1]);
+void rondo_tree_exec_keep(rondo_tree *tree, const rondo_segment *segment) {
+  keep_bound(tree, segment->tree_exec->bytes[0] + segment->tree_exec->bytes[1]);
 }
 
-void rondo_runner_release(rondo_tree *tree, rondo_segment *segment) {
-  rondo_runner *runner = segment->runner;
-  segment->runner = NULL;
+void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment) {
+  rondo_tree_exec *tree_exec = segment->tree_exec;
+  segment->tree_exec = NULL;
   segment->exec = NULL;
-  if (runner == NULL) return;
-  if (runner->holds == segment->number) runner->holds = 0;
-  if (--runner->references > 0) return;
-  rondo_runner **place = &tree->runners;
-  while (*place != runner) place = &(*place)->next;
-  *place = runner->next;
-  for (int i = 0; i < 2; i++) tree->exec_bytes[i] -= runner->bytes[i];
-  rondo_exec_destroy(runner->exec);
-  rondo_release(&tree->allocator, runner, 1, sizeof *runner);
+  if (tree_exec == NULL) return;
+  if (tree_exec->holds == segment->number) tree_exec->holds = 0;
+  assert(tree_exec->references > 0);
+  if (--tree_exec->references > 0) return;
+  rondo_tree_exec **place = &tree->execs;
+  while (*place != tree_exec) place = &(*place)->next;
+  *place = tree_exec->next;
+  assert(tree->exec_bytes[0] >= tree_exec->bytes[0] && tree->exec_bytes[1] >= tree_exec->bytes[1]);
+  for (int i = 0; i < 2; i++) tree->exec_bytes[i] -= tree_exec->bytes[i];
+  rondo_exec_destroy(tree_exec->exec);
+  rondo_release(&tree->allocator, tree_exec, 1, sizeof *tree_exec);
 }
 
 /* Where the segment's graph has its inputs. */
@@ -124,12 +129,13 @@ static rondo_status rebase(const rondo_recorded_call *call, const rondo_segment 
   return rondo_patch_rebase(segment->patches, call->patched_at);
 }
 
-rondo_status rondo_runner_switch(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
-  rondo_runner *runner = segment->runner;
-  runner->holds = 0;
-  RONDO_TRY(rondo_exec_update(runner->exec, segment->graph, NULL));
+rondo_status rondo_tree_exec_switch(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
+  rondo_tree_exec *tree_exec = segment->tree_exec;
+  assert(segment->graph != NULL && tree_exec->holds != segment->number);
+  tree_exec->holds = 0;
+  RONDO_TRY(rondo_exec_update(tree_exec->exec, segment->graph, NULL));
   RONDO_TRY(rebase(call, segment));
-  runner->holds = segment->number;
+  tree_exec->holds = segment->number;
   tree->switches++;
   if (rondo_log_on(RONDO_LOG_DEBUG))
     rondo_log(RONDO_LOG_DEBUG, "tree", "recording %" PRIu32 " of '%s' gets the exec it shares", call->number,

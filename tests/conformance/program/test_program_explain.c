@@ -134,9 +134,9 @@ static void test_fw7_executors_are_told(void **state) {
     assert_int_equal(json_is_true(json_object_get(told, "used")), info.unexecuted == RONDO_UNEXECUTED_NONE);
     assert_int_equal(json_is_null(json_object_get(told, "reason")), info.unexecuted == RONDO_UNEXECUTED_NONE);
     json_decref(json);
-    assert_text_has(compiled, info.unexecuted == RONDO_UNEXECUTED_NONE ? "executor     runs un-recorded, "
+    assert_text_has(compiled, info.unexecuted == RONDO_UNEXECUTED_NONE ? "executor     used for eager runs, "
                                                                        : "executor     not used, ");
-    if (info.executor_us > 0) assert_text_has(compiled, ", in a line ");
+    if (info.executor_us > 0) assert_text_has(compiled, "; one after another ");
     assert_ok(rondo_compiled_destroy(compiled));
   }
   assert_ok(rondo_executor_destroy(executor));

@@ -465,10 +465,9 @@ static void test_tr8_demotions_are_explained(void **state) {
   assert_non_null(strstr(line, "input 0 of 'consume'"));
   assert_non_null(strstr(line, "2 recordings behind number 1"));
   assert_explained(s, RONDO_EXPLAIN_TEXT,
-                   "input 0 behind 1 'produce', another output of the path for 2 recordings: bound");
+                   "after 1 'produce': input 0, another output of the path for 2 recordings: bound");
   assert_explained(s, RONDO_EXPLAIN_TEXT, "; 1 demoted\n");
-  assert_explained(s, RONDO_EXPLAIN_JSON,
-                   "\"demoted\":[{\"behind\":1,\"input\":0,\"recordings\":2,\"way\":\"bound\"}]");
+  assert_explained(s, RONDO_EXPLAIN_JSON, "\"demoted\":[{\"after\":1,\"input\":0,\"recordings\":2,\"way\":\"bound\"}]");
   assert_explained(s, RONDO_EXPLAIN_JSON, "\"demoted\":1}");
 }
 

@@ -107,24 +107,23 @@ static json_t *item(json_t *object, const char *key, size_t index) {
 }
 
 static void check_tree(json_t *root) {
-  assert_fields(
-      root,
-      "rondo_tree name device outputs recording strict deterministic separate host_steps share_execs bounds calls "
-      "steps prepared evicted rolled_back allocations reasons inputs bytes path functions recordings");
+  assert_fields(root,
+                "rondo_tree name device outputs recording strict deterministic host_steps share_execs bounds calls "
+                "steps prepared evicted rolled_back allocations reasons inputs bytes path functions recordings");
   assert_int_equal(number(root, "rondo_tree"), 1);
   assert_string_equal(string(root, "name"), "a\ttree");
   assert_string_equal(string(root, "outputs"), "expire");
   assert_fields(field(root, "bounds"), "recordings recordings_per_place arena_bytes exec_bytes");
   assert_int_equal(number(field(root, "bounds"), "recordings"), 4096);
   json_t *calls = field(root, "calls");
-  assert_fields(calls, "all replayed recorded as_they_are");
+  assert_fields(calls, "all replayed recorded eager");
   assert_int_equal(number(calls, "all"),
-                   number(calls, "replayed") + number(calls, "recorded") + number(calls, "as_they_are"));
+                   number(calls, "replayed") + number(calls, "recorded") + number(calls, "eager"));
   assert_fields(field(root, "inputs"), "patched copied copied_bytes clones cloned_bytes demoted");
   json_t *bytes = field(root, "bytes");
   assert_fields(bytes,
                 "arena_backed arena_used arena_least unrecorded exec_host exec_device shared_execs exec_switches "
-                "planned_paths planned_before planned_after rehearsed_paths exec_overruns");
+                "planned_paths planned_before planned_after warmed_up_paths exec_overruns");
   assert_true(number(bytes, "arena_least") > 0);
   assert_true(number(bytes, "arena_used") >= number(bytes, "arena_least"));
   assert_true(number(bytes, "arena_backed") >= number(bytes, "arena_used"));
@@ -137,8 +136,7 @@ static void check_functions(json_t *root) {
   assert_int_equal(json_array_size(field(root, "functions")), 3);
   json_t *first = item(root, "functions", 0);
   assert_fields(
-      first,
-      "name kind binding recording calls replayed recorded as_they_are bodies prepared reasons forms demoted moved");
+      first, "name kind binding recording calls replayed recorded eager bodies prepared reasons forms demoted moved");
   assert_string_equal(string(first, "name"), "odd \"name\" \xc3\xa4\xef\xbf\xbd");
   assert_string_equal(string(first, "kind"), "inference");
   assert_string_equal(string(first, "binding"), "automatic");
@@ -159,7 +157,7 @@ static void check_refused(json_t *root) {
   json_t *refused = item(root, "functions", 2);
   json_t *form = item(refused, "forms", 0);
   assert_string_equal(string(refused, "name"), "refused");
-  assert_string_equal(string(form, "state"), "as it is");
+  assert_string_equal(string(form, "state"), "eager");
   assert_string_equal(string(form, "reason"), "UNKNOWN_SHAPE");
   assert_non_null(strstr(string(form, "message"), "a \"sum\"\nof 2 parts"));
   json_t *reason = item(refused, "reasons", json_array_size(field(refused, "reasons")) - 1);
@@ -357,14 +355,13 @@ static void test_tr8_text_reads(void **state) {
                                       "\nfunction 'odd \\\"name\\\" ",
                                       "\nfunction 'second', calls 4: ",
                                       "form 1 ",
-                                      "moving 256 B: recorded\n",
+                                      "recorded; inputs: moving 256 B\n",
                                       "UNKNOWN_SHAPE",
                                       "a \\\"sum\\\"\\nof 2 parts",
-                                      "\nrecordings\n  1 'odd ",
-                                      "\n    2 'second' form 1, replayed ",
-                                      "path 1 > 2",
-                                      "output 0 of 1 'odd ",
-                                      " that live at once at most; ",
+                                      "\nrecordings\n  1 (path 1, now) 'odd ",
+                                      "\n    2 (path 1 > 2, now) 'second' form 1, replayed ",
+                                      ", from 1 'odd ",
+                                      " that live at once at most\n",
                                       " live\n"};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     if (strstr(text, parts[i]) == NULL) print_error("no \"%s\" in:\n%s\n", parts[i], text);

@@ -90,7 +90,7 @@ static void test_fw8_what_does_not_pay_runs_as_it_is(void **state) {
   assert_int_equal(test_function_info(c.function).skipped[RONDO_SKIP_NO_GAIN], 3);
   assert_int_equal(test_function_info(c.function).bodies, 5);
   assert_string_equal(rondo_skip_name(RONDO_SKIP_NO_GAIN), "NO_GAIN");
-  assert_explained(&c, RONDO_EXPLAIN_TEXT, "as it is: NO_GAIN: recording it gains too little");
+  assert_explained(&c, RONDO_EXPLAIN_TEXT, "eager: NO_GAIN: recording it gains too little");
   assert_explained(&c, RONDO_EXPLAIN_TEXT, "gain         predicted: host ");
   assert_explained(&c, RONDO_EXPLAIN_JSON, "\"gain\":{\"works\":");
   end(&c);

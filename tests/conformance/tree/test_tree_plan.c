@@ -209,7 +209,7 @@ static void run_rehearsed(model *m, step_function *step) {
   for (uint32_t i = 0; i < 2 * STEPS; i++) step(m, i);
   assert_all(m, 'p');
   const rondo_tree_info info = scene_info(m->scene);
-  assert_int_equal(info.rehearsed_paths, test_is_guarded(m->scene->fixture) ? 0 : 1);
+  assert_int_equal(info.warmed_up_paths, test_is_guarded(m->scene->fixture) ? 0 : 1);
   assert_int_equal(info.recorded, m->scene->calls);
   assert_int_equal(info.planned_paths, 0);
   assert_int_equal(info.rolled_back, 0);
@@ -276,7 +276,7 @@ static void test_tr3_a_path_that_grows(void **state) {
   serve(&m, 1);
   assert_all(&m, 'p');
   const rondo_tree_info info = scene_info(m.scene);
-  assert_int_equal(info.rehearsed_paths, test_is_guarded(m.scene->fixture) ? 0 : LINKS / 6);
+  assert_int_equal(info.warmed_up_paths, test_is_guarded(m.scene->fixture) ? 0 : LINKS / 6);
   assert_int_equal(info.recorded, LINKS);
 }
 
@@ -289,7 +289,7 @@ static void test_tr3_warm_ups_end_with_their_functions(void **state) {
   assert_ok(rondo_function_destroy(m.layers[--m.count].forward));
   for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
   assert_all(&m, 'p');
-  assert_int_equal(scene_info(m.scene).rehearsed_paths, 0);
+  assert_int_equal(scene_info(m.scene).warmed_up_paths, 0);
 }
 
 /* Recorded one after another, each without what comes behind it: a reset leaves nothing but warm functions. */

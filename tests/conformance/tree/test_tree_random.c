@@ -40,9 +40,9 @@ static void call_draw(test_scene *s, rondo_function *f, const uint32_t *x, uint6
 }
 
 /* 13 test_rng_trees, 14 test_rng_non_trees: after seeding anew the same numbers come, by any mix of warm-ups,
- * recordings and replays; of separate recordings too. */
-static void assert_same_numbers(test_scene *s, bool separate) {
-  SCENE_TREE(s, .separate = separate);
+ * recordings and replays. */
+static void test_tr13_peer_13_14_the_same_numbers(void **state) {
+  test_scene *s = *state;
   rondo_generator *generator = test_generator(s->fixture, "g", 3);
   rondo_function *f = make_draw(s, "f", RONDO_FUNCTION_INFERENCE, generator);
   const uint32_t *x = scene_words(s, 1);
@@ -57,10 +57,6 @@ static void assert_same_numbers(test_scene *s, bool separate) {
   }
   assert_seen(s, "pupupupupupu");
   rondo_generator_destroy(generator);
-}
-
-static void test_tr13_peer_13_14_the_same_numbers(void **state) {
-  for (int separate = 0; separate < 2; separate++) assert_same_numbers(*state, separate != 0);
 }
 
 /* A recording that is given up draws nothing: the plain run behind it does. */

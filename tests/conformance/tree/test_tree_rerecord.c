@@ -106,10 +106,10 @@ static void test_tr5_peer_130_151_static_inputs_are_replaced(void **state) {
 }
 
 /* 39 test_unaligned_static_input_trees, 40 ..._non_trees, 60 test_unaligned_static_parameter: a static input may be
- * anywhere, of separate recordings too. The peer copies what is not aligned; Rondo makes a recording for each address,
+ * anywhere. The peer copies what is not aligned; Rondo makes a recording for each address,
  * and never copies a static input. */
-static void assert_unaligned_inputs(test_scene *s, bool separate) {
-  SCENE_TREE(s, .separate = separate);
+static void test_tr6_peer_39_40_60_unaligned_static_inputs(void **state) {
+  test_scene *s = *state;
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_STATIC));
   const uint32_t *x = scene_words(s, 0);
   for (uint32_t i = 0; i < 8; i++) {
@@ -120,9 +120,6 @@ static void assert_unaligned_inputs(test_scene *s, bool separate) {
   }
   assert_seen(s, "urrppppp");
   assert_int_equal(scene_info(s).copied_inputs + scene_info(s).patched_inputs, 0);
-}
-static void test_tr6_peer_39_40_60_unaligned_static_inputs(void **state) {
-  for (int separate = 0; separate < 2; separate++) assert_unaligned_inputs(*state, separate != 0);
 }
 
 /* 72 test_tensor_no_longer_in_pool: an output of the path is replaced by memory of the caller's: a sibling, and both

@@ -1,84 +1,165 @@
 /* SPDX-License-Identifier: MIT
- * Recordings without paths (TR-11): each has an arena of its own, and its outputs are valid until it is replayed.
+ * Recordings that share no memory (TR-11): a tree for each function. Each tree has an arena and steps of its own, and
+ * an output of one tree is an input of another as any memory is.
  */
 #include "support/test_effort.h"
 #include "support/test_scene.h"
 
-static rondo_output_policy policies[] = {RONDO_OUTPUTS_EXPIRE, RONDO_OUTPUTS_CLONE};
+/* f = 3 x + 1 and g = 2 x + 5, each in a tree of its own. The scene has the tree that was called last. */
+typedef struct two_trees {
+  rondo_tree *trees[2];
+  rondo_function *functions[2];
+} two_trees;
 
-/* f and g in turns: values are right, there is one recording each whatever comes before it, and outputs outlive steps.
- */
+static two_trees make_two(test_scene *s, rondo_tree_options options) {
+  two_trees two;
+  scene_use(s, options);
+  for (int i = 0; i < 2; i++) {
+    if (i == 1) s->tree = test_tree(s->fixture, &options);
+    two.trees[i] = s->tree;
+    two.functions[i] = i == 0 ? scene_affine(s, "f", 3, 1) : scene_affine(s, "g", 2, 5);
+  }
+  return two;
+}
+#define MAKE_TWO(scene, ...) make_two((scene), (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, __VA_ARGS__})
+
+static void end_two(test_scene *s, const two_trees *two) {
+  s->tree = two->trees[0];
+  test_tree_destroy(two->trees[1]);
+}
+
+static rondo_buffer *call(test_scene *s, const two_trees *two, size_t which, rondo_input input) {
+  s->tree = two->trees[which];
+  return scene_call(s, two->functions[which], input);
+}
+
+static rondo_tree_info info_of(test_scene *s, const two_trees *two, size_t which) {
+  s->tree = two->trees[which];
+  return scene_info(s);
+}
+
+/* f and g in turns: values are right, and each has one recording, which nothing comes before. */
 static void test_tr11_recordings_stand_alone(void **state) {
   test_scene *s = *state;
-  SCENE_TREE(s, .separate = true);
-  rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 2, 5);
+  const two_trees two = MAKE_TWO(s, .name = "alone");
   rondo_buffer *kept = NULL;
   for (uint32_t i = 0; i < 6; i++) {
-    rondo_buffer *a = scene_call(s, f, scene_at(scene_words(s, 10 * i)));
-    rondo_buffer *b = scene_call(s, g, scene_of(a));
+    rondo_buffer *a = call(s, &two, 0, scene_at(scene_words(s, 10 * i)));
+    rondo_buffer *b = call(s, &two, 1, scene_of(a));
     assert_counts(s, a, 30 * i + 1, 3);
     assert_counts(s, b, 60 * i + 7, 6);
-    if (i == 1) assert_counts(s, kept, 7, 6); /* of a call that ran as it is */
-    if (i > 1) scene_assert_stale(kept, "g");
+    if (i > 0) scene_assert_stale(kept, "g");
     rondo_buffer_release(kept);
     rondo_buffer_release(a);
     kept = b;
   }
   rondo_buffer_release(kept);
   assert_seen(s, "uurrpppppppp");
-  const rondo_tree_info info = scene_info(s);
-  assert_int_equal(info.recordings, 2);
-  assert_int_equal(info.roots, 2);
-  assert_int_equal(info.path_length, 0);
-  assert_int_equal(info.live_outputs, 0);
-  assert_int_equal(info.skipped[RONDO_SKIP_BEHIND_WARM_UP], 0);
+  for (size_t i = 0; i < 2; i++) {
+    const rondo_tree_info info = info_of(s, &two, i);
+    assert_int_equal(info.recordings, 1);
+    assert_int_equal(info.roots, 1);
+    assert_int_equal(info.live_outputs, 0);
+    assert_int_equal(info.skipped[RONDO_SKIP_BEHIND_WARM_UP], 0);
+  }
+  end_two(s, &two);
 }
 
-/* The memory that a tree shares is held for each: what TR-3 is compared with. */
-static uint64_t arena_used(test_scene *s, bool separate) {
-  SCENE_TREE(s, .separate = separate);
-  uint32_t *words = test_words(s->fixture, 3 * 65536);
-  rondo_function *f = scene_affine(s, "f", 3, 1);
-  for (size_t i = 0; i < 9; i++) {
-    const rondo_input input = {.address = words, .bytes = (1 + i % 3) * 65536 * sizeof *words};
-    rondo_buffer_release(scene_call(s, f, input));
+/* Bytes that the arenas of three functions need in one tree, or in a tree each. */
+static uint64_t arena_used(test_scene *s, size_t tree_count) {
+  enum { FUNCTIONS = 3 };
+  rondo_tree *trees[FUNCTIONS];
+  rondo_function *functions[FUNCTIONS];
+  uint32_t *words = test_words(s->fixture, FUNCTIONS * 65536);
+  uint64_t used = 0;
+  SCENE_TREE(s, .name = "sum");
+  for (size_t i = 0; i < FUNCTIONS; i++) {
+    if (i > 0 && i < tree_count) s->tree = test_tree(s->fixture, NULL);
+    trees[i] = s->tree;
+    functions[i] = scene_affine(s, "f", 3, 1);
+  }
+  for (size_t i = 0; i < 3 * FUNCTIONS; i++) {
+    s->tree = trees[i % FUNCTIONS];
+    const rondo_input input = {.address = words, .bytes = (1 + i % FUNCTIONS) * 65536 * sizeof *words};
+    rondo_buffer_release(scene_call(s, functions[i % FUNCTIONS], input));
   }
   assert_seen(s, "uuurrrppp");
-  const uint64_t used = scene_info(s).arena_used;
   assert_ok(rondo_stream_synchronize(s->stream));
+  for (size_t i = 0; i < tree_count; i++) {
+    s->tree = trees[i];
+    used += scene_info(s).arena_used;
+    if (i > 0) test_tree_destroy(trees[i]);
+  }
+  s->tree = trees[0];
   test_words_free(s->fixture, words);
   return used;
 }
 
+/* The memory that one tree shares is held for each: what TR-3 is compared with. */
 static void test_tr11_memory_is_the_sum(void **state) {
   test_scene *s = *state;
-  const uint64_t separate = arena_used(s, true);
+  const uint64_t separate = arena_used(s, 3);
   if (test_is_guarded(s->fixture)) return; /* nothing is shared there */
-  assert_true(separate >= 2 * arena_used(s, false) - 65536);
+  assert_true(separate >= 2 * arena_used(s, 1) - 65536);
 }
 
-/* More recordings than address space would have for as many devices. */
-static void test_tr11_thousands_of_recordings(void **state) {
-  const uint32_t recordings = test_effort(2200);
+/* Each tree reserves addresses; there are enough for many trees. */
+static void test_tr11_many_trees(void **state) {
+  enum { MOST = 100 };
+  const size_t count = test_effort(MOST);
   test_scene *s = *state;
+  rondo_tree *trees[MOST];
   if (test_is_guarded(s->fixture)) return;
-  SCENE_TREE(s, .separate = true, .max_recordings_per_place = recordings);
-  rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_MOVING),
-                                     .max_shapes = recordings);
-  uint32_t *words = test_words(s->fixture, recordings);
-  for (size_t i = 1; i <= recordings; i++)
-    for (int k = 0; k < 2; k++) rondo_buffer_release(test_call_words(s->fixture, f, words, i));
-  assert_int_equal(scene_info(s).recordings, recordings);
-  assert_int_equal(scene_info(s).skipped[RONDO_SKIP_MEMORY_LIMIT], 0);
-  assert_ok(rondo_stream_synchronize(s->stream));
-  test_words_free(s->fixture, words);
+  const uint32_t *x = scene_words(s, 1);
+  test_work *work = scene_work(s, 3, 1);
+  for (size_t i = 0; i < count; i++) {
+    trees[i] = i == 0 ? s->tree : test_tree(s->fixture, NULL);
+    s->tree = trees[i];
+    rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, work, RONDO_INPUTS(RONDO_INPUT_MOVING));
+    for (int k = 0; k < 2; k++) {
+      rondo_buffer *out = scene_call(s, f, scene_at(x));
+      assert_counts(s, out, 4, 3);
+      rondo_buffer_release(out);
+    }
+    assert_int_equal(scene_info(s).recordings, 1);
+    assert_seen(s, "ur");
+  }
+  for (size_t i = 1; i < count; i++) test_tree_destroy(trees[i]);
+  s->tree = trees[0];
 }
 
-/* An output that is the next call's input, of the same recording, by hand to hand; also when it is changed in place. */
-static void test_tr11_outputs_feed_their_own_recording(void **state) {
+/* Each tree's output is the other's next input. With RONDO_OUTPUTS_CLONE, outputs stay valid. */
+static void test_tr11_trees_feed_each_other(void **state) {
+  static const rondo_output_policy policies[] = {RONDO_OUTPUTS_EXPIRE, RONDO_OUTPUTS_CLONE};
   test_scene *s = *state;
   for (size_t policy = 0; policy < 2; policy++) {
-    SCENE_TREE(s, .separate = true, .outputs = policies[policy]);
+    const two_trees two = MAKE_TWO(s, .outputs = policies[policy]);
+    uint32_t first = 0, step = 1;
+    rondo_buffer *held[8];
+    for (size_t i = 0; i < 8; i++) {
+      first = i % 2 == 0 ? 3 * first + 1 : 2 * first + 5;
+      step *= i % 2 == 0 ? 3 : 2;
+      held[i] = call(s, &two, i % 2, i == 0 ? scene_at(scene_words(s, 0)) : scene_of(held[i - 1]));
+      assert_counts(s, held[i], first, step);
+      if (i < 2) continue;
+      if (policies[policy] == RONDO_OUTPUTS_EXPIRE)
+        scene_assert_stale(held[i - 2], i % 2 == 0 ? "f" : "g");
+      else
+        (void)scene_address(held[i - 2]);
+    }
+    for (size_t i = 0; i < 8; i++) rondo_buffer_release(held[i]);
+    assert_seen(s, "uurrpppp");
+    for (size_t i = 0; i < 2; i++) assert_int_equal(info_of(s, &two, i).recordings, 1);
+    end_two(s, &two);
+  }
+}
+
+/* The same of one function: an output of the step before is the input. */
+static void test_tr11_outputs_feed_their_own_recording(void **state) {
+  static const rondo_output_policy policies[] = {RONDO_OUTPUTS_EXPIRE, RONDO_OUTPUTS_CLONE};
+  test_scene *s = *state;
+  for (size_t policy = 0; policy < 2; policy++) {
+    SCENE_TREE(s, .outputs = policies[policy]);
     rondo_function *f = scene_affine(s, "f", 3, 1);
     uint32_t first = 0, step = 1;
     rondo_buffer *buffer = scene_call(s, f, scene_at(scene_words(s, 0)));
@@ -87,9 +168,9 @@ static void test_tr11_outputs_feed_their_own_recording(void **state) {
       step *= 3;
       assert_counts(s, buffer, first, step);
       rondo_buffer *next = scene_call(s, f, scene_of(buffer));
-      if (policy == 1)
+      if (policies[policy] == RONDO_OUTPUTS_CLONE)
         assert_counts(s, buffer, first, step);
-      else if (i > 0)
+      else
         scene_assert_stale(buffer, "f");
       rondo_buffer_release(buffer);
       buffer = next;
@@ -107,57 +188,58 @@ static rondo_status mutate_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
+/* A function of one tree writes to the output of another tree's function. */
 static void test_tr11_outputs_are_written_in_place(void **state) {
   test_scene *s = *state;
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED};
   for (size_t k = 0; k < 2; k++)
     for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
-      SCENE_TREE(s, .separate = true);
-      rondo_function *f = scene_affine(s, "f", 3, 1);
-      rondo_function *mutate = SCENE_FUNCTION(s, "mutate", mutate_body, scene_work(s, 0, 0), .inputs = &kinds[k],
-                                              .input_count = 1, .binding = (rondo_binding)binding);
+      two_trees two = MAKE_TWO(s, .name = "in place");
+      two.functions[1] = SCENE_FUNCTION(s, "mutate", mutate_body, scene_work(s, 0, 0), .inputs = &kinds[k],
+                                        .input_count = 1, .binding = (rondo_binding)binding);
       const uint32_t *x = scene_words(s, 4);
       for (size_t i = 0; i < 4; i++) {
-        rondo_buffer *a = scene_call(s, f, scene_at(x));
-        SCENE_CALL(s, mutate, NULL, 0, scene_of(a));
+        rondo_buffer *a = call(s, &two, 0, scene_at(x));
+        s->tree = two.trees[1];
+        SCENE_CALL(s, two.functions[1], NULL, 0, scene_of(a));
         assert_counts(s, a, 27, 6);
         rondo_buffer_release(a);
       }
       assert_outcome(s->tree, RONDO_CALL_REPLAYED);
       s->calls = 0;
       s->seen[0] = '\0';
+      end_two(s, &two);
     }
 }
 
-/* What is held of a recording that goes cannot be read; and preparing, resetting and evicting work as in a tree. */
+/* Preparing, resetting and destroying one tree leaves what the other holds. */
 static void test_tr11_recordings_that_go(void **state) {
   test_scene *s = *state;
-  SCENE_TREE(s, .separate = true, .max_recordings = 1);
-  rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 2, 5);
+  const two_trees two = MAKE_TWO(s, .max_recordings = 1);
   const rondo_input x = scene_at(scene_words(s, 1));
-  assert_ok(rondo_function_prepare(f, s->stream, &x, 1));
-  rondo_buffer *a = scene_call(s, f, x);
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_function_prepare(two.functions[i], s->stream, &x, 1));
+  rondo_buffer *a = call(s, &two, 0, x);
   assert_counts(s, a, 4, 3);
-  assert_int_equal(scene_info(s).live_outputs, 1);
-  rondo_buffer_release(a);
-  assert_ok(rondo_function_prepare(g, s->stream, &x, 1));
-  assert_int_equal(scene_info(s).evicted, 1);
-  rondo_buffer *b = scene_call(s, g, x);
-  assert_ok(rondo_tree_reset(s->tree));
+  assert_int_equal(info_of(s, &two, 0).live_outputs, 1);
+  assert_int_equal(info_of(s, &two, 1).live_outputs, 0);
+  rondo_buffer *b = call(s, &two, 1, scene_of(a));
+  assert_ok(rondo_tree_reset(two.trees[1]));
   scene_assert_stale(b, "g");
-  assert_int_equal(scene_info(s).arena_bytes, 0);
-  rondo_buffer_release(b);
-  a = scene_call(s, f, x);
+  assert_int_equal(info_of(s, &two, 1).arena_bytes, 0);
+  assert_int_equal(info_of(s, &two, 1).recordings, 0);
+  assert_int_equal(info_of(s, &two, 0).recordings, 1);
   assert_counts(s, a, 4, 3);
-  rondo_buffer *part = scene_call(s, g, scene_of(a));
-  assert_counts(s, part, 13, 6);
-  assert_skip(s->tree, RECORDING_LIMIT);
-  assert_counts(s, a, 4, 3); /* what is held is not evicted */
-  assert_ok(rondo_function_destroy(f));
-  scene_assert_stale(a, "f");
+  rondo_buffer_release(b);
+  b = call(s, &two, 1, scene_of(a));
+  assert_counts(s, b, 13, 6);
+  assert_ok(rondo_function_destroy(two.functions[0]));
+  assert_int_equal(info_of(s, &two, 0).recordings, 0);
+  assert_counts(s, a, 4, 3); /* of its step, which is not over */
+  assert_counts(s, b, 13, 6);
   rondo_buffer_release(a);
-  rondo_buffer_release(part);
-  assert_seen(s, "ppru");
+  rondo_buffer_release(b);
+  assert_seen(s, "ppr");
+  end_two(s, &two);
 }
 
 static rondo_status fail_io(void *user) {
@@ -181,17 +263,16 @@ static void assert_failure_is_left(test_scene *s) {
 
 static void test_tr11_ending_recordings_loses_no_failure(void **state) {
   test_scene *s = *state;
-  for (int separate = 0; separate < 2; separate++) {
-    SCENE_TREE(s, .separate = separate == 1, .max_recordings = 1);
-    assert_failure_is_left(s);
-  }
+  SCENE_TREE(s, .max_recordings = 1);
+  assert_failure_is_left(s);
 }
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
       scene_case(test_tr11_recordings_stand_alone),
       scene_case(test_tr11_memory_is_the_sum),
-      scene_case(test_tr11_thousands_of_recordings),
+      scene_case(test_tr11_many_trees),
+      scene_case(test_tr11_trees_feed_each_other),
       scene_case(test_tr11_outputs_feed_their_own_recording),
       scene_case(test_tr11_outputs_are_written_in_place),
       scene_case(test_tr11_recordings_that_go),

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * A document that is written once and read in two formats: text for people, and JSON. Who explains something lists its
+ * fields; this file renders them.
+ *
+ * A field has a key (JSON), a value with a unit, and a phrase (text). NULL as the key: the field is in the text alone.
+ * NULL as the phrase: it is in the JSON alone. In a phrase, "%" stands for the value and "(s)" for a plural "s".
+ * Phrases of a line are separated by ", ", unless a phrase begins with punctuation or a space of its own.
+ *
+ * Objects and lists structure the JSON, lines and labels the text; each format ignores what structures the other.
+ *
+ * Errors are kept in the rondo_text, as there. One thread at a time.
+ */
+#ifndef RONDO_BASE_DOCUMENT_DOCUMENT_H
+#define RONDO_BASE_DOCUMENT_DOCUMENT_H
+
+#include "base/text.h"
+
+typedef struct rondo_document {
+  rondo_text *text;
+  bool is_json;
+  bool has_line;   /* text: a line was begun */
+  bool has_phrase; /* text: the line has a phrase */
+} rondo_document;
+
+/* Begins the document, whose JSON is one object. */
+void rondo_document_begin(rondo_document *document, rondo_text *text, bool is_json);
+void rondo_document_end(rondo_document *document);
+
+/* Ends the line before and begins a line with this text. */
+void rondo_document_line(rondo_document *document, const char *format, ...) RONDO_PRINTF(2, 3);
+/* Begins a line with a label, padded so that what follows is aligned. */
+void rondo_document_label(rondo_document *document, const char *label);
+
+/* The key of an element of a list is NULL. */
+void rondo_document_object_begin(rondo_document *document, const char *key);
+void rondo_document_object_end(rondo_document *document);
+void rondo_document_list_begin(rondo_document *document, const char *key);
+void rondo_document_list_end(rondo_document *document);
+
+void rondo_document_number(rondo_document *document, const char *key, uint64_t value, const char *phrase);
+/* The text groups its digits: 1,234. */
+void rondo_document_count(rondo_document *document, const char *key, uint64_t value, const char *phrase);
+/* The text has a binary unit: 4.0 KiB. */
+void rondo_document_bytes(rondo_document *document, const char *key, uint64_t value, const char *phrase);
+/* The text has this many digits after the point. */
+void rondo_document_real(rondo_document *document, const char *key, double value, int decimals, const char *phrase);
+/* The text has the phrase for the value, if there is one. */
+void rondo_document_flag(rondo_document *document, const char *key, bool value, const char *phrase_if_true,
+                         const char *phrase_if_false);
+/* NULL is null in JSON and nothing in text. The text escapes the value as JSON does, so that a line stays one line. */
+void rondo_document_string(rondo_document *document, const char *key, const char *value, const char *phrase);
+/* A field that has no value: null in JSON. */
+void rondo_document_null(rondo_document *document, const char *key);
+
+/* An element of a list of numbers or strings. */
+void rondo_document_number_item(rondo_document *document, uint64_t value, const char *phrase);
+void rondo_document_string_item(rondo_document *document, const char *value, const char *phrase);
+
+/* In the text alone: a phrase without a value; `size` relative to `bound`, which is not 0. */
+void rondo_document_say(rondo_document *document, const char *phrase);
+void rondo_document_ratio(rondo_document *document, uint64_t size, uint64_t bound, const char *phrase);
+
+#endif
