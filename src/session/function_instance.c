@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A model that is a function, on a lane: a tree whose functions are its body, once for each graph and once to run as it
- * is, and memory on the device for its inputs. A call is a step, so that each size's recording is a root of the
- * tree, and the tree's arena is what the largest needs. By who has claimed the lane.
+ * A model that is a function, on a worker: a tree whose functions are its body, once for each graph and once to run as
+ * it is, and memory on the device for its inputs. A call is a step, so that each size's recording is a root of the
+ * tree, and the tree's arena is what the largest needs. By who has claimed the worker.
  */
 #include <string.h>
 
@@ -38,22 +38,23 @@ static rondo_status check_output(const rondo_session_model *model, const rondo_s
                     model->name, info.bytes, rows, value->row_bytes);
 }
 
-static rondo_status copy_outputs(const rondo_model_instance *place, const rondo_stage *stage, size_t rows,
+static rondo_status copy_outputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows,
                                  rondo_buffer *const *buffers) {
-  const rondo_session_model *model = place->model;
+  const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->outputs.count; i++) {
     const rondo_session_value *value = &model->outputs.items[i];
     RONDO_TRY(check_output(model, value, buffers[i], rows));
-    RONDO_TRY(rondo_buffer_copy(buffers[i], place->stream, 0, rondo_stage_output(model, stage->memory, stage->rows, i),
-                                value->row_bytes * rows));
+    RONDO_TRY(rondo_buffer_copy(buffers[i], instance->stream, 0,
+                                rondo_stage_output(model, stage->memory, stage->rows, i), value->row_bytes * rows));
   }
   return RONDO_OK;
 }
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status make_function(const rondo_model_instance *place, rondo_record_policy record, rondo_function **out) {
-  const rondo_session_model *model = place->model;
+static rondo_status make_function(const rondo_model_instance *instance, rondo_record_policy record,
+                                  rondo_function **out) {
+  const rondo_session_model *model = instance->model;
   uint32_t kinds[RONDO_SESSION_MAX_VALUES];
   for (size_t i = 0; i < model->inputs.count; i++) kinds[i] = RONDO_INPUT_STATIC;
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
@@ -63,51 +64,51 @@ static rondo_status make_function(const rondo_model_instance *place, rondo_recor
                                           .inputs = kinds,
                                           .input_count = model->inputs.count,
                                           .record = record};
-  return rondo_function_create(place->tree, &options, out);
+  return rondo_function_create(instance->tree, &options, out);
 }
 
 /* A function keeps something of each form of inputs: after so many it is made anew. */
-static rondo_status renew_plain(rondo_model_instance *place) {
+static rondo_status renew_eager_function(rondo_model_instance *instance) {
   rondo_function_info info = {.struct_size = sizeof info};
-  rondo_function *fresh = NULL, *old = place->plain_function;
+  rondo_function *fresh = NULL, *old = instance->eager_function;
   RONDO_TRY(rondo_function_get_info(old, &info));
-  if (info.shapes <= place->model->session->options.max_unrecorded) return RONDO_OK;
-  RONDO_TRY(make_function(place, RONDO_RECORD_NEVER, &fresh));
-  place->plain_function = fresh;
+  if (info.shapes <= instance->model->session->options.max_unrecorded) return RONDO_OK;
+  RONDO_TRY(make_function(instance, RONDO_RECORD_NEVER, &fresh));
+  instance->eager_function = fresh;
   return rondo_function_destroy(old);
 }
 
 /* Within the body, unless it is replayed, calls of the session are refused. */
-static rondo_status call_function(const rondo_model_instance *place, rondo_function *function,
+static rondo_status call_function(const rondo_model_instance *instance, rondo_function *function,
                                   const rondo_input *inputs, rondo_buffer **outputs) {
-  const rondo_session_model *model = place->model;
+  const rondo_session_model *model = instance->model;
   rondo_session_callback callback;
   rondo_session_callback_enter(&callback, model->session);
   const rondo_status status =
-      rondo_function_call(function, place->stream, inputs, model->inputs.count, outputs, model->outputs.count);
+      rondo_function_call(function, instance->stream, inputs, model->inputs.count, outputs, model->outputs.count);
   rondo_session_callback_leave(&callback);
   return status;
 }
 
-static rondo_status prepare_function(const rondo_model_instance *place, rondo_function *function,
+static rondo_status prepare_function(const rondo_model_instance *instance, rondo_function *function,
                                      const rondo_input *inputs) {
   rondo_session_callback callback;
-  rondo_session_callback_enter(&callback, place->model->session);
-  const rondo_status status = rondo_function_prepare(function, place->stream, inputs, place->model->inputs.count);
+  rondo_session_callback_enter(&callback, instance->model->session);
+  const rondo_status status = rondo_function_prepare(function, instance->stream, inputs, instance->model->inputs.count);
   rondo_session_callback_leave(&callback);
   return status;
 }
 
-rondo_status rondo_function_instance_call(rondo_model_instance *place, rondo_function *function,
+rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_function *function,
                                           const rondo_stage *stage, size_t rows) {
-  const rondo_session_model *model = place->model;
-  if (function == NULL) RONDO_TRY(renew_plain(place));
+  const rondo_session_model *model = instance->model;
+  if (function == NULL) RONDO_TRY(renew_eager_function(instance));
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
   rondo_buffer *outputs[RONDO_SESSION_MAX_VALUES] = {NULL};
   list_inputs(model, stage, rows, inputs);
-  RONDO_TRY(rondo_tree_mark_step(place->tree));
-  RONDO_TRY(call_function(place, function == NULL ? place->plain_function : function, inputs, outputs));
-  const rondo_status status = copy_outputs(place, stage, rows, outputs);
+  RONDO_TRY(rondo_tree_mark_step(instance->tree));
+  RONDO_TRY(call_function(instance, function == NULL ? instance->eager_function : function, inputs, outputs));
+  const rondo_status status = copy_outputs(instance, stage, rows, outputs);
   for (size_t i = 0; i < model->outputs.count; i++) rondo_buffer_release(outputs[i]);
   return status;
 }
@@ -115,19 +116,19 @@ rondo_status rondo_function_instance_call(rondo_model_instance *place, rondo_fun
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
 /* Whatever is there might be an index that is in no table. */
-static rondo_status zero_inputs(const rondo_model_instance *place, const rondo_stage *stage, size_t rows) {
-  const rondo_session_model *model = place->model;
+static rondo_status zero_inputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows) {
+  const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
     const rondo_fill zeros = {.dst = rondo_stage_input(model, stage->device_memory, stage->rows, i),
                               .element_bytes = 1,
                               .width = model->inputs.items[i].row_bytes * rows};
-    RONDO_TRY(rondo_fill_async(place->stream, &zeros));
+    RONDO_TRY(rondo_fill_async(instance->stream, &zeros));
   }
   return RONDO_OK;
 }
 
-rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *place, const rondo_instance_graph *g) {
-  return zero_inputs(place, &(rondo_stage){.device_memory = g->device_memory, .rows = g->stage_rows}, g->rows);
+rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
+  return zero_inputs(instance, &(rondo_stage){.device_memory = g->device_memory, .rows = g->stage_rows}, g->rows);
 }
 
 static rondo_status audit(const rondo_session_model *model, const rondo_recorded_call *recorded) {
@@ -152,25 +153,25 @@ static void list_copies(const rondo_session_model *model, rondo_instance_graph *
 }
 
 /* The call makes sure that what was prepared is what calls come to, and that outputs are as they were said to be. */
-rondo_status rondo_function_instance_record(rondo_model_instance *place, const rondo_stage *stage,
+rondo_status rondo_function_instance_record(rondo_model_instance *instance, const rondo_stage *stage,
                                             rondo_instance_graph *g) {
-  const rondo_session_model *model = place->model;
+  const rondo_session_model *model = instance->model;
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
-  rondo_call_info called = {.struct_size = sizeof called};
+  rondo_call_info wake = {.struct_size = sizeof wake};
   g->device_memory = stage->device_memory;
-  RONDO_TRY(make_function(place, RONDO_RECORD_ALWAYS, &g->function));
+  RONDO_TRY(make_function(instance, RONDO_RECORD_ALWAYS, &g->function));
   list_inputs(model, stage, g->rows, inputs);
-  RONDO_TRY(zero_inputs(place, stage, g->rows));
-  RONDO_TRY(rondo_tree_mark_step(place->tree));
-  RONDO_TRY(prepare_function(place, g->function, inputs));
-  g->recorded = place->tree->last;
+  RONDO_TRY(zero_inputs(instance, stage, g->rows));
+  RONDO_TRY(rondo_tree_mark_step(instance->tree));
+  RONDO_TRY(prepare_function(instance, g->function, inputs));
+  g->recorded = instance->tree->last;
   RONDO_TRY(audit(model, g->recorded));
-  RONDO_TRY(rondo_function_instance_call(place, g->function, stage, g->rows));
-  RONDO_TRY(rondo_stream_synchronize(place->stream));
-  RONDO_TRY(rondo_tree_get_last_call(place->tree, &called));
-  if (called.outcome != RONDO_CALL_REPLAYED)
+  RONDO_TRY(rondo_function_instance_call(instance, g->function, stage, g->rows));
+  RONDO_TRY(rondo_stream_synchronize(instance->stream));
+  RONDO_TRY(rondo_tree_get_last_call(instance->tree, &wake));
+  if (wake.outcome != RONDO_CALL_REPLAYED)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, "function '%s' was recorded, but not replayed: %s",
-                      model->name, called.message);
+                      model->name, wake.message);
   list_copies(model, g);
   return RONDO_OK;
 }
@@ -188,24 +189,24 @@ rondo_status rondo_function_instance_describe(const rondo_instance_graph *g, ron
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_function_instance_open(rondo_model_instance *place) {
-  rondo_device *device = place->model->session->device;
-  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = place->model->name, .no_host_steps = true};
-  RONDO_TRY(rondo_stream_create(device, NULL, &place->stream));
-  RONDO_TRY(rondo_tree_create(device, &options, &place->tree));
-  return make_function(place, RONDO_RECORD_NEVER, &place->plain_function);
+rondo_status rondo_function_instance_open(rondo_model_instance *instance) {
+  rondo_device *device = instance->model->session->device;
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = instance->model->name, .no_host_steps = true};
+  RONDO_TRY(rondo_stream_create(device, NULL, &instance->stream));
+  RONDO_TRY(rondo_tree_create(device, &options, &instance->tree));
+  return make_function(instance, RONDO_RECORD_NEVER, &instance->eager_function);
 }
 
-void rondo_function_instance_reset(rondo_model_instance *place, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_tree_reset(place->tree));
+void rondo_function_instance_reset(rondo_model_instance *instance, rondo_status *kept) {
+  rondo_keep_first(kept, rondo_tree_reset(instance->tree));
 }
 
-void rondo_function_instance_close(rondo_model_instance *place, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_tree_destroy(place->tree));
-  rondo_keep_first(kept, rondo_stream_destroy(place->stream));
+void rondo_function_instance_close(rondo_model_instance *instance, rondo_status *kept) {
+  rondo_keep_first(kept, rondo_tree_destroy(instance->tree));
+  rondo_keep_first(kept, rondo_stream_destroy(instance->stream));
 }
 
-uint64_t rondo_function_instance_arena(const rondo_model_instance *place) {
+uint64_t rondo_function_instance_arena(const rondo_model_instance *instance) {
   rondo_tree_info info = {.struct_size = sizeof info};
-  return rondo_tree_get_info(place->tree, &info) == RONDO_OK ? info.arena_used : 0;
+  return rondo_tree_get_info(instance->tree, &info) == RONDO_OK ? info.arena_used : 0;
 }

@@ -7,9 +7,9 @@
 #include "base/versioned_struct.h"
 #include "session/model_callback.h"
 #include "session/model_instance.h"
-#include "session/placement/parts_ahead.h"
+#include "session/placement/upstream_parts.h"
 #include "session/session.h"
-#include "session/sizing/dispatch_tables.h"
+#include "session/sizing/model_times.h"
 #include "session/staging_memory.h"
 
 /* Finds the model and keeps the lock; without it on failure. */
@@ -58,10 +58,10 @@ rondo_status rondo_session_get_output(rondo_session *session, const char *model,
   return get_value("rondo_session_get_output", session, model, false, index, out_value);
 }
 
-static rondo_status write_state(rondo_model_instance *place, const char *name, const void *data, size_t bytes) {
+static rondo_status write_state(rondo_model_instance *instance, const char *name, const void *data, size_t bytes) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = rondo_model_instance_write_state(place, name, data, bytes);
+  rondo_status status = rondo_model_instance_write_state(instance, name, data, bytes);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }
@@ -96,7 +96,7 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   rondo_status status = check_state(call, m, name);
   if (status == RONDO_OK) {
     rondo_session_claim_all(session);
-    status = write_state(&m->places[0], name, data, bytes);
+    status = write_state(&m->instances[0], name, data, bytes);
     rondo_session_release_all(session);
   }
   pthread_mutex_lock(&session->lock);
@@ -131,7 +131,7 @@ rondo_status rondo_session_get_graph(rondo_session *session, const char *model, 
                                      .has_branches = g->has_branches,
                                      .current_us = g->current_us,
                                      .current_unrecorded_us = g->current_unrecorded_us,
-                                     .readings = g->kept.readings,
+                                     .readings = g->kept.samples,
                                      .trials = g->trials};
     status = rondo_versioned_write("rondo_model_graph", &graph, out_graph, sizeof graph);
   }
@@ -163,12 +163,12 @@ static rondo_status check_times(const rondo_session_model *m, const double *reco
 static rondo_status set_times(rondo_session_model *m, const double *recorded, const double *unrecorded, size_t count,
                               double overlap) {
   RONDO_TRY(check_times(m, recorded, unrecorded, count, overlap));
-  rondo_model_put_times(m, recorded, unrecorded, true);
+  rondo_model_set_times(m, recorded, unrecorded, true);
   pthread_mutex_lock(&m->session->lock);
   for (size_t i = 0; i < count && overlap != 0; i++)
-    m->graphs.items[i].overlap = m->graphs.items[i].unrecorded_overlap = overlap;
+    m->graphs.items[i].overlap = m->graphs.items[i].eager_overlap = overlap;
   pthread_mutex_unlock(&m->session->lock);
-  m->unrecorded_extra_us = 0;
+  m->eager_extra_us = 0;
   return rondo_model_make_tables(m);
 }
 
@@ -196,14 +196,14 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: model '%s' %s", call, m->name,
                       m->is_changing ? "is being captured or changed: try again after that"
                                      : "has no graphs: capture it first (rondo_session_capture)");
-  rondo_lane *lane = &session->lanes[number];
-  if (lane->hold != RONDO_NOT_HELD)
+  rondo_stream_worker *worker = &session->workers[number];
+  if (worker->manual != RONDO_MANUAL_NONE)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                       "%s: stream %zu is taken already: give it back first (rondo_session_give_stream)", call, number);
-  lane->hold = RONDO_BEING_TAKEN;
-  pthread_cond_broadcast(&session->change); /* who waits for all lanes lets requests run again */
-  rondo_lane_claim(lane);
-  lane->hold = RONDO_TAKEN;
+  worker->manual = RONDO_MANUAL_TAKING;
+  pthread_cond_broadcast(&session->change); /* who waits for all workers lets requests run again */
+  rondo_stream_worker_claim(worker);
+  worker->manual = RONDO_MANUAL_TAKEN;
   return RONDO_OK;
 }
 
@@ -215,28 +215,28 @@ rondo_status rondo_session_take_stream(rondo_session *session, const char *model
   *out_stream = NULL;
   RONDO_TRY(enter(call, session, model, &m));
   const rondo_status status = take_stream(call, session, m, number);
-  if (status == RONDO_OK) *out_stream = m->places[number].stream;
+  if (status == RONDO_OK) *out_stream = m->instances[number].stream;
   pthread_mutex_unlock(&session->lock);
   return status;
 }
 
 /* Models may be added meanwhile, in front, and none goes while a stream is taken. */
-static rondo_status settle_lane(rondo_session *session, size_t number) {
+static rondo_status synchronize_instances(rondo_session *session, size_t number) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&session->lock);
   rondo_session_model *first = session->models;
   pthread_mutex_unlock(&session->lock);
   for (rondo_session_model *m = first; m != NULL; m = m->next)
-    rondo_keep_first(&status, rondo_model_instance_synchronize(&m->places[number]));
+    rondo_keep_first(&status, rondo_model_instance_synchronize(&m->instances[number]));
   return status;
 }
 
 /* Of several threads that would give it, one does. */
-static bool begin_to_give(rondo_session *session, size_t number) {
-  rondo_lane *lane = &session->lanes[number];
+static bool begin_giving(rondo_session *session, size_t number) {
+  rondo_stream_worker *worker = &session->workers[number];
   pthread_mutex_lock(&session->lock);
-  const bool is_taken = lane->hold == RONDO_TAKEN;
-  if (is_taken) lane->hold = RONDO_BEING_GIVEN;
+  const bool is_taken = worker->manual == RONDO_MANUAL_TAKEN;
+  if (is_taken) worker->manual = RONDO_MANUAL_GIVING;
   pthread_mutex_unlock(&session->lock);
   return is_taken;
 }
@@ -245,36 +245,36 @@ rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
   static const char call[] = "rondo_session_give_stream";
   RONDO_TRY(rondo_session_front(call, session));
   if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
-  if (!begin_to_give(session, number))
+  if (!begin_giving(session, number))
     return rondo_fail(
         RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
         "%s: stream %zu was not taken, or was given back already: take it first (rondo_session_take_stream)", call,
         number);
-  const rondo_status status = settle_lane(session, number);
+  const rondo_status status = synchronize_instances(session, number);
   pthread_mutex_lock(&session->lock);
-  session->lanes[number].hold = RONDO_NOT_HELD;
-  rondo_lane_release(&session->lanes[number]);
+  session->workers[number].manual = RONDO_MANUAL_NONE;
+  rondo_stream_worker_release(&session->workers[number]);
   pthread_mutex_unlock(&session->lock);
   return status;
 }
 
 /* The graph of a place, under the lock. */
 static rondo_status find_in(const char *call, rondo_session_model *m, size_t index, size_t number,
-                            rondo_model_instance **out_place, rondo_instance_graph **out) {
+                            rondo_model_instance **out_instance, rondo_instance_graph **out) {
   const uint32_t streams = m->session->options.streams;
   if (index >= m->graphs.count) return fail_range(call, "graph", index, m->graphs.count);
   if (number >= streams) return fail_range(call, "stream", number, streams);
-  *out_place = &m->places[number];
-  *out = &m->places[number].graphs.items[index];
+  *out_instance = &m->instances[number];
+  *out = &m->instances[number].graphs.items[index];
   return RONDO_OK;
 }
 
 /* Without the lock: it stays as long as a stream is taken. */
 static rondo_status find_graph(const char *call, rondo_session *session, const char *model, size_t index, size_t number,
-                               rondo_model_instance **out_place, rondo_instance_graph **out) {
+                               rondo_model_instance **out_instance, rondo_instance_graph **out) {
   rondo_session_model *m;
   RONDO_TRY(enter(call, session, model, &m));
-  const rondo_status status = find_in(call, m, index, number, out_place, out);
+  const rondo_status status = find_in(call, m, index, number, out_instance, out);
   pthread_mutex_unlock(&session->lock);
   return status;
 }
@@ -283,11 +283,11 @@ rondo_status rondo_session_get_input_copy(rondo_session *session, const char *mo
                                           size_t input, rondo_input_copy *out_copy) {
   static const char call[] = "rondo_session_get_input_copy";
   rondo_session_model *m;
-  rondo_model_instance *place = NULL;
+  rondo_model_instance *instance = NULL;
   rondo_instance_graph *g = NULL;
   RONDO_TRY(rondo_require(call, "out_copy", out_copy));
   RONDO_TRY(enter(call, session, model, &m));
-  rondo_status status = find_in(call, m, index, number, &place, &g);
+  rondo_status status = find_in(call, m, index, number, &instance, &g);
   if (status == RONDO_OK && input >= m->inputs.count) status = fail_range(call, "input", input, m->inputs.count);
   if (status == RONDO_OK) *out_copy = g->copies[input];
   pthread_mutex_unlock(&session->lock);
@@ -296,7 +296,7 @@ rondo_status rondo_session_get_input_copy(rondo_session *session, const char *mo
 
 static rondo_status require_taken(const char *call, rondo_session *session, size_t number) {
   pthread_mutex_lock(&session->lock);
-  const bool is_taken = number < session->options.streams && session->lanes[number].hold == RONDO_TAKEN;
+  const bool is_taken = number < session->options.streams && session->workers[number].manual == RONDO_MANUAL_TAKEN;
   pthread_mutex_unlock(&session->lock);
   if (is_taken) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
@@ -305,16 +305,16 @@ static rondo_status require_taken(const char *call, rondo_session *session, size
 
 rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index, size_t number) {
   static const char call[] = "rondo_session_launch";
-  rondo_model_instance *place = NULL;
+  rondo_model_instance *instance = NULL;
   rondo_instance_graph *g = NULL;
-  RONDO_TRY(find_graph(call, session, model, index, number, &place, &g));
+  RONDO_TRY(find_graph(call, session, model, index, number, &instance, &g));
   RONDO_TRY(require_taken(call, session, number));
-  RONDO_TRY(rondo_model_instance_run_ahead(place, g, true));
-  RONDO_TRY(rondo_model_instance_launch(place, g, true));
-  place->last_graph = index + 1;
+  RONDO_TRY(rondo_model_instance_run_upstream(instance, g, true));
+  RONDO_TRY(rondo_model_instance_launch(instance, g, true));
+  instance->last_graph = index + 1;
   pthread_mutex_lock(&session->lock);
-  place->model->graphs.items[index].launches++;
-  place->model->info.launches++;
+  instance->model->graphs.items[index].launches++;
+  instance->model->info.launches++;
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }
@@ -322,33 +322,34 @@ rondo_status rondo_session_launch(rondo_session *session, const char *model, siz
 rondo_status rondo_session_get_result(rondo_session *session, const char *model, size_t number, size_t output,
                                       const void **out_data) {
   static const char call[] = "rondo_session_get_result";
-  rondo_model_instance *place = NULL;
+  rondo_model_instance *instance = NULL;
   rondo_instance_graph *g = NULL;
   RONDO_TRY(rondo_require(call, "out_data", out_data));
   *out_data = NULL;
-  RONDO_TRY(find_graph(call, session, model, 0, number, &place, &g));
-  if (place->last_graph == 0)
+  RONDO_TRY(find_graph(call, session, model, 0, number, &instance, &g));
+  if (instance->last_graph == 0)
     return rondo_fail(
         RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
         "%s: nothing of model '%s' was launched on stream %zu: launch it there first (rondo_session_launch)", call,
         model, number);
-  if (output >= place->model->outputs.count) return fail_range(call, "output", output, place->model->outputs.count);
-  g = &place->graphs.items[place->last_graph - 1];
-  *out_data = rondo_stage_output(place->model, g->stage, g->stage_rows, output);
+  if (output >= instance->model->outputs.count)
+    return fail_range(call, "output", output, instance->model->outputs.count);
+  g = &instance->graphs.items[instance->last_graph - 1];
+  *out_data = rondo_stage_output(instance->model, g->stage, g->stage_rows, output);
   return RONDO_OK;
 }
 
 /* Figures --------------------------------------------------------------------------------------------------------- */
 
-/* States are the first anchor's, and what others have beside them; arenas those of each lane. */
+/* States are the first anchor's, and what others have beside them; arenas those of each worker. */
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   for (uint32_t i = 0; i < m->session->options.streams; i++) {
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
-    if (m->body == NULL && rondo_compiled_get_info(m->places[i].anchor.compiled, &compiled) == RONDO_OK)
+    if (m->body == NULL && rondo_compiled_get_info(m->instances[i].anchor.compiled, &compiled) == RONDO_OK)
       info->state_bytes += compiled.state_bytes - compiled.shared_bytes;
-    info->ahead_state_bytes += rondo_ahead_states(m->places[i].anchor.ahead);
-    info->arena_bytes += m->places[i].arena_bytes;
-    info->ahead_arena_bytes += m->places[i].ahead_arena_bytes;
+    info->ahead_state_bytes += rondo_upstream_state_bytes(m->instances[i].anchor.upstream);
+    info->arena_bytes += m->instances[i].arena_bytes;
+    info->ahead_arena_bytes += m->instances[i].upstream_arena_bytes;
   }
   info->state_bytes += info->ahead_state_bytes;
   for (size_t i = 0; i < m->graphs.count; i++)
@@ -375,10 +376,10 @@ static void describe(const rondo_session_model *m, size_t rows, rondo_way *out_w
   *out_way = RONDO_WAY_UNRECORDED;
   *out_parts = 0;
   *out_us = 0;
-  const rondo_session_tables *tables = &m->idle;
+  const rondo_dispatch_tables *tables = &m->idle;
   if (tables->any == NULL) return;
-  rondo_decision_made d = rondo_table_decide(tables->any, rows);
-  if (d.repeats > 0) d = rondo_table_decide(tables->recorded, rows);
+  rondo_dispatch d = rondo_dispatch_table_find(tables->any, rows);
+  if (d.repeats > 0) d = rondo_dispatch_table_find(tables->recorded, rows);
   *out_us = (double)d.repeats * tables->any->largest_us;
   for (size_t i = 0; i < d.repeats && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
     parts[(*out_parts)++] = tables->any->largest;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a model will take, said before it is captured: each lane's arenas and staging memory by the plans that capturing
- * will make, and execs by one that is recorded for it.
+ * What a model will take, said before it is captured: each worker's arenas and staging memory by the plans that
+ * capturing will make, and execs by one that is recorded for it.
  */
 #include <string.h>
 
@@ -39,16 +39,17 @@ static rondo_status measure_exec(rondo_session_model *model, size_t rows, uint64
   rondo_session_graph graph;
   RONDO_TRY(rondo_session_record_on(model, 0, rows, &graph));
   *out_bytes = graph.exec_bytes;
-  rondo_session_take_back(model, model->graphs.count);
+  rondo_session_drop_graphs_from(model, model->graphs.count);
   return RONDO_OK;
 }
 
-static rondo_status plan_lanes(rondo_session_model *model, const size_t *rows, size_t count, rondo_model_bytes *out) {
+static rondo_status plan_instances(rondo_session_model *model, const size_t *rows, size_t count,
+                                   rondo_model_bytes *out) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams && status == RONDO_OK; i++)
-    status = rondo_model_instance_plan(&model->places[i], rows, count, out);
+    status = rondo_model_instance_plan(&model->instances[i], rows, count, out);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }
@@ -66,7 +67,7 @@ static rondo_status plan(rondo_session_model *model, const size_t *rows, size_t 
                       model->name, model->graphs.count);
   RONDO_TRY(sort_sizes(rows, count, sorted));
   rondo_session_claim_all(model->session);
-  const rondo_status status = plan_lanes(model, sorted, count, out);
+  const rondo_status status = plan_instances(model, sorted, count, out);
   rondo_session_release_all(model->session);
   RONDO_TRY(status);
   RONDO_TRY(measure_exec(model, sorted[count - 1], &out->exec_bytes));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Callbacks of models, `build` and `body`: they run without the session's lock, on threads that have claimed a lane or
- * change a model, so that a call of the same session from inside could wait for what waits for the callback. Such calls
- * are refused at the front doors, which know by a list of each thread's callbacks.
+ * Callbacks of models, `build` and `body`: they run without the session's lock, on threads that have claimed a worker
+ * or change a model, so that a call of the same session from inside could wait for what waits for the callback. Such
+ * calls are refused at the front doors, which know by a list of each thread's callbacks.
  */
 #include "session/model_callback.h"
 #include "exec/api_check.h"

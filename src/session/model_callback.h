@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Callbacks of models, `build` and `body`: they run without the session's lock, on threads that have claimed a
- * lane or change a model, so that a call of the same session from inside could wait for what waits for the
+ * worker or change a model, so that a call of the same session from inside could wait for what waits for the
  * callback.
  */
 #ifndef RONDO_SESSION_MODEL_CALLBACK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Capturing: graphs recorded on every lane, and the capture mode. The model is changing all the while, so that no
- * request of it runs; each lane is claimed while it records.
+ * Capturing: graphs recorded on every worker, and the capture mode. The model is changing all the while, so that no
+ * request of it runs; each worker is claimed while it records.
  */
 #include "session/model_capture.h"
 #include "base/clock.h"
@@ -13,37 +13,40 @@
 
 /* Recording a size ------------------------------------------------------------------------------------------------ */
 
-/* With what it takes, found out on the first lane. */
-static rondo_status record_on_first(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
-  rondo_model_instance *place = &model->places[0];
+/* With what it takes, found out on the first worker. */
+static rondo_status record_on_first_instance(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
+  rondo_model_instance *instance = &model->instances[0];
   const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(rondo_model_instance_capture(place, rows));
+  RONDO_TRY(rondo_model_instance_capture(instance, rows));
   const double capture_us = (double)(rondo_clock_ns() - begin) / 1e3;
-  RONDO_TRY(rondo_model_instance_describe(place, place->graphs.count - 1, out));
+  RONDO_TRY(rondo_model_instance_describe(instance, instance->graphs.count - 1, out));
   out->capture_us = capture_us;
   return RONDO_OK;
 }
 
-rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t lane, size_t rows, rondo_session_graph *out) {
+rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t worker, size_t rows,
+                                     rondo_session_graph *out) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
-  rondo_session_claim(model->session, lane);
+  rondo_session_claim(model->session, worker);
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
-    status = lane == 0 ? record_on_first(model, rows, out) : rondo_model_instance_capture(&model->places[lane], rows);
+    status = worker == 0 ? record_on_first_instance(model, rows, out)
+                         : rondo_model_instance_capture(&model->instances[worker], rows);
     rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   }
-  rondo_session_release(model->session, lane);
+  rondo_session_release(model->session, worker);
   return status;
 }
 
-void rondo_session_take_back(rondo_session_model *model, size_t count) {
+void rondo_session_drop_graphs_from(rondo_session_model *model, size_t count) {
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_status ignored = RONDO_OK;
-  rondo_model_forget_graphs(model, count);
+  rondo_model_hide_graphs(model, count);
   for (uint32_t i = 0; i < model->session->options.streams; i++) {
     rondo_session_claim(model->session, i);
-    while (model->places[i].graphs.count > count) rondo_model_instance_drop_last(&model->places[i], &ignored);
+    while (model->instances[i].graphs.count > count)
+      rondo_model_instance_drop_last_graph(&model->instances[i], &ignored);
     rondo_session_release(model->session, i);
   }
   rondo_error_restore(&error);
@@ -76,7 +79,7 @@ rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
   RONDO_TRY(check_new(model, rows));
   const size_t before = model->graphs.count;
   const rondo_status status = record(model, rows);
-  if (status != RONDO_OK) rondo_session_take_back(model, before);
+  if (status != RONDO_OK) rondo_session_drop_graphs_from(model, before);
   return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A session's life, its lanes and who has claimed them, its models by name.
+ * A session's life, its workers and who has claimed them, its models by name.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <string.h>
@@ -9,75 +9,76 @@
 #include "exec/api_check.h"
 #include "session/function_model.h"
 #include "session/model_callback.h"
-#include "session/placement/parts_ahead.h"
-#include "session/serve/lane.h"
+#include "session/placement/upstream_parts.h"
 #include "session/serve/request_queue.h"
+#include "session/serve/stream_worker.h"
 #include "session/serve/utilisation.h"
 #include "session/session.h"
 #include "session/session_model.h"
-#include "session/sizing/dispatch_tables.h"
+#include "session/sizing/model_times.h"
 
 /* Lanes ----------------------------------------------------------------------------------------------------------- */
 
-/* While requests never end, a lane that ran some would be claimed for others before anyone who waits for it wakes. */
-void rondo_lane_claim(rondo_lane *lane) {
-  rondo_session *session = lane->session;
-  lane->awaited++;
-  while (lane->is_claimed) pthread_cond_wait(&session->change, &session->lock);
-  lane->awaited--;
-  lane->is_claimed = true;
+/* While requests never end, a worker that ran some would be claimed for others before anyone who waits for it wakes. */
+void rondo_stream_worker_claim(rondo_stream_worker *worker) {
+  rondo_session *session = worker->session;
+  worker->claims_waiting++;
+  while (worker->is_claimed) pthread_cond_wait(&session->change, &session->lock);
+  worker->claims_waiting--;
+  worker->is_claimed = true;
   session->claims++;
 }
 
-bool rondo_lane_is_alone(const rondo_lane *lane) {
-  const rondo_session *session = lane->session;
+bool rondo_stream_worker_is_alone(const rondo_stream_worker *worker) {
+  const rondo_session *session = worker->session;
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (i != lane->number && session->lanes[i].is_claimed) return false;
+    if (i != worker->number && session->workers[i].is_claimed) return false;
   return true;
 }
 
-void rondo_lane_release(rondo_lane *lane) {
-  lane->is_claimed = false;
-  pthread_cond_broadcast(&lane->session->change);
-  rondo_lanes_call_for_rest(lane->session);
+void rondo_stream_worker_release(rondo_stream_worker *worker) {
+  worker->is_claimed = false;
+  pthread_cond_broadcast(&worker->session->change);
+  rondo_stream_workers_wake_for_rest(worker->session);
 }
 
-/* Calls that claim lanes do so in turns. Without them a capture, which claims lane after lane, would have the next one
- * before who needs all of them wakes; and while that one waits, requests are held back. A lane is taken by hand
- * without a turn, as a call whose turn it is may wait for one that was. Who holds a lane never waits for a turn. */
+/* Calls that claim workers do so in turns. Without them a capture, which claims worker after worker, would have the
+ * next one before who needs all of them wakes; and while that one waits, requests are held back. A worker is taken by
+ * hand without a turn, as a call whose turn it is may wait for one that was. Who holds a worker never waits for a turn.
+ */
 static void await_turn(rondo_session *session) {
-  const uint64_t turn = session->turns_taken++;
-  while (session->turn != turn) pthread_cond_wait(&session->change, &session->lock);
+  const uint64_t turn = session->next_turn++;
+  while (session->current_turn != turn) pthread_cond_wait(&session->change, &session->lock);
 }
 
 static void end_turn(rondo_session *session) {
-  session->turn++;
+  session->current_turn++;
   pthread_cond_broadcast(&session->change);
 }
 
 void rondo_session_claim(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
   await_turn(session);
-  rondo_lane_claim(&session->lanes[number]);
+  rondo_stream_worker_claim(&session->workers[number]);
   end_turn(session);
   pthread_mutex_unlock(&session->lock);
 }
 
 void rondo_session_release(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
-  rondo_lane_release(&session->lanes[number]);
+  rondo_stream_worker_release(&session->workers[number]);
   pthread_mutex_unlock(&session->lock);
 }
 
-static bool has_taken_lane(const rondo_session *session) {
+static bool has_manual_stream(const rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->lanes[i].hold != RONDO_NOT_HELD) return true;
+    if (session->workers[i].manual != RONDO_MANUAL_NONE) return true;
   return false;
 }
 
-static bool has_claimed_lane(const rondo_session *session) {
+static bool has_claimed_worker(const rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->lanes[i].is_claimed) return true;
+    if (session->workers[i].is_claimed) return true;
   return false;
 }
 
@@ -86,25 +87,25 @@ static void hold_requests_back(rondo_session *session, bool *inout_is_held_back,
   *inout_is_held_back = wanted;
   for (uint32_t i = 0; i < session->options.streams; i++) {
     if (wanted)
-      session->lanes[i].awaited++;
+      session->workers[i].claims_waiting++;
     else
-      session->lanes[i].awaited--;
+      session->workers[i].claims_waiting--;
   }
-  if (!wanted) rondo_lanes_call_for_rest(session);
+  if (!wanted) rondo_stream_workers_wake_for_rest(session);
 }
 
 /* All at once: who had claimed some already would wait for good for who holds another by hand and wants one of those.
- * Requests are held back, or there would always be a lane that runs some; but not while a lane is held by hand: who
+ * Requests are held back, or there would always be a worker that runs some; but not while a worker is held by hand: who
  * holds it may wait for a request before giving it. */
 void rondo_session_claim_all(rondo_session *session) {
   bool is_held_back = false;
   pthread_mutex_lock(&session->lock);
   await_turn(session);
-  while (has_claimed_lane(session)) {
-    hold_requests_back(session, &is_held_back, !has_taken_lane(session));
+  while (has_claimed_worker(session)) {
+    hold_requests_back(session, &is_held_back, !has_manual_stream(session));
     pthread_cond_wait(&session->change, &session->lock);
   }
-  for (uint32_t i = 0; i < session->options.streams; i++) session->lanes[i].is_claimed = true;
+  for (uint32_t i = 0; i < session->options.streams; i++) session->workers[i].is_claimed = true;
   hold_requests_back(session, &is_held_back, false);
   end_turn(session);
   pthread_mutex_unlock(&session->lock);
@@ -112,9 +113,9 @@ void rondo_session_claim_all(rondo_session *session) {
 
 void rondo_session_release_all(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
-  for (uint32_t i = 0; i < session->options.streams; i++) session->lanes[i].is_claimed = false;
+  for (uint32_t i = 0; i < session->options.streams; i++) session->workers[i].is_claimed = false;
   pthread_cond_broadcast(&session->change);
-  rondo_lanes_call_for_rest(session);
+  rondo_stream_workers_wake_for_rest(session);
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -134,7 +135,7 @@ rondo_status rondo_session_find(rondo_session *session, const char *call, const 
 }
 
 static rondo_status refuse_used(const rondo_session *session, const char *call, const rondo_session_model *model) {
-  const char *stream = has_taken_lane(session) ? "; a stream of the session is taken" : "";
+  const char *stream = has_manual_stream(session) ? "; a stream of the session is taken" : "";
   if (model->taken == 0 && *stream == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                     "%s: model '%s' is in use: requests that wait or run: %u; states being written: %u%s: wait for "
@@ -238,7 +239,8 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
 }
 
 /* Under the lock throughout: in between someone could begin to use it, or take a stream. */
-static rondo_status take_out(rondo_session *session, const char *call, const char *name, rondo_session_model **out) {
+static rondo_status remove_copies(rondo_session *session, const char *call, const char *name,
+                                  rondo_session_model **out) {
   RONDO_TRY(rondo_session_change_begin_locked(session, call, name, out));
   if ((*out)->runs == 0) {
     unlink_model(session, *out);
@@ -256,7 +258,7 @@ rondo_status rondo_session_remove_model(rondo_session *session, const char *name
   RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "name", name));
   pthread_mutex_lock(&session->lock);
-  const rondo_status status = take_out(session, call, name, &model);
+  const rondo_status status = remove_copies(session, call, name, &model);
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? rondo_model_free(model) : status;
 }
@@ -289,7 +291,7 @@ static rondo_status make_slots(rondo_session *session) {
     session->slots[i].next_free = session->free_slots;
     session->free_slots = &session->slots[i];
   }
-  rondo_slots_number(session->slots, count);
+  rondo_slots_init_numbers(session->slots, count);
   return RONDO_OK;
 }
 
@@ -299,20 +301,20 @@ static void init_locks(rondo_session *session) {
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_mutex_init(&session->lock, NULL);
   for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
-    pthread_cond_init(&session->lanes[i].called, &clock);
-    pthread_mutex_init(&session->lanes[i].timer.lock, NULL);
+    pthread_cond_init(&session->workers[i].wake, &clock);
+    pthread_mutex_init(&session->workers[i].timer.lock, NULL);
   }
   pthread_cond_init(&session->change, NULL);
   pthread_condattr_destroy(&clock);
 }
 
-static rondo_status start_lanes(rondo_session *session) {
+static rondo_status start_workers(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++) {
-    rondo_lane *lane = &session->lanes[i];
-    lane->session = session;
-    lane->number = i;
-    RONDO_TRY(rondo_thread_start(&lane->thread, "rondo-session", rondo_lane_main, lane));
-    lane->has_thread = true;
+    rondo_stream_worker *worker = &session->workers[i];
+    worker->session = session;
+    worker->number = i;
+    RONDO_TRY(rondo_thread_start(&worker->thread, "rondo-session", rondo_stream_worker_main, worker));
+    worker->has_thread = true;
   }
   return RONDO_OK;
 }
@@ -320,18 +322,18 @@ static rondo_status start_lanes(rondo_session *session) {
 static rondo_status make_executors(rondo_session *session) {
   const rondo_executor_options *options = session->options.executor;
   for (uint32_t i = 0; options != NULL && i < session->options.streams; i++)
-    RONDO_TRY(rondo_executor_create(session->device, options, &session->lanes[i].executor));
+    RONDO_TRY(rondo_executor_create(session->device, options, &session->workers[i].executor));
   session->options.executor = NULL; /* the caller's */
   return RONDO_OK;
 }
 
-static void stop_lanes(rondo_session *session) {
+static void stop_workers(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_stopping = true;
-  for (uint32_t i = 0; i < session->options.streams; i++) pthread_cond_signal(&session->lanes[i].called);
+  for (uint32_t i = 0; i < session->options.streams; i++) pthread_cond_signal(&session->workers[i].wake);
   pthread_mutex_unlock(&session->lock);
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->lanes[i].has_thread) rondo_thread_join(session->lanes[i].thread);
+    if (session->workers[i].has_thread) rondo_thread_join(session->workers[i].thread);
 }
 
 static rondo_status free_models(rondo_session *session) {
@@ -348,14 +350,14 @@ static rondo_status free_models(rondo_session *session) {
 static rondo_status free_session(rondo_session *session) {
   const rondo_allocator allocator = session->allocator;
   rondo_device *device = session->device;
-  stop_lanes(session);
+  stop_workers(session);
   rondo_status status = free_models(session);
   for (uint32_t i = 0; i < session->options.streams; i++)
-    rondo_keep_first(&status, rondo_executor_destroy(session->lanes[i].executor));
-  rondo_usage_close(session);
+    rondo_keep_first(&status, rondo_executor_destroy(session->workers[i].executor));
+  rondo_utilisation_close(session);
   for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
-    pthread_cond_destroy(&session->lanes[i].called);
-    pthread_mutex_destroy(&session->lanes[i].timer.lock);
+    pthread_cond_destroy(&session->workers[i].wake);
+    pthread_mutex_destroy(&session->workers[i].timer.lock);
   }
   pthread_cond_destroy(&session->change);
   pthread_mutex_destroy(&session->lock);
@@ -372,9 +374,9 @@ static rondo_status open_session(rondo_session *session) {
   session->is_cuda = info.cuda;
   RONDO_TRY(rondo_allocate_text(&session->allocator, session->options.name, &session->name));
   RONDO_TRY(make_slots(session));
-  RONDO_TRY(rondo_usage_open(session));
+  RONDO_TRY(rondo_utilisation_open(session));
   RONDO_TRY(make_executors(session));
-  return start_lanes(session);
+  return start_workers(session);
 }
 
 rondo_status rondo_session_create(rondo_device *device, const rondo_session_options *options,
@@ -407,18 +409,18 @@ rondo_status rondo_session_drain(rondo_session *session) {
   RONDO_TRY(rondo_session_front("rondo_session_drain", session));
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
-  rondo_lanes_call_for_rest(session);
+  rondo_stream_workers_wake_for_rest(session);
   while (session->running > 0) pthread_cond_wait(&session->change, &session->lock);
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }
 
 /* Requests may wait for a stream that the caller has. */
-static rondo_status refuse_taken(rondo_session *session) {
+static rondo_status refuse_manual_streams(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
-  const bool has_taken = has_taken_lane(session);
-  rondo_lanes_call_for_rest(session);
+  const bool has_taken = has_manual_stream(session);
+  rondo_stream_workers_wake_for_rest(session);
   pthread_mutex_unlock(&session->lock);
   if (!has_taken) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
@@ -428,7 +430,7 @@ static rondo_status refuse_taken(rondo_session *session) {
 rondo_status rondo_session_destroy(rondo_session *session) {
   if (session == NULL || session->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_session_front("rondo_session_destroy", session));
-  RONDO_TRY(refuse_taken(session));
+  RONDO_TRY(refuse_manual_streams(session));
   RONDO_TRY(rondo_session_drain(session));
   pthread_mutex_lock(&session->lock);
   const uint32_t taken = session->taken, runs = session->runs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A session's life, its lanes and who has claimed them, its models by name.
+ * A session's life, its workers and who has claimed them, its models by name.
  */
 #ifndef RONDO_SESSION_SESSION_H
 #define RONDO_SESSION_SESSION_H
@@ -11,11 +11,11 @@ RONDO_MUST_USE rondo_status rondo_session_find(rondo_session *session, const cha
                                                rondo_session_model **out);
 
 /* Whether all others are unclaimed. */
-bool rondo_lane_is_alone(const rondo_lane *lane);
-void rondo_lane_claim(rondo_lane *lane);
-void rondo_lane_release(rondo_lane *lane);
+bool rondo_stream_worker_is_alone(const rondo_stream_worker *worker);
+void rondo_stream_worker_claim(rondo_stream_worker *worker);
+void rondo_stream_worker_release(rondo_stream_worker *worker);
 
-/* Claims a lane, waiting for it, or all of them at once; and gives them up. Without the lock. */
+/* Claims a worker, waiting for it, or all of them at once; and gives them up. Without the lock. */
 void rondo_session_claim(rondo_session *session, uint32_t number);
 void rondo_session_release(rondo_session *session, uint32_t number);
 void rondo_session_claim_all(rondo_session *session);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Models: their programs, their places on the lanes, their life.
+ * Models: their programs, their places on the workers, their life.
  */
 #include <string.h>
 
@@ -7,9 +7,9 @@
 #include "session/model_callback.h"
 #include "session/model_instance.h"
 #include "session/model_probe.h"
-#include "session/placement/parts_ahead.h"
+#include "session/placement/upstream_parts.h"
 #include "session/session_model.h"
-#include "session/sizing/dispatch_tables.h"
+#include "session/sizing/model_times.h"
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
@@ -45,23 +45,24 @@ rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, r
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-void rondo_model_forget_graphs(rondo_session_model *model, size_t count) {
+void rondo_model_hide_graphs(rondo_session_model *model, size_t count) {
   pthread_mutex_lock(&model->session->lock);
   if (model->graphs.count > count) model->graphs.count = count;
   pthread_mutex_unlock(&model->session->lock);
 }
 
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
-  rondo_model_forget_graphs(model, 0);
+  rondo_model_hide_graphs(model, 0);
   rondo_model_drop_tables(model);
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    while (model->places[i].graphs.count > 0) rondo_model_instance_drop_last(&model->places[i], kept);
+    while (model->instances[i].graphs.count > 0) rondo_model_instance_drop_last_graph(&model->instances[i], kept);
 }
 
-static rondo_status close_places(rondo_session_model *model) {
+static rondo_status close_instances(rondo_session_model *model) {
   rondo_status status = RONDO_OK;
   rondo_model_drop_graphs(model, &status);
-  for (uint32_t i = 0; i < model->session->options.streams; i++) rondo_model_instance_close(&model->places[i], &status);
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    rondo_model_instance_close(&model->instances[i], &status);
   return status;
 }
 
@@ -76,7 +77,7 @@ static void free_values(rondo_session_model *model) {
 rondo_status rondo_model_free(rondo_session_model *model) {
   if (model == NULL) return RONDO_OK;
   const rondo_allocator allocator = model->session->allocator;
-  const rondo_status status = close_places(model);
+  const rondo_status status = close_instances(model);
   free_values(model);
   rondo_array_free(&allocator, &model->history);
   rondo_array_free(&allocator, &model->constants);
@@ -87,9 +88,9 @@ rondo_status rondo_model_free(rondo_session_model *model) {
   return status;
 }
 
-static rondo_status open_places(rondo_session_model *model, const rondo_weights *weights) {
+static rondo_status open_instances(rondo_session_model *model, const rondo_weights *weights) {
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    RONDO_TRY(rondo_model_instance_open(&model->places[i], model, i, weights));
+    RONDO_TRY(rondo_model_instance_open(&model->instances[i], model, i, weights));
   return RONDO_OK;
 }
 
@@ -109,7 +110,7 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   model->history.count = o->history_count;
   RONDO_TRY(rondo_model_devices_fill(model, o));
   RONDO_TRY(o->body != NULL ? rondo_function_model_fill(model, o) : rondo_model_probe(model));
-  return open_places(model, o->weights);
+  return open_instances(model, o->weights);
 }
 
 rondo_status rondo_model_make(rondo_session *session, const char *name, const rondo_model_options *options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Models: their programs, their places on the lanes, their life.
+ * Models: their programs, their places on the workers, their life.
  */
 #ifndef RONDO_SESSION_SESSION_MODEL_H
 #define RONDO_SESSION_SESSION_MODEL_H
@@ -16,6 +16,6 @@ RONDO_MUST_USE rondo_status rondo_model_free(rondo_session_model *model);
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept);
 
 /* What is known of graphs behind the first `count` goes, before they do: others may ask for it meanwhile. */
-void rondo_model_forget_graphs(rondo_session_model *model, size_t count);
+void rondo_model_hide_graphs(rondo_session_model *model, size_t count);
 
 #endif

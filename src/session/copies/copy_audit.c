@@ -122,7 +122,7 @@ static rondo_status note_input(const visit *at, size_t input, const rondo_extent
   return RONDO_OK;
 }
 
-static rondo_status look_at_source(const visit *at, const rondo_extent *source, bool to_host) {
+static rondo_status audit_source(const visit *at, const rondo_extent *source, bool to_host) {
   audit *a = at->audit;
   const rondo_audit_options *known = &a->options;
   const size_t input = find_range(known->inputs, known->input_count, source);
@@ -135,7 +135,7 @@ static rondo_status look_at_source(const visit *at, const rondo_extent *source, 
   return RONDO_OK;
 }
 
-static rondo_status look_at_destination(const visit *at, const rondo_extent *destination) {
+static rondo_status audit_destination(const visit *at, const rondo_extent *destination) {
   audit *a = at->audit;
   const rondo_audit_options *known = &a->options;
   if (find_range(known->outputs, known->output_count, destination) == known->output_count)
@@ -148,33 +148,33 @@ static rondo_status look_at_destination(const visit *at, const rondo_extent *des
   return RONDO_OK;
 }
 
-static rondo_status look_at_work(const visit *at) {
+static rondo_status audit_work(const visit *at) {
   rondo_extent extents[RONDO_MOST_EXTENTS];
   const size_t count = rondo_node_extents(at->params, extents);
   if (count == 0) return RONDO_OK;
   const bool to_host = is_host(at, extents[0].address);
   const bool from_host = count > 1 && is_host(at, extents[1].address);
-  if (to_host) RONDO_TRY(look_at_destination(at, &extents[0]));
-  if (from_host) return look_at_source(at, &extents[1], to_host);
+  if (to_host) RONDO_TRY(audit_destination(at, &extents[0]));
+  if (from_host) return audit_source(at, &extents[1], to_host);
   if (!to_host && count > 1) at->audit->info.device_copies++;
   return RONDO_OK;
 }
 
-static rondo_status look_at_graph(audit *a, const rondo_graph *graph);
+static rondo_status audit_graph(audit *a, const rondo_graph *graph);
 
-static rondo_status look_at_node(audit *a, const rondo_graph *graph, uint32_t slot) {
+static rondo_status audit_node(audit *a, const rondo_graph *graph, uint32_t slot) {
   const visit at = {.audit = a, .graph = graph, .slot = slot, .params = &rondo_graph_at(graph, slot)->params};
-  return at.params->kind == RONDO_NODE_CHILD ? look_at_graph(a, at.params->as.child) : look_at_work(&at);
+  return at.params->kind == RONDO_NODE_CHILD ? audit_graph(a, at.params->as.child) : audit_work(&at);
 }
 
-static rondo_status look_at_graph(audit *a, const rondo_graph *graph) {
+static rondo_status audit_graph(audit *a, const rondo_graph *graph) {
   size_t count = 0;
   RONDO_TRY(rondo_graph_sort(graph, NULL, &count));
   rondo_node *nodes;
   RONDO_TRY(rondo_allocate_items(&graph->allocator, count, sizeof *nodes, &nodes));
   const size_t room = count;
   rondo_status status = rondo_graph_sort(graph, nodes, &count);
-  for (size_t i = 0; status == RONDO_OK && i < count; i++) status = look_at_node(a, graph, rondo_node_number(nodes[i]));
+  for (size_t i = 0; status == RONDO_OK && i < count; i++) status = audit_node(a, graph, rondo_node_number(nodes[i]));
   rondo_release(&graph->allocator, nodes, room, sizeof *nodes);
   return status;
 }
@@ -221,12 +221,12 @@ static rondo_status check_options(const rondo_audit_options *o) {
 }
 
 /* The rows fit, or nothing is taken out. */
-static rondo_status take_out(audit *a) {
+static rondo_status remove_copies(audit *a) {
   if (a->options.keep_inputs || a->inputs.count == 0) return RONDO_OK;
   RONDO_TRY(rondo_graph_check_erase(a->graph, a->inputs.items[0]));
-  for (size_t i = 0; i < a->inputs.count; i++) RONDO_TRY(rondo_audit_check_front(a->graph, a->inputs.items[i]));
+  for (size_t i = 0; i < a->inputs.count; i++) RONDO_TRY(rondo_audit_check_movable(a->graph, a->inputs.items[i]));
   if (a->info.inputs > a->room) return RONDO_OK;
-  return rondo_audit_take_out(a->graph, a->inputs.items, a->inputs.count, &a->info.edges);
+  return rondo_audit_remove_copies(a->graph, a->inputs.items, a->inputs.count, &a->info.edges);
 }
 
 rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_options *options, rondo_input_copy *copies,
@@ -238,8 +238,8 @@ rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_opti
   RONDO_TRY(rondo_versioned_check("rondo_audit_info", out_info, sizeof a.info));
   RONDO_TRY(rondo_require(call, "the graph's device", graph->device));
   RONDO_TRY(check_options(&a.options));
-  rondo_status status = look_at_graph(&a, graph);
-  if (status == RONDO_OK) status = take_out(&a);
+  rondo_status status = audit_graph(&a, graph);
+  if (status == RONDO_OK) status = remove_copies(&a);
   rondo_array_free(&graph->allocator, &a.inputs);
   RONDO_TRY(status);
   *inout_count = a.info.inputs;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "exec/api_check.h"
-#include "session/placement/parts_ahead.h"
+#include "session/placement/upstream_parts.h"
 #include "tensor/run/named_values.h"
 
 static const char call[] = "rondo_session_add_model";
@@ -175,25 +175,25 @@ static rondo_status check_states(const rondo_session_model *model, const rondo_d
   return RONDO_OK;
 }
 
-static rondo_status check_alike(const rondo_model_instance *place, const rondo_division *division, size_t rows) {
-  const rondo_session_model *model = place->model;
-  const rondo_placed *anchor = &model->places[0].anchor;
+static rondo_status check_alike(const rondo_model_instance *instance, const rondo_division *division, size_t rows) {
+  const rondo_session_model *model = instance->model;
+  const rondo_instance_program *anchor = &model->instances[0].anchor;
   for (size_t i = 0; anchor->compiled != NULL && i < division->parts.count; i++) {
     const rondo_division_part *part = &division->parts.items[i];
-    const rondo_ahead_part *ahead = rondo_ahead_find(anchor->ahead, model->devices->items[part->place]);
-    if (part->place != 0 && ahead == NULL)
+    const rondo_upstream_part *upstream = rondo_upstream_find(anchor->upstream, model->devices->items[part->place]);
+    if (part->place != 0 && upstream == NULL)
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
                         "model '%s' has operators on %s for %zu rows and none for 1: it is divided alike for any "
                         "number of rows",
                         model->name, model->devices->items[part->place]->name, rows);
-    RONDO_TRY(check_states(model, part, part->place == 0 ? anchor->compiled : ahead->compiled, rows));
+    RONDO_TRY(check_states(model, part, part->place == 0 ? anchor->compiled : upstream->compiled, rows));
   }
   return RONDO_OK;
 }
 
-rondo_status rondo_model_divide(const rondo_model_instance *place, const rondo_program *program, size_t rows,
+rondo_status rondo_model_divide(const rondo_model_instance *instance, const rondo_program *program, size_t rows,
                                 rondo_division *out) {
-  RONDO_TRY(rondo_division_make(program, &place->model->devices->places, out));
-  RONDO_TRY(check_parts(place->model, out));
-  return check_alike(place, out, rows);
+  RONDO_TRY(rondo_division_make(program, &instance->model->devices->places, out));
+  RONDO_TRY(check_parts(instance->model, out));
+  return check_alike(instance, out, rows);
 }

@@ -6,14 +6,14 @@
 
 #include "session/session_internal.h"
 
-/* batch.c, under the lock, and with the lane claimed. Forms a batch of what waits; false when nothing is ripe, and
+/* batch.c, under the lock, and with the worker claimed. Forms a batch of what waits; false when nothing is ripe, and
  * *out_wait_ns says for how long (UINT64_MAX: until something comes). */
-bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wait_ns);
+bool rondo_batch_form(rondo_session *session, rondo_stream_worker *worker, uint64_t *out_wait_ns);
 
-/* Runs the lane's batch to its end; gives the lock up meanwhile. */
-void rondo_batch_lead(rondo_session *session, rondo_lane *lane);
+/* Runs the worker's batch to its end; gives the lock up meanwhile. */
+void rondo_batch_run(rondo_session *session, rondo_stream_worker *worker);
 
-/* Runs a part of another lane's batch, if there is one to take; likewise. */
-bool rondo_batch_help(rondo_session *session, rondo_lane *lane);
+/* Runs a part of another worker's batch, if there is one to take; likewise. */
+bool rondo_batch_run_other_part(rondo_session *session, rondo_stream_worker *worker);
 
 #endif

@@ -7,6 +7,6 @@
 #include "session/session_internal.h"
 
 /* batch_part.c: runs a part on its place and waits for it. */
-RONDO_MUST_USE rondo_status rondo_part_run(rondo_model_instance *place, const rondo_part *part);
+RONDO_MUST_USE rondo_status rondo_part_run(rondo_model_instance *instance, const rondo_part *part);
 
 #endif

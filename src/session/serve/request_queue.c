@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Requests: taken into a bounded number of slots, queued, waited for, by tickets that say a slot's number. The
- * caller of rondo_session_run that finds a lane free runs what waits by itself; otherwise the lanes' threads do.
+ * caller of rondo_session_run that finds a worker free runs what waits by itself; otherwise the workers' threads do.
  */
 #include <limits.h>
 #include <string.h>
@@ -25,22 +25,22 @@ enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
 void rondo_queue_append(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
   slot->next = NULL;
-  slot->before = model->waiting.tail;
-  *(slot->before == NULL ? &model->waiting.head : &slot->before->next) = slot;
+  slot->previous = model->waiting.tail;
+  *(slot->previous == NULL ? &model->waiting.head : &slot->previous->next) = slot;
   model->waiting.tail = slot;
   model->waiting_rows += slot->rows;
   session->waiting++;
-  rondo_ripe_append(slot);
+  rondo_batch_delay_add(slot);
   if (slot->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = slot->deadline_ns;
 }
 
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
-  *(slot->before == NULL ? &model->waiting.head : &slot->before->next) = slot->next;
-  *(slot->next == NULL ? &model->waiting.tail : &slot->next->before) = slot->before;
+  *(slot->previous == NULL ? &model->waiting.head : &slot->previous->next) = slot->next;
+  *(slot->next == NULL ? &model->waiting.tail : &slot->next->previous) = slot->previous;
   model->waiting_rows -= slot->rows;
   session->waiting--;
-  rondo_ripe_remove(slot);
+  rondo_batch_delay_remove(slot);
 }
 
 static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_status status) {
@@ -82,8 +82,8 @@ static void expire(rondo_session *session, rondo_slot *slot) {
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
   if (now < session->next_deadline_ns) return;
   for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
-    for (rondo_slot *late; (late = rondo_ripe_find_late(m, now)) != NULL;) expire(session, late);
-  session->next_deadline_ns = rondo_ripe_next_deadline(session);
+    for (rondo_slot *late; (late = rondo_batch_delay_find_expired(m, now)) != NULL;) expire(session, late);
+  session->next_deadline_ns = rondo_batch_delay_next_deadline(session);
 }
 
 /* Taking ---------------------------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
     return rondo_fail(
         RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
         "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the request "
-        "run un-recorded",
+        "run eager",
         call, model->name, r->rows);
   return RONDO_OK;
 }
@@ -254,7 +254,7 @@ static void wait_until_done(rondo_slot *slot) {
 }
 
 /* The answer and the slot are given back. */
-static rondo_status settle(rondo_slot *slot, rondo_answer *out_answer) {
+static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   rondo_session *session = slot->session;
   const rondo_status status = rondo_error_raise(&slot->error);
   rondo_status written = RONDO_OK;
@@ -273,7 +273,7 @@ static rondo_status settle(rondo_slot *slot, rondo_answer *out_answer) {
 
 /* Tickets --------------------------------------------------------------------------------------------------------- */
 
-void rondo_slots_number(rondo_slot *slots, uint32_t count) {
+void rondo_slots_init_numbers(rondo_slot *slots, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) atomic_init(&slots[i].number, RONDO_SLOT_REUSED | (uint64_t)i << 1);
 }
 
@@ -311,7 +311,7 @@ rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
   rondo_slot *slot = find_slot(ticket);
   RONDO_TRY(claim_ticket(call, ticket, slot));
   wait_until_done(slot);
-  return settle(slot, out_answer);
+  return finish_ticket(slot, out_answer);
 }
 
 /* What was read in between is the ticket's if its number stood before and behind. */
@@ -349,28 +349,28 @@ void rondo_ticket_cancel(rondo_ticket ticket) {
 
 /* The front doors ------------------------------------------------------------------------------------------------- */
 
-static rondo_lane *find_free_lane(rondo_session *session) {
+static rondo_stream_worker *find_free_worker(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (rondo_lane_is_free(&session->lanes[i])) return &session->lanes[i];
+    if (rondo_stream_worker_is_free(&session->workers[i])) return &session->workers[i];
   return NULL;
 }
 
-/* Under the lock: the caller runs what is ripe on a free lane, once; else the lanes' threads are told. What becomes of
- * other requests is none of the caller's errors. */
-static void run_or_tell(rondo_session *session) {
-  rondo_lane *lane = find_free_lane(session);
+/* Under the lock: the caller runs what is ripe on a free worker, once; else the workers' threads are told. What becomes
+ * of other requests is none of the caller's errors. */
+static void run_or_wake(rondo_session *session) {
+  rondo_stream_worker *worker = find_free_worker(session);
   uint64_t wait_ns;
   rondo_saved_error before;
-  if (lane == NULL) return;
+  if (worker == NULL) return;
   rondo_error_save(&before);
-  if (rondo_batch_form(session, lane, &wait_ns)) {
-    lane->is_claimed = true;
-    rondo_batch_lead(session, lane);
-    lane->is_claimed = false;
+  if (rondo_batch_form(session, worker, &wait_ns)) {
+    worker->is_claimed = true;
+    rondo_batch_run(session, worker);
+    worker->is_claimed = false;
     pthread_cond_broadcast(&session->change);
   }
   rondo_error_restore(&before);
-  rondo_lanes_call_for_rest(session);
+  rondo_stream_workers_wake_for_rest(session);
 }
 
 rondo_status rondo_session_run(rondo_session *session, const char *model, const rondo_request *request,
@@ -385,11 +385,11 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
   if (status == RONDO_OK && session->capturing == slot->model)
     record(session, slot);
   else if (status == RONDO_OK)
-    run_or_tell(session);
+    run_or_wake(session);
   pthread_mutex_unlock(&session->lock);
   RONDO_TRY(status);
   wait_until_done(slot);
-  return settle(slot, out_answer);
+  return finish_ticket(slot, out_answer);
 }
 
 rondo_status rondo_session_submit(rondo_session *session, const char *model, const rondo_request *request,
@@ -403,7 +403,7 @@ rondo_status rondo_session_submit(rondo_session *session, const char *model, con
   rondo_slot *slot = NULL;
   const rondo_status status = take(call, session, model, &r, &slot);
   if (status == RONDO_OK && session->capturing == slot->model) record(session, slot);
-  rondo_lanes_call_for_rest(session);
+  rondo_stream_workers_wake_for_rest(session);
   if (status == RONDO_OK)
     *out_ticket = (rondo_ticket){session, atomic_load_explicit(&slot->number, memory_order_relaxed)};
   pthread_mutex_unlock(&session->lock);

@@ -7,7 +7,7 @@
 #include "session/session_internal.h"
 
 /* request_queue.c: numbers for slots that are new. */
-void rondo_slots_number(rondo_slot *slots, uint32_t count);
+void rondo_slots_init_numbers(rondo_slot *slots, uint32_t count);
 
 /* Under the lock. Puts a request at the end of the queue; takes it out of there; and gives it its answer, of which
  * `status` and the thread's last error are what went wrong. */

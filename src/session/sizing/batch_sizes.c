@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * How many rows are worth a graph for requests that run together. A device that one request does not fill does more
  * rows in the same time when a graph has more of them: twice, four times, ... the largest request is recorded on all
- * lanes and measured while all of them run, as long as that makes a row cheaper. What was recorded for that is gone
+ * workers and measured while all of them run, as long as that makes a row cheaper. What was recorded for that is gone
  * afterwards.
  */
 #include "session/session_internal.h"
@@ -13,20 +13,20 @@
 #include "session/sizing/choose_sizes.h"
 #include "session/sizing/measure_graphs.h"
 
-#define WORTH 0.9     /* of what a row cost in half as many */
-#define LONG_US 20000 /* what takes so long fills the device */
+#define DOUBLING_GAIN 0.9 /* of what a row cost in half as many */
+#define MAX_RUN_US 20000  /* what takes so long fills the device */
 enum { DEFAULT_TIMES = 4 };
 
-/* Of all lanes' time, by the graph that was recorded last. */
+/* Of all workers' time, by the graph that was recorded last. */
 static rondo_status measure_last(rondo_session_model *model, double *out_us) {
   const size_t last = model->graphs.count - 1;
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    RONDO_TRY(rondo_model_instance_write_zeros(&model->places[i], last));
+    RONDO_TRY(rondo_model_instance_write_zeros(&model->instances[i], last));
   return rondo_model_measure_share(model, last, out_us);
 }
 
 /* By a graph that stays for the time being. */
-static rondo_status price_row(rondo_session_model *model, size_t rows, double *out_us) {
+static rondo_status measure_row(rondo_session_model *model, size_t rows, double *out_us) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
   RONDO_TRY(rondo_session_record(model, rows));
   rondo_session_claim_all(model->session);
@@ -43,12 +43,12 @@ static rondo_status price_row(rondo_session_model *model, size_t rows, double *o
 /* No memory for a larger size is no failure: then there is none. */
 static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t most_rows, size_t *out_count) {
   double before = 0, us = 0;
-  RONDO_TRY(price_row(model, most, &before));
+  RONDO_TRY(measure_row(model, most, &before));
   for (size_t half = most; half <= most_rows / 2 && *out_count < RONDO_MOST_DOUBLINGS; half *= 2) {
-    const rondo_status status = price_row(model, 2 * half, &us);
+    const rondo_status status = measure_row(model, 2 * half, &us);
     if (status == RONDO_OUT_OF_MEMORY) return RONDO_OK;
     RONDO_TRY(status);
-    if (us > before * WORTH) return RONDO_OK;
+    if (us > before * DOUBLING_GAIN) return RONDO_OK;
     (*out_count)++;
     before = us;
   }
@@ -84,9 +84,9 @@ rondo_status rondo_model_find_doublings(rondo_session_model *model, const rondo_
                                         rondo_session_graph *out, size_t *out_count) {
   const size_t most_rows = most_rows_of(model, largest->rows);
   *out_count = 0;
-  if (largest->rows > most_rows / 2 || largest->run_us > LONG_US || model->session->options.max_batch == 1)
+  if (largest->rows > most_rows / 2 || largest->run_us > MAX_RUN_US || model->session->options.max_batch == 1)
     return RONDO_OK;
   const rondo_status status = find(model, largest->rows, most_rows, out, out_count);
-  rondo_session_take_back(model, 0);
+  rondo_session_drop_graphs_from(model, 0);
   return status;
 }

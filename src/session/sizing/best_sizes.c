@@ -48,7 +48,7 @@ static double with_room(const rondo_size_demand *demand, double run_us) {
   return demand->unrecorded_us > 0 && demand->unrecorded_us < run_us ? demand->unrecorded_us : run_us;
 }
 
-double rondo_sizes_beyond(const rondo_size_demand *demand, const rondo_size_candidate *largest) {
+double rondo_sizes_cost_us(const rondo_size_demand *demand, const rondo_size_candidate *largest) {
   const size_t runs = (demand->rows - 1) / largest->rows + 1;
   return with_room(demand, (double)runs * largest->run_us);
 }
@@ -72,7 +72,7 @@ static void fill_beyond(search *s, uint32_t largest) {
   const rondo_sizes_input *in = s->in;
   s->beyond = 0;
   for (size_t i = in->up_to[largest]; i < in->demand_count; i++)
-    s->beyond += times(in->demands[i].requests, rondo_sizes_beyond(&in->demands[i], &in->candidates[largest]));
+    s->beyond += times(in->demands[i].requests, rondo_sizes_cost_us(&in->demands[i], &in->candidates[largest]));
 }
 
 /* Labels ---------------------------------------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static rondo_status run(search *s, size_t *chosen, size_t *out_count) {
   if (isinf(s->best.cost))
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                       "rondo_sizes_choose: none of %zu candidates fits the budgets, and a demand has no time "
-                      "un-recorded: raise the budgets, or give smaller candidates",
+                      "eager: raise the budgets, or give smaller candidates",
                       n);
   *out_count = write_choice(s, chosen);
   return RONDO_OK;

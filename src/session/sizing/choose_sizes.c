@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Sizes chosen for a history of requests, alone and together: some are recorded and measured, the costs of others lie
- * on lines between them, the best are recorded on all lanes; and what is measured when all graphs stand. The model is
+ * on lines between them, the best are recorded on all workers; and what is measured when all graphs stand. The model is
  * changing all the while.
  */
 #include <stdlib.h>
@@ -13,23 +13,23 @@
 #include "session/session_model.h"
 #include "session/sizing/batch_sizes.h"
 #include "session/sizing/choose_sizes.h"
-#include "session/sizing/demand.h"
-#include "session/sizing/dispatch_tables.h"
 #include "session/sizing/measure_graphs.h"
+#include "session/sizing/model_times.h"
+#include "session/sizing/workload.h"
 
-enum { EVEN_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
-#define AS_GOOD 1.002 /* of the least cost: times are not known as well as that */
+enum { EVEN_PROBES = 12, MAX_CANDIDATES = 512, MAX_CANDIDATES_WITH_BUDGET = 48 };
+#define COST_TOLERANCE 1.002 /* of the least cost: times are not known as well as that */
 
 /* What all graphs cost --------------------------------------------------------------------------------------------- */
 
 static rondo_status measure_graphs(rondo_session_model *model) {
   double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
-  RONDO_TRY(rondo_model_instance_measure(&model->places[0], run_us, unrecorded_us));
-  rondo_model_put_times(model, run_us, unrecorded_us, false);
+  RONDO_TRY(rondo_model_instance_measure(&model->instances[0], run_us, unrecorded_us));
+  rondo_model_set_times(model, run_us, unrecorded_us, false);
   return RONDO_OK;
 }
 
-static rondo_status measure_lanes(rondo_session_model *model) {
+static rondo_status measure_instances(rondo_session_model *model) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = measure_graphs(model);
@@ -47,39 +47,39 @@ static int by_requests(const void *a, const void *b) {
 
 /* The share of requests for whose rows a stream has no program, if it keeps those that come most often; without a
  * history, all. */
-static rondo_status find_misses(rondo_session_model *model, double *out_share) {
+static rondo_status find_miss_share(rondo_session_model *model, double *out_share) {
   const rondo_allocator *allocator = &model->session->allocator;
   const size_t room = model->history.count;
-  rondo_size_demand *demands = NULL;
+  rondo_size_demand *workload = NULL;
   *out_share = 1;
   if (room == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *demands, &demands));
-  for (size_t i = 0; i < room; i++) demands[i] = (rondo_size_demand){.rows = model->history.items[i], .requests = 1};
-  const size_t count = rondo_demands_merge(demands, room);
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *workload, &workload));
+  for (size_t i = 0; i < room; i++) workload[i] = (rondo_size_demand){.rows = model->history.items[i], .requests = 1};
+  const size_t count = rondo_workload_merge(workload, room);
   uint64_t kept = 0;
-  qsort(demands, count, sizeof *demands, by_requests);
-  for (size_t i = 0; i < count && i < model->session->options.max_unrecorded; i++) kept += demands[i].requests;
+  qsort(workload, count, sizeof *workload, by_requests);
+  for (size_t i = 0; i < count && i < model->session->options.max_unrecorded; i++) kept += workload[i].requests;
   *out_share = 1 - (double)kept / (double)room;
-  rondo_release(allocator, demands, room, sizeof *demands);
+  rondo_release(allocator, workload, room, sizeof *workload);
   return RONDO_OK;
 }
 
 /* A number of rows that no program is kept for is compiled first, which takes about as long as recording it. */
-static rondo_status price_unrecorded(rondo_session_model *model) {
+static rondo_status find_eager_extra(rondo_session_model *model) {
   double misses, capture_us = 0;
-  RONDO_TRY(find_misses(model, &misses));
+  RONDO_TRY(find_miss_share(model, &misses));
   for (size_t i = 0; i < model->graphs.count; i++) capture_us += model->graphs.items[i].capture_us;
-  model->unrecorded_extra_us = misses * capture_us / (double)model->graphs.count;
+  model->eager_extra_us = misses * capture_us / (double)model->graphs.count;
   return RONDO_OK;
 }
 
 rondo_status rondo_model_measure(rondo_session_model *model) {
   if (model->graphs.count == 0) return RONDO_OK;
   rondo_session_claim_all(model->session);
-  const rondo_status status = measure_lanes(model);
+  const rondo_status status = measure_instances(model);
   rondo_session_release_all(model->session);
   RONDO_TRY(status);
-  RONDO_TRY(price_unrecorded(model));
+  RONDO_TRY(find_eager_extra(model));
   return rondo_model_make_tables(model);
 }
 
@@ -90,7 +90,7 @@ typedef struct choice {
   rondo_session_graph probes[EVEN_PROBES + RONDO_MOST_DOUBLINGS]; /* ascending */
   size_t probe_count;
   double row_us; /* of padding */
-  rondo_demands demands;
+  rondo_workload workload;
   rondo_size_candidate *candidates;
   size_t candidate_count;
   size_t chosen[RONDO_SESSION_MAX_SIZES];
@@ -114,7 +114,7 @@ rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_u
   rondo_session_claim(model->session, 0);
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
-    status = rondo_model_instance_measure(&model->places[0], out_us, NULL);
+    status = rondo_model_instance_measure(&model->instances[0], out_us, NULL);
     rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   }
   rondo_session_release(model->session, 0);
@@ -149,19 +149,19 @@ static rondo_status probe_all(choice *c) {
   rondo_session_model *model = c->model;
   qsort(model->history.items, model->history.count, sizeof *model->history.items, by_rows);
   const rondo_status probed = probe(c);
-  rondo_session_take_back(model, 0);
+  rondo_session_drop_graphs_from(model, 0);
   RONDO_TRY(probed);
   c->row_us = c->probes[c->probe_count - 1].run_us / (double)c->probes[c->probe_count - 1].rows;
   return probe_beyond(c);
 }
 
-static rondo_status find_demands(choice *c) {
+static rondo_status make_workload(choice *c) {
   const rondo_session_model *model = c->model;
-  const rondo_demands_input input = {.history = model->history.items,
-                                     .count = model->history.count,
-                                     .most_requests = model->session->options.max_batch,
-                                     .most_rows = c->probes[c->probe_count - 1].rows};
-  return rondo_demands_make(&model->session->allocator, &input, &c->demands);
+  const rondo_workload_input input = {.history = model->history.items,
+                                      .count = model->history.count,
+                                      .most_requests = model->session->options.max_batch,
+                                      .most_rows = c->probes[c->probe_count - 1].rows};
+  return rondo_workload_make(&model->session->allocator, &input, &c->workload);
 }
 
 static double between(double a, double b, double part) { return a + (b - a) * part; }
@@ -185,16 +185,16 @@ static rondo_size_candidate estimate(const choice *c, size_t rows) {
 static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
   const size_t span = end - first, count = span < most ? span : most;
   for (size_t i = 1; i <= count; i++)
-    c->candidates[c->candidate_count++] = estimate(c, c->demands.items[first + i * span / count - 1].rows);
+    c->candidates[c->candidate_count++] = estimate(c, c->workload.items[first + i * span / count - 1].rows);
 }
 
 /* Half of them for what has more rows than any request has. */
 static void list_all_candidates(choice *c) {
   const bool has_budget = c->model->budget_bytes > 0 || c->model->budget_startup_us > 0;
-  const size_t most = has_budget ? MOST_WITH_BUDGET : MOST_CANDIDATES;
-  const bool is_alone = c->demands.alone == c->demands.count;
-  list_candidates(c, 0, c->demands.alone, is_alone ? most : most / 2);
-  list_candidates(c, c->demands.alone, c->demands.count, most / 2);
+  const size_t most = has_budget ? MAX_CANDIDATES_WITH_BUDGET : MAX_CANDIDATES;
+  const bool is_alone = c->workload.alone == c->workload.count;
+  list_candidates(c, 0, c->workload.alone, is_alone ? most : most / 2);
+  list_candidates(c, c->workload.alone, c->workload.count, most / 2);
 }
 
 static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
@@ -203,8 +203,8 @@ static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
                                        .max_sizes = sizes,
                                        .candidates = c->candidates,
                                        .candidate_count = c->candidate_count,
-                                       .demands = c->demands.items,
-                                       .demand_count = c->demands.count,
+                                       .demands = c->workload.items,
+                                       .demand_count = c->workload.count,
                                        .budget_bytes = model->budget_bytes,
                                        .budget_startup_us = (double)model->budget_startup_us};
   rondo_sizes_choice result = {.struct_size = sizeof result};
@@ -223,7 +223,7 @@ static rondo_status choose(choice *c) {
   while (enough - too_few > 1) {
     const uint32_t sizes = too_few + (enough - too_few) / 2;
     RONDO_TRY(choose_up_to(c, sizes, &us));
-    if (us <= best_us * AS_GOOD)
+    if (us <= best_us * COST_TOLERANCE)
       enough = c->chosen_count;
     else
       too_few = sizes;
@@ -233,7 +233,7 @@ static rondo_status choose(choice *c) {
 
 static rondo_status choose_and_record(choice *c) {
   RONDO_TRY(probe_all(c));
-  RONDO_TRY(find_demands(c));
+  RONDO_TRY(make_workload(c));
   list_all_candidates(c);
   RONDO_TRY(choose(c));
   for (uint32_t i = c->chosen_count; i-- > 0;)
@@ -254,10 +254,10 @@ static rondo_status capture(rondo_session_model *model) {
         "rondo_session_capture: model '%s' has no history to choose sizes for: give one with the model, or "
         "record sizes in capture mode",
         model->name);
-  RONDO_TRY(rondo_allocate_items(allocator, MOST_CANDIDATES, sizeof *c.candidates, &c.candidates));
+  RONDO_TRY(rondo_allocate_items(allocator, MAX_CANDIDATES, sizeof *c.candidates, &c.candidates));
   const rondo_status status = choose_and_record(&c);
-  rondo_demands_free(&c.demands);
-  rondo_release(allocator, c.candidates, MOST_CANDIDATES, sizeof *c.candidates);
+  rondo_workload_free(&c.workload);
+  rondo_release(allocator, c.candidates, MAX_CANDIDATES, sizeof *c.candidates);
   return status;
 }
 

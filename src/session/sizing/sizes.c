@@ -109,7 +109,7 @@ typedef struct tally {
 
 static double least_of_all(const rondo_sizes_input *in, const rondo_size_demand *d) {
   double least = INFINITY;
-  for (size_t i = 0; i < in->candidate_count; i++) least = fmin(least, rondo_sizes_beyond(d, &in->candidates[i]));
+  for (size_t i = 0; i < in->candidate_count; i++) least = fmin(least, rondo_sizes_cost_us(d, &in->candidates[i]));
   return least;
 }
 
@@ -124,13 +124,13 @@ static void count_demand(tally *t, const rondo_sizes_input *in, const size_t *ch
   size_t at = 0;
   while (at < count && in->candidates[chosen[at]].rows < d->rows) at++;
   const rondo_size_candidate *c = count == 0 ? NULL : &in->candidates[chosen[at < count ? at : count - 1]];
-  const double run_us = c == NULL ? INFINITY : at < count ? c->run_us : rondo_sizes_beyond(d, c);
+  const double run_us = c == NULL ? INFINITY : at < count ? c->run_us : rondo_sizes_cost_us(d, c);
   const size_t runs = c == NULL ? 0 : (d->rows - 1) / c->rows + 1;
-  const bool is_unrecorded = d->unrecorded_us > 0 && (c == NULL || d->unrecorded_us < (double)runs * c->run_us);
-  t->cost += (double)d->requests * (is_unrecorded ? d->unrecorded_us : run_us);
+  const bool is_eager = d->unrecorded_us > 0 && (c == NULL || d->unrecorded_us < (double)runs * c->run_us);
+  t->cost += (double)d->requests * (is_eager ? d->unrecorded_us : run_us);
   t->bound += (double)d->requests * least_of_all(in, d);
   t->choice.requests += d->requests;
-  if (is_unrecorded)
+  if (is_eager)
     t->choice.unrecorded += d->requests;
   else
     count_recorded(t, d, runs, c == NULL ? 0 : c->rows);

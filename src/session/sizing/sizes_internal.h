@@ -18,7 +18,7 @@ typedef struct rondo_sizes_input {
 } rondo_sizes_input;
 
 /* What one request of the demand costs with no other size than this one. */
-double rondo_sizes_beyond(const rondo_size_demand *demand, const rondo_size_candidate *largest);
+double rondo_sizes_cost_us(const rondo_size_demand *demand, const rondo_size_candidate *largest);
 
 /* The best candidates, ascending; `chosen` has room for max_sizes. */
 RONDO_MUST_USE rondo_status rondo_sizes_search(const rondo_sizes_input *in, size_t *chosen, size_t *out_count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Trials: a graph that decisions pass over is never run, so that nothing would correct a time of it that was measured
- * beside load. Now and then it runs a batch for which several graphs, or an un-recorded run, are said to be cheaper.
- * The batch must be alone: else there is no reading, and others would wait. The first trials of a graph take no longer
+ * beside load. Now and then it runs a batch for which several graphs, or an eager run, are said to be cheaper.
+ * The batch must be alone: else there is no sample, and others would wait. The first trials of a graph take no longer
  * than measuring it did. Later ones take 1 % of the time that the model's batches run: each must be paid for before the
  * next, by what it took or is then known to take, as what it was thought to take may be what is wrong. Under the
  * session's lock.
@@ -15,7 +15,7 @@
 #define TRIALS_SHARE 0.01
 enum { FIRST_TRIALS = 3 };
 
-void rondo_trial_pay(const rondo_batch *batch, uint64_t run_ns) {
+void rondo_trial_account(const rondo_batch *batch, uint64_t run_ns) {
   const double us = (double)run_ns / 1e3;
   rondo_session_model *model = batch->model;
   if (batch->reason == RONDO_WAY_TRIAL)
@@ -48,8 +48,8 @@ static void begin_trial(rondo_batch *batch, rondo_session_graph *g) {
   rondo_session_model *model = batch->model;
   const uint8_t index = (uint8_t)(g - model->graphs.items);
   batch->entry =
-      (rondo_table_entry){.us = (float)g->current_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {index}};
-  batch->is_unrecorded = false;
+      (rondo_dispatch_entry){.us = (float)g->current_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {index}};
+  batch->is_eager = false;
   batch->parts = 1;
   batch->reason = RONDO_WAY_TRIAL;
   model->trial_debt_us = g->kept.us;
@@ -57,8 +57,8 @@ static void begin_trial(rondo_batch *batch, rondo_session_graph *g) {
   g->trials++;
 }
 
-void rondo_batch_try(const rondo_lane *lane, rondo_batch *batch) {
-  if (!has_alternative(batch) || lane->session->waiting > 0 || !rondo_lane_is_alone(lane)) return;
+void rondo_batch_begin_trial(const rondo_stream_worker *worker, rondo_batch *batch) {
+  if (!has_alternative(batch) || worker->session->waiting > 0 || !rondo_stream_worker_is_alone(worker)) return;
   rondo_session_graph *g = find_graph(batch->model, batch->rows);
   if (g != NULL && may_try(batch->model, g)) begin_trial(batch, g);
 }

@@ -9,7 +9,7 @@
 
 /* time_trial.c, under the lock: runs the batch, which was decided, by one graph if that is to be tried; and counts that
  * one ran for so long. */
-void rondo_batch_try(const rondo_lane *lane, rondo_batch *batch);
-void rondo_trial_pay(const rondo_batch *batch, uint64_t run_ns);
+void rondo_batch_begin_trial(const rondo_stream_worker *worker, rondo_batch *batch);
+void rondo_trial_account(const rondo_batch *batch, uint64_t run_ns);
 
 #endif

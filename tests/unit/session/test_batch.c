@@ -8,19 +8,19 @@
 #include "session/serve/batch.h"
 #include "session/serve/request_queue.h"
 #include "session/session_internal.h"
-#include "session/sizing/pad_or_split.h"
+#include "session/sizing/dispatch_table.h"
 #include "support/rondo_test.h"
 #include "support/test_allocator.h"
 
 enum { SMALL = 64, LARGE = 128, MOST = 96 };
 #define SECOND UINT64_C(1000000000)
 
-/* A session of one lane without threads, and requests that stand in its queue. */
+/* A session of one worker without threads, and requests that stand in its queue. */
 typedef struct queue {
   test_allocator allocator;
   rondo_session session;
   rondo_session_model model, other;
-  rondo_table *table;
+  rondo_dispatch_table *table;
   rondo_slot slots[MOST];
   size_t count;
   uint64_t now;
@@ -29,21 +29,21 @@ typedef struct queue {
 static queue q;
 
 static int set_up(void **state) {
-  const rondo_table_size sizes[] = {{.rows = SMALL, .run_us = 10, .share_us = 10},
-                                    {.rows = LARGE, .run_us = 20, .share_us = 20}};
-  const rondo_table_input input = {.sizes = sizes, .count = 2};
+  const rondo_dispatch_size sizes[] = {{.rows = SMALL, .run_us = 10, .share_us = 10},
+                                       {.rows = LARGE, .run_us = 20, .share_us = 20}};
+  const rondo_dispatch_input input = {.sizes = sizes, .count = 2};
   (void)state;
   memset(&q, 0, sizeof q);
   test_allocator_init(&q.allocator);
-  assert_ok(rondo_table_make(&q.allocator.table, &input, &q.table));
+  assert_ok(rondo_dispatch_table_make(&q.allocator.table, &input, &q.table));
   q.session.options.streams = 1;
   q.session.options.max_batch = RONDO_SESSION_MAX_BATCH;
   q.session.next_deadline_ns = UINT64_MAX;
-  q.session.lanes[0].session = &q.session;
+  q.session.workers[0].session = &q.session;
   q.model.session = q.other.session = &q.session;
   q.model.next = &q.other;
   q.session.models = &q.model;
-  q.model.idle = q.model.loaded = (rondo_session_tables){q.table, q.table};
+  q.model.idle = q.model.loaded = (rondo_dispatch_tables){q.table, q.table};
   q.other.idle = q.other.loaded = q.model.idle;
   q.now = rondo_clock_ns();
   return 0;
@@ -51,7 +51,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   (void)state;
-  rondo_table_free(q.table);
+  rondo_dispatch_table_free(q.table);
   assert_int_equal(atomic_load(&q.allocator.live) + atomic_load(&q.allocator.faults), 0);
   return 0;
 }
@@ -80,9 +80,9 @@ static rondo_slot *append(size_t rows) { return append_to(&q.model, rows); }
 
 /* Forms a batch, which is of these requests. */
 static void assert_forms(rondo_slot *const *requests, size_t count) {
-  const rondo_batch *batch = &q.session.lanes[0].batch;
+  const rondo_batch *batch = &q.session.workers[0].batch;
   uint64_t wait_ns;
-  assert_true(rondo_batch_form(&q.session, &q.session.lanes[0], &wait_ns));
+  assert_true(rondo_batch_form(&q.session, &q.session.workers[0], &wait_ns));
   assert_int_equal(batch->count, count);
   for (size_t i = 0, row = 0; i < count; row += requests[i]->rows, i++) {
     assert_ptr_equal(batch->requests[i], requests[i]);
@@ -200,20 +200,20 @@ static void test_se8_others_go_along_in_the_last_graph_of_a_larger_one(void **st
 
 /* In graphs of a minute, so that the wait is not over meanwhile. */
 static void test_se8_a_few_rows_wait_beside_three_lanes_that_run(void **state) {
-  const rondo_table_size sizes[] = {{.rows = SMALL, .run_us = 6e7, .share_us = 6e7},
-                                    {.rows = LARGE, .run_us = 12e7, .share_us = 12e7}};
-  const rondo_table_input input = {.sizes = sizes, .count = 2};
+  const rondo_dispatch_size sizes[] = {{.rows = SMALL, .run_us = 6e7, .share_us = 6e7},
+                                       {.rows = LARGE, .run_us = 12e7, .share_us = 12e7}};
+  const rondo_dispatch_input input = {.sizes = sizes, .count = 2};
   uint64_t wait_ns;
   (void)state;
-  rondo_table_free(q.table);
-  assert_ok(rondo_table_make(&q.allocator.table, &input, &q.table));
-  q.model.idle = q.model.loaded = (rondo_session_tables){q.table, q.table};
+  rondo_dispatch_table_free(q.table);
+  assert_ok(rondo_dispatch_table_make(&q.allocator.table, &input, &q.table));
+  q.model.idle = q.model.loaded = (rondo_dispatch_tables){q.table, q.table};
   q.session.options.streams = 4;
-  for (size_t i = 1; i <= 3; i++) q.session.lanes[i].is_running = true;
+  for (size_t i = 1; i <= 3; i++) q.session.workers[i].is_running = true;
   rondo_slot *few = append(2);
-  assert_false(rondo_batch_form(&q.session, &q.session.lanes[0], &wait_ns));
+  assert_false(rondo_batch_form(&q.session, &q.session.workers[0], &wait_ns));
   assert_in_range(wait_ns, 1, 60 * SECOND);
-  q.session.lanes[3].is_running = false;
+  q.session.workers[3].is_running = false;
   assert_batch(few);
 }
 

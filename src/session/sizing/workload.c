@@ -4,7 +4,7 @@
  * run in company more and more; but a batch needs the less of one size of its own the more ways there are to form one,
  * and most of the sizes have to stay with single requests, which all that come while nothing runs are.
  */
-#include "session/sizing/demand.h"
+#include "session/sizing/workload.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-enum { COMPANIES = 1024 };
+enum { SAMPLED_BATCHES = 1024 };
 #define UNIT 1024 /* what counts least is still above 0 */
 
 static int by_rows(const void *a, const void *b) {
@@ -20,7 +20,7 @@ static int by_rows(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-size_t rondo_demands_merge(rondo_size_demand *items, size_t count) {
+size_t rondo_workload_merge(rondo_size_demand *items, size_t count) {
   size_t merged = 0;
   if (count > 0) qsort(items, count, sizeof *items, by_rows);
   for (size_t i = 0; i < count; i++) {
@@ -33,44 +33,45 @@ size_t rondo_demands_merge(rondo_size_demand *items, size_t count) {
 }
 
 /* Of a company drawn; as many companies count as there are requests. */
-static uint64_t weight_of(const rondo_demands_input *in, size_t requests) {
+static uint64_t weight_of(const rondo_workload_input *in, size_t requests) {
   return (uint64_t)ceil(UNIT * (double)in->count * pow((double)requests, -2.5));
 }
 
 /* Numbers that are good enough to draw by, and the same everywhere. */
-static size_t draw_rows(const rondo_demands_input *in, size_t company, size_t request) {
-  const uint64_t drawn = rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, company), request);
+static size_t draw_rows(const rondo_workload_input *in, size_t batch_candidates, size_t request) {
+  const uint64_t drawn = rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, batch_candidates), request);
   return in->history[drawn % in->count];
 }
 
-static void add_company(rondo_demands *demands, const rondo_demands_input *in, size_t company) {
+static void add_sampled_batch(rondo_workload *workload, const rondo_workload_input *in, size_t batch_candidates) {
   size_t rows = 0;
   for (size_t k = 1; k <= in->most_requests; k++) {
-    const size_t more = draw_rows(in, company, k);
+    const size_t more = draw_rows(in, batch_candidates, k);
     if (more > in->most_rows || rows > in->most_rows - more) return;
     rows += more;
-    if (k > 1) demands->items[demands->count++] = (rondo_size_demand){.rows = rows, .requests = weight_of(in, k)};
+    if (k > 1) workload->items[workload->count++] = (rondo_size_demand){.rows = rows, .requests = weight_of(in, k)};
   }
 }
 
-static size_t most_of_company(const rondo_demands_input *in) {
+static size_t max_batch_requests(const rondo_workload_input *in) {
   const size_t fit = in->most_rows / in->history[0];
   return fit < in->most_requests ? fit : in->most_requests;
 }
 
-rondo_status rondo_demands_make(const rondo_allocator *allocator, const rondo_demands_input *in, rondo_demands *out) {
-  const size_t together = most_of_company(in);
-  *out = (rondo_demands){.allocator = *allocator, .room = in->count + (together > 1 ? together * COMPANIES : 0)};
+rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_workload_input *in,
+                                 rondo_workload *out) {
+  const size_t together = max_batch_requests(in);
+  *out = (rondo_workload){.allocator = *allocator, .room = in->count + (together > 1 ? together * SAMPLED_BATCHES : 0)};
   RONDO_TRY(rondo_allocate_items(allocator, out->room, sizeof *out->items, &out->items));
   for (size_t i = 0; i < in->count; i++)
-    out->items[out->count++] = (rondo_size_demand){.rows = in->history[i], .requests = UNIT * COMPANIES};
-  for (size_t i = 0; together > 1 && i < COMPANIES; i++) add_company(out, in, i);
-  out->count = rondo_demands_merge(out->items, out->count);
+    out->items[out->count++] = (rondo_size_demand){.rows = in->history[i], .requests = UNIT * SAMPLED_BATCHES};
+  for (size_t i = 0; together > 1 && i < SAMPLED_BATCHES; i++) add_sampled_batch(out, in, i);
+  out->count = rondo_workload_merge(out->items, out->count);
   while (out->alone < out->count && out->items[out->alone].rows <= in->history[in->count - 1]) out->alone++;
   return RONDO_OK;
 }
 
-void rondo_demands_free(rondo_demands *demands) {
-  rondo_release(&demands->allocator, demands->items, demands->room, sizeof *demands->items);
-  *demands = (rondo_demands){.items = NULL};
+void rondo_workload_free(rondo_workload *workload) {
+  rondo_release(&workload->allocator, workload->items, workload->room, sizeof *workload->items);
+  *workload = (rondo_workload){.items = NULL};
 }

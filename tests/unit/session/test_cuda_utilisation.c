@@ -82,16 +82,16 @@ static void test_se11_a_distance_that_cannot_be_had_is_told(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void end_a_span(rondo_session *session, uint32_t lane, rondo_stream *stream) {
-  assert_ok(rondo_usage_begin(&session->lanes[lane], stream));
-  assert_ok(rondo_usage_end(&session->lanes[lane], stream));
+static void end_a_span(rondo_session *session, uint32_t worker, rondo_stream *stream) {
+  assert_ok(rondo_utilisation_begin(&session->workers[worker], stream));
+  assert_ok(rondo_utilisation_end(&session->workers[worker], stream));
   assert_ok(rondo_stream_synchronize(stream));
-  rondo_usage_keep(&session->lanes[lane]);
+  rondo_utilisation_keep(&session->workers[worker]);
 }
 
-static uint64_t take(rondo_session *session, uint32_t lane) {
+static uint64_t take(rondo_session *session, uint32_t worker) {
   const uint64_t before = fake->calls("cuEventElapsedTime");
-  rondo_usage_take(&session->lanes[lane]);
+  rondo_utilisation_collect(&session->workers[worker]);
   return fake->calls("cuEventElapsedTime") - before;
 }
 

@@ -4,30 +4,30 @@
  * share and the sum for the rows that it leaves. A sum that the newest one takes part in costs no less than that one's
  * time, and none that it does not could be cheaper than it was before. Time in O(n p r) for n graphs, p parts, r rows.
  */
-#include "session/sizing/pad_or_split.h"
+#include "session/sizing/dispatch_table.h"
 
 #include <math.h>
 
 #include "base/error.h"
 
 typedef struct maker {
-  const rondo_table_size *sizes;
+  const rondo_dispatch_size *sizes;
   size_t count;
   double margin;
-  rondo_table *table;
+  rondo_dispatch_table *table;
   float *sums;           /* (RONDO_SESSION_MAX_PARTS + 1) x (rows + 1): by number of parts and rows */
   unsigned char *choice; /* the same: the graph that the sum ends with */
 } maker;
 
 static size_t at(const maker *m, size_t parts, size_t rows) { return parts * (m->table->rows + 1) + rows; }
 
-/* One graph, or un-recorded --------------------------------------------------------------------------------------- */
+/* One graph, or eager --------------------------------------------------------------------------------------- */
 
 /* On the line through the two measured sizes around, or the two next to it. */
 static double unrecorded_us(const maker *m, size_t rows) {
-  const rondo_table_size *below = NULL, *above = NULL;
+  const rondo_dispatch_size *below = NULL, *above = NULL;
   for (size_t i = 0; i < m->count; i++) {
-    const rondo_table_size *s = &m->sizes[i];
+    const rondo_dispatch_size *s = &m->sizes[i];
     if (s->unrecorded_us <= 0) continue;
     if (s->rows <= rows && (below == NULL || s->rows > below->rows)) below = s;
     if (s->rows > rows && (above == NULL || s->rows < above->rows)) above = s;
@@ -40,28 +40,29 @@ static double unrecorded_us(const maker *m, size_t rows) {
 }
 
 /* What another way must be cheaper than. */
-static double bar(const maker *m, const rondo_table_entry *entry) {
+static double cost_to_beat(const maker *m, const rondo_dispatch_entry *entry) {
   return entry->way == RONDO_WAY_RECORDED ? (double)entry->us * (1 - m->margin) : (double)entry->us;
 }
 
 /* Of equal times that with least padding. */
-static void enter_alone(maker *m, size_t rows) {
-  rondo_table_entry best = {.us = INFINITY, .way = RONDO_WAY_UNRECORDED};
+static void enter_single(maker *m, size_t rows) {
+  rondo_dispatch_entry best = {.us = INFINITY, .way = RONDO_WAY_UNRECORDED};
   for (size_t i = 0; i < m->count; i++) {
-    const rondo_table_size *s = &m->sizes[i];
+    const rondo_dispatch_size *s = &m->sizes[i];
     if (s->rows < rows || (float)s->run_us > best.us) continue;
     if (best.count > 0 && (float)s->run_us >= best.us && s->rows > m->sizes[best.graphs[0]].rows) continue;
-    best = (rondo_table_entry){.us = (float)s->run_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
+    best =
+        (rondo_dispatch_entry){.us = (float)s->run_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
   }
   const double us = unrecorded_us(m, rows);
-  if (us < bar(m, &best)) best = (rondo_table_entry){.us = (float)us, .way = RONDO_WAY_UNRECORDED};
+  if (us < cost_to_beat(m, &best)) best = (rondo_dispatch_entry){.us = (float)us, .way = RONDO_WAY_UNRECORDED};
   m->table->entries[rows] = best;
 }
 
 /* Several graphs -------------------------------------------------------------------------------------------------- */
 
 /* Largest first, so that padding is in the last part. */
-static void sort_parts(const maker *m, rondo_table_entry *entry) {
+static void sort_parts(const maker *m, rondo_dispatch_entry *entry) {
   for (size_t i = 1; i < entry->count; i++) {
     const uint8_t moved = entry->graphs[i];
     size_t k = i;
@@ -72,8 +73,8 @@ static void sort_parts(const maker *m, rondo_table_entry *entry) {
 }
 
 static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
-  rondo_table_entry *entry = &m->table->entries[rows];
-  *entry = (rondo_table_entry){.us = us, .way = RONDO_WAY_SPLIT};
+  rondo_dispatch_entry *entry = &m->table->entries[rows];
+  *entry = (rondo_dispatch_entry){.us = us, .way = RONDO_WAY_SPLIT};
   for (size_t left = rows; left > 0 && parts > 0; parts--) {
     const unsigned char graph = m->choice[at(m, parts, left)];
     entry->graphs[entry->count++] = graph;
@@ -84,7 +85,7 @@ static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
 
 /* Sums that the graph, the slowest so far, makes smaller; whatever they are, they take its time at least. */
 static void add_graph(maker *m, unsigned char graph) {
-  const rondo_table_size *s = &m->sizes[graph];
+  const rondo_dispatch_size *s = &m->sizes[graph];
   for (size_t parts = 1; parts <= RONDO_SESSION_MAX_PARTS; parts++) {
     for (size_t r = 1; r <= m->table->rows; r++) {
       const float sum = (float)s->share_us + m->sums[at(m, parts - 1, r > s->rows ? r - s->rows : 0)];
@@ -92,7 +93,7 @@ static void add_graph(maker *m, unsigned char graph) {
       m->sums[at(m, parts, r)] = sum;
       m->choice[at(m, parts, r)] = graph;
       const float us = fmaxf(sum, (float)s->run_us);
-      if (parts > 1 && (double)us < bar(m, &m->table->entries[r])) enter_parts(m, parts, r, us);
+      if (parts > 1 && (double)us < cost_to_beat(m, &m->table->entries[r])) enter_parts(m, parts, r, us);
     }
   }
 }
@@ -112,19 +113,20 @@ static void split(maker *m) {
 /* The whole ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fill(maker *m) {
-  rondo_table *table = m->table;
+  rondo_dispatch_table *table = m->table;
   const size_t cells = (RONDO_SESSION_MAX_PARTS + 1) * (table->rows + 1);
   RONDO_TRY(rondo_allocate_items(&table->allocator, table->rows + 1, sizeof *table->entries, &table->entries));
   RONDO_TRY(rondo_allocate_items(&table->allocator, cells, sizeof *m->sums, &m->sums));
   RONDO_TRY(rondo_allocate_items(&table->allocator, cells, 1, &m->choice));
-  for (size_t r = 1; r <= table->rows; r++) enter_alone(m, r);
+  for (size_t r = 1; r <= table->rows; r++) enter_single(m, r);
   split(m);
   return RONDO_OK;
 }
 
-rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_table_input *input, rondo_table **out) {
+rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator, const rondo_dispatch_input *input,
+                                       rondo_dispatch_table **out) {
   *out = NULL;
-  const rondo_table_size *sizes = input->sizes;
+  const rondo_dispatch_size *sizes = input->sizes;
   const size_t count = input->count;
   maker m = {.sizes = sizes, .count = count, .margin = input->margin};
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *m.table, &m.table));
@@ -144,11 +146,11 @@ rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_tabl
   if (status == RONDO_OK)
     *out = m.table;
   else
-    rondo_table_free(m.table);
+    rondo_dispatch_table_free(m.table);
   return status;
 }
 
-void rondo_table_free(rondo_table *table) {
+void rondo_dispatch_table_free(rondo_dispatch_table *table) {
   if (table == NULL) return;
   const rondo_allocator allocator = table->allocator;
   rondo_release(&allocator, table->entries, table->rows + 1, sizeof *table->entries);
