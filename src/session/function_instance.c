@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A model that is a function, on a worker: a tree whose functions are its body, once for each graph and once to run as
- * it is, and memory on the device for its inputs. A call is a step, so that each size's recording is a root of the
- * tree, and the tree's arena is what the largest needs. By who has claimed the worker.
+ * The instance of a function: a tree, with one function for each graph and one for eager runs, and device memory for
+ * inputs. Each call is a step of the tree. So the recording of each size is a root, and the arena is as large as the
+ * largest size needs. Used by the thread that has claimed the worker.
  */
 #include <string.h>
 
 #include "session/function_instance.h"
-#include "session/model_callback.h"
+#include "session/session.h"
 #include "session/session_internal.h"
 #include "session/staging_memory.h"
 #include "tree/tree_internal.h"
@@ -27,7 +27,7 @@ static void list_inputs(const rondo_session_model *model, const rondo_stage *sta
     write_input(&model->inputs.items[i], rondo_stage_input(model, stage->device_memory, stage->rows, i), rows, &out[i]);
 }
 
-/* A body may make any output; the model has said which. */
+/* A body may return any output; it must be the one that the model declares. */
 static rondo_status check_output(const rondo_session_model *model, const rondo_session_value *value,
                                  const rondo_buffer *buffer, size_t rows) {
   rondo_buffer_info info = {.struct_size = sizeof info};
@@ -67,7 +67,7 @@ static rondo_status make_function(const rondo_model_instance *instance, rondo_re
   return rondo_function_create(instance->tree, &options, out);
 }
 
-/* A function keeps something of each form of inputs: after so many it is made anew. */
+/* A function keeps data for each shape of its inputs, so it is replaced after too many shapes. */
 static rondo_status renew_eager_function(rondo_model_instance *instance) {
   rondo_function_info info = {.struct_size = sizeof info};
   rondo_function *fresh = NULL, *old = instance->eager_function;
@@ -78,7 +78,7 @@ static rondo_status renew_eager_function(rondo_model_instance *instance) {
   return rondo_function_destroy(old);
 }
 
-/* Within the body, unless it is replayed, calls of the session are refused. */
+/* While the body runs, calls of the session are refused. */
 static rondo_status call_function(const rondo_model_instance *instance, rondo_function *function,
                                   const rondo_input *inputs, rondo_buffer **outputs) {
   const rondo_session_model *model = instance->model;
@@ -115,7 +115,7 @@ rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
-/* Whatever is there might be an index that is in no table. */
+/* Stale memory could hold an index out of range. */
 static rondo_status zero_inputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows) {
   const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
@@ -141,7 +141,7 @@ static rondo_status audit(const rondo_session_model *model, const rondo_recorded
   return RONDO_OK;
 }
 
-/* What a row of the map would be, had the body's inputs been copied in by the graph. */
+/* The entries of the input map, as if the graph copied the inputs of the body. */
 static void list_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++)
     g->copies[i] = (rondo_input_copy){.input = i,
@@ -152,7 +152,7 @@ static void list_copies(const rondo_session_model *model, rondo_instance_graph *
                                                .depth = 1}};
 }
 
-/* The call makes sure that what was prepared is what calls come to, and that outputs are as they were said to be. */
+/* The call verifies that calls replay what was prepared, and that outputs are as declared. */
 rondo_status rondo_function_instance_record(rondo_model_instance *instance, const rondo_stage *stage,
                                             rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Capturing: graphs recorded on every worker, and the capture mode. The model is changing all the while, so that no
- * request of it runs; each worker is claimed while it records.
+ * Captures: graphs recorded on every stream, and the capture mode. The model is changing meanwhile, so no request of it
+ * runs. Each worker is claimed while its stream records.
  */
 #include "session/model_capture.h"
 #include "base/clock.h"
-#include "session/model_callback.h"
 #include "session/model_instance.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 #include "session/session_model.h"
@@ -13,7 +13,7 @@
 
 /* Recording a size ------------------------------------------------------------------------------------------------ */
 
-/* With what it takes, found out on the first worker. */
+/* Also finds the size of the graph and the time that recording took. */
 static rondo_status record_on_first_instance(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
   rondo_model_instance *instance = &model->instances[0];
   const uint64_t begin = rondo_clock_ns();
@@ -26,7 +26,7 @@ static rondo_status record_on_first_instance(rondo_session_model *model, size_t 
 
 rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t worker, size_t rows,
                                      rondo_session_graph *out) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
   rondo_session_claim(model->session, worker);
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
@@ -85,7 +85,7 @@ rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
 
 /* Capture mode ---------------------------------------------------------------------------------------------------- */
 
-/* In one go: in between a stream could be taken by hand, which recording needs. */
+/* Under one lock: a stream could otherwise be taken for manual runs in between, and recording needs all streams. */
 static rondo_status enter_mode(rondo_session *session, const char *call, const char *name) {
   rondo_session_model *model;
   if (session->capturing != NULL)
@@ -109,7 +109,7 @@ rondo_status rondo_session_capture_begin(rondo_session *session, const char *mod
 
 static rondo_session_model *leave_mode(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
-  while (session->capturing != NULL && session->capturing->taken > 0)
+  while (session->capturing != NULL && session->capturing->in_use > 0)
     pthread_cond_wait(&session->change, &session->lock);
   rondo_session_model *model = session->capturing;
   session->capturing = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A model on a worker: programs that share states, arena and stream, graphs recorded of them, staging memory. Used by
- * who has claimed the worker, or while the model is made or destroyed.
+ * The instance of a model on one stream: its compiled programs, which share states, an arena and the stream; graphs
+ * recorded of them; staging memory. Used by the thread that has claimed the worker, or that adds or removes the model.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "tensor/run/arena_use.h"
 #include "tensor/run/named_values.h"
 
-/* What arenas take now. */
+/* Publishes the sizes of the arenas. */
 static void count_arenas(rondo_model_instance *instance) {
   rondo_session *session = instance->model->session;
   uint64_t largest;
@@ -30,8 +30,8 @@ static void count_arenas(rondo_model_instance *instance) {
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
-/* With states, stream and arena of the place's anchor; the anchors have states in common. */
-static rondo_compile_options options_of(const rondo_model_instance *instance) {
+/* Anchors share states; programs share the states, stream and arena of their instance's anchor. */
+rondo_compile_options rondo_model_instance_compile_options(const rondo_model_instance *instance) {
   const bool is_anchor = instance->anchor.compiled == NULL;
   return (rondo_compile_options){
       RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
@@ -66,7 +66,7 @@ void rondo_instance_program_free_addresses(const rondo_session_model *model, voi
 
 static rondo_status compile_part(const rondo_model_instance *instance, rondo_program *program,
                                  rondo_instance_program *out) {
-  const rondo_compile_options options = options_of(instance);
+  const rondo_compile_options options = rondo_model_instance_compile_options(instance);
   RONDO_TRY(rondo_compile(program, instance->model->session->device, &options, &out->compiled));
   return rondo_instance_program_find_addresses(instance->model, out->compiled, &out->addresses);
 }
@@ -102,7 +102,7 @@ static rondo_status compile(const rondo_model_instance *instance, size_t rows, r
   return rondo_error_raise(&error);
 }
 
-/* Waits: the other workers have streams of their own. */
+/* Waits, because the other instances use the states on other streams. */
 static rondo_status apply(const rondo_model_instance *instance, const rondo_weights *weights) {
   RONDO_TRY(rondo_weights_apply(weights, instance->anchor.compiled, NULL));
   RONDO_TRY(rondo_compiled_synchronize(instance->anchor.compiled));
@@ -131,7 +131,7 @@ static void drop_program(const rondo_model_instance *instance, rondo_cached_prog
   *program = (rondo_cached_program){.rows = 0};
 }
 
-/* The least recently used one goes, or one that is none. */
+/* The least recently used program, or an unused entry. */
 static rondo_cached_program *choose_victim(rondo_model_instance *instance) {
   rondo_cached_program *victim = &instance->programs[0];
   for (uint32_t i = 1; i < instance->model->session->options.max_unrecorded; i++)
@@ -186,7 +186,7 @@ rondo_status rondo_model_instance_write_state(rondo_model_instance *instance, co
 
 /* Recording ------------------------------------------------------------------------------------------------------- */
 
-/* Inputs, the work and outputs, all on the one stream; branches of the work are kept. */
+/* Copies the inputs, runs the work and copies the outputs, on one stream. Branches of the work are kept. */
 static rondo_status enqueue_all(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   const rondo_instance_program *p = &g->program;
@@ -216,12 +216,13 @@ static rondo_status record_work(const rondo_model_instance *instance, rondo_inst
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
-/* Host memory of a graph. What parts ahead read or hand over is there before the graph is launched, and held. */
+/* The host memory that a graph may use. What upstream parts read or transfer is complete before the launch, so it
+ * counts as constant. */
 typedef struct graph_ranges {
   rondo_host_range inputs[RONDO_SESSION_MAX_VALUES], outputs[RONDO_SESSION_MAX_VALUES];
   rondo_host_range constants[RONDO_SESSION_MAX_VALUES + 1];
   size_t input_count, constant_count;
-  size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by range of an input: which of the model's */
+  size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by range of an input: its index in the model */
 } graph_ranges;
 
 static void list_ranges(const rondo_session_model *model, const rondo_instance_graph *g, graph_ranges *out) {
@@ -243,7 +244,8 @@ static void list_ranges(const rondo_session_model *model, const rondo_instance_g
   }
 }
 
-/* The rows that a part ahead reads go to where it copies them from, or, if the graph reads them too, this does. */
+/* Rows that an upstream part reads go to the staging memory; the part copies them from there, and the graph too if it
+ * reads them. */
 static void list_stage_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++) {
     unsigned char *stage = rondo_stage_input(model, g->stage, g->stage_rows, i);
@@ -253,7 +255,7 @@ static void list_stage_copies(const rondo_session_model *model, rondo_instance_g
   }
 }
 
-/* The copies of inputs go, and are kept as the map. */
+/* Takes input copies out of the graph and keeps them as the input map. */
 static rondo_status audit(const rondo_session_model *model, rondo_instance_graph *g) {
   graph_ranges ranges = {.input_count = 0};
   list_ranges(model, g, &ranges);
@@ -277,7 +279,7 @@ static rondo_status audit(const rondo_session_model *model, rondo_instance_graph
 }
 
 static rondo_status make_exec(rondo_model_instance *instance, rondo_instance_graph *g) {
-  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* what must not happen in a capture is refused here */
+  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* refuses what a capture must not do */
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = record_work(instance, g);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
@@ -391,67 +393,9 @@ rondo_status rondo_model_instance_synchronize(const rondo_model_instance *instan
                                 : rondo_compiled_synchronize(instance->anchor.compiled);
 }
 
-/* What would be ---------------------------------------------------------------------------------------------------- */
-
-/* Bytes of the largest block of each kind so far: arenas of the session's device and of each other, and what is handed
- * over. */
-typedef struct planned {
-  uint64_t arenas[RONDO_MAX_PLACES], transfer;
-} planned;
-
-static rondo_status plan_part(const rondo_model_instance *instance, rondo_program *program, uint32_t place_index,
-                              planned *p, rondo_model_bytes *inout) {
-  const rondo_session_model *model = instance->model;
-  rondo_compiled_info info;
-  const rondo_compile_options options =
-      place_index == 0 ? options_of(instance) : rondo_upstream_compile_options(instance, place_index);
-  rondo_device *device = place_index == 0 ? model->session->device : model->devices->items[place_index];
-  RONDO_TRY(rondo_compile_plan(program, device, &options, &info));
-  if (info.arena_bytes > p->arenas[place_index]) inout->arena_bytes += p->arenas[place_index] = info.arena_bytes;
-  return RONDO_OK;
-}
-
-static rondo_status plan_divided(const rondo_model_instance *instance, const rondo_program *program, size_t rows,
-                                 planned *p, rondo_model_bytes *inout) {
-  rondo_division division;
-  rondo_status status = rondo_model_divide(instance, program, rows, &division);
-  const size_t bytes = status == RONDO_OK ? rondo_upstream_transfer_bytes(&division) : 0;
-  for (size_t i = 0; i < division.parts.count && status == RONDO_OK; i++)
-    status = plan_part(instance, division.parts.items[i].program, division.parts.items[i].place, p, inout);
-  if (bytes > p->transfer) inout->staging_bytes += p->transfer = bytes;
-  rondo_division_free(&division);
-  return status;
-}
-
-static rondo_status plan_rows(const rondo_model_instance *instance, size_t rows, planned *p, rondo_model_bytes *inout) {
-  rondo_program *program = NULL;
-  RONDO_TRY(rondo_model_make_program(instance->model, rows, &program));
-  const rondo_status status = instance->model->devices == NULL ? plan_part(instance, program, 0, p, inout)
-                                                               : plan_divided(instance, program, rows, p, inout);
-  rondo_program_destroy(program);
-  return status;
-}
-
-/* As rondo_sharing_take_arena has it: the largest one there is, if it is large enough. */
-rondo_status rondo_model_instance_plan(const rondo_model_instance *instance, const size_t *rows, size_t count,
-                                       rondo_model_bytes *inout) {
-  const rondo_session_model *model = instance->model;
-  planned p = {.transfer = 0};
-  inout->arena_bytes += rondo_compiled_arenas(instance->anchor.compiled, &p.arenas[0]);
-  for (uint32_t i = 1; model->devices != NULL && i < model->devices->places.count; i++) {
-    const rondo_upstream_part *part = rondo_upstream_find(instance->anchor.upstream, model->devices->items[i]);
-    if (part != NULL && model->devices->places.first[i] == i)
-      inout->arena_bytes += rondo_compiled_arenas(part->compiled, &p.arenas[i]);
-  }
-  for (size_t i = 0; i < count; i++) RONDO_TRY(plan_rows(instance, rows[i], &p, inout));
-  inout->staging_bytes += rondo_stage_bytes(model, rows[0]) + instance->eager_transfer.bytes +
-                          (instance->eager.memory == NULL ? 0 : rondo_stage_bytes(model, instance->eager.rows));
-  return RONDO_OK;
-}
-
 /* What is known ---------------------------------------------------------------------------------------------------- */
 
-/* In what the graph's work reads, also of what is handed over, and in what parts ahead copy. */
+/* Zeros what the graph's work reads, including transfers, and what upstream parts copy. */
 static rondo_status write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A session's life, its workers and who has claimed them, its models by name.
+ * The session: creating, draining and destroying it, its models by name, and the guard of its public calls. A model
+ * that is being added is private to its thread until it enters the list, under the lock.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <string.h>
@@ -7,8 +8,7 @@
 
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
-#include "session/function_model.h"
-#include "session/model_callback.h"
+#include "session/model_values.h"
 #include "session/placement/upstream_parts.h"
 #include "session/serve/request_queue.h"
 #include "session/serve/stream_worker.h"
@@ -17,106 +17,27 @@
 #include "session/session_model.h"
 #include "session/sizing/model_times.h"
 
-/* Lanes ----------------------------------------------------------------------------------------------------------- */
+/* Callbacks -------------------------------------------------------------------------------------------------------- */
 
-/* While requests never end, a worker that ran some would be claimed for others before anyone who waits for it wakes. */
-void rondo_stream_worker_claim(rondo_stream_worker *worker) {
-  rondo_session *session = worker->session;
-  worker->claims_waiting++;
-  while (worker->is_claimed) pthread_cond_wait(&session->change, &session->lock);
-  worker->claims_waiting--;
-  worker->is_claimed = true;
-  session->claims++;
+static _Thread_local const rondo_session_callback *innermost;
+
+void rondo_session_callback_enter(rondo_session_callback *callback, const rondo_session *session) {
+  *callback = (rondo_session_callback){.session = session, .outer = innermost};
+  innermost = callback;
 }
 
-bool rondo_stream_worker_is_alone(const rondo_stream_worker *worker) {
-  const rondo_session *session = worker->session;
-  for (uint32_t i = 0; i < session->options.streams; i++)
-    if (i != worker->number && session->workers[i].is_claimed) return false;
-  return true;
-}
+void rondo_session_callback_leave(const rondo_session_callback *callback) { innermost = callback->outer; }
 
-void rondo_stream_worker_release(rondo_stream_worker *worker) {
-  worker->is_claimed = false;
-  pthread_cond_broadcast(&worker->session->change);
-  rondo_stream_workers_wake_for_rest(worker->session);
-}
-
-/* Calls that claim workers do so in turns. Without them a capture, which claims worker after worker, would have the
- * next one before who needs all of them wakes; and while that one waits, requests are held back. A worker is taken by
- * hand without a turn, as a call whose turn it is may wait for one that was. Who holds a worker never waits for a turn.
- */
-static void await_turn(rondo_session *session) {
-  const uint64_t turn = session->next_turn++;
-  while (session->current_turn != turn) pthread_cond_wait(&session->change, &session->lock);
-}
-
-static void end_turn(rondo_session *session) {
-  session->current_turn++;
-  pthread_cond_broadcast(&session->change);
-}
-
-void rondo_session_claim(rondo_session *session, uint32_t number) {
-  pthread_mutex_lock(&session->lock);
-  await_turn(session);
-  rondo_stream_worker_claim(&session->workers[number]);
-  end_turn(session);
-  pthread_mutex_unlock(&session->lock);
-}
-
-void rondo_session_release(rondo_session *session, uint32_t number) {
-  pthread_mutex_lock(&session->lock);
-  rondo_stream_worker_release(&session->workers[number]);
-  pthread_mutex_unlock(&session->lock);
-}
-
-static bool has_manual_stream(const rondo_session *session) {
-  for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->workers[i].manual != RONDO_MANUAL_NONE) return true;
-  return false;
-}
-
-static bool has_claimed_worker(const rondo_session *session) {
-  for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->workers[i].is_claimed) return true;
-  return false;
-}
-
-static void hold_requests_back(rondo_session *session, bool *inout_is_held_back, bool wanted) {
-  if (*inout_is_held_back == wanted) return;
-  *inout_is_held_back = wanted;
-  for (uint32_t i = 0; i < session->options.streams; i++) {
-    if (wanted)
-      session->workers[i].claims_waiting++;
-    else
-      session->workers[i].claims_waiting--;
-  }
-  if (!wanted) rondo_stream_workers_wake_for_rest(session);
-}
-
-/* All at once: who had claimed some already would wait for good for who holds another by hand and wants one of those.
- * Requests are held back, or there would always be a worker that runs some; but not while a worker is held by hand: who
- * holds it may wait for a request before giving it. */
-void rondo_session_claim_all(rondo_session *session) {
-  bool is_held_back = false;
-  pthread_mutex_lock(&session->lock);
-  await_turn(session);
-  while (has_claimed_worker(session)) {
-    hold_requests_back(session, &is_held_back, !has_manual_stream(session));
-    pthread_cond_wait(&session->change, &session->lock);
-  }
-  for (uint32_t i = 0; i < session->options.streams; i++) session->workers[i].is_claimed = true;
-  hold_requests_back(session, &is_held_back, false);
-  end_turn(session);
-  pthread_mutex_unlock(&session->lock);
-}
-
-void rondo_session_release_all(rondo_session *session) {
-  pthread_mutex_lock(&session->lock);
-  for (uint32_t i = 0; i < session->options.streams; i++) session->workers[i].is_claimed = false;
-  pthread_cond_broadcast(&session->change);
-  rondo_stream_workers_wake_for_rest(session);
-  pthread_mutex_unlock(&session->lock);
+rondo_status rondo_session_front(const char *call, const rondo_session *session) {
+  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_device_require_own(call, session->device));
+  for (const rondo_session_callback *at = innermost; at != NULL; at = at->outer)
+    if (at->session == session)
+      return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,
+                        "%s was called inside a callback of a model of the session (build, body): these must not call "
+                        "their session",
+                        call);
+  return RONDO_OK;
 }
 
 /* Models by name -------------------------------------------------------------------------------------------------- */
@@ -134,13 +55,29 @@ rondo_status rondo_session_find(rondo_session *session, const char *call, const 
                     "%s: the session has no model '%s': add it first (rondo_session_add_model)", call, name);
 }
 
+/* Keeps the lock after success. */
+rondo_status rondo_session_enter(const char *call, rondo_session *session, const char *name,
+                                 rondo_session_model **out) {
+  RONDO_TRY(rondo_session_front(call, session));
+  RONDO_TRY(rondo_require(call, "model", name));
+  pthread_mutex_lock(&session->lock);
+  const rondo_status status = rondo_session_find(session, call, name, out);
+  if (status != RONDO_OK) pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+rondo_status rondo_session_fail_range(const char *call, const char *what, size_t index, size_t count) {
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "%s: there is no %s %zu of %zu", call, what, index,
+                    count);
+}
+
 static rondo_status refuse_used(const rondo_session *session, const char *call, const rondo_session_model *model) {
-  const char *stream = has_manual_stream(session) ? "; a stream of the session is taken" : "";
-  if (model->taken == 0 && *stream == '\0') return RONDO_OK;
+  const char *stream = rondo_session_has_manual_stream(session) ? "; a stream of the session is taken" : "";
+  if (model->in_use == 0 && *stream == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                     "%s: model '%s' is in use: requests that wait or run: %u; states being written: %u%s: wait for "
                     "that first",
-                    call, model->name, model->taken - model->writes, model->writes, stream);
+                    call, model->name, model->in_use - model->writes, model->writes, stream);
 }
 
 rondo_status rondo_session_change_begin_locked(rondo_session *session, const char *call, const char *name,
@@ -221,7 +158,7 @@ rondo_status rondo_session_add_model(rondo_session *session, const char *name, c
   if (is_there) return fail_duplicate(name);
   RONDO_TRY(rondo_model_make(session, name, &o, &model));
   pthread_mutex_lock(&session->lock);
-  is_there = look_up(session, name) != NULL; /* meanwhile */
+  is_there = look_up(session, name) != NULL; /* another thread may have added it */
   if (!is_there) {
     model->next = session->models;
     session->models = model;
@@ -238,7 +175,7 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
   *at = model->next;
 }
 
-/* Under the lock throughout: in between someone could begin to use it, or take a stream. */
+/* Under one lock: in between, another thread could use the model or take a stream. */
 static rondo_status remove_copies(rondo_session *session, const char *call, const char *name,
                                   rondo_session_model **out) {
   RONDO_TRY(rondo_session_change_begin_locked(session, call, name, out));
@@ -278,7 +215,7 @@ static rondo_status resolve_options(const rondo_session_options *given, rondo_se
   if (out->max_unrecorded == 0) out->max_unrecorded = 8;
   if (out->max_batch == 0) out->max_batch = RONDO_SESSION_MAX_BATCH;
   RONDO_TRY(check_limit("streams", out->streams, RONDO_SESSION_MAX_STREAMS));
-  RONDO_TRY(check_limit("max_queue", out->max_queue, 1u << RONDO_SLOT_MOST_BITS));
+  RONDO_TRY(check_limit("max_queue", out->max_queue, 1u << RONDO_SLOT_INDEX_BITS));
   RONDO_TRY(check_limit("max_unrecorded", out->max_unrecorded, 4096));
   return check_limit("max_batch", out->max_batch, RONDO_SESSION_MAX_BATCH);
 }
@@ -323,7 +260,7 @@ static rondo_status make_executors(rondo_session *session) {
   const rondo_executor_options *options = session->options.executor;
   for (uint32_t i = 0; options != NULL && i < session->options.streams; i++)
     RONDO_TRY(rondo_executor_create(session->device, options, &session->workers[i].executor));
-  session->options.executor = NULL; /* the caller's */
+  session->options.executor = NULL; /* it belongs to the caller */
   return RONDO_OK;
 }
 
@@ -410,16 +347,16 @@ rondo_status rondo_session_drain(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
   rondo_stream_workers_wake_for_rest(session);
-  while (session->running > 0) pthread_cond_wait(&session->change, &session->lock);
+  while (session->unanswered > 0) pthread_cond_wait(&session->change, &session->lock);
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }
 
-/* Requests may wait for a stream that the caller has. */
+/* Requests might wait for a stream that the caller has taken. */
 static rondo_status refuse_manual_streams(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
-  const bool has_taken = has_manual_stream(session);
+  const bool has_taken = rondo_session_has_manual_stream(session);
   rondo_stream_workers_wake_for_rest(session);
   pthread_mutex_unlock(&session->lock);
   if (!has_taken) return RONDO_OK;
@@ -433,7 +370,7 @@ rondo_status rondo_session_destroy(rondo_session *session) {
   RONDO_TRY(refuse_manual_streams(session));
   RONDO_TRY(rondo_session_drain(session));
   pthread_mutex_lock(&session->lock);
-  const uint32_t taken = session->taken, runs = session->runs;
+  const uint32_t taken = session->used_slots, runs = session->runs;
   pthread_mutex_unlock(&session->lock);
   if (taken > 0 || runs > 0)
     return rondo_fail(

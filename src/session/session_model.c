@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Models: their programs, their places on the workers, their life.
+ * Makes and frees models, and calls `build` for their programs. Instances are opened on all streams before the model is
+ * visible to others.
  */
 #include <string.h>
 
-#include "session/function_model.h"
-#include "session/model_callback.h"
 #include "session/model_instance.h"
-#include "session/model_probe.h"
+#include "session/model_values.h"
 #include "session/placement/upstream_parts.h"
+#include "session/session.h"
 #include "session/session_model.h"
 #include "session/sizing/model_times.h"
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
-/* One thread at a time; it has no lock meanwhile. */
+/* Without the lock during the callback. One thread at a time. */
 static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_program *program) {
   rondo_session *session = model->session;
   rondo_session_callback callback;
@@ -103,7 +103,8 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   model->max_batch_rows = o->max_batch_rows;
   model->budget_bytes = o->budget_bytes;
   model->budget_startup_us = o->budget_startup_us;
-  RONDO_TRY(rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES)); /* they stay where they are */
+  RONDO_TRY(
+      rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES)); /* their addresses must not change */
   RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
   RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
   if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);
@@ -119,7 +120,7 @@ rondo_status rondo_model_make(rondo_session *session, const char *name, const ro
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *model, &model));
   model->session = session;
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
     status = fill_model(model, name, options);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Staging memory of a place: host memory for inputs and outputs, which the largest graph's serves for all, and for what
- * parts that run ahead hand over, likewise. By who has claimed the worker; what it takes is counted under the lock.
+ * Staging memory of an instance: host memory for inputs and outputs, and for transfers. Graphs share a block that is
+ * large enough; the largest graph is recorded first, so usually there is one. Used by the thread that has claimed the
+ * worker; the counters are under the lock.
  */
 #include <string.h>
 
@@ -11,8 +12,8 @@ static size_t aligned(size_t bytes) {
   return (bytes + RONDO_STAGING_ALIGNMENT - 1) / RONDO_STAGING_ALIGNMENT * RONDO_STAGING_ALIGNMENT;
 }
 
-/* Of the value at `index`, outputs behind inputs; behind the last: of all. Row bytes and rows were checked when a
- * program of so many rows was made. */
+/* Offset of the value at `index`; outputs come after inputs. The index after the last value gives the total. Overflow
+ * was ruled out when a program of that many rows was made. */
 static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t index) {
   const size_t inputs = model->inputs.count;
   size_t bytes = 0;
@@ -52,7 +53,7 @@ static void drop_stage(rondo_model_instance *instance, rondo_stage *stage, rondo
   const rondo_session_model *model = instance->model;
   if (stage->memory == NULL) return;
   count_staging(instance, 0, rondo_stage_bytes(model, stage->rows) + device_bytes(model, stage->rows));
-  rondo_keep_first(kept, rondo_host_free(model->host_of, stage->memory));
+  rondo_keep_first(kept, rondo_host_free(model->staging_device, stage->memory));
   if (stage->device_memory != NULL) rondo_keep_first(kept, rondo_free(model->session->device, stage->device_memory));
   *stage = (rondo_stage){.memory = NULL};
 }
@@ -61,7 +62,7 @@ static rondo_status make_stage(rondo_model_instance *instance, size_t rows, rond
   const rondo_session_model *model = instance->model;
   void *memory = NULL, *device_memory = NULL;
   const size_t bytes = rondo_stage_bytes(model, rows), more = device_bytes(model, rows);
-  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->host_of, bytes, &memory),
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->staging_device, bytes, &memory),
                                "staging memory of model '%s' for %zu rows", model->name, rows));
   memset(memory, 0, bytes);
   *out = (rondo_stage){.memory = memory, .rows = rows};
@@ -94,13 +95,13 @@ rondo_status rondo_model_instance_find_stage(rondo_model_instance *instance, siz
 static void drop_transfer_memory(rondo_model_instance *instance, rondo_transfer_memory *transfer, rondo_status *kept) {
   if (transfer->memory == NULL) return;
   count_staging(instance, 0, transfer->bytes);
-  rondo_keep_first(kept, rondo_host_free(instance->model->host_of, transfer->memory));
+  rondo_keep_first(kept, rondo_host_free(instance->model->staging_device, transfer->memory));
   *transfer = (rondo_transfer_memory){.memory = NULL};
 }
 
 static rondo_status make_transfer_memory(rondo_model_instance *instance, size_t bytes, rondo_transfer_memory *out) {
   void *memory = NULL;
-  RONDO_TRY(rondo_fail_context(rondo_host_malloc(instance->model->host_of, bytes, &memory),
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(instance->model->staging_device, bytes, &memory),
                                "what parts of model '%s' on other devices hand over", instance->model->name));
   *out = (rondo_transfer_memory){.memory = memory, .bytes = bytes};
   count_staging(instance, bytes, 0);
@@ -125,12 +126,12 @@ rondo_status rondo_model_instance_find_transfer_memory(rondo_model_instance *ins
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status reserve_eager_stage(rondo_model_instance *instance, size_t rows) {
-  if (instance->eager.rows >= rows) return RONDO_OK;
+  if (instance->eager_stage.rows >= rows) return RONDO_OK;
   rondo_stage larger;
   RONDO_TRY(make_stage(instance, rows, &larger));
   rondo_status status = RONDO_OK;
-  drop_stage(instance, &instance->eager, &status);
-  instance->eager = larger;
+  drop_stage(instance, &instance->eager_stage, &status);
+  instance->eager_stage = larger;
   return status;
 }
 
@@ -155,7 +156,7 @@ void rondo_model_instance_drop_stages(rondo_model_instance *instance, rondo_stat
 
 void rondo_model_instance_close_stages(rondo_model_instance *instance, rondo_status *kept) {
   rondo_model_instance_drop_stages(instance, kept);
-  drop_stage(instance, &instance->eager, kept);
+  drop_stage(instance, &instance->eager_stage, kept);
   drop_transfer_memory(instance, &instance->eager_transfer, kept);
   rondo_array_free(&instance->model->session->allocator, &instance->stages);
   rondo_array_free(&instance->model->session->allocator, &instance->transfers);

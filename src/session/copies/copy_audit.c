@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The copy audit: what each copy and fill reads and writes on the host, held against what the caller vouches for. All
- * is looked at before anything is taken out. Stateless; the graph's thread.
+ * The copy audit: compares the host memory that each copy and fill uses with the ranges that the caller has declared.
+ * The whole graph is checked before anything is removed. Stateless; runs on the thread that owns the graph.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "graph/node_params.h"
 #include "memory/graph_memory/address_space.h"
 #include "memory/peer_access.h"
-#include "session/copies/copy_audit_internal.h"
+#include "session/copies/input_copies.h"
 
 static const char call[] = "rondo_graph_audit_copies";
 
@@ -24,10 +24,10 @@ typedef struct audit {
   rondo_input_copy *copies;
   size_t room;
   rondo_audit_info info;
-  RONDO_ARRAY(uint32_t) inputs; /* slots of the graph's own copies of inputs, in topological order */
+  RONDO_ARRAY(uint32_t) inputs; /* slots of input copies in the graph itself, in topological order */
 } audit;
 
-/* One copy or fill, of the graph or of a child graph in it. */
+/* A copy or fill in the graph or in one of its child graphs. */
 typedef struct visit {
   audit *audit;
   const rondo_graph *graph;
@@ -56,7 +56,7 @@ static bool is_host(const visit *at, const void *address) {
   return device->ops->knows_address == NULL || !device->ops->knows_address(device, address, &is_device) || !is_device;
 }
 
-/* The range that holds the extent as a whole; `count` when none does. */
+/* The range that contains the whole extent; `count` if none does. */
 static size_t find_range(const rondo_host_range *ranges, size_t count, const rondo_extent *extent) {
   size_t i = 0;
   for (; i < count; i++) {
@@ -194,7 +194,8 @@ static rondo_status check_ranges(const char *what, const rondo_host_range *range
 
 static bool has_name(const rondo_host_range *range) { return range->name != NULL && range->name[0] != '\0'; }
 
-/* What the graph writes to the host is not what it reads there: a copy in front would read the last launch's. */
+/* Ranges that the graph reads and writes must not overlap: a copy moved to the front would read results of the last
+ * launch. */
 static rondo_status check_apart(const rondo_audit_options *o, const rondo_host_range *read, size_t count) {
   for (size_t i = 0; i < count; i++) {
     for (size_t k = 0; k < o->output_count; k++) {
@@ -220,7 +221,7 @@ static rondo_status check_options(const rondo_audit_options *o) {
   return check_apart(o, o->constants, o->constant_count);
 }
 
-/* The rows fit, or nothing is taken out. */
+/* Removes nothing if the caller's array is too short. */
 static rondo_status remove_copies(audit *a) {
   if (a->options.keep_inputs || a->inputs.count == 0) return RONDO_OK;
   RONDO_TRY(rondo_graph_check_erase(a->graph, a->inputs.items[0]));

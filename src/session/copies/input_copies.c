@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Copies of inputs in front of their graph: whether that is the same, and the order that went by them.
+ * Moves copies of inputs to the front of their graph: checks that the result stays the same, and keeps the order of the
+ * other nodes.
  */
 #include <string.h>
 
@@ -13,15 +14,15 @@
 #include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/graph_view.h"
 #include "memory/node_addresses.h"
-#include "session/copies/copy_audit_internal.h"
+#include "session/copies/input_copies.h"
 
-/* A copy that is to go in front. */
+/* A copy that is to move to the front. */
 typedef struct moved_copy {
   const rondo_graph *graph;
   uint32_t slot;
   rondo_extent destination;
   rondo_device_memory *memory;
-  unsigned char *is_after; /* by slot: comes behind the copy */
+  unsigned char *is_after; /* by slot: depends on the copy */
 } moved_copy;
 
 static bool overlaps(const moved_copy *copy, const void *address, size_t bytes) {
@@ -48,7 +49,7 @@ static rondo_status refuse_allocated(const moved_copy *copy, const rondo_node_pa
                          rondo_node_label(label, own, copy->slot), rondo_node_label(other, params, slot));
 }
 
-/* How far a kernel may reach from a pointer on: as it says, else to the end of what is allocated there. */
+/* The bytes that a kernel may access through a pointer: as declared, else up to the end of the allocation. */
 static size_t reach_of(const moved_copy *copy, const rondo_kernel_node *kernel, size_t argument, const void *address) {
   if (kernel->arg_bytes != NULL && kernel->arg_bytes[argument] > 0) return kernel->arg_bytes[argument];
   rondo_known_range range;
@@ -72,7 +73,7 @@ static bool accesses_destination(const moved_copy *copy, const rondo_node_params
   return false;
 }
 
-/* `is_behind` says it of the slots of `graph`; NULL: none of them is. */
+/* `is_after` tells which slots of `graph` depend on the copy; NULL: none. */
 static rondo_status check_graph(const moved_copy *copy, const rondo_graph *graph, const unsigned char *is_after) {
   for (uint32_t i = 0; i < graph->nodes.count; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
@@ -87,7 +88,7 @@ static rondo_status check_graph(const moved_copy *copy, const rondo_graph *graph
   return RONDO_OK;
 }
 
-/* Marks all that comes behind the slot; `stack` has room for all slots. */
+/* Marks all slots that depend on the copy. `stack` has room for all slots. */
 static void mark_after(moved_copy *copy, uint32_t *stack) {
   size_t count = 0;
   stack[count++] = copy->slot;
@@ -147,7 +148,8 @@ static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
   return false;
 }
 
-/* From all that stays in front of the node to all behind it. A node in front that goes has been bridged already. */
+/* Adds edges from every remaining predecessor of the node to all of its successors. Removed predecessors have been
+ * bridged before. */
 static rondo_status bridge(bridge_edges *b, uint32_t slot) {
   const rondo_graph_node *node = rondo_graph_at(b->graph, slot);
   for (size_t i = 0; i < node->dependencies.count; i++) {
@@ -161,7 +163,7 @@ static rondo_status bridge(bridge_edges *b, uint32_t slot) {
   return RONDO_OK;
 }
 
-/* Some of the bridges led to nodes that went. */
+/* Counts the edges whose ends both remain. */
 static uint32_t count_left(const bridge_edges *b) {
   uint32_t left = 0;
   for (size_t i = 0; i < b->to.count; i++) left += !b->is_removed[b->to.items[i]];

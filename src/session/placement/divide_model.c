@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Dividing a model's programs: the devices that it was told of, and which divisions can be served.
+ * Divides a model's programs by device, and refuses divisions that cannot be served. The devices and rules are copied
+ * when the model is added, and constant from then on.
  */
 #include <string.h>
 
@@ -45,13 +46,13 @@ static rondo_status copy_rules(const rondo_allocator *allocator, const rondo_mod
   return RONDO_OK;
 }
 
-/* The first that wants it page-locked, if any does. */
+/* Prefers a device whose host memory is page-locked. */
 static rondo_status choose_host(rondo_session_model *model, const rondo_model_options *o) {
   for (size_t i = 0; i < o->device_count; i++) {
     rondo_device_info info = {.struct_size = sizeof info};
     RONDO_TRY(rondo_device_get_info(o->devices[i], &info));
     if (!info.cuda) continue;
-    model->host_of = o->devices[i];
+    model->staging_device = o->devices[i];
     break;
   }
   return RONDO_OK;
@@ -59,7 +60,7 @@ static rondo_status choose_host(rondo_session_model *model, const rondo_model_op
 
 rondo_status rondo_model_devices_fill(rondo_session_model *model, const rondo_model_options *o) {
   const rondo_allocator *allocator = &model->session->allocator;
-  model->host_of = model->session->device;
+  model->staging_device = model->session->device;
   if (o->device_count == 0) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *model->devices, &model->devices));
   rondo_model_devices *devices = model->devices;
@@ -93,7 +94,7 @@ static const char *describe(const rondo_division *division, const rondo_crossing
                                            : value->name;
 }
 
-/* What one part computes and another one that is not the last reads. */
+/* Refuses results of one part that another upstream part reads. */
 static rondo_status check_crossings(const rondo_session_model *model, const rondo_division *division) {
   for (size_t i = 0; i < division->crossings.count; i++) {
     const rondo_crossing *crossing = &division->crossings.items[i];
@@ -123,7 +124,8 @@ static bool changes_states(const rondo_operator *row) { return row->updates != 0
 
 static bool may_fail(const rondo_operator *row) { return row->checks_indices; }
 
-/* Parts that run ahead run side by side: none learns in time that another one has failed. */
+/* Upstream parts run at the same time: a part that changes a state does not learn in time that another one has failed.
+ */
 static rondo_status check_updates(const rondo_session_model *model, const rondo_division *division) {
   for (size_t i = 0; i + 1 < division->parts.count; i++) {
     for (size_t k = 0; k + 1 < division->parts.count && has_row(&division->parts.items[i], changes_states); k++) {
@@ -137,7 +139,7 @@ static rondo_status check_updates(const rondo_session_model *model, const rondo_
   return RONDO_OK;
 }
 
-/* All but the last one run ahead, on other devices. */
+/* All parts but the last are upstream parts, on other devices than the session's. */
 static rondo_status check_parts(const rondo_session_model *model, const rondo_division *division) {
   const size_t last = division->parts.count - 1;
   RONDO_TRY(check_crossings(model, division));
@@ -161,7 +163,7 @@ static bool has_state(const rondo_compiled *compiled, const char *name) {
   return false;
 }
 
-/* States stay where they are: a part that was divided otherwise would have others, of zeros. */
+/* States stay where they were placed first. A different division would create new ones, filled with zeros. */
 static rondo_status check_states(const rondo_session_model *model, const rondo_division_part *part,
                                  const rondo_compiled *anchor, size_t rows) {
   for (size_t i = 0; i < part->program->values.count; i++) {

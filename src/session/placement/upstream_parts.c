@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Parts that run ahead: compiled beside the part of the session's device, recorded or run kernel by kernel, waited for,
- * and what they hand over.
+ * Compiles, records, runs and waits for upstream parts, and copies their results. Each part has a stream and an arena
+ * of its own; the caller has claimed the worker.
  */
 #include "session/placement/upstream_parts.h"
 
@@ -162,7 +162,7 @@ static rondo_status copy_results(const rondo_upstream *upstream, uint32_t number
   return RONDO_OK;
 }
 
-/* Inputs, the work and its results, all on the one stream. */
+/* Copies the inputs, runs the work and copies the results, all on the part's stream. */
 static rondo_status enqueue_part(const rondo_upstream *upstream, uint32_t number, const rondo_stage *stage,
                                  unsigned char *transfer, rondo_status (*work)(rondo_compiled *compiled)) {
   const rondo_upstream_part *part = &upstream->parts.items[number];
@@ -188,7 +188,7 @@ rondo_status rondo_upstream_replay(const rondo_upstream *upstream) {
   return RONDO_OK;
 }
 
-/* All are waited for in any case: they read and write what belongs to the place. */
+/* Waits for all parts also after a failure, because they use memory of the instance. */
 rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status queued) {
   rondo_saved_error error = {.status = RONDO_OK};
   if (queued != RONDO_OK) rondo_error_save(&error);
@@ -222,7 +222,7 @@ static rondo_status record_work(const rondo_upstream *upstream, uint32_t number,
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
-/* The copies of inputs stay, as these are always in the same place. */
+/* Input copies stay in the graph: their sources never move. */
 static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_part *part, const rondo_stage *stage,
                           const unsigned char *transfer) {
   const rondo_session_model *model = upstream->model;
@@ -245,7 +245,7 @@ static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_p
 static rondo_status record_part(const rondo_upstream *upstream, uint32_t number, const rondo_stage *stage,
                                 unsigned char *transfer) {
   rondo_upstream_part *part = &upstream->parts.items[number];
-  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* what must not happen in a capture is refused here */
+  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* refuses what a capture must not do */
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = record_work(upstream, number, stage, transfer);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));

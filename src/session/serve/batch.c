@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Batches: requests of a model that run together, by the graphs that the table says for their rows. Who forms a batch
- * leads it: it takes parts as other workers do, waits for theirs, and gives the answers. All but running parts is done
- * under the session's lock.
+ * Batches. The thread that forms a batch runs it: it enqueues parts, as other workers may, waits for theirs, and
+ * answers the requests.
+ *
+ * Everything but the parts themselves runs under the session's lock. Forming a batch does not allocate, and scans a
+ * bounded number of requests.
  */
 #include <math.h>
 
@@ -10,13 +12,12 @@
 #include "session/serve/batch_delay.h"
 #include "session/serve/batch_part.h"
 #include "session/serve/request_queue.h"
+#include "session/serve/stream_worker.h"
 #include "session/serve/utilisation.h"
-#include "session/session.h"
 #include "session/session_internal.h"
 #include "session/sizing/model_times.h"
-#include "session/sizing/time_trial.h"
 
-#define ROW_COST_TOLERANCE 1.1 /* of what a row costs at least, among requests that wait */
+#define ROW_COST_TOLERANCE 1.1 /* relative to the lowest cost of a row among the requests that wait */
 enum { MAX_SCANNED = 64 };
 
 /* Forming --------------------------------------------------------------------------------------------------------- */
@@ -25,7 +26,7 @@ static const rondo_dispatch_table *table_for(const rondo_slot *request, bool is_
   return rondo_model_dispatch_table(request->model, request->way, is_loaded);
 }
 
-/* Something runs that several graphs at once would take from, or there is no worker for them. */
+/* Whether several graphs at once would slow other work down, or would find no free worker. */
 static bool is_loaded(const rondo_stream_worker *worker) {
   const rondo_session *session = worker->session;
   if (rondo_session_count_running(session) > 0) return true;
@@ -36,14 +37,14 @@ static bool is_loaded(const rondo_stream_worker *worker) {
 
 /* Requests that could run together, in the order of the queue. */
 typedef struct batch_candidates {
-  const rondo_dispatch_table *table;  /* by which it is decided what runs them */
-  const rondo_dispatch_table *loaded; /* what they take of all workers' time */
+  const rondo_dispatch_table *table;  /* which dispatches them */
+  const rondo_dispatch_table *loaded; /* costs as a share of the time of all workers */
   rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
-  size_t rows[RONDO_SESSION_MAX_BATCH]; /* of those up to each, together */
+  size_t rows[RONDO_SESSION_MAX_BATCH]; /* of the requests up to each one, together */
   size_t count;
 } batch_candidates;
 
-/* Nobody has a program for a sum of rows that would run eager. */
+/* Requests that would run eagerly together do not fit: there is no program for the sum of their rows. */
 static bool fits(const batch_candidates *c, const rondo_slot *leader, const rondo_slot *request) {
   const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], most = c->table->largest_rows;
   if (request->way != leader->way) return false;
@@ -51,8 +52,8 @@ static bool fits(const batch_candidates *c, const rondo_slot *leader, const rond
   return c->count == 0 || c->table->entries[rows + request->rows].way != RONDO_WAY_UNRECORDED;
 }
 
-/* Of the model's requests from the leader on. At most MOST_LOOKS that do not fit are passed over, so that a decision
- * stays short. */
+/* Lists requests of the model from the leader on. It passes over at most MAX_SCANNED that do not fit, to bound the
+ * time. */
 static void list_candidates(size_t most_requests, rondo_slot *leader, batch_candidates *c) {
   size_t passed = 0;
   for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next) {
@@ -66,8 +67,8 @@ static void list_candidates(size_t most_requests, rondo_slot *leader, batch_cand
   }
 }
 
-/* The first so many: as few as make a row next to as cheap as any number of them does. What is left is for other
- * workers, and nobody waits for others where that saves next to nothing. */
+/* Chooses as few of the first candidates as make a row nearly as cheap as any number of them does. The others are left
+ * to other workers, and no request waits for others where that saves next to nothing. */
 static size_t choose_count(const batch_candidates *c) {
   double least = INFINITY;
   for (size_t i = 0; i < c->count; i++) least = fmin(least, rondo_dispatch_table_row_us(c->loaded, c->rows[i]));
@@ -88,20 +89,19 @@ static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot 
   add_request(batch, request);
 }
 
-/* Whether so many rows more run by graphs in the time that was to be taken anyway. */
+/* Whether that many more rows run by graphs without taking more time. */
 static bool has_room(const rondo_dispatch_table *table, const rondo_batch *batch, size_t more, float us) {
   if (more > table->rows || batch->rows > table->rows - more) return false;
   const rondo_dispatch_entry *entry = &table->entries[batch->rows + more];
   return entry->way != RONDO_WAY_UNRECORDED && entry->us <= us;
 }
 
-/* Of all of the model's that wait, from the oldest on, also in front of the leader and among those that were too many
- * to be company, those for which there is room in what runs the batch anyway: they cost nothing. So many are looked at
- * that a decision stays short.
+/* Adds requests that fit into the padding of the batch, which costs nothing. It scans the oldest requests of the model,
+ * also those before the leader and those that choose_count left out, up to MAX_SCANNED.
  *
- * Nobody starves. Who is passed over, as there is no room, waits no longer for it: the batch takes as long without. And
- * a request leads a batch of its own as soon as its wait is over and none before it is ripe, whatever went along with
- * others: what goes along never becomes a leader in its stead, and none that comes later stands before it. */
+ * No request starves. One that is passed over for lack of room waits no longer for it, because the batch takes as long
+ * without the others. And a request becomes a leader as soon as its wait is over and no older one is ready, whatever
+ * was added to other batches. */
 static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const rondo_dispatch_table *table) {
   const rondo_slot *leader = batch->requests[0];
   const float us = table->entries[batch->rows].us;
@@ -114,10 +114,9 @@ static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const ro
   }
 }
 
-/* One that needs more than the largest graph has no company, which would be taken in its stead, time and again. What
- * has room in its last graph goes along, and waits for all of it: so it does only with up to twice the largest graph's
- * rows.
- */
+/* A request that needs more than the largest graph runs without candidates: they would overtake it time and again.
+ * Requests in the padding of its last graph wait for all of it, so they are added only up to twice the rows of the
+ * largest graph. */
 static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_slot *leader) {
   batch_candidates c = {.table = table_for(leader, worker->batch.is_loaded), .loaded = table_for(leader, true)};
   if (c.table != NULL && leader->rows <= c.table->largest_rows) list_candidates(session->options.max_batch, leader, &c);
@@ -127,8 +126,8 @@ static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_sl
   if (c.table != NULL && worker->batch.rows <= c.table->rows) fill_spare_rows(session, &worker->batch, c.table);
 }
 
-/* Several requests run by graphs: nobody has a program for the sum of their rows. Those of a batch that is formed would
- * not run eager anyway; of one that failed, half of them might. */
+/* Several requests run by graphs, because there is no program for the sum of their rows. A batch that was formed would
+ * not run eagerly anyway; one half of a batch that failed might. */
 static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_table *table) {
   const rondo_session_model *model = batch->model;
   const rondo_dispatch found = rondo_dispatch_table_find(table, batch->rows);
@@ -137,7 +136,7 @@ static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_tab
   return rondo_dispatch_table_find((batch->is_loaded ? &model->loaded : &model->idle)->recorded, batch->rows);
 }
 
-/* What runs it. */
+/* Looks up what runs the batch. */
 static void dispatch(rondo_batch *batch) {
   const rondo_slot *leader = batch->requests[0];
   const rondo_dispatch_table *table = table_for(leader, batch->is_loaded);
@@ -183,8 +182,8 @@ static uint32_t graph_of(const rondo_batch *batch, size_t part) {
 }
 
 static bool take_part(rondo_batch *batch, rondo_part *out) {
-  if (batch->taken == batch->parts) return false;
-  const uint32_t graph = graph_of(batch, batch->taken);
+  if (batch->started == batch->parts) return false;
+  const uint32_t graph = graph_of(batch, batch->started);
   const size_t left = batch->rows - batch->next_row;
   *out = (rondo_part){.batch = batch, .first = batch->next_row, .rows = left, .graph = graph};
   if (graph != RONDO_EAGER_PART) {
@@ -195,8 +194,8 @@ static bool take_part(rondo_batch *batch, rondo_part *out) {
     g->rows_run += out->rows;
     batch->model->info.launches++;
   }
-  if (batch->taken == 0) batch->first_graph = graph == RONDO_EAGER_PART ? 0 : graph;
-  batch->taken++;
+  if (batch->started == 0) batch->first_graph = graph == RONDO_EAGER_PART ? 0 : graph;
+  batch->started++;
   batch->next_row += out->rows;
   return true;
 }
@@ -209,16 +208,17 @@ static void unlink_open(rondo_session *session, rondo_batch *batch) {
   }
 }
 
-/* Of a part that had the device for itself, and is all of its batch: one that follows another finds all warm. */
+/* Takes a sample of a part that had the device for itself and is its whole batch. A part that follows another finds the
+ * caches warm. */
 static void add_sample(const rondo_stream_worker *worker, const rondo_part *part) {
   if (part->graph != RONDO_EAGER_PART && part->batch->parts == 1)
     rondo_model_add_sample(part->batch->model, part->graph, worker->sample_begin_ns, worker->sample_end_ns);
 }
 
-/* Runs the part without the lock. What is left is for others. */
+/* Runs the part without the lock. Other workers may take the parts that are left. */
 static void run_part(rondo_session *session, rondo_stream_worker *worker, const rondo_part *part) {
   rondo_batch *batch = part->batch;
-  if (batch->taken == batch->parts) unlink_open(session, batch);
+  if (batch->started == batch->parts) unlink_open(session, batch);
   rondo_stream_workers_wake_for_rest(session);
   const uint64_t claims = ++session->claims;
   const bool is_alone = rondo_stream_worker_is_alone(worker);
@@ -269,7 +269,7 @@ static rondo_answer answer_of(const rondo_batch *batch, const rondo_stream_worke
                         .batch_requests = (uint32_t)batch->count,
                         .batch_rows = batch->rows,
                         .padding_rows = batch->padding,
-                        .queue_us = (double)(batch->began_ns - request->taken_ns) / 1e3,
+                        .queue_us = (double)(batch->began_ns - request->accepted_ns) / 1e3,
                         .run_us = (double)(now - batch->began_ns) / 1e3};
 }
 
@@ -298,7 +298,7 @@ static bool must_run_in_halves(const rondo_batch *batch) {
   return batch->status != RONDO_OK && batch->status != RONDO_DEVICE_LOST && batch->count > 1;
 }
 
-/* The first half on top. */
+/* The first half is on top. */
 static void push_halves(failed_part *stack, size_t *height, failed_part of) {
   const size_t half = of.count / 2;
   stack[(*height)++] = (failed_part){of.first + half, of.count - half};
@@ -313,8 +313,8 @@ static void form_from_half(const rondo_batch *failed, failed_part of, rondo_batc
   out->reason = RONDO_WAY_AGAIN;
 }
 
-/* In halves, and those that fail in halves again, so that what is wrong with one request is no matter of the others:
- * one among n costs twice the logarithm of n runs. */
+/* Runs the batch again in two halves, and those that fail in halves again, so that a faulty request fails alone. One
+ * faulty request among n costs 2 log n runs. */
 static void run_in_halves(rondo_session *session, rondo_stream_worker *worker, const rondo_batch *failed) {
   failed_part stack[RONDO_SESSION_MAX_BATCH];
   size_t height = 0;

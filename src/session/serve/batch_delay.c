@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * A request waits for others to come (the session's delay), or for workers that run (a hold), but never past half the
- * way to its deadline. How long, it is known by itself when it comes; whether at all, changes for all of a model's at
- * once with what else waits and runs. So its times are written down once, and which of them counts is asked when one is
- * looked for.
+ * How long a request waits. It waits for other requests (max_delay_us), or for a running worker to finish, but never
+ * past half the time to its deadline.
+ *
+ * The longest wait of a request is known when it arrives, so its ready times are computed once and put into a search
+ * tree. Which of them counts depends on what else waits and runs, and is the same for all requests of a model that ask
+ * for the same way; it is determined at each search.
  */
 #include "session/serve/batch_delay.h"
 
-#define WORTH_WAITING 1.5 /* of what a row costs at least, in any graph */
+#define WORTH_WAITING 1.5 /* relative to the lowest cost of a row in any graph */
 enum { MIN_RUNNING_WORKERS = 3 };
 
 static rondo_slot *slot_of(rondo_waiting_node *node) {
@@ -26,16 +28,15 @@ size_t rondo_session_count_running(const rondo_session *session) {
   return count;
 }
 
-/* Whether others to come are waited for: not where those that wait fill a graph already. */
+/* Requests do not wait for others once they fill a graph. */
 static bool is_delayed(const rondo_session_model *model, rondo_way way) {
   const rondo_dispatch_table *table = rondo_model_dispatch_table(model, way, false);
   return !model->session->is_draining && table != NULL && model->waiting_rows < table->largest_rows;
 }
 
-/* Beside workers that run already, one more takes from them what it gains. With three of them the device has something
- * to do while one hands over, so that a few rows wait until one is done, to run together with those that come
- * meanwhile.
- */
+/* With three running workers the device stays occupied while one of them copies. One more worker would take from the
+ * others what it gains. So a few rows wait until a worker finishes, and then run together with those that have arrived
+ * meanwhile. */
 static bool waits_for_worker(const rondo_session_model *model, rondo_way way) {
   const rondo_dispatch_table *loaded = rondo_model_dispatch_table(model, way, true);
   if (loaded == NULL || rondo_session_count_running(model->session) < MIN_RUNNING_WORKERS) return false;
@@ -45,14 +46,14 @@ static bool waits_for_worker(const rondo_session_model *model, rondo_way way) {
   return rondo_dispatch_table_row_us(loaded, rows) > loaded->least_row_us * WORTH_WAITING;
 }
 
-/* A request that runs by itself waits for nothing. */
+/* A request that runs alone does not wait. */
 static rondo_waiting_time waiting_time_of(const rondo_session_model *model, rondo_way way) {
   if (model->session->options.max_batch == 1) return RONDO_WAITING_NONE;
   if (waits_for_worker(model, way)) return is_delayed(model, way) ? RONDO_WAITING_BOTH : RONDO_WAITING_WORKER;
   return is_delayed(model, way) ? RONDO_WAITING_DELAY : RONDO_WAITING_NONE;
 }
 
-/* What it is held for at most: as long as it would run. */
+/* A request waits for a worker at most as long as it would run. */
 static uint64_t worker_wait_of(const rondo_slot *slot) {
   const rondo_dispatch_table *idle = rondo_model_dispatch_table(slot->model, slot->way, false);
   const rondo_dispatch_table *loaded = rondo_model_dispatch_table(slot->model, slot->way, true);
@@ -63,14 +64,14 @@ static uint64_t worker_wait_of(const rondo_slot *slot) {
 static uint64_t min_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 void rondo_batch_delay_add(rondo_slot *slot) {
-  const uint64_t half = (slot->deadline_ns - slot->taken_ns) / 2;
+  const uint64_t half = (slot->deadline_ns - slot->accepted_ns) / 2;
   const uint64_t delay = min_of((uint64_t)slot->session->options.max_delay_us * 1000, half);
   const uint64_t worker_wait = min_of(worker_wait_of(slot), half);
   uint64_t *times = slot->waiting.times;
   times[RONDO_WAITING_NONE] = 0;
-  times[RONDO_WAITING_DELAY] = slot->taken_ns + delay;
-  times[RONDO_WAITING_WORKER] = slot->taken_ns + worker_wait;
-  times[RONDO_WAITING_BOTH] = slot->taken_ns + (delay > worker_wait ? delay : worker_wait);
+  times[RONDO_WAITING_DELAY] = slot->accepted_ns + delay;
+  times[RONDO_WAITING_WORKER] = slot->accepted_ns + worker_wait;
+  times[RONDO_WAITING_BOTH] = slot->accepted_ns + (delay > worker_wait ? delay : worker_wait);
   times[RONDO_WAITING_DEADLINE] = slot->deadline_ns;
   slot->waiting.order = ++slot->session->appended;
   rondo_waiting_tree_append(&slot->model->waiting_by_way[slot->way], &slot->waiting);
@@ -80,7 +81,7 @@ void rondo_batch_delay_remove(rondo_slot *slot) {
   rondo_waiting_tree_remove(&slot->model->waiting_by_way[slot->way], &slot->waiting);
 }
 
-/* Ways that are asked for. */
+/* Ways that a request may ask for. */
 static const rondo_way ways[] = {RONDO_WAY_AUTO, RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 

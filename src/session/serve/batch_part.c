@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Running a part of a batch on a place: rows of requests to the device, a launch, rows of results back. Does not
- * allocate once warm and takes no lock but for times (utilisation.c). Inputs are copied from where the requests have
- * them on a CPU device, and where that is host memory of the device's; other memory the driver would copy by a detour
- * and wait, so that its rows are put together in staging memory first. All of it, padding too, is one list of copies,
- * which a GPU does by one kernel in front of the work (exec/stream/copy_batch.h). Where parts run ahead, what they read
- * is put there always, for them to copy; they run while the other inputs are copied, and the launch comes behind what
- * they hand over.
+ * Runs a part of a batch on an instance. It does not allocate once warm, and takes no lock except the timer's
+ * (utilisation.c).
+ *
+ * The device copies inputs straight from the memory of the requests if it can: always on a CPU device, and from page-
+ * locked memory on a GPU. A driver would copy other memory through a buffer of its own and wait, so those rows are
+ * first collected in staging memory. All copies, and the zeros of the padding, form one list, which a GPU runs as one
+ * kernel (exec/stream/copy_batch.h).
+ *
+ * Inputs of upstream parts always go through staging memory. Upstream parts run while the other inputs are copied; the
+ * graph is launched after their results.
  */
 #include <string.h>
 
@@ -18,13 +21,13 @@
 #include "session/staging_memory.h"
 #include "tensor/run/arena_use.h"
 
-/* The rows of a request that are in the part: from `row` of the request on, to `at` in the part. */
+/* The rows of a request that belong to the part: they start at `row` of the request and go to `at` in the part. */
 typedef struct piece {
   const rondo_slot *request;
   size_t row, at, rows;
 } piece;
 
-/* The next piece from request *index on; false when there is none. */
+/* The next piece, starting at request *index; false when there is none. */
 static bool next_piece(const rondo_part *part, size_t *index, piece *out) {
   const rondo_batch *batch = part->batch;
   for (; *index < batch->count; (*index)++) {
@@ -60,7 +63,7 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
 
 /* Feeding --------------------------------------------------------------------------------------------------------- */
 
-/* Where the rows of an input go: to `address`, which has room for `rows`, if need be by way of `stage`. */
+/* Where the rows of an input go: to `address`, which has room for `rows`, through `stage` where needed. */
 typedef struct input_target {
   unsigned char *address;
   unsigned char *stage;
@@ -74,7 +77,7 @@ static bool is_direct(const rondo_part *part, size_t input) {
   return true;
 }
 
-/* Of all inputs of so many rows. */
+/* Bytes of that many rows of all inputs. */
 static size_t bytes_of(const rondo_session_model *model, size_t rows) {
   size_t bytes = 0;
   for (size_t i = 0; i < model->inputs.count; i++) bytes += model->inputs.items[i].row_bytes * rows;
@@ -89,14 +92,14 @@ static rondo_status copy_direct(const input_target *to, rondo_copy_list *list, c
   return RONDO_OK;
 }
 
-/* Padding is zeros: an index that is in every table, and the same result whatever ran before. */
+/* Padding is zeros: an index that is valid in every table. Results do not depend on what ran before. */
 static rondo_status fill_padding(const input_target *to, rondo_copy_list *list, const rondo_part *part) {
   return part->rows == to->rows ? RONDO_OK
                                 : rondo_copy_list_add_zeros(list, to->address + part->rows * to->row_bytes,
                                                             (to->rows - part->rows) * to->row_bytes);
 }
 
-/* With padding. */
+/* Includes the padding. */
 static void write_stage(const input_target *to, const rondo_part *part, size_t input) {
   gather(part, input, to->row_bytes, to->stage);
   memset(to->stage + part->rows * to->row_bytes, 0, (to->rows - part->rows) * to->row_bytes);
@@ -112,7 +115,7 @@ static rondo_status copy_through_stage(const input_target *to, rondo_copy_list *
   return copy_stage(to, list);
 }
 
-/* Rows of inputs that parts ahead read. */
+/* Collects the rows of the inputs that upstream parts read. */
 static void stage_upstream_inputs(const rondo_upstream *upstream, const rondo_stage *stage, const rondo_part *part) {
   for (size_t i = 0; i < upstream->model->inputs.count; i++) {
     const input_target to = {.stage = rondo_stage_input(upstream->model, stage->memory, stage->rows, i),
@@ -124,7 +127,7 @@ static void stage_upstream_inputs(const rondo_upstream *upstream, const rondo_st
 
 /* Running --------------------------------------------------------------------------------------------------------- */
 
-/* What was queued is waited for in any case: it reads what belongs to requests. */
+/* Waits for enqueued work also after a failure, because it uses memory of the requests. */
 static rondo_status wait_for(const rondo_model_instance *instance, const rondo_instance_program *program,
                              rondo_status queued) {
   rondo_saved_error error;
@@ -147,8 +150,8 @@ static input_target input_target_of(const rondo_model_instance *instance, const 
                         .row_bytes = model->inputs.items[input].row_bytes};
 }
 
-/* Of inputs that nothing ahead reads; a graph copies the others itself. Padding of all of them comes before the copies:
- * between one and the other, where each is by itself, a GPU changes engines and waits. */
+/* Copies the inputs that no upstream part reads; a graph copies the others itself. The padding of all inputs comes
+ * before the copies: a GPU that alternates between fills and copies changes engines and waits. */
 static rondo_status copy_inputs_graph(const rondo_model_instance *instance, const rondo_instance_graph *g,
                                       const rondo_part *part) {
   const size_t inputs = instance->model->inputs.count;
@@ -169,7 +172,7 @@ static rondo_status copy_inputs_graph(const rondo_model_instance *instance, cons
   return rondo_copy_list_end(list);
 }
 
-/* The parts ahead run while the other inputs are copied. */
+/* Upstream parts run while the other inputs are copied. */
 static rondo_status copy_inputs_beside_upstream(const rondo_model_instance *instance, const rondo_instance_graph *g,
                                                 const rondo_part *part) {
   const rondo_upstream *upstream = g->program.upstream;
@@ -216,11 +219,11 @@ static rondo_status copy_eager_input(const input_target *to, rondo_copy_list *li
   return is_direct(part, input) ? copy_direct(to, list, part, input) : copy_through_stage(to, list, part, input);
 }
 
-/* A function's inputs have the offsets of the stage. */
+/* The device memory of a function's inputs has the offsets of the staging memory. */
 static rondo_status copy_inputs_eager(const rondo_model_instance *instance, const rondo_instance_program *program,
                                       const rondo_part *part) {
   const rondo_session_model *model = instance->model;
-  const rondo_stage *stage = &instance->eager;
+  const rondo_stage *stage = &instance->eager_stage;
   rondo_copy_list *list = &worker_of(instance)->copies;
   rondo_copy_list_begin(list, instance->stream, bytes_of(model, part->rows));
   for (size_t i = 0; i < model->inputs.count; i++) {
@@ -239,8 +242,8 @@ static rondo_status copy_inputs_eager(const rondo_model_instance *instance, cons
 static rondo_status copy_inputs_after_upstream(const rondo_model_instance *instance,
                                                const rondo_instance_program *program, const rondo_part *part) {
   const rondo_upstream *upstream = program->upstream;
-  stage_upstream_inputs(upstream, &instance->eager, part);
-  rondo_status status = rondo_upstream_run_eager(upstream, &instance->eager, instance->eager_transfer.memory);
+  stage_upstream_inputs(upstream, &instance->eager_stage, part);
+  rondo_status status = rondo_upstream_run_eager(upstream, &instance->eager_stage, instance->eager_transfer.memory);
   if (status == RONDO_OK) status = copy_inputs_eager(instance, program, part);
   RONDO_TRY(rondo_upstream_wait(upstream, status));
   return rondo_upstream_copy_results(upstream, instance->stream, instance->eager_transfer.memory);
@@ -249,7 +252,7 @@ static rondo_status copy_inputs_after_upstream(const rondo_model_instance *insta
 static rondo_status run_program(const rondo_model_instance *instance, const rondo_instance_program *program,
                                 size_t rows) {
   const rondo_session_model *model = instance->model;
-  const rondo_stage *stage = &instance->eager;
+  const rondo_stage *stage = &instance->eager_stage;
   RONDO_TRY(rondo_compiled_run_unrecorded(program->compiled));
   for (size_t i = 0; i < model->outputs.count; i++) {
     const void *address = program->addresses[model->inputs.count + i];
@@ -266,7 +269,7 @@ static rondo_status enqueue_eager(rondo_model_instance *instance, const rondo_in
   RONDO_TRY(program == NULL || program->upstream == NULL ? copy_inputs_eager(instance, program, part)
                                                          : copy_inputs_after_upstream(instance, program, part));
   RONDO_TRY(rondo_utilisation_begin(worker_of(instance), instance->stream));
-  RONDO_TRY(program == NULL ? rondo_function_instance_call(instance, NULL, &instance->eager, part->rows)
+  RONDO_TRY(program == NULL ? rondo_function_instance_call(instance, NULL, &instance->eager_stage, part->rows)
                             : run_program(instance, program, part->rows));
   RONDO_TRY(rondo_utilisation_end(worker_of(instance), instance->stream));
   rondo_utilisation_collect(worker_of(instance));
@@ -279,11 +282,11 @@ static rondo_status run_eager(rondo_model_instance *instance, const rondo_part *
   RONDO_TRY(rondo_model_instance_reserve_eager(instance, part->rows, program == NULL ? NULL : program->upstream));
   RONDO_TRY(wait_for(instance, program, enqueue_eager(instance, program, part)));
   rondo_utilisation_keep(worker_of(instance));
-  scatter_outputs(instance->model, &instance->eager, part);
+  scatter_outputs(instance->model, &instance->eager_stage, part);
   return RONDO_OK;
 }
 
-/* Captures of other threads are left alone. */
+/* Relaxed mode leaves captures of other threads alone. */
 rondo_status rondo_part_run(rondo_model_instance *instance, const rondo_part *part) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));

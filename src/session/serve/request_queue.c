@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Requests: taken into a bounded number of slots, queued, waited for, by tickets that say a slot's number. The
- * caller of rondo_session_run that finds a worker free runs what waits by itself; otherwise the workers' threads do.
+ * The queue. A caller of rondo_session_run that finds a free worker runs the next batch itself; otherwise the threads
+ * of the workers do.
  */
 #include <limits.h>
 #include <string.h>
@@ -9,15 +9,15 @@
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
 #include "memory/device_memory.h"
-#include "session/model_callback.h"
 #include "session/model_capture.h"
 #include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
 #include "session/serve/request_queue.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 
-/* What a request's futex says. */
+/* States of a request's futex. */
 enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
 
 /* The queue ------------------------------------------------------------------------------------------------------- */
@@ -61,9 +61,9 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
   slot->error.status = RONDO_OK;
   if (status != RONDO_OK) rondo_error_save(&slot->error);
   count_answer(&slot->model->info, slot, status);
-  slot->model->taken--;
-  session->running--;
-  if (session->running == 0) pthread_cond_broadcast(&session->change);
+  slot->model->in_use--;
+  session->unanswered--;
+  if (session->unanswered == 0) pthread_cond_broadcast(&session->change);
   slot->state = RONDO_SLOT_DONE;
   if (atomic_exchange_explicit(&slot->done, DONE, memory_order_release) == SLEPT_ON)
     rondo_futex_wake(&slot->done, INT_MAX);
@@ -149,13 +149,13 @@ static rondo_status take_slot(const char *call, rondo_session_model *model, rond
   }
   *out = session->free_slots;
   session->free_slots = (*out)->next_free;
-  session->taken++;
-  session->running++;
-  model->taken++;
+  session->used_slots++;
+  session->unanswered++;
+  model->in_use++;
   return RONDO_OK;
 }
 
-/* Which inputs need not be put together in staging memory first. */
+/* A bit for each input that the device can copy without staging memory. */
 static uint64_t find_direct(const rondo_session_model *model, const rondo_request *r) {
   rondo_device_memory *memory = rondo_device_memory_made(model->session->device);
   uint64_t direct = 0;
@@ -170,20 +170,20 @@ static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_
   slot->model = model;
   slot->way = r->way;
   slot->rows = r->rows;
-  slot->taken_ns = rondo_clock_ns();
+  slot->accepted_ns = rondo_clock_ns();
   slot->deadline_ns = UINT64_MAX;
-  if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - slot->taken_ns) / 1000)
-    slot->deadline_ns = slot->taken_ns + r->deadline_us * 1000;
+  if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - slot->accepted_ns) / 1000)
+    slot->deadline_ns = slot->accepted_ns + r->deadline_us * 1000;
   memcpy(slot->inputs, r->inputs, model->inputs.count * sizeof *slot->inputs);
   slot->direct = find_direct(model, r);
   memset(slot->outputs, 0, model->outputs.count * sizeof *slot->outputs);
   if (r->outputs != NULL) memcpy(slot->outputs, r->outputs, model->outputs.count * sizeof *slot->outputs);
   slot->answer = (rondo_answer){.struct_size = sizeof slot->answer};
   slot->state = RONDO_SLOT_QUEUED;
-  atomic_store_explicit(&slot->done, PENDING, memory_order_release); /* who sees it sees the slot's number too */
+  atomic_store_explicit(&slot->done, PENDING, memory_order_release); /* releases the new number with it */
 }
 
-/* Under the lock. In capture mode it is not queued. */
+/* Under the lock. A request in capture mode is not queued. */
 static rondo_status take(const char *call, rondo_session *session, const char *name, const rondo_request *r,
                          rondo_slot **out) {
   rondo_session_model *model;
@@ -207,7 +207,7 @@ static rondo_status read_request(const char *call, rondo_session *session, const
 
 /* Capture mode ---------------------------------------------------------------------------------------------------- */
 
-/* Under the lock, which is given up meanwhile. One records at a time. */
+/* Under the lock, which is given up meanwhile. One thread records at a time. */
 static void record(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
   while (model->is_recording) pthread_cond_wait(&session->change, &session->lock);
@@ -253,7 +253,7 @@ static void wait_until_done(rondo_slot *slot) {
   }
 }
 
-/* The answer and the slot are given back. */
+/* Hands out the answer and frees the slot. */
 static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   rondo_session *session = slot->session;
   const rondo_status status = rondo_error_raise(&slot->error);
@@ -266,7 +266,7 @@ static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   slot->state = RONDO_SLOT_FREE;
   slot->next_free = session->free_slots;
   session->free_slots = slot;
-  session->taken--;
+  session->used_slots--;
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? written : status;
 }
@@ -277,7 +277,7 @@ void rondo_slots_init_numbers(rondo_slot *slots, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) atomic_init(&slots[i].number, RONDO_SLOT_REUSED | (uint64_t)i << 1);
 }
 
-/* Where the ticket's request is or was; NULL: nowhere. */
+/* The slot of the ticket's request; NULL: the ticket is not one of the session's. */
 static rondo_slot *find_slot(rondo_ticket ticket) {
   const uint64_t index = ticket.number % RONDO_SLOT_REUSED >> 1;
   const bool is_one = (ticket.number & RONDO_SLOT_CLAIMED) == 0 && index < ticket.session->options.max_queue;
@@ -293,7 +293,7 @@ static rondo_status fail_stale(const char *call, const char *why) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET, "%s: %s: a ticket is waited for once", call, why);
 }
 
-/* Who may wait for it: the first one. */
+/* The first thread to claim the ticket may wait for it. */
 static rondo_status claim_ticket(const char *call, rondo_ticket ticket, rondo_slot *slot) {
   uint64_t number = ticket.number;
   if (slot != NULL && atomic_compare_exchange_strong_explicit(&slot->number, &number, number | RONDO_SLOT_CLAIMED,
@@ -314,7 +314,7 @@ rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
   return finish_ticket(slot, out_answer);
 }
 
-/* What was read in between is the ticket's if its number stood before and behind. */
+/* What was read belongs to the ticket if the slot had its number both before and after. */
 rondo_status rondo_ticket_query(rondo_ticket ticket) {
   static const char call[] = "rondo_ticket_query";
   RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
@@ -355,8 +355,8 @@ static rondo_stream_worker *find_free_worker(rondo_session *session) {
   return NULL;
 }
 
-/* Under the lock: the caller runs what is ripe on a free worker, once; else the workers' threads are told. What becomes
- * of other requests is none of the caller's errors. */
+/* Under the lock. The caller runs one batch on a free worker; if there is none, a worker's thread is woken. Failures of
+ * other requests are not the caller's. */
 static void run_or_wake(rondo_session *session) {
   rondo_stream_worker *worker = find_free_worker(session);
   uint64_t wait_ns;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The union of spans.
+ * The union of time spans, as a sorted array of disjoint spans. The oldest span is settled, that is added to a sum,
+ * when the array is full.
  */
 #include "session/serve/span_union.h"
 
 #include <string.h>
 
-/* Puts the span in the place of those from `first` up to `last`, which it covers. */
+/* Replaces the spans first .. last, which the new span covers. */
 static void replace(rondo_span_union *b, size_t first, size_t last, double begin, double end) {
   const size_t behind = b->count - last;
   memmove(b->begin + first + 1, b->begin + last, behind * sizeof *b->begin);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Utilisation: two events around the work of each part, and the union of the spans between them over all workers. To
- * ask a driver for their distances takes as long as a small graph. Who has claimed the worker does it while the device
- * has its next work, so that no answer waits for it but of work that is shorter; of a worker that has nothing to do
- * another one does, or who wants the sums: by the timer's lock, and sums are under the session's. What fails there is
- * no request's error.
+ * Utilisation of the device and of the host, in sessions that are timed.
+ *
+ * Asking a driver for the distance of two events takes as long as a small graph. So a thread does it after it has
+ * enqueued its next work, and no answer waits for it unless the work is shorter. Each thread also counts for one other
+ * worker, so that spans of idle workers are counted in time.
+ *
+ * The lock of a timer guards its last span; the session's lock guards the sums. A failure here never fails a request;
+ * rondo_session_get_usage reports it.
  */
 #include "session/serve/utilisation.h"
 #include "base/clock.h"
 #include "base/versioned_struct.h"
-#include "session/model_callback.h"
+#include "session/session.h"
 #include "session/session_internal.h"
 
-#define MAX_ORIGIN_DISTANCE_US 1e6 /* a single-precision number of milliseconds is exact to 0.06 us up to there */
+#define MAX_ORIGIN_DISTANCE_US \
+  1e6 /* up to this distance a single-precision number of milliseconds is exact to 0.06 us */
 
 static rondo_status make_event(rondo_session *session, rondo_event **out) {
   const rondo_event_options options = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
@@ -69,7 +73,8 @@ rondo_status rondo_utilisation_end(rondo_stream_worker *worker, rondo_stream *st
   return end == NULL ? RONDO_OK : rondo_event_record(end, stream);
 }
 
-/* What was kept before has been taken, or is by who has the lock: that comes behind all work that is queued. */
+/* The span before has been counted already, or is being counted by whoever has the lock, because counting follows all
+ * enqueued work. */
 void rondo_utilisation_keep(rondo_stream_worker *worker) {
   rondo_stream_timer *t = &worker->timer;
   if (t->current.begin == NULL) return;
@@ -81,7 +86,7 @@ void rondo_utilisation_keep(rondo_stream_worker *worker) {
   pthread_mutex_unlock(&t->lock);
 }
 
-/* Where the last span's begin is on the session's clock. */
+/* The begin of the last span, on the session's clock. */
 static rondo_status find_begin(const rondo_session *session, const rondo_stream_timer *t, double *out_us) {
   double us;
   RONDO_TRY(rondo_event_elapsed(t->has_origin ? t->origin : session->epoch, t->last.begin, &us));
@@ -104,21 +109,21 @@ static rondo_status count_span(rondo_session *session, rondo_stream_timer *t) {
   RONDO_TRY(rondo_event_elapsed(t->last.begin, t->last.end, &us));
   move_origin(t, begin);
   pthread_mutex_lock(&session->lock);
-  rondo_span_union_add(&session->utilised, begin, begin + us);
+  rondo_span_union_add(&session->spans, begin, begin + us);
   session->usage.parts++;
   session->usage.sum_us += us;
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }
 
-/* It is told to who asks for the sums. */
+/* Keeps the failure for rondo_session_get_usage. */
 static void keep_failure(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   if (session->utilisation_error.status == RONDO_OK) rondo_error_save(&session->utilisation_error);
   pthread_mutex_unlock(&session->lock);
 }
 
-/* With the timer's lock, which is let go. Whether there was something. */
+/* Called with the timer's lock, which it releases. Returns whether there was a span to count. */
 static bool count_and_unlock(rondo_session *session, rondo_stream_timer *t) {
   const bool has_last = t->has_last;
   t->has_last = false;
@@ -127,13 +132,13 @@ static bool count_and_unlock(rondo_session *session, rondo_stream_timer *t) {
   return has_last;
 }
 
-/* Where another thread has the lock of a timer, it takes what there is. */
+/* Skips a timer whose lock another thread has: that thread counts the span. */
 static bool try_count(rondo_session *session, rondo_stream_timer *t) {
   return pthread_mutex_trylock(&t->lock) == 0 && count_and_unlock(session, t);
 }
 
-/* Its own, and that of one other worker: spans are to be added nearly in order, and those of workers that have nothing
- * to do would else come late. */
+/* Counts its own span and that of one other worker: spans should arrive nearly in order, and those of idle workers
+ * would come late. */
 void rondo_utilisation_collect(rondo_stream_worker *worker) {
   rondo_session *session = worker->session;
   const uint32_t count = session->options.streams;
@@ -180,7 +185,7 @@ static rondo_status read_usage(rondo_session *session, rondo_session_usage *out)
   const rondo_saved_error error = session->utilisation_error;
   session->utilisation_error.status = RONDO_OK;
   *out = session->usage;
-  out->busy_us = rondo_span_union_us(&session->utilised);
+  out->busy_us = rondo_span_union_us(&session->spans);
   pthread_mutex_unlock(&session->lock);
   return rondo_error_raise(&error);
 }

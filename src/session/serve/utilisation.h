@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Utilisation: two events around the work of each part, and the union of the spans between them over all workers.
+ * How long the device works, measured with two events around each part, and how long the host takes to form batches and
+ * to enqueue graphs. All functions do nothing in a session that is not timed.
  */
 #ifndef RONDO_SESSION_SERVE_UTILISATION_H
 #define RONDO_SESSION_SERVE_UTILISATION_H
 
 #include "session/session_internal.h"
 
-/* utilisation.c: how long work is under way on the device, in a session that is timed. begin and end stand around the
- * work, keep is called once it is done, by who has claimed the worker; take counts what was kept, also of another
- * worker. And how long the host takes: read says the clock's time, 0 in a session that is not timed; the others count,
- * under the lock.
- */
+/* `begin` and `end` record the events around a part's work, and `keep` is called once it is done; the caller has
+ * claimed the worker. `collect` counts the spans that were kept. `read_clock` returns 0 in a session that is not timed.
+ * The two `count` functions are called under the session's lock. */
 RONDO_MUST_USE rondo_status rondo_utilisation_open(rondo_session *session);
 void rondo_utilisation_close(rondo_session *session);
 RONDO_MUST_USE rondo_status rondo_utilisation_begin(rondo_stream_worker *worker, rondo_stream *stream);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A treap. A node's priority is its order, scattered: nobody who hands requests in can choose it.
+ * A treap: a search tree by order whose nodes also form a heap by priority. The priority is a hash of the order, which
+ * users of the session cannot choose. Removing a node merges its two subtrees.
  */
 #include "session/serve/waiting_requests.h"
 
@@ -17,7 +18,7 @@ static void take_earlier(rondo_waiting_node *node, const rondo_waiting_node *bel
     if (below->least[i] < node->least[i]) node->least[i] = below->least[i];
 }
 
-/* From the node up to the root. */
+/* Updates the earliest times from the node up to the root. */
 static void update_earliest(rondo_waiting_node *node) {
   for (; node != NULL; node = node->parent) {
     memcpy(node->least, node->times, sizeof node->least);
@@ -43,7 +44,7 @@ void rondo_waiting_tree_append(rondo_waiting_tree *waiting, rondo_waiting_node *
   update_earliest(node);
 }
 
-/* What is below the node takes its place. */
+/* Merges the node's subtrees into its place. */
 void rondo_waiting_tree_remove(rondo_waiting_tree *waiting, const rondo_waiting_node *node) {
   rondo_waiting_node *parent = node->parent, *a = node->left, *b = node->right;
   rondo_waiting_node **link = parent == NULL ? &waiting->root : parent->left == node ? &parent->left : &parent->right;

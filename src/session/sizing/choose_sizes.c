@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * Sizes chosen for a history of requests, alone and together: some are recorded and measured, the costs of others lie
- * on lines between them, the best are recorded on all workers; and what is measured when all graphs stand. The model is
- * changing all the while.
+ * Chooses batch sizes for a history of requests, alone and together. It records and measures a few sizes, interpolates
+ * the costs of the others, and records the best ones on all streams. It also measures the graphs once all of them are
+ * recorded. The model is changing meanwhile; workers are claimed for each recording and measurement.
  */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "exec/api_check.h"
 #include "session/model_capture.h"
+#include "session/model_instance.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 #include "session/session_model.h"
-#include "session/sizing/batch_sizes.h"
 #include "session/sizing/choose_sizes.h"
 #include "session/sizing/measure_graphs.h"
 #include "session/sizing/model_times.h"
 #include "session/sizing/workload.h"
 
 enum { EVEN_PROBES = 12, MAX_CANDIDATES = 512, MAX_CANDIDATES_WITH_BUDGET = 48 };
-#define COST_TOLERANCE 1.002 /* of the least cost: times are not known as well as that */
+#define COST_TOLERANCE 1.002 /* relative to the lowest cost: times are not known more precisely */
+#define DOUBLING_GAIN \
+  0.9 /* a graph of twice the rows is worth having if a row costs at most this share of what it cost before */
+#define MAX_RUN_US 20000 /* a graph that takes longer fills the device */
+enum { DEFAULT_TIMES = 4, MAX_DOUBLINGS = 16 };
 
 /* What all graphs cost --------------------------------------------------------------------------------------------- */
 
@@ -45,8 +50,8 @@ static int by_requests(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* The share of requests for whose rows a stream has no program, if it keeps those that come most often; without a
- * history, all. */
+/* The share of requests for which a stream has no cached program, if it caches the most frequent numbers of rows.
+ * Without a history: all. */
 static rondo_status find_miss_share(rondo_session_model *model, double *out_share) {
   const rondo_allocator *allocator = &model->session->allocator;
   const size_t room = model->history.count;
@@ -64,7 +69,7 @@ static rondo_status find_miss_share(rondo_session_model *model, double *out_shar
   return RONDO_OK;
 }
 
-/* A number of rows that no program is kept for is compiled first, which takes about as long as recording it. */
+/* A number of rows without a cached program is compiled first, which takes about as long as recording it. */
 static rondo_status find_eager_extra(rondo_session_model *model) {
   double misses, capture_us = 0;
   RONDO_TRY(find_miss_share(model, &misses));
@@ -83,33 +88,7 @@ rondo_status rondo_model_measure(rondo_session_model *model) {
   return rondo_model_make_tables(model);
 }
 
-/* Choosing sizes --------------------------------------------------------------------------------------------------- */
-
-typedef struct choice {
-  rondo_session_model *model;
-  rondo_session_graph probes[EVEN_PROBES + RONDO_MOST_DOUBLINGS]; /* ascending */
-  size_t probe_count;
-  double row_us; /* of padding */
-  rondo_workload workload;
-  rondo_size_candidate *candidates;
-  size_t candidate_count;
-  size_t chosen[RONDO_SESSION_MAX_SIZES];
-  uint32_t chosen_count;
-} choice;
-
-/* From the smallest to the largest request, in even steps; the largest is recorded first. */
-static rondo_status record_probes(choice *c) {
-  const size_t *history = c->model->history.items;
-  const size_t least = history[0], span = history[c->model->history.count - 1] - least;
-  c->probe_count = span + 1 < EVEN_PROBES ? span + 1 : EVEN_PROBES;
-  for (size_t i = c->probe_count; i-- > 0;) {
-    const size_t rows = c->probe_count == 1 ? least : least + span * i / (c->probe_count - 1);
-    RONDO_TRY(rondo_session_record_on(c->model, 0, rows, &c->probes[i]));
-  }
-  return RONDO_OK;
-}
-
-rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_us) {
+static rondo_status measure_on_first_worker(rondo_session_model *model, double *out_us) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   rondo_session_claim(model->session, 0);
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
@@ -121,18 +100,122 @@ rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_u
   return status;
 }
 
+/* Sizes beyond the largest request --------------------------------------------------------------------------------- */
+
+/* Measures the graph that was recorded last, as a share of the time of all workers. */
+static rondo_status measure_last(rondo_session_model *model, double *out_us) {
+  const size_t last = model->graphs.count - 1;
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    RONDO_TRY(rondo_model_instance_write_zeros(&model->instances[i], last));
+  return rondo_model_measure_share(model, last, out_us);
+}
+
+/* Records a graph, which stays until the doublings are known, and measures what one of its rows costs. */
+static rondo_status measure_row(rondo_session_model *model, size_t rows, double *out_us) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
+  RONDO_TRY(rondo_session_record(model, rows));
+  rondo_session_claim_all(model->session);
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  if (status == RONDO_OK) {
+    status = measure_last(model, out_us);
+    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  }
+  rondo_session_release_all(model->session);
+  *out_us /= (double)rows;
+  return status;
+}
+
+/* Records graphs of 2, 4, ... times the rows of the largest request, as long as they make a row cheaper. Running out of
+ * memory only ends the series. */
+static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t most_rows, size_t *out_count) {
+  double before = 0, us = 0;
+  RONDO_TRY(measure_row(model, most, &before));
+  for (size_t half = most; half <= most_rows / 2 && *out_count < MAX_DOUBLINGS; half *= 2) {
+    const rondo_status status = measure_row(model, 2 * half, &us);
+    if (status == RONDO_OUT_OF_MEMORY) return RONDO_OK;
+    RONDO_TRY(status);
+    if (us > before * DOUBLING_GAIN) return RONDO_OK;
+    (*out_count)++;
+    before = us;
+  }
+  return RONDO_OK;
+}
+
+/* Measures the graphs after the first one. */
+static rondo_status measure_doublings(rondo_session_model *model, size_t count, rondo_session_graph *out) {
+  double run_us[RONDO_SESSION_MAX_SIZES];
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(measure_on_first_worker(model, run_us));
+  for (size_t i = 0; i < count; i++) {
+    out[i] = model->graphs.items[i + 1];
+    out[i].run_us = run_us[i + 1];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status probe_doublings(rondo_session_model *model, size_t most, size_t most_rows, rondo_session_graph *out,
+                                    size_t *out_count) {
+  RONDO_TRY(record_doublings(model, most, most_rows, out_count));
+  return measure_doublings(model, *out_count, out);
+}
+
+/* With a budget, sizes beyond the history are chosen only if the user has asked for them. */
+static size_t most_rows_of(const rondo_session_model *model, size_t most) {
+  if (model->max_batch_rows > 0) return model->max_batch_rows;
+  const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
+  return has_budget || most > SIZE_MAX / DEFAULT_TIMES ? 0 : most * DEFAULT_TIMES;
+}
+
+static rondo_status find_doublings(rondo_session_model *model, const rondo_session_graph *largest,
+                                   rondo_session_graph *out, size_t *out_count) {
+  const size_t most_rows = most_rows_of(model, largest->rows);
+  *out_count = 0;
+  if (largest->rows > most_rows / 2 || largest->run_us > MAX_RUN_US || model->session->options.max_batch == 1)
+    return RONDO_OK;
+  const rondo_status status = probe_doublings(model, largest->rows, most_rows, out, out_count);
+  rondo_session_drop_graphs_from(model, 0);
+  return status;
+}
+
+/* Choosing sizes --------------------------------------------------------------------------------------------------- */
+
+typedef struct choice {
+  rondo_session_model *model;
+  rondo_session_graph probes[EVEN_PROBES + MAX_DOUBLINGS]; /* ascending */
+  size_t probe_count;
+  double row_us; /* cost of a row of padding */
+  rondo_workload workload;
+  rondo_size_candidate *candidates;
+  size_t candidate_count;
+  size_t chosen[RONDO_SESSION_MAX_SIZES];
+  uint32_t chosen_count;
+} choice;
+
+/* Records sizes in even steps from the smallest to the largest request, the largest first. */
+static rondo_status record_probes(choice *c) {
+  const size_t *history = c->model->history.items;
+  const size_t least = history[0], span = history[c->model->history.count - 1] - least;
+  c->probe_count = span + 1 < EVEN_PROBES ? span + 1 : EVEN_PROBES;
+  for (size_t i = c->probe_count; i-- > 0;) {
+    const size_t rows = c->probe_count == 1 ? least : least + span * i / (c->probe_count - 1);
+    RONDO_TRY(rondo_session_record_on(c->model, 0, rows, &c->probes[i]));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status probe(choice *c) {
   double run_us[RONDO_SESSION_MAX_SIZES];
   RONDO_TRY(record_probes(c));
-  RONDO_TRY(rondo_model_measure_alone(c->model, run_us));
+  RONDO_TRY(measure_on_first_worker(c->model, run_us));
   for (size_t i = 0; i < c->probe_count; i++) c->probes[i].run_us = run_us[c->probe_count - 1 - i];
   return RONDO_OK;
 }
 
-/* Beyond the largest request, for several together. They were measured apart, and yet are no faster than that. */
+/* Adds sizes beyond the largest request, for requests that run together. They were measured separately; none is taken
+ * to be faster than a smaller one. */
 static rondo_status probe_beyond(choice *c) {
   size_t count = 0;
-  RONDO_TRY(rondo_model_find_doublings(c->model, &c->probes[c->probe_count - 1], c->probes + c->probe_count, &count));
+  RONDO_TRY(find_doublings(c->model, &c->probes[c->probe_count - 1], c->probes + c->probe_count, &count));
   for (; count > 0; count--, c->probe_count++) {
     const double least_us = c->probes[c->probe_count - 1].run_us;
     if (c->probes[c->probe_count].run_us < least_us) c->probes[c->probe_count].run_us = least_us;
@@ -166,9 +249,9 @@ static rondo_status make_workload(choice *c) {
 
 static double between(double a, double b, double part) { return a + (b - a) * part; }
 
-/* On the line between the probes around. A row costs what it does in a graph for the largest request, whether it is one
- * of a request or padding: a device that is idle may not feel it, but one that others wait for does, and where times
- * hardly rise they say little else than how they were disturbed. */
+/* Interpolates between the two nearest probes. Each row, also one of padding, costs what it does in a graph for the
+ * largest request. An idle device may not show that cost, but one that others wait for does; and where times hardly
+ * rise, their differences are mostly noise. */
 static rondo_size_candidate estimate(const choice *c, size_t rows) {
   size_t i = 0;
   while (i + 1 < c->probe_count && c->probes[i + 1].rows < rows) i++;
@@ -181,14 +264,15 @@ static rondo_size_candidate estimate(const choice *c, size_t rows) {
                                 .startup_us = between(a->capture_us, b->capture_us, part)};
 }
 
-/* The best sizes are rows that come; of many, some at even distances, the last among them. */
+/* The best sizes are numbers of rows that occur. If there are many, takes some at even distances and always the last.
+ */
 static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
   const size_t span = end - first, count = span < most ? span : most;
   for (size_t i = 1; i <= count; i++)
     c->candidates[c->candidate_count++] = estimate(c, c->workload.items[first + i * span / count - 1].rows);
 }
 
-/* Half of them for what has more rows than any request has. */
+/* Half of the candidates are larger than any single request. */
 static void list_all_candidates(choice *c) {
   const bool has_budget = c->model->budget_bytes > 0 || c->model->budget_startup_us > 0;
   const size_t most = has_budget ? MAX_CANDIDATES_WITH_BUDGET : MAX_CANDIDATES;
@@ -214,8 +298,8 @@ static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
   return RONDO_OK;
 }
 
-/* The fewest that cost next to what the best ones do: each takes memory and time to record. More cost no more, so that
- * they are found by halving. */
+/* Chooses the fewest sizes that cost nearly the minimum, because each takes memory and time to record. The cost does
+ * not rise with the number of sizes, so a binary search finds it. */
 static rondo_status choose(choice *c) {
   double best_us = 0, us = 0;
   RONDO_TRY(choose_up_to(c, c->model->max_sizes, &best_us));

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Making the table. Graphs come in one after the other, the fastest first, and after each it is known with which of
- * those so far one, two, ... of them have room for so many rows at the least sum of shares: the sum without it, or its
- * share and the sum for the rows that it leaves. A sum that the newest one takes part in costs no less than that one's
- * time, and none that it does not could be cheaper than it was before. Time in O(n p r) for n graphs, p parts, r rows.
+ * Makes a dispatch table by dynamic programming.
+ *
+ * sums[p][r] is the lowest sum of shares of p graphs that together have room for r rows. Graphs are added one by one,
+ * the fastest first. A new graph either does not change a sum, or replaces it by its own share plus the sum for the
+ * rows that it leaves. A sum that includes the new graph costs at least that graph's time, which is the longest so far.
+ * Takes O(n p r) for n graphs, p parts and r rows.
  */
 #include "session/sizing/dispatch_table.h"
 
@@ -15,15 +17,16 @@ typedef struct maker {
   size_t count;
   double margin;
   rondo_dispatch_table *table;
-  float *sums;           /* (RONDO_SESSION_MAX_PARTS + 1) x (rows + 1): by number of parts and rows */
-  unsigned char *choice; /* the same: the graph that the sum ends with */
+  float *sums;           /* (RONDO_SESSION_MAX_PARTS + 1) x (rows + 1), by number of parts and rows */
+  unsigned char *choice; /* likewise: the graph that was added last to the sum */
 } maker;
 
 static size_t at(const maker *m, size_t parts, size_t rows) { return parts * (m->table->rows + 1) + rows; }
 
 /* One graph, or eager --------------------------------------------------------------------------------------- */
 
-/* On the line through the two measured sizes around, or the two next to it. */
+/* Interpolates between the two nearest sizes that were measured. Below the smallest it is constant, and above the
+ * largest it is proportional to the rows. */
 static double unrecorded_us(const maker *m, size_t rows) {
   const rondo_dispatch_size *below = NULL, *above = NULL;
   for (size_t i = 0; i < m->count; i++) {
@@ -39,12 +42,12 @@ static double unrecorded_us(const maker *m, size_t rows) {
   return below->unrecorded_us + part * (above->unrecorded_us - below->unrecorded_us);
 }
 
-/* What another way must be cheaper than. */
+/* The cost below which another way replaces the entry. */
 static double cost_to_beat(const maker *m, const rondo_dispatch_entry *entry) {
   return entry->way == RONDO_WAY_RECORDED ? (double)entry->us * (1 - m->margin) : (double)entry->us;
 }
 
-/* Of equal times that with least padding. */
+/* Enters the cheapest single graph, of equal times the one with least padding, or an eager run. */
 static void enter_single(maker *m, size_t rows) {
   rondo_dispatch_entry best = {.us = INFINITY, .way = RONDO_WAY_UNRECORDED};
   for (size_t i = 0; i < m->count; i++) {
@@ -61,7 +64,7 @@ static void enter_single(maker *m, size_t rows) {
 
 /* Several graphs -------------------------------------------------------------------------------------------------- */
 
-/* Largest first, so that padding is in the last part. */
+/* Largest first, so that the padding is in the last part. */
 static void sort_parts(const maker *m, rondo_dispatch_entry *entry) {
   for (size_t i = 1; i < entry->count; i++) {
     const uint8_t moved = entry->graphs[i];
@@ -83,7 +86,7 @@ static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
   sort_parts(m, entry);
 }
 
-/* Sums that the graph, the slowest so far, makes smaller; whatever they are, they take its time at least. */
+/* Lowers the sums that the graph makes cheaper. It is the slowest so far, so each of them takes at least its time. */
 static void add_graph(maker *m, unsigned char graph) {
   const rondo_dispatch_size *s = &m->sizes[graph];
   for (size_t parts = 1; parts <= RONDO_SESSION_MAX_PARTS; parts++) {
@@ -99,7 +102,7 @@ static void add_graph(maker *m, unsigned char graph) {
 }
 
 static void split(maker *m) {
-  unsigned char order[RONDO_SESSION_MAX_SIZES]; /* by their times, ascending */
+  unsigned char order[RONDO_SESSION_MAX_SIZES]; /* ascending by time */
   for (size_t i = 0; i < m->count; i++) {
     size_t k = i;
     for (; k > 0 && m->sizes[order[k - 1]].run_us > m->sizes[i].run_us; k--) order[k] = order[k - 1];
@@ -138,7 +141,7 @@ rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator, const r
   }
   m.table->largest_rows = sizes[m.table->largest].rows;
   m.table->largest_us = sizes[m.table->largest].share_us;
-  m.table->rows = 2 * m.table->largest_rows; /* a largest graph and what is left: decided together */
+  m.table->rows = 2 * m.table->largest_rows; /* enough for a largest graph and a rest, which are dispatched together */
   const rondo_status status = fill(&m);
   const size_t cells = (RONDO_SESSION_MAX_PARTS + 1) * (m.table->rows + 1);
   rondo_release(allocator, m.sums, cells, sizeof *m.sums);

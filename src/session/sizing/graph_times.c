@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Readings of times. What bounds a graph is the smaller one whose rows are cheapest.
+ * Estimates of graph times from samples.
  */
 #include "session/sizing/graph_times.h"
 
@@ -73,7 +73,7 @@ bool rondo_tracked_time_has_changed(const rondo_tracked_time *kept) {
   return kept->us > kept->dispatched_us * TIME_TOLERANCE || kept->us * TIME_TOLERANCE < kept->dispatched_us;
 }
 
-/* How much slower than measured the graph next to so many rows is, of those that ran for a window. */
+/* The slowdown, relative to the measured time, of the graph with the nearest number of rows that has a full window. */
 static double slowdown_near(const size_t *rows, const rondo_tracked_time *kept, size_t count, size_t at) {
   size_t nearest = SIZE_MAX;
   double slowdown = 1;
@@ -86,7 +86,7 @@ static double slowdown_near(const size_t *rows, const rondo_tracked_time *kept, 
   return slowdown;
 }
 
-/* A sample, where there are some but not a window of them, is no less than what the graph takes. */
+/* Before a window is full, its lowest sample is an upper bound. */
 static double time_of(const rondo_tracked_time *kept, double slowdown) {
   if (kept->windows > 0) return kept->us;
   return kept->in_window == 0 ? kept->us * slowdown : fmin(kept->measured_us * slowdown, kept->window_us);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What graphs cost, measured: all graphs of a place in turn, recorded and not, round after round, so that what disturbs
- * the machine for a while disturbs all alike; graph_times.h says what becomes of the samples. And how long some graphs
- * take on all workers at once, against one after the other, in turns likewise. By who has claimed the workers.
+ * Measures graphs. All graphs of an instance take turns, recorded and eager, in several rounds, so that a disturbance
+ * affects all alike; graph_times.h evaluates the samples. A second measurement compares a graph on all streams at once
+ * with the same graph on one stream. The caller has claimed the workers.
  */
 #include <math.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 #include "session/sizing/measure_graphs.h"
 
 enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
-#define ENOUGH_NS UINT64_C(400000000)            /* of rounds */
-#define ENOUGH_UNSETTLED_NS UINT64_C(1200000000) /* ... while a graph's least two samples do not agree */
-#define WARM_ENOUGH_NS UINT64_C(40000000)        /* of a graph's first runs */
+#define ENOUGH_NS UINT64_C(400000000)            /* for all rounds */
+#define ENOUGH_UNSETTLED_NS UINT64_C(1200000000) /* while the two lowest samples of some graph differ */
+#define WARM_ENOUGH_NS UINT64_C(40000000)        /* for the warm-up of one graph */
 
-/* By graph. */
+/* By index of the graph. */
 typedef struct samples {
   rondo_least_samples recorded[RONDO_SESSION_MAX_SIZES], unrecorded[RONDO_SESSION_MAX_SIZES];
 } samples;
@@ -52,7 +52,7 @@ static rondo_status take_round(rondo_model_instance *instance, bool with_eager, 
   return RONDO_OK;
 }
 
-/* In its first runs a device may still try how a graph runs best; eager there is nothing to try. */
+/* In its first runs a device may still tune how it runs a graph. Eager runs are not tuned. */
 static rondo_status warm_up(rondo_model_instance *instance, bool with_eager) {
   for (size_t i = 0; i < instance->graphs.count; i++) {
     const uint64_t begin = rondo_clock_ns();
@@ -72,17 +72,17 @@ static bool are_settled(const rondo_model_instance *instance, bool with_eager, c
   return true;
 }
 
-/* On a machine that is busy with other things the least sample is found late: rounds go on for longer then. */
-static bool wants_reading(size_t rounds, uint64_t taken_ns, bool is_settled) {
+/* On a busy machine the lowest sample comes late, so rounds go on for longer. */
+static bool wants_round_of_samples(size_t rounds, uint64_t elapsed_ns, bool is_settled) {
   if (rounds < LEAST_ROUNDS) return true;
-  if (rounds < MOST_ROUNDS && taken_ns < ENOUGH_NS) return true;
-  return !is_settled && rounds < MOST_UNSETTLED_ROUNDS && taken_ns < ENOUGH_UNSETTLED_NS;
+  if (rounds < MOST_ROUNDS && elapsed_ns < ENOUGH_NS) return true;
+  return !is_settled && rounds < MOST_UNSETTLED_ROUNDS && elapsed_ns < ENOUGH_UNSETTLED_NS;
 }
 
 static rondo_status take_all(rondo_model_instance *instance, bool with_eager, samples *r) {
   RONDO_TRY(warm_up(instance, with_eager));
   const uint64_t begin = rondo_clock_ns();
-  for (size_t i = 0; wants_reading(i, rondo_clock_ns() - begin, are_settled(instance, with_eager, r)); i++)
+  for (size_t i = 0; wants_round_of_samples(i, rondo_clock_ns() - begin, are_settled(instance, with_eager, r)); i++)
     RONDO_TRY(take_round(instance, with_eager, r));
   return RONDO_OK;
 }
@@ -111,13 +111,13 @@ rondo_status rondo_model_instance_measure(rondo_model_instance *instance, double
 /* All workers at once --------------------------------------------------------------------------------------------- */
 
 enum { OVERLAP_ROUNDS = 6, MAX_OVERLAPS = 4 };
-#define ENOUGH_OVERLAP_NS UINT64_C(100000000) /* of rounds with one graph */
+#define ENOUGH_OVERLAP_NS UINT64_C(100000000) /* for the rounds of one graph */
 
 static bool wants_round(size_t done, uint64_t begin_ns) {
   return done == 0 || (done < OVERLAP_ROUNDS && rondo_clock_ns() - begin_ns < ENOUGH_OVERLAP_NS);
 }
 
-/* Keeps the least. */
+/* Keeps the lowest time. */
 static rondo_status time_instances(rondo_session_model *model, size_t graph, uint32_t workers, bool is_recorded,
                                    double *inout_us) {
   rondo_status started[RONDO_SESSION_MAX_STREAMS], status = RONDO_OK;
@@ -130,7 +130,8 @@ static rondo_status time_instances(rondo_session_model *model, size_t graph, uin
     rondo_keep_first(&status, rondo_model_instance_wait_for_upstream(&instance->graphs.items[graph], started[i]));
     rondo_keep_first(&status, rondo_model_instance_launch(instance, &instance->graphs.items[graph], is_recorded));
   }
-  /* Who waits for a CPU device works along: on a worker that nobody has begun, as who waits for a request does. */
+  /* A thread that waits for a CPU device helps it: it starts with the stream that the device has not begun, as a thread
+   * that waits for a request does. */
   for (uint32_t i = workers; i-- > 0;)
     rondo_keep_first(&status, rondo_model_instance_synchronize(&model->instances[i]));
   *inout_us = fmin(*inout_us, (double)(rondo_clock_ns() - begin) / 1e3);
@@ -160,7 +161,7 @@ static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bo
   return RONDO_OK;
 }
 
-/* Other workers have whatever stands there for inputs: a wrong index would be an error. */
+/* Inputs are zeroed first: whatever is in them could be an index out of range. */
 static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t graph, rondo_session_graph *g) {
   g->overlap = g->eager_overlap = 1;
   if (model->session->options.streams == 1) return RONDO_OK;
@@ -170,14 +171,14 @@ static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t gr
   return measure_overlap(model, graph, false, &g->eager_overlap);
 }
 
-/* On the line between two. */
+/* Interpolates between two graphs. */
 static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_graph *b, rondo_session_graph *inout) {
   const double part = (double)(inout->rows - a->rows) / (double)(b->rows - a->rows);
   inout->overlap = a->overlap + (b->overlap - a->overlap) * part;
   inout->eager_overlap = a->eager_overlap + (b->eager_overlap - a->eager_overlap) * part;
 }
 
-/* Measured for a few graphs, from the one with fewest rows to the one with most. */
+/* Measures a few graphs, from the smallest to the largest, and interpolates the others. */
 static rondo_status find_overlaps(rondo_session_model *model, rondo_session_graph *graphs) {
   size_t rows[RONDO_SESSION_MAX_SIZES] = {0}, order[RONDO_SESSION_MAX_SIZES];
   const size_t count = model->graphs.count, steps = count < MAX_OVERLAPS ? count - 1 : MAX_OVERLAPS - 1;

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * A model's times and the tables of decisions that follow from them: made when its graphs were measured, and anew when
- * samples of what ran say something else. Such a renewal copies what it needs, makes tables without the lock, on the
- * thread of a worker that has nothing to do, and exchanges them under it; a change of the model that begins meanwhile
- * does not wait, but has what is made thrown away. Whoever decides copies what a table says, under the lock, so that
- * tables may go at any time. There is one renewal at a time in a session.
+ * The times of a model's graphs, and the dispatch tables made from them. Tables are made once the graphs are measured,
+ * and renewed when samples of runs show that times have changed.
+ *
+ * A renewal copies what it needs, makes the tables without the lock, on the thread of an idle worker, and exchanges
+ * them under the lock. A change of the model does not wait for a renewal; the new tables are then dropped. Dispatching
+ * copies the entry under the lock, so tables may be replaced at any time. A session has one renewal at a time.
+ *
+ * A graph that dispatching never chooses would never get samples. So a trial runs a batch by that graph now and then,
+ * although several graphs, or an eager run, are taken to be cheaper. A trial needs a session that is otherwise idle.
+ * The first trials of a graph take no longer than measuring it did. Later ones take 1 % of the time of the model's
+ * batches: each must be made up for before the next, at the lower of its estimated and its actual time, because the
+ * estimate may be what is wrong.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "session/serve/stream_worker.h"
 #include "session/session_internal.h"
 #include "session/sizing/model_times.h"
 
-/* For so many times as long as a renewal took, the model has no other: renewals take 1 % of a thread's time at most. */
+#define DISPATCH_MARGIN \
+  0.03 /* several graphs, or an eager run, must be cheaper than one graph by this share, because times are measured */
+/* The pause after a renewal, relative to its duration: renewals take at most 1 % of a thread's time. */
 enum { RENEWAL_PAUSE = 100 };
 
 /* What tables are made from. */
@@ -30,7 +41,7 @@ typedef struct table_set {
 static rondo_dispatch_size table_size_of(const table_source *source, const rondo_session_graph *g, bool is_loaded,
                                          bool with_eager) {
   const double share_us = g->current_us * g->overlap;
-  const double unrecorded_us = g->current_unrecorded_us * (is_loaded ? g->eager_overlap : 1);
+  const double unrecorded_us = g->current_eager_us * (is_loaded ? g->eager_overlap : 1);
   return (rondo_dispatch_size){
       .rows = g->rows,
       .run_us = is_loaded ? share_us : g->current_us,
@@ -43,7 +54,7 @@ static rondo_status make_table(const rondo_allocator *allocator, const table_sou
   rondo_dispatch_size sizes[RONDO_SESSION_MAX_SIZES];
   for (size_t i = 0; i < source->count; i++)
     sizes[i] = table_size_of(source, &source->graphs[i], is_loaded, with_eager);
-  const rondo_dispatch_input input = {.sizes = sizes, .count = source->count, .margin = RONDO_DISPATCH_MARGIN};
+  const rondo_dispatch_input input = {.sizes = sizes, .count = source->count, .margin = DISPATCH_MARGIN};
   return rondo_dispatch_table_make(allocator, &input, out);
 }
 
@@ -64,7 +75,7 @@ static rondo_status make_table_pair(const rondo_allocator *allocator, const tabl
   return make_table(allocator, source, is_loaded, false, &out->recorded);
 }
 
-/* Nothing is left after a failure. */
+/* After a failure *out is empty. */
 static rondo_status make_tables(const rondo_allocator *allocator, const table_source *source, table_set *out) {
   *out = (table_set){.idle = {.any = NULL}};
   rondo_status status = make_table_pair(allocator, source, false, &out->idle);
@@ -79,7 +90,7 @@ static void read_source(const rondo_session_model *model, table_source *out) {
   memcpy(out->graphs, model->graphs.items, out->count * sizeof *out->graphs);
 }
 
-/* Under the lock; `pairs` is what the model had. */
+/* Under the lock. `tables` receives the old ones. */
 static void exchange(rondo_session_model *model, table_set *tables) {
   const table_set old = {model->idle, model->loaded};
   model->idle = tables->idle;
@@ -87,7 +98,7 @@ static void exchange(rondo_session_model *model, table_set *tables) {
   *tables = old;
 }
 
-/* Others may ask meanwhile what they say. */
+/* Takes the lock: other threads may read the tables. */
 static void replace_tables(rondo_session_model *model, table_set tables) {
   pthread_mutex_lock(&model->session->lock);
   exchange(model, &tables);
@@ -102,9 +113,9 @@ void rondo_model_set_times(rondo_session_model *model, const double *recorded, c
   for (size_t i = 0; i < model->graphs.count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
     g->run_us = g->current_us = recorded[i];
-    g->unrecorded_us = g->current_unrecorded_us = unrecorded == NULL ? 0 : unrecorded[i];
+    g->eager_us = g->current_eager_us = unrecorded == NULL ? 0 : unrecorded[i];
     g->trials = 0;
-    rondo_tracked_time_begin(&g->kept, recorded[i]);
+    rondo_tracked_time_begin(&g->tracked, recorded[i]);
   }
   pthread_mutex_unlock(&model->session->lock);
 }
@@ -124,7 +135,7 @@ void rondo_model_drop_tables(rondo_session_model *model) { replace_tables(model,
 
 void rondo_model_add_sample(rondo_session_model *model, size_t graph, uint64_t begin_ns, uint64_t end_ns) {
   if (model->has_given_times) return;
-  rondo_tracked_time *kept = &model->graphs.items[graph].kept;
+  rondo_tracked_time *kept = &model->graphs.items[graph].tracked;
   rondo_tracked_time_add(kept, (double)(end_ns - begin_ns) / 1e3);
   if (model->is_outdated || !rondo_tracked_time_has_changed(kept)) return;
   model->is_outdated = true;
@@ -136,7 +147,7 @@ void rondo_model_stop_renewal(rondo_session_model *model) {
   if (model->session->renewed == model) model->session->renewed = NULL;
 }
 
-/* One whose pause is over; NULL: *inout_wait_ns is no longer than until then. */
+/* An outdated model whose pause is over. If there is none, *inout_wait_ns is at most the time until a pause ends. */
 static rondo_session_model *find_outdated(rondo_session *session, uint64_t *inout_wait_ns) {
   session->has_outdated = false;
   for (rondo_session_model *m = session->models; m != NULL; m = m->next) {
@@ -148,20 +159,20 @@ static rondo_session_model *find_outdated(rondo_session *session, uint64_t *inou
   return NULL;
 }
 
-/* With the times to go by. */
+/* Fills in the current estimates. */
 static void update_source(table_source *source) {
   size_t rows[RONDO_SESSION_MAX_SIZES];
   double us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
   rondo_tracked_time kept[RONDO_SESSION_MAX_SIZES];
   for (size_t i = 0; i < source->count; i++) {
     rows[i] = source->graphs[i].rows;
-    unrecorded_us[i] = source->graphs[i].unrecorded_us;
-    kept[i] = source->graphs[i].kept;
+    unrecorded_us[i] = source->graphs[i].eager_us;
+    kept[i] = source->graphs[i].tracked;
   }
   rondo_tracked_times_find(rows, kept, source->count, us, unrecorded_us);
   for (size_t i = 0; i < source->count; i++) {
     source->graphs[i].current_us = us[i];
-    source->graphs[i].current_unrecorded_us = unrecorded_us[i];
+    source->graphs[i].current_eager_us = unrecorded_us[i];
   }
 }
 
@@ -172,12 +183,12 @@ static void replace_renewed(rondo_session_model *model, const table_source *sour
   for (size_t i = 0; i < source->count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
     g->current_us = source->graphs[i].current_us;
-    g->current_unrecorded_us = source->graphs[i].current_unrecorded_us;
-    g->kept.dispatched_us = source->graphs[i].kept.us;
+    g->current_eager_us = source->graphs[i].current_eager_us;
+    g->tracked.dispatched_us = source->graphs[i].tracked.us;
   }
 }
 
-/* Without the lock, but at its end; the new tables may be wanted no more by then. */
+/* Without the lock, which it takes at the end. The new tables may be unwanted by then. */
 static void renew(rondo_session_model *model, rondo_session *session, table_source *source) {
   table_set tables;
   const uint64_t begin = rondo_clock_ns();
@@ -211,4 +222,57 @@ bool rondo_session_renew(rondo_session *session, uint64_t *inout_wait_ns) {
   pthread_mutex_lock(&session->lock);
   session->is_renewing = false;
   return true;
+}
+
+/* Trials ----------------------------------------------------------------------------------------------------------- */
+
+#define TRIALS_SHARE 0.01
+enum { FIRST_TRIALS = 3 };
+
+void rondo_trial_account(const rondo_batch *batch, uint64_t run_ns) {
+  const double us = (double)run_ns / 1e3;
+  rondo_session_model *model = batch->model;
+  if (batch->reason == RONDO_WAY_TRIAL)
+    model->trial_debt_us = fmin(us, model->graphs.items[batch->entry.graphs[0]].tracked.us);
+  else
+    model->trial_debt_us = fmax(0, model->trial_debt_us - TRIALS_SHARE * us);
+}
+
+static bool has_alternative(const rondo_batch *batch) {
+  if (batch->repeats > 0 || batch->model->has_given_times) return false;
+  return batch->entry.way == RONDO_WAY_SPLIT || batch->entry.way == RONDO_WAY_UNRECORDED;
+}
+
+/* The smallest graph with room for the rows, which is also the fastest. NULL: there is none. */
+static rondo_session_graph *find_graph(const rondo_session_model *model, size_t rows) {
+  rondo_session_graph *found = NULL;
+  for (size_t i = 0; i < model->graphs.count; i++) {
+    rondo_session_graph *g = &model->graphs.items[i];
+    if (g->rows >= rows && (found == NULL || g->rows < found->rows)) found = g;
+  }
+  return found;
+}
+
+static bool may_try(const rondo_session_model *model, const rondo_session_graph *g) {
+  return g->trials < FIRST_TRIALS || model->trial_debt_us <= 0;
+}
+
+/* Charges the estimated time, which stands until the actual time is known, or for good if the batch fails. */
+static void begin_trial(rondo_batch *batch, rondo_session_graph *g) {
+  rondo_session_model *model = batch->model;
+  const uint8_t index = (uint8_t)(g - model->graphs.items);
+  batch->entry =
+      (rondo_dispatch_entry){.us = (float)g->current_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {index}};
+  batch->is_eager = false;
+  batch->parts = 1;
+  batch->reason = RONDO_WAY_TRIAL;
+  model->trial_debt_us = g->tracked.us;
+  model->info.trials++;
+  g->trials++;
+}
+
+void rondo_batch_begin_trial(const rondo_stream_worker *worker, rondo_batch *batch) {
+  if (!has_alternative(batch) || worker->session->waiting > 0 || !rondo_stream_worker_is_alone(worker)) return;
+  rondo_session_graph *g = find_graph(batch->model, batch->rows);
+  if (g != NULL && may_try(batch->model, g)) begin_trial(batch, g);
 }

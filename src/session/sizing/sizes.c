@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The front door of the choice of sizes: checks, sorting, and what a choice means for the demands.
+ * The public choice of sizes: checks the problem, sorts it, and describes what the choice means for the demands. Pure;
+ * thread-safe.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -7,13 +8,13 @@
 #include "base/allocation.h"
 #include "base/error.h"
 #include "base/versioned_struct.h"
-#include "session/sizing/sizes_internal.h"
+#include "session/sizing/best_sizes.h"
 
 #define MOST_ITEMS ((size_t)1 << 20)
 
 static const char call[] = "rondo_sizes_choose";
 
-/* A candidate and where the caller has it. */
+/* A candidate and its index in the caller's list. */
 typedef struct indexed {
   rondo_size_candidate candidate;
   size_t index;
@@ -104,7 +105,7 @@ static void sort_demands(const rondo_sizes_problem *p, sorted *s) {
 typedef struct tally {
   rondo_sizes_choice choice;
   double cost, bound;
-  double rows, run_rows; /* of recordings */
+  double rows, run_rows; /* that recordings run: of requests, and with padding */
 } tally;
 
 static double least_of_all(const rondo_sizes_input *in, const rondo_size_demand *d) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Companies are drawn: one request of the history after the other joins, and after each of them the company is a batch
- * that may run. Such a batch of k requests counts 1 / k^2.5 times what a request alone does. As load rises, requests
- * run in company more and more; but a batch needs the less of one size of its own the more ways there are to form one,
- * and most of the sizes have to stay with single requests, which all that come while nothing runs are.
+ * The workload is sampled. A sampled batch takes requests from the history one after the other, and after each of them
+ * counts as a batch that may run. A batch of k requests counts 1 / k^2.5 times as much as a single request. Under load
+ * more requests run together, but the more ways there are to form a batch, the less it needs a size of its own; and
+ * most sizes should serve single requests, which is all that runs while the session is idle.
  */
 #include "session/sizing/workload.h"
 
@@ -13,7 +13,7 @@
 #include "base/hash.h"
 
 enum { SAMPLED_BATCHES = 1024 };
-#define UNIT 1024 /* what counts least is still above 0 */
+#define UNIT 1024 /* keeps the smallest weight above 0 */
 
 static int by_rows(const void *a, const void *b) {
   const size_t x = ((const rondo_size_demand *)a)->rows, y = ((const rondo_size_demand *)b)->rows;
@@ -32,12 +32,12 @@ size_t rondo_workload_merge(rondo_size_demand *items, size_t count) {
   return merged;
 }
 
-/* Of a company drawn; as many companies count as there are requests. */
+/* The weight of a batch in one sampled batch; all sampled batches together weigh as much as the requests. */
 static uint64_t weight_of(const rondo_workload_input *in, size_t requests) {
   return (uint64_t)ceil(UNIT * (double)in->count * pow((double)requests, -2.5));
 }
 
-/* Numbers that are good enough to draw by, and the same everywhere. */
+/* Random enough for sampling, and the same on every machine. */
 static size_t draw_rows(const rondo_workload_input *in, size_t batch_candidates, size_t request) {
   const uint64_t drawn = rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, batch_candidates), request);
   return in->history[drawn % in->count];

@@ -68,12 +68,12 @@ static rondo_slot *append_as(rondo_slot request) {
 }
 
 static rondo_slot *append_to(rondo_session_model *model, size_t rows) {
-  return append_as((rondo_slot){.model = model, .rows = rows, .taken_ns = q.now, .deadline_ns = UINT64_MAX});
+  return append_as((rondo_slot){.model = model, .rows = rows, .accepted_ns = q.now, .deadline_ns = UINT64_MAX});
 }
 
 static rondo_slot *append_recorded(size_t rows) {
   return append_as((rondo_slot){
-      .model = &q.model, .way = RONDO_WAY_RECORDED, .rows = rows, .taken_ns = q.now, .deadline_ns = UINT64_MAX});
+      .model = &q.model, .way = RONDO_WAY_RECORDED, .rows = rows, .accepted_ns = q.now, .deadline_ns = UINT64_MAX});
 }
 
 static rondo_slot *append(size_t rows) { return append_to(&q.model, rows); }
@@ -118,8 +118,8 @@ static void test_se8_an_older_one_goes_along(void **state) {
   (void)state;
   q.session.options.max_delay_us = 60 * 1000000;
   rondo_slot *older = append(2);
-  rondo_slot *urgent = append_as(
-      (rondo_slot){.model = &q.model, .rows = 62, .taken_ns = q.now - 20 * SECOND, .deadline_ns = q.now + 10 * SECOND});
+  rondo_slot *urgent = append_as((rondo_slot){
+      .model = &q.model, .rows = 62, .accepted_ns = q.now - 20 * SECOND, .deadline_ns = q.now + 10 * SECOND});
   assert_batch(urgent, older);
   assert_int_equal(q.session.waiting, 0);
 }

@@ -72,7 +72,7 @@ static void append_drawn(size_t most_rows) {
                        .state = RONDO_SLOT_QUEUED,
                        .way = ways[test_random_below(&q.random, 8)],
                        .rows = 1 + test_random_below(&q.random, (uint32_t)most_rows),
-                       .taken_ns = q.now,
+                       .accepted_ns = q.now,
                        .deadline_ns = has_deadline ? q.now + 1 + test_random_below(&q.random, 400000) : UINT64_MAX};
   rondo_queue_append(&q.session, slot);
 }
@@ -96,10 +96,10 @@ static uint64_t worker_wait_of(const rondo_slot *s) {
 }
 
 static uint64_t wait_of(const rondo_slot *s) {
-  const uint64_t delay = delay_of(s), manual = worker_wait_of(s), half = (s->deadline_ns - s->taken_ns) / 2;
+  const uint64_t delay = delay_of(s), manual = worker_wait_of(s), half = (s->deadline_ns - s->accepted_ns) / 2;
   const uint64_t wanted = delay > manual ? delay : manual, most = wanted < half ? wanted : half;
   if (q.session.options.max_batch == 1) return 0;
-  return q.now - s->taken_ns >= most ? 0 : most - (q.now - s->taken_ns);
+  return q.now - s->accepted_ns >= most ? 0 : most - (q.now - s->accepted_ns);
 }
 
 /* The oldest that is ripe, and else how long none is. */
@@ -204,8 +204,8 @@ static void test_se8_what_is_too_late_goes(void **state) {
   size_t late = 0;
   (void)state;
   for (size_t i = 0; i < 300; i++) append_drawn(1);
-  q.session.running = (uint32_t)q.count;
-  q.models[0].taken = q.models[1].taken = (uint32_t)q.count;
+  q.session.unanswered = (uint32_t)q.count;
+  q.models[0].in_use = q.models[1].in_use = (uint32_t)q.count;
   rondo_queue_expire(&q.session, q.now);
   assert_int_equal(q.session.waiting, q.count);
   q.now += 200000;
