@@ -3,6 +3,7 @@
  * inputs. Each call is a step of the tree. So the recording of each size is a root, and the arena is as large as the
  * largest size needs. Used by the thread that has claimed the worker.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "session/function_instance.h"
@@ -34,8 +35,8 @@ static rondo_status check_output(const rondo_session_model *model, const rondo_s
   RONDO_TRY(rondo_buffer_get_info(buffer, &info));
   if (info.bytes == value->row_bytes * rows) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "output '%s' of function '%s' has %zu bytes for %zu rows, and %zu were said for each", value->name,
-                    model->name, info.bytes, rows, value->row_bytes);
+                    "output '%s' of function '%s' has %zu bytes for %zu rows, but the model declares %zu bytes per row",
+                    value->name, model->name, info.bytes, rows, value->row_bytes);
 }
 
 static rondo_status copy_outputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows,
@@ -165,6 +166,7 @@ rondo_status rondo_function_instance_record(rondo_model_instance *instance, cons
   RONDO_TRY(rondo_tree_mark_step(instance->tree));
   RONDO_TRY(prepare_function(instance, g->function, inputs));
   g->recorded = instance->tree->last;
+  assert(g->recorded != NULL);
   RONDO_TRY(audit(model, g->recorded));
   RONDO_TRY(rondo_function_instance_call(instance, g->function, stage, g->rows));
   RONDO_TRY(rondo_stream_synchronize(instance->stream));

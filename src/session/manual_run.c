@@ -2,6 +2,7 @@
  * Manual runs: streams that are taken out of serving, and graphs that the user launches on them (SE-6). A stream that
  * is taken keeps its worker claimed, and no graph changes until it is given back.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #include "base/versioned_struct.h"
@@ -31,6 +32,7 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
   worker->manual = RONDO_MANUAL_TAKING;
   pthread_cond_broadcast(&session->change); /* rondo_session_claim_all stops holding requests back */
   rondo_stream_worker_claim(worker);
+  assert(worker->manual == RONDO_MANUAL_TAKING && worker->is_claimed);
   worker->manual = RONDO_MANUAL_TAKEN;
   return RONDO_OK;
 }
@@ -81,6 +83,7 @@ rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
         number);
   const rondo_status status = synchronize_instances(session, number);
   pthread_mutex_lock(&session->lock);
+  assert(session->workers[number].manual == RONDO_MANUAL_GIVING);
   session->workers[number].manual = RONDO_MANUAL_NONE;
   rondo_stream_worker_release(&session->workers[number]);
   pthread_mutex_unlock(&session->lock);

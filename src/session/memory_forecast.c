@@ -125,8 +125,8 @@ static rondo_status plan(rondo_session_model *model, const size_t *rows, size_t 
   size_t sorted[RONDO_SESSION_MAX_SIZES];
   if (model->body != NULL)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                      "%s: model '%s' is a function: what it takes is known when it has run: capture it, and call "
-                      "rondo_session_get_model_info",
+                      "%s: model '%s' is a function, whose memory is known only after it has run: "
+                      "capture it and call rondo_session_get_model_info",
                       call, model->name);
   if (model->graphs.count > 0)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,

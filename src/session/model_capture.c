@@ -2,8 +2,10 @@
  * Captures: graphs recorded on every stream, and the capture mode. The model is changing meanwhile, so no request of it
  * runs. Each worker is claimed while its stream records.
  */
-#include "session/model_capture.h"
+#include <assert.h>
+
 #include "base/clock.h"
+#include "session/model_capture.h"
 #include "session/model_instance.h"
 #include "session/serve/stream_worker.h"
 #include "session/session.h"
@@ -11,7 +13,7 @@
 #include "session/session_model.h"
 #include "session/sizing/choose_sizes.h"
 
-/* Recording a size ------------------------------------------------------------------------------------------------ */
+/* Recording a size ------------------------------------------------------------------------------------------------- */
 
 /* Also finds the size of the graph and the time that recording took. */
 static rondo_status record_on_first_instance(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
@@ -54,13 +56,14 @@ void rondo_session_drop_graphs_from(rondo_session_model *model, size_t count) {
 
 static rondo_status check_new(const rondo_session_model *model, size_t rows) {
   if (model->graphs.count == RONDO_SESSION_MAX_SIZES)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "model '%s' has %d graphs already, which is the most: destroy one first", model->name,
-                      RONDO_SESSION_MAX_SIZES);
+    return rondo_fail(
+        RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+        "model '%s' already has %d graphs, the maximum: destroy its graphs first (rondo_session_destroy_graphs)",
+        model->name, RONDO_SESSION_MAX_SIZES);
   for (size_t i = 0; i < model->graphs.count; i++)
     if (model->graphs.items[i].rows == rows)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
-                        "model '%s' has a graph of %zu rows already (graph %zu): capture each number of rows once",
+                        "model '%s' already has a graph of %zu rows (graph %zu): capture each number of rows once",
                         model->name, rows, i);
   return RONDO_OK;
 }
@@ -70,12 +73,14 @@ static rondo_status record(rondo_session_model *model, size_t rows) {
   for (uint32_t i = 0; i < model->session->options.streams; i++)
     RONDO_TRY(rondo_session_record_on(model, i, rows, &graph));
   pthread_mutex_lock(&model->session->lock);
+  assert(model->graphs.count < RONDO_SESSION_MAX_SIZES);
   model->graphs.items[model->graphs.count++] = graph;
   pthread_mutex_unlock(&model->session->lock);
   return RONDO_OK;
 }
 
 rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
+  assert(model->is_changing && rows > 0);
   RONDO_TRY(check_new(model, rows));
   const size_t before = model->graphs.count;
   const rondo_status status = record(model, rows);
@@ -83,7 +88,7 @@ rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
   return status;
 }
 
-/* Capture mode ---------------------------------------------------------------------------------------------------- */
+/* Capture mode ----------------------------------------------------------------------------------------------------- */
 
 /* Under one lock: a stream could otherwise be taken for manual runs in between, and recording needs all streams. */
 static rondo_status enter_mode(rondo_session *session, const char *call, const char *name) {

@@ -11,7 +11,7 @@
 #include "session/session.h"
 #include "session/sizing/model_times.h"
 
-/* Values ---------------------------------------------------------------------------------------------------------- */
+/* Values ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status write_value(const char *call, const rondo_session_value *values, size_t count, size_t index,
                                 rondo_model_value *out) {
@@ -58,9 +58,10 @@ static bool is_input(const rondo_session_model *model, const char *name) {
 
 static rondo_status check_state(const char *call, const rondo_session_model *m, const char *name) {
   if (m->body != NULL)
-    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
-                      "%s: model '%s' is a function, whose states are its own: write them where its body finds them",
-                      call, m->name);
+    return rondo_fail(
+        RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+        "%s: model '%s' is a function, which owns its states: write them in the memory that its body uses", call,
+        m->name);
   if (!is_input(m, name)) return RONDO_OK;
   return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
                     "%s: '%s' is an input of model '%s', not a state: give inputs with each request", call, name,
@@ -91,7 +92,7 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   return status;
 }
 
-/* Graphs ---------------------------------------------------------------------------------------------------------- */
+/* Graphs ----------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_session_get_graph(rondo_session *session, const char *model, size_t index,
                                      rondo_model_graph *out_graph) {
@@ -166,7 +167,7 @@ rondo_status rondo_session_set_times(rondo_session *session, const char *model, 
   return status;
 }
 
-/* Figures --------------------------------------------------------------------------------------------------------- */
+/* Figures ---------------------------------------------------------------------------------------------------------- */
 
 /* Counts the states of the first anchor, what other anchors do not share with it, and the arenas of all workers. */
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {

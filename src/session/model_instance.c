@@ -2,6 +2,7 @@
  * The instance of a model on one stream: its compiled programs, which share states, an arena and the stream; graphs
  * recorded of them; staging memory. Used by the thread that has claimed the worker, or that adds or removes the model.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static void count_arenas(rondo_model_instance *instance) {
   pthread_mutex_unlock(&session->lock);
 }
 
-/* Programs -------------------------------------------------------------------------------------------------------- */
+/* Programs --------------------------------------------------------------------------------------------------------- */
 
 /* Anchors share states; programs share the states, stream and arena of their instance's anchor. */
 rondo_compile_options rondo_model_instance_compile_options(const rondo_model_instance *instance) {
@@ -113,6 +114,7 @@ rondo_status rondo_model_instance_open(rondo_model_instance *instance, rondo_ses
                                        const rondo_weights *weights) {
   const rondo_session *session = model->session;
   rondo_instance_program anchor;
+  assert(worker < session->options.streams);
   instance->model = model;
   instance->worker = worker;
   RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_unrecorded, sizeof *instance->programs,
@@ -184,7 +186,7 @@ rondo_status rondo_model_instance_write_state(rondo_model_instance *instance, co
   return rondo_compiled_synchronize(compiled);
 }
 
-/* Recording ------------------------------------------------------------------------------------------------------- */
+/* Recording -------------------------------------------------------------------------------------------------------- */
 
 /* Copies the inputs, runs the work and copies the outputs, on one stream. Branches of the work are kept. */
 static rondo_status enqueue_all(const rondo_model_instance *instance, const rondo_instance_graph *g) {
@@ -236,7 +238,7 @@ static void list_ranges(const rondo_session_model *model, const rondo_instance_g
     *(is_upstream ? &out->constants[out->constant_count++] : &out->inputs[out->input_count++]) = range;
   }
   if (upstream != NULL && upstream->bytes > 0)
-    out->constants[out->constant_count++] = (rondo_host_range){g->transfer, upstream->bytes, "what is handed over"};
+    out->constants[out->constant_count++] = (rondo_host_range){g->transfer, upstream->bytes, "transferred results"};
   for (size_t i = 0; i < model->outputs.count; i++) {
     const rondo_session_value *value = &model->outputs.items[i];
     out->outputs[i] = (rondo_host_range){rondo_stage_output(model, g->stage, g->stage_rows, i),
@@ -271,6 +273,7 @@ static rondo_status audit(const rondo_session_model *model, rondo_instance_graph
   RONDO_TRY(rondo_graph_audit_copies(g->graph, &options, copies, &count, NULL));
   list_stage_copies(model, g);
   for (size_t i = 0; i < count && i < RONDO_SESSION_MAX_VALUES; i++) {
+    assert(copies[i].input < ranges.input_count);
     const size_t input = ranges.input_of[copies[i].input];
     g->copies[input] = copies[i];
     g->copies[input].input = input;
@@ -332,6 +335,7 @@ rondo_status rondo_model_instance_capture(rondo_model_instance *instance, size_t
 }
 
 void rondo_model_instance_drop_last_graph(rondo_model_instance *instance, rondo_status *kept) {
+  assert(instance->graphs.count > 0);
   drop_graph(instance, &instance->graphs.items[--instance->graphs.count], kept);
   if (instance->last_graph > instance->graphs.count) instance->last_graph = 0;
   if (instance->graphs.count > 0) return;
@@ -410,6 +414,7 @@ static rondo_status write_zeros(const rondo_model_instance *instance, const rond
 }
 
 rondo_status rondo_model_instance_write_zeros(rondo_model_instance *instance, size_t graph) {
+  assert(graph < instance->graphs.count);
   const rondo_instance_graph *g = &instance->graphs.items[graph];
   return instance->tree != NULL ? rondo_function_instance_write_zeros(instance, g) : write_zeros(instance, g);
 }

@@ -40,7 +40,7 @@ typedef struct rondo_session_value {
   size_t shape[RONDO_TREE_MAX_RANK];
 } rondo_session_value;
 
-/* Instances ------------------------------------------------------------------------------------------------------- */
+/* Instances -------------------------------------------------------------------------------------------------------- */
 
 /* Staging memory: host memory for `rows` rows of all inputs and outputs, each at its own offset. Functions also have
  * device memory, in which the inputs have the same offsets. */
@@ -103,7 +103,7 @@ typedef struct rondo_model_instance {
   size_t last_graph;              /* index + 1 of the graph that a manual run launched last; 0: none */
 } rondo_model_instance;
 
-/* Models ---------------------------------------------------------------------------------------------------------- */
+/* Models ----------------------------------------------------------------------------------------------------------- */
 
 /* What is known of a graph, on all streams. */
 typedef struct rondo_session_graph {

@@ -55,14 +55,14 @@ static rondo_status add_value(rondo_session_model *model, const char *what, cons
 
 static rondo_status refuse_other_values(const rondo_session_model *model, const char *what) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "rondo_session_add_model: model '%s' has other %s for %d rows than for %d", model->name, what,
+                    "rondo_session_add_model: model '%s' has different %s for %d rows and for %d", model->name, what,
                     FEW_ROWS, MORE_ROWS);
 }
 
 static rondo_status refuse_other_name(const rondo_session_model *model, const char *few, const char *more) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "rondo_session_add_model: what is '%s' of model '%s' for %d rows is '%s' for %d: make the same "
-                    "values in the same order",
+                    "rondo_session_add_model: '%s' of model '%s' for %d rows is '%s' for %d rows: create "
+                    "the same values in the same order",
                     few, model->name, FEW_ROWS, more == NULL ? "" : more, MORE_ROWS);
 }
 
@@ -70,8 +70,8 @@ static rondo_status refuse_other_state(const rondo_session_model *model, const c
                                        const rondo_shape *more) {
   char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "rondo_session_add_model: state '%s' of model '%s' is %s for %d rows and %s for %d: all numbers of "
-                    "rows have their states in common",
+                    "rondo_session_add_model: state '%s' of model '%s' is %s for %d rows and %s for %d: states are "
+                    "shared by all numbers of rows",
                     name, model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS);
 }
 

@@ -3,6 +3,7 @@
  * that is being added is private to its thread until it enters the list, under the lock.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,7 +27,10 @@ void rondo_session_callback_enter(rondo_session_callback *callback, const rondo_
   innermost = callback;
 }
 
-void rondo_session_callback_leave(const rondo_session_callback *callback) { innermost = callback->outer; }
+void rondo_session_callback_leave(const rondo_session_callback *callback) {
+  assert(innermost == callback);
+  innermost = callback->outer;
+}
 
 rondo_status rondo_session_front(const char *call, const rondo_session *session) {
   RONDO_TRY(rondo_front(call, "the session", session));
@@ -34,13 +38,13 @@ rondo_status rondo_session_front(const char *call, const rondo_session *session)
   for (const rondo_session_callback *at = innermost; at != NULL; at = at->outer)
     if (at->session == session)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,
-                        "%s was called inside a callback of a model of the session (build, body): these must not call "
-                        "their session",
+                        "%s was called from a callback (build, body) of one of the session's models: a callback must "
+                        "not call its session",
                         call);
   return RONDO_OK;
 }
 
-/* Models by name -------------------------------------------------------------------------------------------------- */
+/* Models by name --------------------------------------------------------------------------------------------------- */
 
 static rondo_session_model *look_up(const rondo_session *session, const char *name) {
   rondo_session_model *model = session->models;
@@ -106,6 +110,7 @@ rondo_status rondo_session_change_begin(rondo_session *session, const char *call
 
 void rondo_session_change_end(rondo_session_model *model) {
   pthread_mutex_lock(&model->session->lock);
+  assert(model->is_changing);
   model->is_changing = false;
   pthread_cond_broadcast(&model->session->change);
   pthread_mutex_unlock(&model->session->lock);
@@ -132,7 +137,7 @@ static rondo_status check_model(const rondo_session *session, const rondo_model_
 static rondo_status fail_duplicate(const char *name) {
   return rondo_fail(
       RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
-      "rondo_session_add_model: the session has a model '%s' already: give another name, or remove that model "
+      "rondo_session_add_model: the session already has a model '%s': give another name, or remove that model "
       "(rondo_session_remove_model)",
       name);
 }
@@ -141,7 +146,7 @@ static rondo_status check_model_name(const char *name) {
   RONDO_TRY(rondo_require("rondo_session_add_model", "name", name));
   if (name[0] != '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                    "rondo_session_add_model: the name is empty: requests and messages know the model by it");
+                    "rondo_session_add_model: the name is empty: give the name that requests will use");
 }
 
 rondo_status rondo_session_add_model(rondo_session *session, const char *name, const rondo_model_options *options) {
@@ -176,8 +181,8 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
 }
 
 /* Under one lock: in between, another thread could use the model or take a stream. */
-static rondo_status remove_copies(rondo_session *session, const char *call, const char *name,
-                                  rondo_session_model **out) {
+static rondo_status unlink_unused_model(rondo_session *session, const char *call, const char *name,
+                                        rondo_session_model **out) {
   RONDO_TRY(rondo_session_change_begin_locked(session, call, name, out));
   if ((*out)->runs == 0) {
     unlink_model(session, *out);
@@ -195,12 +200,12 @@ rondo_status rondo_session_remove_model(rondo_session *session, const char *name
   RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "name", name));
   pthread_mutex_lock(&session->lock);
-  const rondo_status status = remove_copies(session, call, name, &model);
+  const rondo_status status = unlink_unused_model(session, call, name, &model);
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? rondo_model_free(model) : status;
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_limit(const char *option, uint32_t value, uint32_t most) {
   if (value <= most) return RONDO_OK;
@@ -338,8 +343,26 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
   }
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_status_ignore(free_session(session), "the failure that led here is the one to tell");
+  rondo_status_ignore(free_session(session), "the first failure is reported");
   return rondo_error_raise(&error);
+}
+
+/* Asserts what holds of slots and models once every request is answered. Under the lock. */
+static void check_drained(const rondo_session *session) {
+#ifndef NDEBUG
+  uint32_t free_slots = 0;
+  for (const rondo_slot *slot = session->free_slots; slot != NULL; slot = slot->next_free, free_slots++)
+    assert(slot->state == RONDO_SLOT_FREE);
+  assert(free_slots + session->used_slots == session->options.max_queue);
+  assert(session->waiting == 0 && session->open == NULL);
+  for (const rondo_session_model *m = session->models; m != NULL; m = m->next) {
+    assert(m->in_use == m->writes);
+    assert(m->waiting.head == NULL && m->waiting_rows == 0);
+  }
+  rondo_session_queue_check(session);
+#else
+  (void)session;
+#endif
 }
 
 rondo_status rondo_session_drain(rondo_session *session) {
@@ -348,6 +371,7 @@ rondo_status rondo_session_drain(rondo_session *session) {
   session->is_draining = true;
   rondo_stream_workers_wake_for_rest(session);
   while (session->unanswered > 0) pthread_cond_wait(&session->change, &session->lock);
+  check_drained(session);
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }

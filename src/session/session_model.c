@@ -2,6 +2,7 @@
  * Makes and frees models, and calls `build` for their programs. Instances are opened on all streams before the model is
  * visible to others.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "session/model_instance.h"
@@ -11,7 +12,7 @@
 #include "session/session_model.h"
 #include "session/sizing/model_times.h"
 
-/* Programs -------------------------------------------------------------------------------------------------------- */
+/* Programs --------------------------------------------------------------------------------------------------------- */
 
 /* Without the lock during the callback. One thread at a time. */
 static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_program *program) {
@@ -43,10 +44,11 @@ rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, r
   return rondo_fail_context(status, "model '%s' for %zu rows", model->name, rows);
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 void rondo_model_hide_graphs(rondo_session_model *model, size_t count) {
   pthread_mutex_lock(&model->session->lock);
+  assert(count <= RONDO_SESSION_MAX_SIZES);
   if (model->graphs.count > count) model->graphs.count = count;
   pthread_mutex_unlock(&model->session->lock);
 }

@@ -3,6 +3,7 @@
  * large enough; the largest graph is recorded first, so usually there is one. Used by the thread that has claimed the
  * worker; the counters are under the lock.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "session/placement/upstream_parts.h"
@@ -17,6 +18,7 @@ static size_t aligned(size_t bytes) {
 static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t index) {
   const size_t inputs = model->inputs.count;
   size_t bytes = 0;
+  assert(index <= inputs + model->outputs.count);
   for (size_t i = 0; i < index; i++)
     bytes +=
         aligned((i < inputs ? model->inputs.items[i].row_bytes : model->outputs.items[i - inputs].row_bytes) * rows);
@@ -80,6 +82,7 @@ static rondo_status make_stage(rondo_model_instance *instance, size_t rows, rond
 
 rondo_status rondo_model_instance_find_stage(rondo_model_instance *instance, size_t rows, rondo_stage *out) {
   rondo_allocator *allocator = &instance->model->session->allocator;
+  assert(rows > 0);
   for (size_t i = 0; i < instance->stages.count; i++) {
     *out = instance->stages.items[i];
     if (out->rows >= rows) return RONDO_OK;
@@ -90,7 +93,7 @@ rondo_status rondo_model_instance_find_stage(rondo_model_instance *instance, siz
   return RONDO_OK;
 }
 
-/* What is handed over ---------------------------------------------------------------------------------------------- */
+/* Transfers -------------------------------------------------------------------------------------------------------- */
 
 static void drop_transfer_memory(rondo_model_instance *instance, rondo_transfer_memory *transfer, rondo_status *kept) {
   if (transfer->memory == NULL) return;
@@ -102,7 +105,7 @@ static void drop_transfer_memory(rondo_model_instance *instance, rondo_transfer_
 static rondo_status make_transfer_memory(rondo_model_instance *instance, size_t bytes, rondo_transfer_memory *out) {
   void *memory = NULL;
   RONDO_TRY(rondo_fail_context(rondo_host_malloc(instance->model->staging_device, bytes, &memory),
-                               "what parts of model '%s' on other devices hand over", instance->model->name));
+                               "memory for transfers between the devices of model '%s'", instance->model->name));
   *out = (rondo_transfer_memory){.memory = memory, .bytes = bytes};
   count_staging(instance, bytes, 0);
   return RONDO_OK;
@@ -123,7 +126,7 @@ rondo_status rondo_model_instance_find_transfer_memory(rondo_model_instance *ins
   return RONDO_OK;
 }
 
-/* The whole -------------------------------------------------------------------------------------------------------- */
+/* Both ------------------------------------------------------------------------------------------------------------- */
 
 static rondo_status reserve_eager_stage(rondo_model_instance *instance, size_t rows) {
   if (instance->eager_stage.rows >= rows) return RONDO_OK;

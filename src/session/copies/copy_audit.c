@@ -35,7 +35,7 @@ typedef struct visit {
   const rondo_node_params *params;
 } visit;
 
-/* Where memory is ------------------------------------------------------------------------------------------------- */
+/* Where memory is -------------------------------------------------------------------------------------------------- */
 
 static bool has_foreign_memory(const rondo_graph *graph, const char *address) {
   for (size_t i = 0; i < graph->nodes.count; i++) {
@@ -66,7 +66,7 @@ static size_t find_range(const rondo_host_range *ranges, size_t count, const ron
   return i;
 }
 
-/* Refusals -------------------------------------------------------------------------------------------------------- */
+/* Refusals --------------------------------------------------------------------------------------------------------- */
 
 static const char *label_of(const visit *at, char buffer[RONDO_LABEL_BYTES]) {
   return rondo_node_label_in(buffer, at->graph, at->audit->graph, at->slot);
@@ -77,34 +77,34 @@ static uint32_t number_of(const visit *at) { return rondo_graph_outer_number(at-
 static rondo_status refuse_source(const visit *at, const rondo_extent *source) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
   const rondo_audit_options *known = &at->audit->options;
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
-                         "%s: %s of %s reads %zu bytes of host memory at %p, which are in none of the %zu inputs and "
-                         "%zu constants: the host may have made them while the graph was captured, and launches would "
-                         "not. Make them on the device, give them as an input, or hold them and name them among the "
-                         "constants",
-                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), source->bytes,
-                         source->address, known->input_count, known->constant_count);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
+      "%s: %s of %s reads %zu bytes of host memory at %p, which belong to none of the %zu inputs and %zu constants. "
+      "The host may have computed them during the capture, and a launch would not compute them again. "
+      "Compute them on the device, pass them as an input, or keep them and list them as a constant",
+      call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), source->bytes, source->address,
+      known->input_count, known->constant_count);
 }
 
 static rondo_status refuse_destination(const visit *at, const rondo_extent *destination) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
-                         "%s: %s of %s writes %zu bytes of host memory at %p, which are in none of the %zu outputs: "
-                         "what the host makes of them was not captured. Do that on the device, or name the memory "
-                         "among the outputs",
-                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), destination->bytes,
-                         destination->address, at->audit->options.output_count);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
+      "%s: %s of %s writes %zu bytes of host memory at %p, which belong to none of the %zu outputs. "
+      "What the host does with them was not captured. Do it on the device, or list the memory as an output",
+      call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), destination->bytes, destination->address,
+      at->audit->options.output_count);
 }
 
 static rondo_status refuse_child(const visit *at) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number_of(at),
-                         "%s: %s of %s copies an input, and is not taken out of the child graph: capture it beside the "
-                         "child graph, or keep the copies (rondo_audit_options.keep_inputs)",
+                         "%s: %s of %s copies an input, and cannot be taken out of a child graph: "
+                         "capture it outside of the child graph, or keep the copies (rondo_audit_options.keep_inputs)",
                          call, label_of(at, label), rondo_graph_label(graph, at->audit->graph));
 }
 
-/* Looking --------------------------------------------------------------------------------------------------------- */
+/* Looking ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status note_input(const visit *at, size_t input, const rondo_extent *source) {
   audit *a = at->audit;
@@ -179,7 +179,7 @@ static rondo_status audit_graph(audit *a, const rondo_graph *graph) {
   return status;
 }
 
-/* The front door -------------------------------------------------------------------------------------------------- */
+/* The front door --------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_ranges(const char *what, const rondo_host_range *ranges, size_t count) {
   if (count > 0) RONDO_TRY(rondo_require(call, what, ranges));
@@ -202,8 +202,7 @@ static rondo_status check_apart(const rondo_audit_options *o, const rondo_host_r
       const uintptr_t a = (uintptr_t)read[i].address, b = (uintptr_t)o->outputs[k].address;
       if (a + read[i].bytes <= b || b + o->outputs[k].bytes <= a) continue;
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OVERLAP,
-                        "%s: the host memory%s%s%s (%zu bytes at %p) is read and has bytes in common with output "
-                        "%zu%s%s%s (%zu at %p)",
+                        "%s: the host memory%s%s%s (%zu bytes at %p) is read and overlaps output %zu%s%s%s (%zu at %p)",
                         call, has_name(&read[i]) ? " '" : "", has_name(&read[i]) ? read[i].name : "",
                         has_name(&read[i]) ? "'" : "", read[i].bytes, read[i].address, k,
                         has_name(&o->outputs[k]) ? ", '" : "", has_name(&o->outputs[k]) ? o->outputs[k].name : "",

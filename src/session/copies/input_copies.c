@@ -2,6 +2,7 @@
  * Moves copies of inputs to the front of their graph: checks that the result stays the same, and keeps the order of the
  * other nodes.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -33,11 +34,10 @@ static bool overlaps(const moved_copy *copy, const void *address, size_t bytes) 
 static rondo_status refuse_access(const moved_copy *copy, const rondo_node_params *params, uint32_t slot) {
   char label[RONDO_LABEL_BYTES], other[RONDO_LABEL_BYTES];
   const rondo_node_params *own = &rondo_graph_at(copy->graph, copy->slot)->params;
-  return rondo_fail_node(
-      RONDO_INVALID_GRAPH, RONDO_REASON_RACE, copy->slot,
-      "rondo_graph_audit_copies: %s copies an input, and cannot be made in front of the graph: %s "
-      "does not come behind it and accesses its destination. Give the input device memory of its own",
-      rondo_node_label(label, own, copy->slot), rondo_node_label(other, params, slot));
+  return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_RACE, copy->slot,
+                         "rondo_graph_audit_copies: %s copies an input, and cannot run before the graph: %s does "
+                         "not depend on it and accesses its destination. Give the input device memory of its own",
+                         rondo_node_label(label, own, copy->slot), rondo_node_label(other, params, slot));
 }
 
 static rondo_status refuse_allocated(const moved_copy *copy, const rondo_node_params *params, uint32_t slot) {
@@ -45,7 +45,8 @@ static rondo_status refuse_allocated(const moved_copy *copy, const rondo_node_pa
   const rondo_node_params *own = &rondo_graph_at(copy->graph, copy->slot)->params;
   return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, copy->slot,
                          "rondo_graph_audit_copies: %s copies an input to memory that %s of the same graph allocates, "
-                         "and that does not live in front of it: allocate the input's memory before the capture",
+                         "and "
+                         "which is not allocated before the graph runs: allocate the input's memory before the capture",
                          rondo_node_label(label, own, copy->slot), rondo_node_label(other, params, slot));
 }
 
@@ -123,7 +124,7 @@ rondo_status rondo_audit_check_movable(const rondo_graph *graph, uint32_t slot) 
   return status;
 }
 
-/* Taking out ------------------------------------------------------------------------------------------------------ */
+/* Taking out ------------------------------------------------------------------------------------------------------- */
 
 typedef struct bridge_edges {
   rondo_graph *graph;
@@ -175,7 +176,7 @@ static rondo_status remove_copies(bridge_edges *b, const uint32_t *slots, size_t
   for (size_t i = 0; status == RONDO_OK && i < count; i++) status = bridge(b, slots[i]);
   if (status != RONDO_OK) {
     rondo_status_ignore(rondo_graph_erase_edges(b->graph, b->from.items, b->to.items, b->from.count),
-                        "edges that were put just now can go, and the failure that led here is the one to tell");
+                        "removing edges that were just added cannot fail; the first failure is reported");
     return status;
   }
   for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_erase(b->graph, slots[i]));
@@ -185,6 +186,7 @@ static rondo_status remove_copies(bridge_edges *b, const uint32_t *slots, size_t
 
 rondo_status rondo_audit_remove_copies(rondo_graph *graph, const uint32_t *slots, size_t count, uint32_t *out_edges) {
   const size_t room = graph->nodes.count;
+  assert(count > 0 && count <= room);
   unsigned char *is_removed = NULL;
   RONDO_TRY(rondo_allocate_items(&graph->allocator, room, 1, &is_removed));
   for (size_t i = 0; i < count; i++) is_removed[slots[i]] = 1;

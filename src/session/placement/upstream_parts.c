@@ -4,6 +4,7 @@
  */
 #include "session/placement/upstream_parts.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "session/model_instance.h"
@@ -84,6 +85,7 @@ static rondo_status list_transfers(rondo_upstream *upstream, const rondo_divisio
         .offset = upstream->bytes,
         .bytes = bytes_of(division, crossing)};
     upstream->transfers.items[upstream->transfers.count++] = transfer;
+    assert(transfer.source != NULL && transfer.destination != NULL);
     upstream->bytes += aligned(transfer.bytes);
   }
   return RONDO_OK;
@@ -92,6 +94,7 @@ static rondo_status list_transfers(rondo_upstream *upstream, const rondo_divisio
 static rondo_status fill(const rondo_model_instance *instance, const rondo_division *division,
                          const rondo_compiled *compiled, rondo_upstream *upstream) {
   const size_t count = division->parts.count - 1;
+  assert(count > 0);
   RONDO_TRY(rondo_array_reserve(&upstream->model->session->allocator, &upstream->parts, count));
   for (size_t i = 0; i < count; i++) RONDO_TRY(compile_part(instance, &division->parts.items[i], upstream));
   return list_transfers(upstream, division, compiled);
@@ -238,7 +241,7 @@ static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_p
         (rondo_host_range){rondo_stage_output(model, stage->memory, stage->rows, i),
                            model->outputs.items[i].row_bytes * upstream->rows, model->outputs.items[i].name};
   if (upstream->bytes > 0)
-    outputs[options.output_count++] = (rondo_host_range){transfer, upstream->bytes, "what is handed over"};
+    outputs[options.output_count++] = (rondo_host_range){transfer, upstream->bytes, "transferred results"};
   return rondo_graph_audit_copies(part->graph, &options, NULL, &count, NULL);
 }
 

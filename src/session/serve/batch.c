@@ -5,6 +5,7 @@
  * Everything but the parts themselves runs under the session's lock. Forming a batch does not allocate, and scans a
  * bounded number of requests.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@
 #define ROW_COST_TOLERANCE 1.1 /* relative to the lowest cost of a row among the requests that wait */
 enum { MAX_SCANNED = 64 };
 
-/* Forming --------------------------------------------------------------------------------------------------------- */
+/* Forming ---------------------------------------------------------------------------------------------------------- */
 
 static const rondo_dispatch_table *table_for(const rondo_slot *request, bool is_loaded) {
   return rondo_model_dispatch_table(request->model, request->way, is_loaded);
@@ -73,17 +74,20 @@ static size_t choose_count(const batch_candidates *c) {
   double least = INFINITY;
   for (size_t i = 0; i < c->count; i++) least = fmin(least, rondo_dispatch_table_row_us(c->loaded, c->rows[i]));
   size_t count = 1;
+  assert(c->count > 0);
   while (rondo_dispatch_table_row_us(c->loaded, c->rows[count - 1]) > least * ROW_COST_TOLERANCE) count++;
   return count;
 }
 
 static void add_request(rondo_batch *batch, rondo_slot *request) {
+  assert(batch->count < RONDO_SESSION_MAX_BATCH && request->rows > 0);
   batch->requests[batch->count] = request;
   batch->first[batch->count++] = batch->rows;
   batch->rows += request->rows;
 }
 
 static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot *request) {
+  assert(request->state == RONDO_SLOT_QUEUED && request->model == batch->model);
   rondo_queue_remove(session, request);
   request->state = RONDO_SLOT_RUNNING;
   add_request(batch, request);
@@ -173,7 +177,7 @@ bool rondo_batch_form(rondo_session *session, rondo_stream_worker *worker, uint6
   return true;
 }
 
-/* Parts ----------------------------------------------------------------------------------------------------------- */
+/* Parts ------------------------------------------------------------------------------------------------------------ */
 
 static uint32_t graph_of(const rondo_batch *batch, size_t part) {
   if (batch->is_eager) return RONDO_EAGER_PART;
@@ -197,6 +201,7 @@ static bool take_part(rondo_batch *batch, rondo_part *out) {
   if (batch->started == 0) batch->first_graph = graph == RONDO_EAGER_PART ? 0 : graph;
   batch->started++;
   batch->next_row += out->rows;
+  assert(out->rows > 0 && batch->next_row <= batch->rows);
   return true;
 }
 
@@ -253,7 +258,7 @@ static void run_parts(rondo_session *session, rondo_stream_worker *worker, rondo
   while (batch->done < batch->parts) pthread_cond_wait(&session->change, &session->lock);
 }
 
-/* Answers --------------------------------------------------------------------------------------------------------- */
+/* Answers ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_answer answer_of(const rondo_batch *batch, const rondo_stream_worker *worker, const rondo_slot *request,
                               uint64_t now) {
@@ -275,6 +280,8 @@ static rondo_answer answer_of(const rondo_batch *batch, const rondo_stream_worke
 
 static void answer_requests(const rondo_batch *batch, const rondo_stream_worker *worker) {
   rondo_model_info *info = &batch->model->info;
+  assert(batch->done == batch->parts && batch->started == batch->parts);
+  assert(batch->status != RONDO_OK || batch->next_row == batch->rows);
   const uint64_t now = rondo_clock_ns();
   rondo_trial_account(batch, now - batch->began_ns);
   info->padding_rows += batch->padding;
@@ -287,7 +294,7 @@ static void answer_requests(const rondo_batch *batch, const rondo_stream_worker 
   }
 }
 
-/* Failures ------------------------------------------------------------------------------------------------------- */
+/* Failures --------------------------------------------------------------------------------------------------------- */
 
 /* Requests first .. first + count of a batch that failed. */
 typedef struct failed_part {
@@ -318,6 +325,7 @@ static void form_from_half(const rondo_batch *failed, failed_part of, rondo_batc
 static void run_in_halves(rondo_session *session, rondo_stream_worker *worker, const rondo_batch *failed) {
   failed_part stack[RONDO_SESSION_MAX_BATCH];
   size_t height = 0;
+  assert(failed->status != RONDO_OK && failed->count > 1);
   failed->model->info.isolated++;
   push_halves(stack, &height, (failed_part){0, failed->count});
   while (height > 0) {
@@ -334,6 +342,7 @@ static void run_in_halves(rondo_session *session, rondo_stream_worker *worker, c
 
 void rondo_batch_run(rondo_session *session, rondo_stream_worker *worker) {
   rondo_batch *batch = &worker->batch;
+  assert(worker->is_claimed && batch->count > 0);
   worker->is_running = true;
   run_parts(session, worker, batch);
   if (must_run_in_halves(batch))

@@ -6,6 +6,8 @@
  * tree. Which of them counts depends on what else waits and runs, and is the same for all requests of a model that ask
  * for the same way; it is determined at each search.
  */
+#include <assert.h>
+
 #include "session/serve/batch_delay.h"
 
 #define WORTH_WAITING 1.5 /* relative to the lowest cost of a row in any graph */
@@ -67,6 +69,7 @@ void rondo_batch_delay_add(rondo_slot *slot) {
   const uint64_t half = (slot->deadline_ns - slot->accepted_ns) / 2;
   const uint64_t delay = min_of((uint64_t)slot->session->options.max_delay_us * 1000, half);
   const uint64_t worker_wait = min_of(worker_wait_of(slot), half);
+  assert(slot->way < RONDO_WAY_CAPTURED && slot->rows > 0);
   uint64_t *times = slot->waiting.times;
   times[RONDO_WAITING_NONE] = 0;
   times[RONDO_WAITING_DELAY] = slot->accepted_ns + delay;

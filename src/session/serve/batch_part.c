@@ -10,6 +10,7 @@
  * Inputs of upstream parts always go through staging memory. Upstream parts run while the other inputs are copied; the
  * graph is launched after their results.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -61,7 +62,7 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
   }
 }
 
-/* Feeding --------------------------------------------------------------------------------------------------------- */
+/* Feeding ---------------------------------------------------------------------------------------------------------- */
 
 /* Where the rows of an input go: to `address`, which has room for `rows`, through `stage` where needed. */
 typedef struct input_target {
@@ -125,7 +126,7 @@ static void stage_upstream_inputs(const rondo_upstream *upstream, const rondo_st
   }
 }
 
-/* Running --------------------------------------------------------------------------------------------------------- */
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
 /* Waits for enqueued work also after a failure, because it uses memory of the requests. */
 static rondo_status wait_for(const rondo_model_instance *instance, const rondo_instance_program *program,
@@ -152,7 +153,7 @@ static input_target input_target_of(const rondo_model_instance *instance, const 
 
 /* Copies the inputs that no upstream part reads; a graph copies the others itself. The padding of all inputs comes
  * before the copies: a GPU that alternates between fills and copies changes engines and waits. */
-static rondo_status copy_inputs_graph(const rondo_model_instance *instance, const rondo_instance_graph *g,
+static rondo_status copy_graph_inputs(const rondo_model_instance *instance, const rondo_instance_graph *g,
                                       const rondo_part *part) {
   const size_t inputs = instance->model->inputs.count;
   rondo_copy_list *list = &worker_of(instance)->copies;
@@ -173,12 +174,12 @@ static rondo_status copy_inputs_graph(const rondo_model_instance *instance, cons
 }
 
 /* Upstream parts run while the other inputs are copied. */
-static rondo_status copy_inputs_beside_upstream(const rondo_model_instance *instance, const rondo_instance_graph *g,
-                                                const rondo_part *part) {
+static rondo_status run_upstream_and_copy_inputs(const rondo_model_instance *instance, const rondo_instance_graph *g,
+                                                 const rondo_part *part) {
   const rondo_upstream *upstream = g->program.upstream;
   stage_upstream_inputs(upstream, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
   rondo_status status = rondo_upstream_replay(upstream);
-  if (status == RONDO_OK) status = copy_inputs_graph(instance, g, part);
+  if (status == RONDO_OK) status = copy_graph_inputs(instance, g, part);
   return rondo_upstream_wait(upstream, status);
 }
 
@@ -186,8 +187,8 @@ static rondo_status enqueue_graph(rondo_model_instance *instance, const rondo_in
                                   const rondo_part *part) {
   rondo_stream_worker *worker = worker_of(instance);
   const uint64_t begin_ns = rondo_utilisation_read_clock(worker->session);
-  RONDO_TRY(g->program.upstream == NULL ? copy_inputs_graph(instance, g, part)
-                                        : copy_inputs_beside_upstream(instance, g, part));
+  RONDO_TRY(g->program.upstream == NULL ? copy_graph_inputs(instance, g, part)
+                                        : run_upstream_and_copy_inputs(instance, g, part));
   RONDO_TRY(rondo_utilisation_begin(worker, instance->stream));
   RONDO_TRY(rondo_model_instance_launch(instance, g, true));
   RONDO_TRY(rondo_utilisation_end(worker, instance->stream));
@@ -205,6 +206,7 @@ static rondo_status run_graph(rondo_model_instance *instance, const rondo_part *
   const rondo_session_model *model = instance->model;
   const rondo_instance_graph *g = &instance->graphs.items[part->graph];
   rondo_stream_worker *worker = worker_of(instance);
+  assert(part->graph < instance->graphs.count && part->rows <= g->rows);
   worker->sample_begin_ns = rondo_clock_ns();
   RONDO_TRY(wait_for(instance, &g->program, enqueue_graph(instance, g, part)));
   worker->sample_end_ns = rondo_clock_ns();
@@ -220,7 +222,7 @@ static rondo_status copy_eager_input(const input_target *to, rondo_copy_list *li
 }
 
 /* The device memory of a function's inputs has the offsets of the staging memory. */
-static rondo_status copy_inputs_eager(const rondo_model_instance *instance, const rondo_instance_program *program,
+static rondo_status copy_eager_inputs(const rondo_model_instance *instance, const rondo_instance_program *program,
                                       const rondo_part *part) {
   const rondo_session_model *model = instance->model;
   const rondo_stage *stage = &instance->eager_stage;
@@ -239,12 +241,12 @@ static rondo_status copy_inputs_eager(const rondo_model_instance *instance, cons
   return rondo_copy_list_end(list);
 }
 
-static rondo_status copy_inputs_after_upstream(const rondo_model_instance *instance,
-                                               const rondo_instance_program *program, const rondo_part *part) {
+static rondo_status run_upstream_and_copy_eager_inputs(const rondo_model_instance *instance,
+                                                       const rondo_instance_program *program, const rondo_part *part) {
   const rondo_upstream *upstream = program->upstream;
   stage_upstream_inputs(upstream, &instance->eager_stage, part);
   rondo_status status = rondo_upstream_run_eager(upstream, &instance->eager_stage, instance->eager_transfer.memory);
-  if (status == RONDO_OK) status = copy_inputs_eager(instance, program, part);
+  if (status == RONDO_OK) status = copy_eager_inputs(instance, program, part);
   RONDO_TRY(rondo_upstream_wait(upstream, status));
   return rondo_upstream_copy_results(upstream, instance->stream, instance->eager_transfer.memory);
 }
@@ -266,8 +268,8 @@ static rondo_status run_program(const rondo_model_instance *instance, const rond
 static rondo_status enqueue_eager(rondo_model_instance *instance, const rondo_instance_program *program,
                                   const rondo_part *part) {
   if (program != NULL) rondo_compiled_claim_inputs(program->compiled);
-  RONDO_TRY(program == NULL || program->upstream == NULL ? copy_inputs_eager(instance, program, part)
-                                                         : copy_inputs_after_upstream(instance, program, part));
+  RONDO_TRY(program == NULL || program->upstream == NULL ? copy_eager_inputs(instance, program, part)
+                                                         : run_upstream_and_copy_eager_inputs(instance, program, part));
   RONDO_TRY(rondo_utilisation_begin(worker_of(instance), instance->stream));
   RONDO_TRY(program == NULL ? rondo_function_instance_call(instance, NULL, &instance->eager_stage, part->rows)
                             : run_program(instance, program, part->rows));
@@ -288,6 +290,7 @@ static rondo_status run_eager(rondo_model_instance *instance, const rondo_part *
 
 /* Relaxed mode leaves captures of other threads alone. */
 rondo_status rondo_part_run(rondo_model_instance *instance, const rondo_part *part) {
+  assert(part->rows > 0 && part->first + part->rows <= part->batch->rows);
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = part->graph == RONDO_EAGER_PART ? run_eager(instance, part) : run_graph(instance, part);

@@ -2,6 +2,7 @@
  * The queue. A caller of rondo_session_run that finds a free worker runs the next batch itself; otherwise the threads
  * of the workers do.
  */
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -19,8 +20,9 @@
 
 /* States of a request's futex. */
 enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
+enum { SHORT_QUEUE = 16 };
 
-/* The queue ------------------------------------------------------------------------------------------------------- */
+/* The queue -------------------------------------------------------------------------------------------------------- */
 
 void rondo_queue_append(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
@@ -36,11 +38,49 @@ void rondo_queue_append(rondo_session *session, rondo_slot *slot) {
 
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
+  assert(session->waiting > 0 && model->waiting_rows >= slot->rows);
   *(slot->previous == NULL ? &model->waiting.head : &slot->previous->next) = slot->next;
   *(slot->next == NULL ? &model->waiting.tail : &slot->next->previous) = slot->previous;
   model->waiting_rows -= slot->rows;
   session->waiting--;
   rondo_batch_delay_remove(slot);
+}
+
+/* Asserts the list of a model's waiting requests, and that the trees hold the same ones. */
+static void check_model_queue(const rondo_session_model *model, uint64_t next_deadline_ns, size_t *inout_waiting) {
+  size_t count = 0, rows = 0, nodes = 0;
+  const rondo_slot *last = NULL;
+  for (const rondo_slot *at = model->waiting.head; at != NULL; last = at, at = at->next) {
+    assert(at->model == model && at->state == RONDO_SLOT_QUEUED);
+    assert(at->previous == last);
+    assert(last == NULL || last->waiting.order < at->waiting.order);
+    assert(at->deadline_ns >= next_deadline_ns);
+    count++;
+    rows += at->rows;
+  }
+  assert(model->waiting.tail == last);
+  assert(model->waiting_rows == rows);
+  for (size_t i = 0; i < RONDO_WAY_CAPTURED; i++) nodes += rondo_waiting_tree_check(&model->waiting_by_way[i]);
+  assert(nodes == count);
+  *inout_waiting += count;
+  (void)next_deadline_ns, (void)rows, (void)nodes, (void)last;
+}
+
+void rondo_session_queue_check(const rondo_session *session) {
+  size_t waiting = 0;
+  for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
+    check_model_queue(m, session->next_deadline_ns, &waiting);
+  assert(session->waiting == waiting);
+  (void)waiting;
+}
+
+/* Short queues only: the check takes time for each request that waits. */
+static void check_short_queue(const rondo_session *session) {
+#ifndef NDEBUG
+  if (session->waiting <= SHORT_QUEUE) rondo_session_queue_check(session);
+#else
+  (void)session;
+#endif
 }
 
 static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_status status) {
@@ -61,6 +101,8 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
   slot->error.status = RONDO_OK;
   if (status != RONDO_OK) rondo_error_save(&slot->error);
   count_answer(&slot->model->info, slot, status);
+  assert(slot->state == RONDO_SLOT_QUEUED || slot->state == RONDO_SLOT_RUNNING);
+  assert(slot->model->in_use > 0 && session->unanswered > 0);
   slot->model->in_use--;
   session->unanswered--;
   if (session->unanswered == 0) pthread_cond_broadcast(&session->change);
@@ -72,11 +114,10 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
 static void expire(rondo_session *session, rondo_slot *slot) {
   rondo_queue_remove(session, slot);
   slot->model->info.timed_out++;
-  rondo_slot_finish(
-      slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
-                       "a request of %zu rows for model '%s' had not begun to run by its deadline: give it more time "
-                       "(rondo_request.deadline_us), or send fewer at once",
-                       slot->rows, slot->model->name));
+  rondo_slot_finish(slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                                     "a request of %zu rows for model '%s' did not start before its deadline: give it "
+                                     "more time (rondo_request.deadline_us), or send fewer requests at once",
+                                     slot->rows, slot->model->name));
 }
 
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
@@ -86,7 +127,7 @@ void rondo_queue_expire(rondo_session *session, uint64_t now) {
   session->next_deadline_ns = rondo_batch_delay_next_deadline(session);
 }
 
-/* Taking ---------------------------------------------------------------------------------------------------------- */
+/* Taking ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_count(const char *call, const rondo_session_model *model, const char *what, size_t count,
                                 size_t said) {
@@ -131,11 +172,10 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
                       "%s: model '%s' is being captured or changed", call, model->name);
   const bool wants_graph = r->way == RONDO_WAY_RECORDED || (session->options.strict && r->way == RONDO_WAY_AUTO);
   if (wants_graph && model->idle.any == NULL && session->capturing != model)
-    return rondo_fail(
-        RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
-        "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the request "
-        "run eager",
-        call, model->name, r->rows);
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
+                      "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the "
+                      "request run eagerly (RONDO_WAY_AUTO)",
+                      call, model->name, r->rows);
   return RONDO_OK;
 }
 
@@ -144,10 +184,11 @@ static rondo_status take_slot(const char *call, rondo_session_model *model, rond
   if (session->free_slots == NULL) {
     model->info.refused++;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
-                      "%s: %u requests wait or run already (rondo_session_options.max_queue): try again later", call,
+                      "%s: %u requests already wait or run (rondo_session_options.max_queue): try again later", call,
                       session->options.max_queue);
   }
   *out = session->free_slots;
+  assert((*out)->state == RONDO_SLOT_FREE);
   session->free_slots = (*out)->next_free;
   session->used_slots++;
   session->unanswered++;
@@ -205,7 +246,7 @@ static rondo_status read_request(const char *call, rondo_session *session, const
   return check_request(call, out);
 }
 
-/* Capture mode ---------------------------------------------------------------------------------------------------- */
+/* Capture mode ----------------------------------------------------------------------------------------------------- */
 
 /* Under the lock, which is given up meanwhile. One thread records at a time. */
 static void record(rondo_session *session, rondo_slot *slot) {
@@ -224,7 +265,7 @@ static void record(rondo_session *session, rondo_slot *slot) {
   rondo_slot_finish(slot, status);
 }
 
-/* Waiting --------------------------------------------------------------------------------------------------------- */
+/* Waiting ---------------------------------------------------------------------------------------------------------- */
 
 static void wait_past_deadline(rondo_slot *slot) {
   rondo_session *session = slot->session;
@@ -261,6 +302,7 @@ static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   if (out_answer != NULL && status == RONDO_OK)
     written = rondo_versioned_write("rondo_answer", &slot->answer, out_answer, sizeof slot->answer);
   pthread_mutex_lock(&session->lock);
+  assert(slot->state == RONDO_SLOT_DONE && session->used_slots > 0);
   const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_CLAIMED;
   atomic_store_explicit(&slot->number, number + RONDO_SLOT_REUSED, memory_order_release);
   slot->state = RONDO_SLOT_FREE;
@@ -271,7 +313,7 @@ static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   return status == RONDO_OK ? written : status;
 }
 
-/* Tickets --------------------------------------------------------------------------------------------------------- */
+/* Tickets ---------------------------------------------------------------------------------------------------------- */
 
 void rondo_slots_init_numbers(rondo_slot *slots, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) atomic_init(&slots[i].number, RONDO_SLOT_REUSED | (uint64_t)i << 1);
@@ -347,7 +389,7 @@ void rondo_ticket_cancel(rondo_ticket ticket) {
   pthread_mutex_unlock(&session->lock);
 }
 
-/* The front doors ------------------------------------------------------------------------------------------------- */
+/* The front doors -------------------------------------------------------------------------------------------------- */
 
 static rondo_stream_worker *find_free_worker(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
@@ -386,6 +428,7 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
     record(session, slot);
   else if (status == RONDO_OK)
     run_or_wake(session);
+  check_short_queue(session);
   pthread_mutex_unlock(&session->lock);
   RONDO_TRY(status);
   wait_until_done(slot);
@@ -404,6 +447,7 @@ rondo_status rondo_session_submit(rondo_session *session, const char *model, con
   const rondo_status status = take(call, session, model, &r, &slot);
   if (status == RONDO_OK && session->capturing == slot->model) record(session, slot);
   rondo_stream_workers_wake_for_rest(session);
+  check_short_queue(session);
   if (status == RONDO_OK)
     *out_ticket = (rondo_ticket){session, atomic_load_explicit(&slot->number, memory_order_relaxed)};
   pthread_mutex_unlock(&session->lock);

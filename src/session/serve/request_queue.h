@@ -19,4 +19,7 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status);
 /* Removes requests whose deadline is at or before `now`, and fails them. */
 void rondo_queue_expire(rondo_session *session, uint64_t now);
 
+/* Under the lock. Walks the queues of all models and asserts that lists, trees and counters agree. */
+void rondo_session_queue_check(const rondo_session *session);
+
 #endif

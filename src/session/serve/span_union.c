@@ -4,19 +4,21 @@
  */
 #include "session/serve/span_union.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Replaces the spans first .. last, which the new span covers. */
 static void replace(rondo_span_union *b, size_t first, size_t last, double begin, double end) {
-  const size_t behind = b->count - last;
-  memmove(b->begin + first + 1, b->begin + last, behind * sizeof *b->begin);
-  memmove(b->end + first + 1, b->end + last, behind * sizeof *b->end);
+  const size_t after = b->count - last;
+  memmove(b->begin + first + 1, b->begin + last, after * sizeof *b->begin);
+  memmove(b->end + first + 1, b->end + last, after * sizeof *b->end);
   b->begin[first] = begin;
   b->end[first] = end;
-  b->count = first + 1 + behind;
+  b->count = first + 1 + after;
 }
 
 static void settle_first(rondo_span_union *b) {
+  assert(b->count > 0 && b->settled_end <= b->begin[0]);
   b->settled_us += b->end[0] - b->begin[0];
   b->settled_end = b->end[0];
   b->count--;
@@ -24,23 +26,33 @@ static void settle_first(rondo_span_union *b) {
   memmove(b->end, b->end + 1, b->count * sizeof *b->end);
 }
 
-void rondo_span_union_add(rondo_span_union *utilised, double begin, double end) {
-  if (begin < utilised->settled_end) begin = utilised->settled_end;
-  if (!(end > begin)) return;
-  size_t last = utilised->count;
-  while (last > 0 && utilised->begin[last - 1] > end) last--;
-  size_t first = last;
-  while (first > 0 && utilised->end[first - 1] >= begin) first--;
-  if (first < last) {
-    if (utilised->begin[first] < begin) begin = utilised->begin[first];
-    if (utilised->end[last - 1] > end) end = utilised->end[last - 1];
+void rondo_span_union_check(const rondo_span_union *spans) {
+  assert(spans->count <= RONDO_SPAN_UNION_CAPACITY);
+  assert(spans->count == 0 || spans->settled_end <= spans->begin[0]);
+  for (size_t i = 0; i < spans->count; i++) {
+    assert(spans->begin[i] < spans->end[i]);
+    assert(i == 0 || spans->end[i - 1] < spans->begin[i]);
   }
-  replace(utilised, first, last, begin, end);
-  if (utilised->count > RONDO_SPAN_UNION_CAPACITY) settle_first(utilised);
+  (void)spans;
 }
 
-double rondo_span_union_us(const rondo_span_union *utilised) {
-  double us = utilised->settled_us;
-  for (size_t i = 0; i < utilised->count; i++) us += utilised->end[i] - utilised->begin[i];
+void rondo_span_union_add(rondo_span_union *spans, double begin, double end) {
+  if (begin < spans->settled_end) begin = spans->settled_end;
+  if (!(end > begin)) return;
+  size_t last = spans->count;
+  while (last > 0 && spans->begin[last - 1] > end) last--;
+  size_t first = last;
+  while (first > 0 && spans->end[first - 1] >= begin) first--;
+  if (first < last) {
+    if (spans->begin[first] < begin) begin = spans->begin[first];
+    if (spans->end[last - 1] > end) end = spans->end[last - 1];
+  }
+  replace(spans, first, last, begin, end);
+  if (spans->count > RONDO_SPAN_UNION_CAPACITY) settle_first(spans);
+}
+
+double rondo_span_union_us(const rondo_span_union *spans) {
+  double us = spans->settled_us;
+  for (size_t i = 0; i < spans->count; i++) us += spans->end[i] - spans->begin[i];
   return us;
 }

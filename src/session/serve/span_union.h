@@ -21,7 +21,10 @@ typedef struct rondo_span_union {
 } rondo_span_union;
 
 /* A zeroed union is empty. */
-void rondo_span_union_add(rondo_span_union *utilised, double begin, double end);
-double rondo_span_union_us(const rondo_span_union *utilised);
+void rondo_span_union_add(rondo_span_union *spans, double begin, double end);
+double rondo_span_union_us(const rondo_span_union *spans);
+
+/* Asserts that the spans are ascending, disjoint and not empty. */
+void rondo_span_union_check(const rondo_span_union *spans);
 
 #endif

@@ -8,6 +8,7 @@
  * wake-up on. If no worker is free and asleep, each of them looks for work, or is released, later.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <assert.h>
 #include <time.h>
 
 #include "session/serve/batch.h"
@@ -36,6 +37,7 @@ bool rondo_stream_worker_is_alone(const rondo_stream_worker *worker) {
 }
 
 void rondo_stream_worker_release(rondo_stream_worker *worker) {
+  assert(worker->is_claimed);
   worker->is_claimed = false;
   pthread_cond_broadcast(&worker->session->change);
   rondo_stream_workers_wake_for_rest(worker->session);
@@ -51,6 +53,7 @@ static void await_turn(rondo_session *session) {
 }
 
 static void end_turn(rondo_session *session) {
+  assert(session->current_turn < session->next_turn);
   session->current_turn++;
   pthread_cond_broadcast(&session->change);
 }
@@ -162,6 +165,7 @@ static bool do_something(rondo_session *session, rondo_stream_worker *worker, ui
 void *rondo_stream_worker_main(void *argument) {
   rondo_stream_worker *worker = argument;
   rondo_session *session = worker->session;
+  assert(worker == &session->workers[worker->number]);
   pthread_mutex_lock(&session->lock);
   while (!session->is_stopping) {
     uint64_t wait_ns = UINT64_MAX;

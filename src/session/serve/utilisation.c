@@ -8,9 +8,11 @@
  * The lock of a timer guards its last span; the session's lock guards the sums. A failure here never fails a request;
  * rondo_session_get_usage reports it.
  */
-#include "session/serve/utilisation.h"
+#include <assert.h>
+
 #include "base/clock.h"
 #include "base/versioned_struct.h"
+#include "session/serve/utilisation.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 
@@ -125,6 +127,7 @@ static void keep_failure(rondo_session *session) {
 
 /* Called with the timer's lock, which it releases. Returns whether there was a span to count. */
 static bool count_and_unlock(rondo_session *session, rondo_stream_timer *t) {
+  assert(t->origin != NULL);
   const bool has_last = t->has_last;
   t->has_last = false;
   if (has_last && count_span(session, t) != RONDO_OK) keep_failure(session);

@@ -4,6 +4,7 @@
  */
 #include "session/serve/waiting_requests.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -15,13 +16,13 @@ static bool is_above(const rondo_waiting_node *a, const rondo_waiting_node *b) {
 
 static void take_earlier(rondo_waiting_node *node, const rondo_waiting_node *below) {
   for (size_t i = 0; below != NULL && i < RONDO_WAITING_TIMES; i++)
-    if (below->least[i] < node->least[i]) node->least[i] = below->least[i];
+    if (below->earliest[i] < node->earliest[i]) node->earliest[i] = below->earliest[i];
 }
 
 /* Updates the earliest times from the node up to the root. */
 static void update_earliest(rondo_waiting_node *node) {
   for (; node != NULL; node = node->parent) {
-    memcpy(node->least, node->times, sizeof node->least);
+    memcpy(node->earliest, node->times, sizeof node->earliest);
     take_earlier(node, node->left);
     take_earlier(node, node->right);
   }
@@ -63,19 +64,44 @@ void rondo_waiting_tree_remove(rondo_waiting_tree *waiting, const rondo_waiting_
 }
 
 uint64_t rondo_waiting_tree_earliest(const rondo_waiting_tree *waiting, rondo_waiting_time time) {
-  return waiting->root == NULL ? UINT64_MAX : waiting->root->least[time];
+  return waiting->root == NULL ? UINT64_MAX : waiting->root->earliest[time];
 }
 
 rondo_waiting_node *rondo_waiting_tree_first(const rondo_waiting_tree *waiting, rondo_waiting_time time,
                                              uint64_t until) {
-  if (waiting->root == NULL || waiting->root->least[time] > until) return NULL;
+  if (waiting->root == NULL || waiting->root->earliest[time] > until) return NULL;
   rondo_waiting_node *node = waiting->root;
   for (;;) {
-    if (node->left != NULL && node->left->least[time] <= until)
+    if (node->left != NULL && node->left->earliest[time] <= until)
       node = node->left;
     else if (node->times[time] <= until)
       return node;
     else
       node = node->right;
   }
+}
+
+/* Checks ----------------------------------------------------------------------------------------------------------- */
+
+/* Checks the node and its subtree, whose orders are above `low` and below `high`. Returns the number of nodes. */
+static size_t check_subtree(const rondo_waiting_node *node, const rondo_waiting_node *parent, uint64_t low,
+                            uint64_t high) {
+  if (node == NULL) return 0;
+  assert(node->parent == parent);
+  assert(parent == NULL || is_above(parent, node));
+  assert(low < node->order && node->order < high);
+  const rondo_waiting_node *const below[] = {node->left, node->right};
+  for (size_t i = 0; i < RONDO_WAITING_TIMES; i++) {
+    uint64_t earliest = node->times[i];
+    for (size_t k = 0; k < 2; k++)
+      if (below[k] != NULL && below[k]->earliest[i] < earliest) earliest = below[k]->earliest[i];
+    assert(node->earliest[i] == earliest);
+    (void)earliest;
+  }
+  (void)parent;
+  return 1 + check_subtree(node->left, node, low, node->order) + check_subtree(node->right, node, node->order, high);
+}
+
+size_t rondo_waiting_tree_check(const rondo_waiting_tree *waiting) {
+  return check_subtree(waiting->root, NULL, 0, UINT64_MAX);
 }

@@ -23,9 +23,9 @@ typedef enum rondo_waiting_time {
 
 typedef struct rondo_waiting_node {
   struct rondo_waiting_node *parent, *left, *right;
-  uint64_t order;                      /* higher than that of every node added before */
-  uint64_t times[RONDO_WAITING_TIMES]; /* set by the caller; constant while it waits */
-  uint64_t least[RONDO_WAITING_TIMES]; /* the minimum over this node and its subtree */
+  uint64_t order;                         /* higher than that of every node added before */
+  uint64_t times[RONDO_WAITING_TIMES];    /* set by the caller; constant while it waits */
+  uint64_t earliest[RONDO_WAITING_TIMES]; /* the minimum over this node and its subtree */
 } rondo_waiting_node;
 
 /* A zeroed tree is empty. */
@@ -42,5 +42,8 @@ rondo_waiting_node *rondo_waiting_tree_first(const rondo_waiting_tree *waiting, 
                                              uint64_t until);
 /* UINT64_MAX: the tree is empty. */
 uint64_t rondo_waiting_tree_earliest(const rondo_waiting_tree *waiting, rondo_waiting_time time);
+
+/* Walks the tree and asserts its invariant. Returns the number of nodes. */
+size_t rondo_waiting_tree_check(const rondo_waiting_tree *waiting);
 
 #endif

@@ -8,6 +8,7 @@
  * In a best choice, larger sizes take longer: a larger size that does not would make a smaller one useless. So labels
  * are extended by slower candidates only, and the smallest chosen size with room for a demand runs it.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/array.h"
@@ -42,7 +43,7 @@ typedef struct search {
   label best;        /* its cost includes the demands above its largest candidate */
 } search;
 
-/* Costs ----------------------------------------------------------------------------------------------------------- */
+/* Costs ------------------------------------------------------------------------------------------------------------ */
 
 static double times(uint64_t count, double us) { return (double)count * us; }
 
@@ -51,6 +52,7 @@ static double with_room(const rondo_size_demand *demand, double run_us) {
 }
 
 double rondo_sizes_cost_us(const rondo_size_demand *demand, const rondo_size_candidate *largest) {
+  assert(demand->rows > 0 && largest->rows > 0);
   const size_t runs = (demand->rows - 1) / largest->rows + 1;
   return with_room(demand, (double)runs * largest->run_us);
 }
@@ -78,7 +80,7 @@ static void fill_beyond(search *s, uint32_t largest) {
     s->beyond += times(in->demands[i].requests, rondo_sizes_cost_us(&in->demands[i], &in->candidates[largest]));
 }
 
-/* Labels ---------------------------------------------------------------------------------------------------------- */
+/* Labels ----------------------------------------------------------------------------------------------------------- */
 
 static bool fits(const search *s, const label *l) {
   const rondo_sizes_input *in = s->in;
@@ -135,11 +137,12 @@ static void note_best(search *s, const label *l) {
 }
 
 static rondo_status keep_fresh(search *s, span *out) {
+  assert(s->kept.count <= UINT32_MAX);
   *out = (span){.first = (uint32_t)s->kept.count, .count = (uint32_t)s->fresh.count};
   if (s->kept.count + s->fresh.count > MOST_LABELS)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_sizes_choose: within the budgets more than %zu choices would have to be kept: give fewer "
-                      "candidates (%zu) or sizes (%zu)",
+                      "rondo_sizes_choose: the budgets leave more than %zu choices to compare: give fewer candidates "
+                      "(%zu) or sizes (%zu)",
                       MOST_LABELS, s->in->candidate_count, s->in->max_sizes);
   for (size_t i = 0; i < s->fresh.count; i++) {
     RONDO_TRY(rondo_array_push(&s->allocator, &s->kept, &s->fresh.items[i]));
@@ -153,6 +156,7 @@ static rondo_status keep_fresh(search *s, span *out) {
 static rondo_status visit(search *s, uint32_t at) {
   const rondo_sizes_input *in = s->in;
   const size_t n = in->candidate_count;
+  assert(at < n && s->fresh.count == 0);
   fill_intervals(s, at);
   fill_beyond(s, at);
   for (size_t sizes = 0; sizes < in->max_sizes && sizes <= at; sizes++) {
@@ -169,7 +173,7 @@ static rondo_status visit(search *s, uint32_t at) {
   return RONDO_OK;
 }
 
-/* The whole ------------------------------------------------------------------------------------------------------- */
+/* The whole -------------------------------------------------------------------------------------------------------- */
 
 /* The cost of choosing nothing; infinite if a demand cannot run eagerly. */
 static double cost_of_none(const rondo_sizes_input *in) {
@@ -202,8 +206,8 @@ static rondo_status run(search *s, size_t *chosen, size_t *out_count) {
   for (uint32_t at = 0; at < n; at++) RONDO_TRY(visit(s, at));
   if (isinf(s->best.cost))
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_sizes_choose: none of %zu candidates fits the budgets, and a demand has no time "
-                      "eager: raise the budgets, or give smaller candidates",
+                      "rondo_sizes_choose: none of %zu candidates fits the budgets, and a demand has no time for eager "
+                      "runs: raise the budgets, or give smaller candidates",
                       n);
   *out_count = write_choice(s, chosen);
   return RONDO_OK;

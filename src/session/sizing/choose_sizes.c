@@ -3,6 +3,7 @@
  * the costs of the others, and records the best ones on all streams. It also measures the graphs once all of them are
  * recorded. The model is changing meanwhile; workers are claimed for each recording and measurement.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -254,6 +255,7 @@ static double between(double a, double b, double part) { return a + (b - a) * pa
  * rise, their differences are mostly noise. */
 static rondo_size_candidate estimate(const choice *c, size_t rows) {
   size_t i = 0;
+  assert(c->probe_count > 0);
   while (i + 1 < c->probe_count && c->probes[i + 1].rows < rows) i++;
   const rondo_session_graph *a = &c->probes[i], *b = i + 1 < c->probe_count ? &c->probes[i + 1] : a;
   const double part = a == b ? 0 : (double)(rows - a->rows) / (double)(b->rows - a->rows);
@@ -267,6 +269,7 @@ static rondo_size_candidate estimate(const choice *c, size_t rows) {
 /* The best sizes are numbers of rows that occur. If there are many, takes some at even distances and always the last.
  */
 static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
+  assert(first <= end && end <= c->workload.count);
   const size_t span = end - first, count = span < most ? span : most;
   for (size_t i = 1; i <= count; i++)
     c->candidates[c->candidate_count++] = estimate(c, c->workload.items[first + i * span / count - 1].rows);
@@ -304,6 +307,7 @@ static rondo_status choose(choice *c) {
   double best_us = 0, us = 0;
   RONDO_TRY(choose_up_to(c, c->model->max_sizes, &best_us));
   uint32_t too_few = 0, enough = c->chosen_count;
+  assert(enough <= RONDO_SESSION_MAX_SIZES);
   while (enough - too_few > 1) {
     const uint32_t sizes = too_few + (enough - too_few) / 2;
     RONDO_TRY(choose_up_to(c, sizes, &us));

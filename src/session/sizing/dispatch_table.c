@@ -8,6 +8,7 @@
  */
 #include "session/sizing/dispatch_table.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/error.h"
@@ -23,7 +24,7 @@ typedef struct maker {
 
 static size_t at(const maker *m, size_t parts, size_t rows) { return parts * (m->table->rows + 1) + rows; }
 
-/* One graph, or eager --------------------------------------------------------------------------------------- */
+/* One graph, or eager ---------------------------------------------------------------------------------------------- */
 
 /* Interpolates between the two nearest sizes that were measured. Below the smallest it is constant, and above the
  * largest it is proportional to the rows. */
@@ -62,7 +63,7 @@ static void enter_single(maker *m, size_t rows) {
   m->table->entries[rows] = best;
 }
 
-/* Several graphs -------------------------------------------------------------------------------------------------- */
+/* Several graphs --------------------------------------------------------------------------------------------------- */
 
 /* Largest first, so that the padding is in the last part. */
 static void sort_parts(const maker *m, rondo_dispatch_entry *entry) {
@@ -113,7 +114,7 @@ static void split(maker *m) {
   for (size_t i = 0; i < m->count; i++) add_graph(m, order[i]);
 }
 
-/* The whole ------------------------------------------------------------------------------------------------------- */
+/* The whole -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fill(maker *m) {
   rondo_dispatch_table *table = m->table;
@@ -124,6 +125,23 @@ static rondo_status fill(maker *m) {
   for (size_t r = 1; r <= table->rows; r++) enter_single(m, r);
   split(m);
   return RONDO_OK;
+}
+
+static void check_entry(const rondo_dispatch_entry *entry) {
+  assert(entry->us > 0 && isfinite(entry->us));
+  assert(entry->count <= RONDO_SESSION_MAX_PARTS);
+  if (entry->way == RONDO_WAY_RECORDED) assert(entry->count == 1);
+  if (entry->way == RONDO_WAY_SPLIT) assert(entry->count >= 2);
+  if (entry->way == RONDO_WAY_UNRECORDED) assert(entry->count == 0);
+  for (size_t i = 0; i < entry->count; i++) assert(entry->graphs[i] < RONDO_SESSION_MAX_SIZES);
+  (void)entry;
+}
+
+void rondo_dispatch_table_check(const rondo_dispatch_table *table) {
+  assert(table->largest_rows > 0 && table->rows == 2 * table->largest_rows);
+  assert(table->largest < RONDO_SESSION_MAX_SIZES);
+  assert(table->largest_us > 0 && table->least_row_us * (double)table->largest_rows <= table->largest_us * (1 + 1e-9));
+  for (size_t r = 1; r <= table->rows; r++) check_entry(&table->entries[r]);
 }
 
 rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator, const rondo_dispatch_input *input,
@@ -139,6 +157,7 @@ rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator, const r
     if (i == 0 || sizes[i].rows > sizes[m.table->largest].rows) m.table->largest = i;
     m.table->least_row_us = fmin(m.table->least_row_us, sizes[i].share_us / (double)sizes[i].rows);
   }
+  assert(count > 0 && count <= RONDO_SESSION_MAX_SIZES);
   m.table->largest_rows = sizes[m.table->largest].rows;
   m.table->largest_us = sizes[m.table->largest].share_us;
   m.table->rows = 2 * m.table->largest_rows; /* enough for a largest graph and a rest, which are dispatched together */
@@ -146,11 +165,15 @@ rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator, const r
   const size_t cells = (RONDO_SESSION_MAX_PARTS + 1) * (m.table->rows + 1);
   rondo_release(allocator, m.sums, cells, sizeof *m.sums);
   rondo_release(allocator, m.choice, cells, 1);
-  if (status == RONDO_OK)
-    *out = m.table;
-  else
+  if (status != RONDO_OK) {
     rondo_dispatch_table_free(m.table);
-  return status;
+    return status;
+  }
+#ifndef NDEBUG
+  rondo_dispatch_table_check(m.table);
+#endif
+  *out = m.table;
+  return RONDO_OK;
 }
 
 void rondo_dispatch_table_free(rondo_dispatch_table *table) {

@@ -55,48 +55,49 @@ void rondo_times_limit_row_cost(const size_t *rows, double *us, size_t count) {
 
 /* Readings of runs ------------------------------------------------------------------------------------------------- */
 
-void rondo_tracked_time_begin(rondo_tracked_time *kept, double measured_us) {
-  *kept = (rondo_tracked_time){.measured_us = measured_us, .us = measured_us, .dispatched_us = measured_us};
+void rondo_tracked_time_begin(rondo_tracked_time *tracked, double measured_us) {
+  *tracked = (rondo_tracked_time){.measured_us = measured_us, .us = measured_us, .dispatched_us = measured_us};
 }
 
-void rondo_tracked_time_add(rondo_tracked_time *kept, double us) {
-  kept->samples++;
-  kept->window_us = kept->in_window == 0 ? us : fmin(kept->window_us, us);
-  kept->us = fmin(kept->us, us);
-  if (++kept->in_window < RONDO_SAMPLES_IN_WINDOW) return;
-  kept->us = kept->window_us;
-  kept->in_window = 0;
-  kept->windows++;
+void rondo_tracked_time_add(rondo_tracked_time *tracked, double us) {
+  assert(tracked->in_window < RONDO_SAMPLES_IN_WINDOW);
+  tracked->samples++;
+  tracked->window_us = tracked->in_window == 0 ? us : fmin(tracked->window_us, us);
+  tracked->us = fmin(tracked->us, us);
+  if (++tracked->in_window < RONDO_SAMPLES_IN_WINDOW) return;
+  tracked->us = tracked->window_us;
+  tracked->in_window = 0;
+  tracked->windows++;
 }
 
-bool rondo_tracked_time_has_changed(const rondo_tracked_time *kept) {
-  return kept->us > kept->dispatched_us * TIME_TOLERANCE || kept->us * TIME_TOLERANCE < kept->dispatched_us;
+bool rondo_tracked_time_has_changed(const rondo_tracked_time *tracked) {
+  return tracked->us > tracked->dispatched_us * TIME_TOLERANCE || tracked->us * TIME_TOLERANCE < tracked->dispatched_us;
 }
 
 /* The slowdown, relative to the measured time, of the graph with the nearest number of rows that has a full window. */
-static double slowdown_near(const size_t *rows, const rondo_tracked_time *kept, size_t count, size_t at) {
+static double slowdown_near(const size_t *rows, const rondo_tracked_time *tracked, size_t count, size_t at) {
   size_t nearest = SIZE_MAX;
   double slowdown = 1;
   for (size_t i = 0; i < count; i++) {
     const size_t distance = rows[i] > at ? rows[i] - at : at - rows[i];
-    if (kept[i].windows == 0 || distance >= nearest) continue;
+    if (tracked[i].windows == 0 || distance >= nearest) continue;
     nearest = distance;
-    slowdown = fmax(1, kept[i].us / kept[i].measured_us);
+    slowdown = fmax(1, tracked[i].us / tracked[i].measured_us);
   }
   return slowdown;
 }
 
 /* Before a window is full, its lowest sample is an upper bound. */
-static double time_of(const rondo_tracked_time *kept, double slowdown) {
-  if (kept->windows > 0) return kept->us;
-  return kept->in_window == 0 ? kept->us * slowdown : fmin(kept->measured_us * slowdown, kept->window_us);
+static double time_of(const rondo_tracked_time *tracked, double slowdown) {
+  if (tracked->windows > 0) return tracked->us;
+  return tracked->in_window == 0 ? tracked->us * slowdown : fmin(tracked->measured_us * slowdown, tracked->window_us);
 }
 
-void rondo_tracked_times_find(const size_t *rows, const rondo_tracked_time *kept, size_t count, double *out_us,
+void rondo_tracked_times_find(const size_t *rows, const rondo_tracked_time *tracked, size_t count, double *out_us,
                               double *inout_unrecorded) {
   for (size_t i = 0; i < count; i++) {
-    const double slowdown = slowdown_near(rows, kept, count, rows[i]);
-    out_us[i] = time_of(&kept[i], slowdown);
+    const double slowdown = slowdown_near(rows, tracked, count, rows[i]);
+    out_us[i] = time_of(&tracked[i], slowdown);
     inout_unrecorded[i] *= slowdown;
   }
   rondo_times_make_ascending(rows, out_us, count);

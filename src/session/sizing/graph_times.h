@@ -43,14 +43,14 @@ typedef struct rondo_tracked_time {
 
 enum { RONDO_SAMPLES_IN_WINDOW = 16 };
 
-void rondo_tracked_time_begin(rondo_tracked_time *kept, double measured_us);
-void rondo_tracked_time_add(rondo_tracked_time *kept, double us);
+void rondo_tracked_time_begin(rondo_tracked_time *tracked, double measured_us);
+void rondo_tracked_time_add(rondo_tracked_time *tracked, double us);
 /* Whether the dispatch tables use a time that is off by more than 5 %. */
-bool rondo_tracked_time_has_changed(const rondo_tracked_time *kept);
+bool rondo_tracked_time_has_changed(const rondo_tracked_time *tracked);
 /* The times to dispatch by, for `count` graphs, at most RONDO_SESSION_MAX_SIZES. A graph without a full window is taken
  * to be as much slower than measured as the graph with the nearest number of rows that has one, and so are eager runs.
  * All times rise with the rows. `inout_unrecorded` holds the measured times of eager runs. */
-void rondo_tracked_times_find(const size_t *rows, const rondo_tracked_time *kept, size_t count, double *out_us,
+void rondo_tracked_times_find(const size_t *rows, const rondo_tracked_time *tracked, size_t count, double *out_us,
                               double *inout_unrecorded);
 
 #endif

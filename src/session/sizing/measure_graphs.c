@@ -3,6 +3,7 @@
  * affects all alike; graph_times.h evaluates the samples. A second measurement compares a graph on all streams at once
  * with the same graph on one stream. The caller has claimed the workers.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -108,7 +109,7 @@ rondo_status rondo_model_instance_measure(rondo_model_instance *instance, double
   return RONDO_OK;
 }
 
-/* All workers at once --------------------------------------------------------------------------------------------- */
+/* All workers at once ---------------------------------------------------------------------------------------------- */
 
 enum { OVERLAP_ROUNDS = 6, MAX_OVERLAPS = 4 };
 #define ENOUGH_OVERLAP_NS UINT64_C(100000000) /* for the rounds of one graph */
@@ -140,6 +141,7 @@ static rondo_status time_instances(rondo_session_model *model, size_t graph, uin
 
 rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us) {
   const uint32_t workers = model->session->options.streams;
+  assert(graph < model->instances[0].graphs.count);
   const uint64_t begin = rondo_clock_ns();
   double all_us = INFINITY;
   for (size_t round = 0; wants_round(round, begin); round++)

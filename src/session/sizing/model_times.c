@@ -12,6 +12,7 @@
  * batches: each must be made up for before the next, at the lower of its estimated and its actual time, because the
  * estimate may be what is wrong.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ typedef struct table_set {
   rondo_dispatch_tables idle, loaded;
 } table_set;
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Making ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_dispatch_size table_size_of(const table_source *source, const rondo_session_graph *g, bool is_loaded,
                                          bool with_eager) {
@@ -85,6 +86,7 @@ static rondo_status make_tables(const rondo_allocator *allocator, const table_so
 }
 
 static void read_source(const rondo_session_model *model, table_source *out) {
+  assert(model->graphs.count <= RONDO_SESSION_MAX_SIZES);
   out->count = model->graphs.count;
   out->eager_extra_us = model->eager_extra_us;
   memcpy(out->graphs, model->graphs.items, out->count * sizeof *out->graphs);
@@ -131,9 +133,10 @@ rondo_status rondo_model_make_tables(rondo_session_model *model) {
 
 void rondo_model_drop_tables(rondo_session_model *model) { replace_tables(model, (table_set){.idle = {.any = NULL}}); }
 
-/* Renewing -------------------------------------------------------------------------------------------------------- */
+/* Renewing --------------------------------------------------------------------------------------------------------- */
 
 void rondo_model_add_sample(rondo_session_model *model, size_t graph, uint64_t begin_ns, uint64_t end_ns) {
+  assert(graph < model->graphs.count && begin_ns <= end_ns);
   if (model->has_given_times) return;
   rondo_tracked_time *kept = &model->graphs.items[graph].tracked;
   rondo_tracked_time_add(kept, (double)(end_ns - begin_ns) / 1e3);
@@ -178,6 +181,7 @@ static void update_source(table_source *source) {
 
 /* Under the lock. */
 static void replace_renewed(rondo_session_model *model, const table_source *source, table_set *tables) {
+  assert(source->count == model->graphs.count);
   exchange(model, tables);
   model->info.renewals++;
   for (size_t i = 0; i < source->count; i++) {
@@ -195,7 +199,7 @@ static void renew(rondo_session_model *model, rondo_session *session, table_sour
   update_source(source);
   const rondo_status status = make_tables(&session->allocator, source, &tables);
   const uint64_t end = rondo_clock_ns();
-  rondo_status_ignore(status, "the tables that there are stay, and are made anew later");
+  rondo_status_ignore(status, "the old tables stay, and the renewal is tried again later");
   pthread_mutex_lock(&session->lock);
   if (session->renewed == model) {
     model->next_renewal_ns = end + (end - begin) * RENEWAL_PAUSE;

@@ -29,7 +29,7 @@ typedef struct sorted {
   size_t *up_to;
 } sorted;
 
-/* Checks ---------------------------------------------------------------------------------------------------------- */
+/* Checks ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fail_item(rondo_reason reason, const char *what, size_t index, const char *wrong) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: %s %zu %s", call, what, index, wrong);
@@ -60,14 +60,14 @@ static rondo_status check(const rondo_sizes_problem *p) {
   RONDO_TRY(rondo_require(call, "demands", p->demands));
   if (p->max_sizes == 0 || p->candidate_count == 0 || p->candidate_count > MOST_ITEMS || p->demand_count > MOST_ITEMS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: at most %u sizes of %zu candidates for %zu demands: there must be one of the first two, and "
-                      "at most %zu of the others",
+                      "%s: %u sizes of %zu candidates for %zu demands: give at least one size and one candidate, and "
+                      "at most %zu candidates and demands",
                       call, p->max_sizes, p->candidate_count, p->demand_count, MOST_ITEMS);
   RONDO_TRY(check_candidates(p));
   return check_demands(p);
 }
 
-/* Sorting --------------------------------------------------------------------------------------------------------- */
+/* Sorting ---------------------------------------------------------------------------------------------------------- */
 
 static int by_candidate(const void *a, const void *b) {
   const size_t x = ((const indexed *)a)->candidate.rows, y = ((const indexed *)b)->candidate.rows;
@@ -100,7 +100,7 @@ static void sort_demands(const rondo_sizes_problem *p, sorted *s) {
   }
 }
 
-/* What a choice means --------------------------------------------------------------------------------------------- */
+/* What a choice means ---------------------------------------------------------------------------------------------- */
 
 typedef struct tally {
   rondo_sizes_choice choice;
@@ -156,7 +156,7 @@ static rondo_sizes_choice describe(const rondo_sizes_input *in, const size_t *ch
   return t.choice;
 }
 
-/* The front door -------------------------------------------------------------------------------------------------- */
+/* The front door --------------------------------------------------------------------------------------------------- */
 
 static rondo_status allocate(sorted *s) {
   RONDO_TRY(rondo_allocate_items(&s->allocator, s->candidate_count, sizeof *s->indices, &s->indices));

@@ -6,6 +6,7 @@
  */
 #include "session/sizing/workload.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -60,6 +61,7 @@ static size_t max_batch_requests(const rondo_workload_input *in) {
 
 rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_workload_input *in,
                                  rondo_workload *out) {
+  assert(in->count > 0 && in->history[0] > 0);
   const size_t together = max_batch_requests(in);
   *out = (rondo_workload){.allocator = *allocator, .room = in->count + (together > 1 ? together * SAMPLED_BATCHES : 0)};
   RONDO_TRY(rondo_allocate_items(allocator, out->room, sizeof *out->items, &out->items));
@@ -67,6 +69,7 @@ rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_w
     out->items[out->count++] = (rondo_size_demand){.rows = in->history[i], .requests = UNIT * SAMPLED_BATCHES};
   for (size_t i = 0; together > 1 && i < SAMPLED_BATCHES; i++) add_sampled_batch(out, in, i);
   out->count = rondo_workload_merge(out->items, out->count);
+  assert(out->count <= out->room);
   while (out->alone < out->count && out->items[out->alone].rows <= in->history[in->count - 1]) out->alone++;
   return RONDO_OK;
 }

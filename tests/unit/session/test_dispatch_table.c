@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of decisions (SE-8) against every split that there is, on small sizes drawn at random; what it says of
+ * The dispatch table (SE-8) against every split that there is, on small sizes drawn at random; what it says of
  * more rows than it has; and that deciding is a look.
  */
 #include "session/sizing/dispatch_table.h"

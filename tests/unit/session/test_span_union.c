@@ -18,7 +18,7 @@ static size_t count_cells(const bool *cells) {
   return count;
 }
 
-static void test_se11_busy_is_the_union_of_spans(void **state) {
+static void test_se11_utilisation_is_the_union_of_spans(void **state) {
   uint64_t random = 5;
   (void)state;
   for (uint32_t round = 0; round < test_effort(200); round++) {
@@ -31,6 +31,7 @@ static void test_se11_busy_is_the_union_of_spans(void **state) {
       const uint32_t length = test_random_below(&random, longest + 1);
       memset(cells + end - length, true, length);
       rondo_span_union_add(&spans, end - length, end);
+      rondo_span_union_check(&spans);
       assert_true(fabs(rondo_span_union_us(&spans) - (double)count_cells(cells)) < 1e-9);
     }
   }
@@ -42,6 +43,7 @@ static void test_se11_more_spans_than_are_kept(void **state) {
   for (size_t i = 0; i < 10 * RONDO_SPAN_UNION_CAPACITY; i++)
     rondo_span_union_add(&spans, (double)(4 * i), (double)(4 * i + 3));
   assert_int_equal(spans.count, RONDO_SPAN_UNION_CAPACITY);
+  rondo_span_union_check(&spans);
   assert_true(fabs(rondo_span_union_us(&spans) - 30.0 * RONDO_SPAN_UNION_CAPACITY) < 1e-9);
   rondo_span_union_add(&spans, 0, 40.0 * RONDO_SPAN_UNION_CAPACITY); /* what was settled is not counted twice */
   const double settled = 27.0 * RONDO_SPAN_UNION_CAPACITY, end = 36.0 * RONDO_SPAN_UNION_CAPACITY - 1;
@@ -53,7 +55,7 @@ static void test_se11_more_spans_than_are_kept(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se11_busy_is_the_union_of_spans),
+      cmocka_unit_test(test_se11_utilisation_is_the_union_of_spans),
       cmocka_unit_test(test_se11_more_spans_than_are_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

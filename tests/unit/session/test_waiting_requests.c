@@ -96,13 +96,13 @@ static uint64_t worker_wait_of(const rondo_slot *s) {
 }
 
 static uint64_t wait_of(const rondo_slot *s) {
-  const uint64_t delay = delay_of(s), manual = worker_wait_of(s), half = (s->deadline_ns - s->accepted_ns) / 2;
-  const uint64_t wanted = delay > manual ? delay : manual, most = wanted < half ? wanted : half;
+  const uint64_t delay = delay_of(s), worker_wait = worker_wait_of(s), half = (s->deadline_ns - s->accepted_ns) / 2;
+  const uint64_t wanted = delay > worker_wait ? delay : worker_wait, most = wanted < half ? wanted : half;
   if (q.session.options.max_batch == 1) return 0;
   return q.now - s->accepted_ns >= most ? 0 : most - (q.now - s->accepted_ns);
 }
 
-/* The oldest that is ripe, and else how long none is. */
+/* The oldest that is ready, and else how long none is. */
 static rondo_slot *walk(uint64_t *out_wait_ns) {
   *out_wait_ns = UINT64_MAX;
   for (size_t i = 0; i < q.count; i++) {
@@ -140,23 +140,23 @@ static void take_drawn(void) {
 /* Tests ----------------------------------------------------------------------------------------------------------- */
 
 /* A few wait at a time, so that delays and holds count, and what counts changes with each that comes or goes. */
-static void test_se8_the_oldest_that_is_ripe_goes_first(void **state) {
-  size_t unripe = 0, younger = 0;
+static void test_se8_the_oldest_that_is_ready_goes_first(void **state) {
+  size_t not_ready = 0, younger = 0;
   (void)state;
   while (q.count < MANY) {
     if (test_random_below(&q.random, 3) > 0) append_drawn(SMALL / 4);
     q.session.workers[test_random_below(&q.random, 4)].is_running = test_random_below(&q.random, 4) > 0;
     q.now += test_random_below(&q.random, 20000);
     rondo_slot *first = assert_first_is_right();
-    unripe += first == NULL && q.session.waiting > 0;
+    not_ready += first == NULL && q.session.waiting > 0;
     younger += first != NULL && first->previous != NULL;
     if (first != NULL && test_random_below(&q.random, 4) > 0) take(first);
     if (q.session.waiting > 12) take_drawn();
   }
-  assert_true(unripe > 100 && younger > 100);
+  assert_true(not_ready > 100 && younger > 100);
 }
 
-static void test_se8_an_option_or_the_end_makes_all_ripe(void **state) {
+static void test_se8_an_option_or_the_end_makes_all_ready(void **state) {
   (void)state;
   for (size_t i = 0; i < 20; i++) append_drawn(1);
   q.session.is_draining = true;
@@ -179,7 +179,7 @@ static size_t longest_way(void) {
   return longest;
 }
 
-/* All calls go along one way between the root and a leaf. Thousands fill no graph, and those that are ripe by their
+/* All calls go along one way between the root and a leaf. Thousands fill no graph, and those that are ready by their
  * deadlines stand anywhere among them. */
 static void test_se8_thousands_wait_and_no_way_is_long(void **state) {
   (void)state;
@@ -208,6 +208,7 @@ static void test_se8_what_is_too_late_goes(void **state) {
   q.models[0].in_use = q.models[1].in_use = (uint32_t)q.count;
   rondo_queue_expire(&q.session, q.now);
   assert_int_equal(q.session.waiting, q.count);
+  rondo_session_queue_check(&q.session);
   q.now += 200000;
   rondo_queue_expire(&q.session, q.now);
   for (size_t i = 0; i < q.count; i++) {
@@ -216,6 +217,7 @@ static void test_se8_what_is_too_late_goes(void **state) {
     assert_int_equal(s->state, s->deadline_ns <= q.now ? RONDO_SLOT_DONE : RONDO_SLOT_QUEUED);
     if (s->deadline_ns > q.now) assert_true(q.session.next_deadline_ns <= s->deadline_ns);
   }
+  rondo_session_queue_check(&q.session);
   assert_true(late > 50 && late < 250);
   assert_int_equal(q.session.waiting, q.count - late);
   assert_int_equal(q.models[0].info.timed_out + q.models[1].info.timed_out, late);
@@ -225,8 +227,8 @@ static void test_se8_what_is_too_late_goes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      waiting_case(test_se8_the_oldest_that_is_ripe_goes_first),
-      waiting_case(test_se8_an_option_or_the_end_makes_all_ripe),
+      waiting_case(test_se8_the_oldest_that_is_ready_goes_first),
+      waiting_case(test_se8_an_option_or_the_end_makes_all_ready),
       waiting_case(test_se8_thousands_wait_and_no_way_is_long),
       waiting_case(test_se8_what_is_too_late_goes),
   };
