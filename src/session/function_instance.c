@@ -25,7 +25,7 @@ static void write_input(const rondo_session_value *value, void *address, size_t 
 
 static void list_inputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows, rondo_input *out) {
   for (size_t i = 0; i < model->inputs.count; i++)
-    write_input(&model->inputs.items[i], rondo_stage_input(model, stage->device_memory, stage->rows, i), rows, &out[i]);
+    write_input(&model->inputs.items[i], rondo_stage_device_input(model, stage, i), rows, &out[i]);
 }
 
 /* A body may return any output; it must be the one that the model declares. */
@@ -45,8 +45,8 @@ static rondo_status copy_outputs(const rondo_model_instance *instance, const ron
   for (size_t i = 0; i < model->outputs.count; i++) {
     const rondo_session_value *value = &model->outputs.items[i];
     RONDO_TRY(check_output(model, value, buffers[i], rows));
-    RONDO_TRY(rondo_buffer_copy(buffers[i], instance->stream, 0,
-                                rondo_stage_output(model, stage->memory, stage->rows, i), value->row_bytes * rows));
+    RONDO_TRY(rondo_buffer_copy(buffers[i], instance->stream, 0, rondo_stage_output(model, stage, i),
+                                value->row_bytes * rows));
   }
   return RONDO_OK;
 }
@@ -120,7 +120,7 @@ rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_
 static rondo_status zero_inputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows) {
   const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const rondo_fill zeros = {.dst = rondo_stage_input(model, stage->device_memory, stage->rows, i),
+    const rondo_fill zeros = {.dst = rondo_stage_device_input(model, stage, i),
                               .element_bytes = 1,
                               .width = model->inputs.items[i].row_bytes * rows};
     RONDO_TRY(rondo_fill_async(instance->stream, &zeros));
@@ -129,7 +129,7 @@ static rondo_status zero_inputs(const rondo_model_instance *instance, const rond
 }
 
 rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
-  return zero_inputs(instance, &(rondo_stage){.device_memory = g->device_memory, .rows = g->stage_rows}, g->rows);
+  return zero_inputs(instance, &g->stage, g->rows);
 }
 
 static rondo_status audit(const rondo_session_model *model, const rondo_recorded_call *recorded) {
@@ -146,20 +146,19 @@ static rondo_status audit(const rondo_session_model *model, const rondo_recorded
 static void list_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++)
     g->copies[i] = (rondo_input_copy){.input = i,
-                                      .copy = {.dst = rondo_stage_input(model, g->device_memory, g->stage_rows, i),
-                                               .src = rondo_stage_input(model, g->stage, g->stage_rows, i),
+                                      .copy = {.dst = rondo_stage_device_input(model, &g->stage, i),
+                                               .src = rondo_stage_input(model, &g->stage, i),
                                                .width = model->inputs.items[i].row_bytes * g->rows,
                                                .height = 1,
                                                .depth = 1}};
 }
 
 /* The call verifies that calls replay what was prepared, and that outputs are as declared. */
-rondo_status rondo_function_instance_record(rondo_model_instance *instance, const rondo_stage *stage,
-                                            rondo_instance_graph *g) {
+rondo_status rondo_function_instance_record(rondo_model_instance *instance, rondo_instance_graph *g) {
+  const rondo_stage *stage = &g->stage;
   const rondo_session_model *model = instance->model;
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
   rondo_call_info wake = {.struct_size = sizeof wake};
-  g->device_memory = stage->device_memory;
   RONDO_TRY(make_function(instance, RONDO_RECORD_ALWAYS, &g->function));
   list_inputs(model, stage, g->rows, inputs);
   RONDO_TRY(zero_inputs(instance, stage, g->rows));

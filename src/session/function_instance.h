@@ -14,8 +14,7 @@ void rondo_function_instance_reset(rondo_model_instance *instance, rondo_status 
 /* Calls a graph's function, or the one for eager runs (NULL). Outputs are copied to the staging memory. */
 RONDO_MUST_USE rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_function *function,
                                                          const rondo_stage *stage, size_t rows);
-RONDO_MUST_USE rondo_status rondo_function_instance_record(rondo_model_instance *instance, const rondo_stage *stage,
-                                                           rondo_instance_graph *g);
+RONDO_MUST_USE rondo_status rondo_function_instance_record(rondo_model_instance *instance, rondo_instance_graph *g);
 RONDO_MUST_USE rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *instance,
                                                                 const rondo_instance_graph *g);
 RONDO_MUST_USE rondo_status rondo_function_instance_describe(const rondo_instance_graph *g, rondo_session_graph *out);

@@ -168,6 +168,6 @@ rondo_status rondo_session_get_result(rondo_session *session, const char *model,
   if (output >= instance->model->outputs.count)
     return rondo_session_fail_range(call, "output", output, instance->model->outputs.count);
   g = &instance->graphs.items[instance->last_graph - 1];
-  *out_data = rondo_stage_output(instance->model, g->stage, g->stage_rows, output);
+  *out_data = rondo_stage_output(instance->model, &g->stage, output);
   return RONDO_OK;
 }

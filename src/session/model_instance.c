@@ -193,19 +193,10 @@ static rondo_status enqueue_all(const rondo_model_instance *instance, const rond
   const rondo_session_model *model = instance->model;
   const rondo_instance_program *p = &g->program;
   rondo_stream *stream = rondo_compiled_stream(p->compiled);
-  for (size_t i = 0; i < model->inputs.count; i++)
-    if (p->addresses[i] != NULL)
-      RONDO_TRY(rondo_copy_async(stream, p->addresses[i], rondo_stage_input(model, g->stage, g->stage_rows, i),
-                                 model->inputs.items[i].row_bytes * g->rows));
+  RONDO_TRY(rondo_stage_copy_inputs(model, &g->stage, g->rows, p->addresses, stream));
   if (p->upstream != NULL) RONDO_TRY(rondo_upstream_copy_results(p->upstream, stream, g->transfer));
   RONDO_TRY(rondo_compiled_record_into(p->compiled));
-  for (size_t i = 0; i < model->outputs.count; i++) {
-    const void *address = p->addresses[model->inputs.count + i];
-    if (address != NULL)
-      RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, g->stage, g->stage_rows, i), address,
-                                 model->outputs.items[i].row_bytes * g->rows));
-  }
-  return RONDO_OK;
+  return rondo_stage_copy_outputs(model, &g->stage, g->rows, p->addresses, stream);
 }
 
 static rondo_status record_work(const rondo_model_instance *instance, rondo_instance_graph *g) {
@@ -230,27 +221,22 @@ typedef struct graph_ranges {
 static void list_ranges(const rondo_session_model *model, const rondo_instance_graph *g, graph_ranges *out) {
   const rondo_upstream *upstream = g->program.upstream;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const rondo_session_value *value = &model->inputs.items[i];
-    const rondo_host_range range = {rondo_stage_input(model, g->stage, g->stage_rows, i), value->row_bytes * g->rows,
-                                    value->name};
     const bool is_upstream = rondo_upstream_reads(upstream, i);
     if (!is_upstream) out->input_of[out->input_count] = i;
-    *(is_upstream ? &out->constants[out->constant_count++] : &out->inputs[out->input_count++]) = range;
+    *(is_upstream ? &out->constants[out->constant_count++] : &out->inputs[out->input_count++]) =
+        rondo_stage_input_range(model, &g->stage, i, g->rows);
   }
   if (upstream != NULL && upstream->bytes > 0)
     out->constants[out->constant_count++] = (rondo_host_range){g->transfer, upstream->bytes, "transferred results"};
-  for (size_t i = 0; i < model->outputs.count; i++) {
-    const rondo_session_value *value = &model->outputs.items[i];
-    out->outputs[i] = (rondo_host_range){rondo_stage_output(model, g->stage, g->stage_rows, i),
-                                         value->row_bytes * g->rows, value->name};
-  }
+  for (size_t i = 0; i < model->outputs.count; i++)
+    out->outputs[i] = rondo_stage_output_range(model, &g->stage, i, g->rows);
 }
 
 /* Rows that an upstream part reads go to the staging memory; the part copies them from there, and the graph too if it
  * reads them. */
 static void list_stage_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++) {
-    unsigned char *stage = rondo_stage_input(model, g->stage, g->stage_rows, i);
+    unsigned char *stage = rondo_stage_input(model, &g->stage, i);
     const size_t width = model->inputs.items[i].row_bytes * g->rows;
     g->copies[i] =
         (rondo_input_copy){.input = i, .copy = {.dst = stage, .src = stage, .width = width, .height = 1, .depth = 1}};
@@ -294,16 +280,13 @@ static rondo_status make_exec(rondo_model_instance *instance, rondo_instance_gra
 
 static rondo_status make_graph(rondo_model_instance *instance, rondo_instance_graph *g) {
   rondo_session_model *model = instance->model;
-  rondo_stage stage;
   RONDO_TRY(rondo_allocate_items(&model->session->allocator, model->inputs.count, sizeof *g->copies, &g->copies));
   if (model->body == NULL) RONDO_TRY(compile(instance, g->rows, &g->program));
-  RONDO_TRY(rondo_model_instance_find_stage(instance, g->rows, &stage));
-  g->stage = stage.memory;
-  g->stage_rows = stage.rows;
-  if (model->body != NULL) return rondo_function_instance_record(instance, &stage, g);
+  RONDO_TRY(rondo_model_instance_find_stage(instance, g->rows, &g->stage));
+  if (model->body != NULL) return rondo_function_instance_record(instance, g);
   if (g->program.upstream != NULL) {
     RONDO_TRY(rondo_model_instance_find_transfer_memory(instance, g->program.upstream->bytes, &g->transfer));
-    RONDO_TRY(rondo_upstream_record(g->program.upstream, &stage, g->transfer));
+    RONDO_TRY(rondo_upstream_record(g->program.upstream, &g->stage, g->transfer));
   }
   return make_exec(instance, g);
 }
@@ -362,11 +345,10 @@ void rondo_model_instance_close(rondo_model_instance *instance, rondo_status *ke
 
 rondo_status rondo_model_instance_start_upstream(rondo_model_instance *instance, const rondo_instance_graph *g,
                                                  bool is_recorded) {
-  const rondo_stage stage = {.memory = g->stage, .rows = g->stage_rows};
   const rondo_upstream *upstream = g->program.upstream;
   if (upstream == NULL) return RONDO_OK;
   RONDO_TRY(rondo_model_instance_synchronize(instance));
-  return is_recorded ? rondo_upstream_replay(upstream) : rondo_upstream_run_eager(upstream, &stage, g->transfer);
+  return is_recorded ? rondo_upstream_replay(upstream) : rondo_upstream_run_eager(upstream, &g->stage, g->transfer);
 }
 
 rondo_status rondo_model_instance_wait_for_upstream(const rondo_instance_graph *g, rondo_status started) {
@@ -386,9 +368,8 @@ static rondo_status run_eager(rondo_model_instance *instance, const rondo_instan
 
 rondo_status rondo_model_instance_launch(rondo_model_instance *instance, const rondo_instance_graph *g,
                                          bool is_recorded) {
-  const rondo_stage stage = {.memory = g->stage, .device_memory = g->device_memory, .rows = g->stage_rows};
   if (instance->tree != NULL)
-    return rondo_function_instance_call(instance, is_recorded ? g->function : NULL, &stage, g->rows);
+    return rondo_function_instance_call(instance, is_recorded ? g->function : NULL, &g->stage, g->rows);
   return is_recorded ? rondo_exec_launch(g->exec, instance->stream) : run_eager(instance, g);
 }
 
@@ -403,7 +384,7 @@ rondo_status rondo_model_instance_synchronize(const rondo_model_instance *instan
 static rondo_status write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++)
-    memset(rondo_stage_input(model, g->stage, g->stage_rows, i), 0, model->inputs.items[i].row_bytes * g->rows);
+    memset(rondo_stage_input(model, &g->stage, i), 0, model->inputs.items[i].row_bytes * g->rows);
   rondo_compiled_claim_inputs(g->program.compiled);
   for (size_t i = 0; i < rondo_compiled_count_values(g->program.compiled); i++) {
     const rondo_compiled_value value = rondo_compiled_value_at(g->program.compiled, i);

@@ -68,9 +68,7 @@ typedef struct rondo_instance_graph {
   rondo_graph *graph;
   rondo_exec *exec;
   size_t rows;
-  unsigned char *stage; /* the instance's staging memory, for stage_rows rows; so are the next two */
-  unsigned char *device_memory;
-  size_t stage_rows;
+  rondo_stage stage; /* of the instance, as is the next */
   unsigned char *transfer;
   rondo_function *function;
   struct rondo_recorded_call *recorded;

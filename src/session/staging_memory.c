@@ -25,16 +25,55 @@ static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t
   return bytes;
 }
 
-unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index) {
-  return memory + stage_offset(model, rows, index);
+unsigned char *rondo_stage_input(const rondo_session_model *model, const rondo_stage *stage, size_t index) {
+  return stage->memory + stage_offset(model, stage->rows, index);
 }
 
-unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index) {
-  return memory + stage_offset(model, rows, model->inputs.count + index);
+unsigned char *rondo_stage_device_input(const rondo_session_model *model, const rondo_stage *stage, size_t index) {
+  return stage->device_memory + stage_offset(model, stage->rows, index);
+}
+
+unsigned char *rondo_stage_output(const rondo_session_model *model, const rondo_stage *stage, size_t index) {
+  return stage->memory + stage_offset(model, stage->rows, model->inputs.count + index);
 }
 
 size_t rondo_stage_bytes(const rondo_session_model *model, size_t rows) {
   return stage_offset(model, rows, model->inputs.count + model->outputs.count);
+}
+
+rondo_host_range rondo_stage_input_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
+                                         size_t rows) {
+  const rondo_session_value *value = &model->inputs.items[index];
+  assert(rows <= stage->rows);
+  return (rondo_host_range){rondo_stage_input(model, stage, index), value->row_bytes * rows, value->name};
+}
+
+rondo_host_range rondo_stage_output_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
+                                          size_t rows) {
+  const rondo_session_value *value = &model->outputs.items[index];
+  assert(rows <= stage->rows);
+  return (rondo_host_range){rondo_stage_output(model, stage, index), value->row_bytes * rows, value->name};
+}
+
+rondo_status rondo_stage_copy_inputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows,
+                                     void *const *addresses, rondo_stream *stream) {
+  for (size_t i = 0; i < model->inputs.count; i++) {
+    if (addresses[i] == NULL) continue;
+    RONDO_TRY(rondo_copy_async(stream, addresses[i], rondo_stage_input(model, stage, i),
+                               model->inputs.items[i].row_bytes * rows));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_stage_copy_outputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows,
+                                      void *const *addresses, rondo_stream *stream) {
+  for (size_t i = 0; i < model->outputs.count; i++) {
+    const void *address = addresses[model->inputs.count + i];
+    if (address == NULL) continue;
+    RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, stage, i), address,
+                               model->outputs.items[i].row_bytes * rows));
+  }
+  return RONDO_OK;
 }
 
 static void count_staging(rondo_model_instance *instance, size_t more, size_t less) {

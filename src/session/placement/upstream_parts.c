@@ -136,40 +136,23 @@ void rondo_upstream_destroy(rondo_upstream *upstream, rondo_status *kept) {
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status copy_inputs(const rondo_upstream *upstream, const rondo_upstream_part *part,
-                                const rondo_stage *stage) {
-  const rondo_session_model *model = upstream->model;
-  for (size_t i = 0; i < model->inputs.count; i++)
-    if (part->addresses[i] != NULL)
-      RONDO_TRY(rondo_copy_async(rondo_compiled_stream(part->compiled), part->addresses[i],
-                                 rondo_stage_input(model, stage->memory, stage->rows, i),
-                                 model->inputs.items[i].row_bytes * upstream->rows));
-  return RONDO_OK;
-}
-
 static rondo_status copy_results(const rondo_upstream *upstream, uint32_t number, const rondo_stage *stage,
                                  unsigned char *transfer) {
-  const rondo_session_model *model = upstream->model;
   const rondo_upstream_part *part = &upstream->parts.items[number];
   rondo_stream *stream = rondo_compiled_stream(part->compiled);
   for (size_t i = 0; i < upstream->transfers.count; i++) {
-    const rondo_transfer *h = &upstream->transfers.items[i];
-    if (h->part == number) RONDO_TRY(rondo_copy_async(stream, transfer + h->offset, h->source, h->bytes));
+    const rondo_transfer *t = &upstream->transfers.items[i];
+    if (t->part == number) RONDO_TRY(rondo_copy_async(stream, transfer + t->offset, t->source, t->bytes));
   }
-  for (size_t i = 0; i < model->outputs.count; i++) {
-    const void *address = part->addresses[model->inputs.count + i];
-    if (address != NULL)
-      RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, stage->memory, stage->rows, i), address,
-                                 model->outputs.items[i].row_bytes * upstream->rows));
-  }
-  return RONDO_OK;
+  return rondo_stage_copy_outputs(upstream->model, stage, upstream->rows, part->addresses, stream);
 }
 
 /* Copies the inputs, runs the work and copies the results, all on the part's stream. */
 static rondo_status enqueue_part(const rondo_upstream *upstream, uint32_t number, const rondo_stage *stage,
                                  unsigned char *transfer, rondo_status (*work)(rondo_compiled *compiled)) {
   const rondo_upstream_part *part = &upstream->parts.items[number];
-  RONDO_TRY(copy_inputs(upstream, part, stage));
+  RONDO_TRY(rondo_stage_copy_inputs(upstream->model, stage, upstream->rows, part->addresses,
+                                    rondo_compiled_stream(part->compiled)));
   RONDO_TRY(work(part->compiled));
   return copy_results(upstream, number, stage, transfer);
 }
@@ -205,8 +188,8 @@ rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status qu
 rondo_status rondo_upstream_copy_results(const rondo_upstream *upstream, rondo_stream *stream,
                                          const unsigned char *transfer) {
   for (size_t i = 0; i < upstream->transfers.count; i++) {
-    const rondo_transfer *h = &upstream->transfers.items[i];
-    RONDO_TRY(rondo_copy_async(stream, h->destination, transfer + h->offset, h->bytes));
+    const rondo_transfer *t = &upstream->transfers.items[i];
+    RONDO_TRY(rondo_copy_async(stream, t->destination, transfer + t->offset, t->bytes));
   }
   return RONDO_OK;
 }
@@ -233,13 +216,9 @@ static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_p
   rondo_audit_options options = {RONDO_AUDIT_OPTIONS_INIT, .keep_inputs = true, .inputs = inputs, .outputs = outputs};
   size_t count = 0;
   for (size_t i = 0; i < model->inputs.count; i++)
-    inputs[options.input_count++] =
-        (rondo_host_range){rondo_stage_input(model, stage->memory, stage->rows, i),
-                           model->inputs.items[i].row_bytes * upstream->rows, model->inputs.items[i].name};
+    inputs[options.input_count++] = rondo_stage_input_range(model, stage, i, upstream->rows);
   for (size_t i = 0; i < model->outputs.count; i++)
-    outputs[options.output_count++] =
-        (rondo_host_range){rondo_stage_output(model, stage->memory, stage->rows, i),
-                           model->outputs.items[i].row_bytes * upstream->rows, model->outputs.items[i].name};
+    outputs[options.output_count++] = rondo_stage_output_range(model, stage, i, upstream->rows);
   if (upstream->bytes > 0)
     outputs[options.output_count++] = (rondo_host_range){transfer, upstream->bytes, "transferred results"};
   return rondo_graph_audit_copies(part->graph, &options, NULL, &count, NULL);

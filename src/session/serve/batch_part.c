@@ -119,7 +119,7 @@ static rondo_status copy_through_stage(const input_target *to, rondo_copy_list *
 /* Collects the rows of the inputs that upstream parts read. */
 static void stage_upstream_inputs(const rondo_upstream *upstream, const rondo_stage *stage, const rondo_part *part) {
   for (size_t i = 0; i < upstream->model->inputs.count; i++) {
-    const input_target to = {.stage = rondo_stage_input(upstream->model, stage->memory, stage->rows, i),
+    const input_target to = {.stage = rondo_stage_input(upstream->model, stage, i),
                              .rows = upstream->rows,
                              .row_bytes = upstream->model->inputs.items[i].row_bytes};
     if (rondo_upstream_reads(upstream, i)) write_stage(&to, part, i);
@@ -146,7 +146,7 @@ static rondo_stream_worker *worker_of(const rondo_model_instance *instance) {
 static input_target input_target_of(const rondo_model_instance *instance, const rondo_instance_graph *g, size_t input) {
   const rondo_session_model *model = instance->model;
   return (input_target){.address = g->copies[input].copy.dst,
-                        .stage = rondo_stage_input(model, g->stage, g->stage_rows, input),
+                        .stage = rondo_stage_input(model, &g->stage, input),
                         .rows = g->rows,
                         .row_bytes = model->inputs.items[input].row_bytes};
 }
@@ -177,7 +177,7 @@ static rondo_status copy_graph_inputs(const rondo_model_instance *instance, cons
 static rondo_status run_upstream_and_copy_inputs(const rondo_model_instance *instance, const rondo_instance_graph *g,
                                                  const rondo_part *part) {
   const rondo_upstream *upstream = g->program.upstream;
-  stage_upstream_inputs(upstream, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
+  stage_upstream_inputs(upstream, &g->stage, part);
   rondo_status status = rondo_upstream_replay(upstream);
   if (status == RONDO_OK) status = copy_graph_inputs(instance, g, part);
   return rondo_upstream_wait(upstream, status);
@@ -199,7 +199,7 @@ static rondo_status enqueue_graph(rondo_model_instance *instance, const rondo_in
 
 static void scatter_outputs(const rondo_session_model *model, const rondo_stage *stage, const rondo_part *part) {
   for (size_t i = 0; i < model->outputs.count; i++)
-    scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, stage->memory, stage->rows, i));
+    scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, stage, i));
 }
 
 static rondo_status run_graph(rondo_model_instance *instance, const rondo_part *part) {
@@ -211,7 +211,7 @@ static rondo_status run_graph(rondo_model_instance *instance, const rondo_part *
   RONDO_TRY(wait_for(instance, &g->program, enqueue_graph(instance, g, part)));
   worker->sample_end_ns = rondo_clock_ns();
   rondo_utilisation_keep(worker);
-  scatter_outputs(model, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
+  scatter_outputs(model, &g->stage, part);
   return RONDO_OK;
 }
 
@@ -230,11 +230,11 @@ static rondo_status copy_eager_inputs(const rondo_model_instance *instance, cons
   rondo_copy_list_begin(list, instance->stream, bytes_of(model, part->rows));
   for (size_t i = 0; i < model->inputs.count; i++) {
     const bool is_upstream = program != NULL && rondo_upstream_reads(program->upstream, i);
-    const input_target to = {.address = program == NULL ? rondo_stage_input(model, stage->device_memory, stage->rows, i)
-                                                        : program->addresses[i],
-                             .stage = rondo_stage_input(model, stage->memory, stage->rows, i),
-                             .rows = part->rows,
-                             .row_bytes = model->inputs.items[i].row_bytes};
+    const input_target to = {
+        .address = program == NULL ? rondo_stage_device_input(model, stage, i) : program->addresses[i],
+        .stage = rondo_stage_input(model, stage, i),
+        .rows = part->rows,
+        .row_bytes = model->inputs.items[i].row_bytes};
     if (to.address == NULL) continue;
     RONDO_TRY(is_upstream ? copy_stage(&to, list) : copy_eager_input(&to, list, part, i));
   }
@@ -253,16 +253,8 @@ static rondo_status run_upstream_and_copy_eager_inputs(const rondo_model_instanc
 
 static rondo_status run_program(const rondo_model_instance *instance, const rondo_instance_program *program,
                                 size_t rows) {
-  const rondo_session_model *model = instance->model;
-  const rondo_stage *stage = &instance->eager_stage;
   RONDO_TRY(rondo_compiled_run_unrecorded(program->compiled));
-  for (size_t i = 0; i < model->outputs.count; i++) {
-    const void *address = program->addresses[model->inputs.count + i];
-    if (address != NULL)
-      RONDO_TRY(rondo_copy_async(instance->stream, rondo_stage_output(model, stage->memory, stage->rows, i), address,
-                                 model->outputs.items[i].row_bytes * rows));
-  }
-  return RONDO_OK;
+  return rondo_stage_copy_outputs(instance->model, &instance->eager_stage, rows, program->addresses, instance->stream);
 }
 
 static rondo_status enqueue_eager(rondo_model_instance *instance, const rondo_instance_program *program,
