@@ -309,7 +309,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
                                                               const double *recorded, const double *unrecorded,
                                                               size_t count, double overlap);
 
-/* Running by hand (SE-6) ------------------------------------------------------------------------------------------ */
+/* Manual runs (SE-6) ----------------------------------------------------------------------------------------------- */
 
 /* Takes a stream out of serving for manual runs, and waits until it is free. Streams count from 0. The model's work
  * runs on *out_stream. Several streams may be taken, in any order. Calls that need all streams wait until none is

@@ -188,7 +188,7 @@ rondo_status rondo_function_instance_describe(const rondo_instance_graph *g, ron
   return RONDO_OK;
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------- */
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_function_instance_open(rondo_model_instance *instance) {
   rondo_device *device = instance->model->session->device;

@@ -167,7 +167,7 @@ rondo_status rondo_session_set_times(rondo_session *session, const char *model, 
   return status;
 }
 
-/* Figures ---------------------------------------------------------------------------------------------------------- */
+/* Counters --------------------------------------------------------------------------------------------------------- */
 
 /* Counts the states of the first anchor, what other anchors do not share with it, and the arenas of all workers. */
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {

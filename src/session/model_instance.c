@@ -378,7 +378,7 @@ rondo_status rondo_model_instance_synchronize(const rondo_model_instance *instan
                                 : rondo_compiled_synchronize(instance->anchor.compiled);
 }
 
-/* What is known ---------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
 /* Zeros what the graph's work reads, including transfers, and what upstream parts copy. */
 static rondo_status write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {

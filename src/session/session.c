@@ -205,7 +205,7 @@ rondo_status rondo_session_remove_model(rondo_session *session, const char *name
   return status == RONDO_OK ? rondo_model_free(model) : status;
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------- */
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_limit(const char *option, uint32_t value, uint32_t most) {
   if (value <= most) return RONDO_OK;

@@ -44,7 +44,7 @@ rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, r
   return rondo_fail_context(status, "model '%s' for %zu rows", model->name, rows);
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------- */
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
 
 void rondo_model_hide_graphs(rondo_session_model *model, size_t count) {
   pthread_mutex_lock(&model->session->lock);

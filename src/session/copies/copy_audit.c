@@ -35,7 +35,7 @@ typedef struct visit {
   const rondo_node_params *params;
 } visit;
 
-/* Where memory is -------------------------------------------------------------------------------------------------- */
+/* Memory ----------------------------------------------------------------------------------------------------------- */
 
 static bool has_foreign_memory(const rondo_graph *graph, const char *address) {
   for (size_t i = 0; i < graph->nodes.count; i++) {
@@ -104,7 +104,7 @@ static rondo_status refuse_child(const visit *at) {
                          call, label_of(at, label), rondo_graph_label(graph, at->audit->graph));
 }
 
-/* Looking ---------------------------------------------------------------------------------------------------------- */
+/* Visiting --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status note_input(const visit *at, size_t input, const rondo_extent *source) {
   audit *a = at->audit;
@@ -179,7 +179,7 @@ static rondo_status audit_graph(audit *a, const rondo_graph *graph) {
   return status;
 }
 
-/* The front door --------------------------------------------------------------------------------------------------- */
+/* Entry point ------------------------------------------------------------------------------------------------------ */
 
 static rondo_status check_ranges(const char *what, const rondo_host_range *ranges, size_t count) {
   if (count > 0) RONDO_TRY(rondo_require(call, what, ranges));

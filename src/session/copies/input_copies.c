@@ -124,7 +124,7 @@ rondo_status rondo_audit_check_movable(const rondo_graph *graph, uint32_t slot) 
   return status;
 }
 
-/* Taking out ------------------------------------------------------------------------------------------------------- */
+/* Removing --------------------------------------------------------------------------------------------------------- */
 
 typedef struct bridge_edges {
   rondo_graph *graph;

@@ -83,7 +83,7 @@ void rondo_model_devices_free(rondo_session_model *model) {
   model->devices = NULL;
 }
 
-/* What can be served ----------------------------------------------------------------------------------------------- */
+/* Divisions that can be served ------------------------------------------------------------------------------------- */
 
 static const char *device_of(const rondo_session_model *model, const rondo_division *division, size_t part) {
   return model->devices->items[division->parts.items[part].place]->name;

@@ -266,7 +266,7 @@ rondo_status rondo_upstream_apply_weights(const rondo_upstream *upstream, const 
   return RONDO_OK;
 }
 
-/* What is known ---------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_upstream_describe(const rondo_upstream *upstream, rondo_session_graph *inout) {
   for (size_t i = 0; upstream != NULL && i < upstream->parts.count; i++) {

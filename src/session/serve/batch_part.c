@@ -62,7 +62,7 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
   }
 }
 
-/* Feeding ---------------------------------------------------------------------------------------------------------- */
+/* Copying inputs --------------------------------------------------------------------------------------------------- */
 
 /* Where the rows of an input go: to `address`, which has room for `rows`, through `stage` where needed. */
 typedef struct input_target {

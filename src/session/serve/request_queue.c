@@ -127,7 +127,7 @@ void rondo_queue_expire(rondo_session *session, uint64_t now) {
   session->next_deadline_ns = rondo_batch_delay_next_deadline(session);
 }
 
-/* Taking ----------------------------------------------------------------------------------------------------------- */
+/* Accepting -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_count(const char *call, const rondo_session_model *model, const char *what, size_t count,
                                 size_t said) {
@@ -389,7 +389,7 @@ void rondo_ticket_cancel(rondo_ticket ticket) {
   pthread_mutex_unlock(&session->lock);
 }
 
-/* The front doors -------------------------------------------------------------------------------------------------- */
+/* Running and submitting ------------------------------------------------------------------------------------------- */
 
 static rondo_stream_worker *find_free_worker(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)

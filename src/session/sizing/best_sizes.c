@@ -173,7 +173,7 @@ static rondo_status visit(search *s, uint32_t at) {
   return RONDO_OK;
 }
 
-/* The whole -------------------------------------------------------------------------------------------------------- */
+/* Entry point ------------------------------------------------------------------------------------------------------ */
 
 /* The cost of choosing nothing; infinite if a demand cannot run eagerly. */
 static double cost_of_none(const rondo_sizes_input *in) {

@@ -21,17 +21,16 @@
 
 enum { EVEN_PROBES = 12, MAX_CANDIDATES = 512, MAX_CANDIDATES_WITH_BUDGET = 48 };
 #define COST_TOLERANCE 1.002 /* relative to the lowest cost: times are not known more precisely */
-#define DOUBLING_GAIN \
-  0.9 /* a graph of twice the rows is worth having if a row costs at most this share of what it cost before */
-#define MAX_RUN_US 20000 /* a graph that takes longer fills the device */
+#define DOUBLING_GAIN 0.9    /* the cost of a row must fall at least to this share when the rows double */
+#define MAX_RUN_US 20000     /* a graph that takes longer fills the device */
 enum { DEFAULT_TIMES = 4, MAX_DOUBLINGS = 16 };
 
-/* What all graphs cost --------------------------------------------------------------------------------------------- */
+/* Measuring all graphs --------------------------------------------------------------------------------------------- */
 
 static rondo_status measure_graphs(rondo_session_model *model) {
-  double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
-  RONDO_TRY(rondo_model_instance_measure(&model->instances[0], run_us, unrecorded_us));
-  rondo_model_set_times(model, run_us, unrecorded_us, false);
+  double run_us[RONDO_SESSION_MAX_SIZES], eager_us[RONDO_SESSION_MAX_SIZES];
+  RONDO_TRY(rondo_model_instance_measure(&model->instances[0], run_us, eager_us));
+  rondo_model_set_times(model, run_us, eager_us, false);
   return RONDO_OK;
 }
 
@@ -44,7 +43,7 @@ static rondo_status measure_instances(rondo_session_model *model) {
   return status;
 }
 
-/* Requests that come ----------------------------------------------------------------------------------------------- */
+/* Extra time of eager runs ----------------------------------------------------------------------------------------- */
 
 static int by_requests(const void *a, const void *b) {
   const uint64_t x = ((const rondo_size_demand *)a)->requests, y = ((const rondo_size_demand *)b)->requests;

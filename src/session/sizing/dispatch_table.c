@@ -24,23 +24,23 @@ typedef struct maker {
 
 static size_t at(const maker *m, size_t parts, size_t rows) { return parts * (m->table->rows + 1) + rows; }
 
-/* One graph, or eager ---------------------------------------------------------------------------------------------- */
+/* One graph, or an eager run --------------------------------------------------------------------------------------- */
 
 /* Interpolates between the two nearest sizes that were measured. Below the smallest it is constant, and above the
  * largest it is proportional to the rows. */
-static double unrecorded_us(const maker *m, size_t rows) {
+static double eager_us(const maker *m, size_t rows) {
   const rondo_dispatch_size *below = NULL, *above = NULL;
   for (size_t i = 0; i < m->count; i++) {
     const rondo_dispatch_size *s = &m->sizes[i];
-    if (s->unrecorded_us <= 0) continue;
+    if (s->eager_us <= 0) continue;
     if (s->rows <= rows && (below == NULL || s->rows > below->rows)) below = s;
     if (s->rows > rows && (above == NULL || s->rows < above->rows)) above = s;
   }
   if (below == NULL && above == NULL) return INFINITY;
-  if (below == NULL) return above->unrecorded_us;
-  if (above == NULL) return below->unrecorded_us * ((double)rows / (double)below->rows);
+  if (below == NULL) return above->eager_us;
+  if (above == NULL) return below->eager_us * ((double)rows / (double)below->rows);
   const double part = (double)(rows - below->rows) / (double)(above->rows - below->rows);
-  return below->unrecorded_us + part * (above->unrecorded_us - below->unrecorded_us);
+  return below->eager_us + part * (above->eager_us - below->eager_us);
 }
 
 /* The cost below which another way replaces the entry. */
@@ -58,7 +58,7 @@ static void enter_single(maker *m, size_t rows) {
     best =
         (rondo_dispatch_entry){.us = (float)s->run_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
   }
-  const double us = unrecorded_us(m, rows);
+  const double us = eager_us(m, rows);
   if (us < cost_to_beat(m, &best)) best = (rondo_dispatch_entry){.us = (float)us, .way = RONDO_WAY_UNRECORDED};
   m->table->entries[rows] = best;
 }
@@ -114,7 +114,7 @@ static void split(maker *m) {
   for (size_t i = 0; i < m->count; i++) add_graph(m, order[i]);
 }
 
-/* The whole -------------------------------------------------------------------------------------------------------- */
+/* Entry point ------------------------------------------------------------------------------------------------------ */
 
 static rondo_status fill(maker *m) {
   rondo_dispatch_table *table = m->table;

@@ -15,9 +15,9 @@
 
 typedef struct rondo_dispatch_size {
   size_t rows;
-  double run_us;        /* while nothing else runs */
-  double share_us;      /* of the time of all streams, when all of them run it; at most run_us */
-  double unrecorded_us; /* of an eager run; 0: not known */
+  double run_us;   /* while nothing else runs */
+  double share_us; /* of the time of all streams, when all of them run it; at most run_us */
+  double eager_us; /* of an eager run; 0: not known */
 } rondo_dispatch_size;
 
 typedef struct rondo_dispatch_entry {

@@ -53,7 +53,7 @@ void rondo_times_limit_row_cost(const size_t *rows, double *us, size_t count) {
   }
 }
 
-/* Readings of runs ------------------------------------------------------------------------------------------------- */
+/* Samples of runs -------------------------------------------------------------------------------------------------- */
 
 void rondo_tracked_time_begin(rondo_tracked_time *tracked, double measured_us) {
   *tracked = (rondo_tracked_time){.measured_us = measured_us, .us = measured_us, .dispatched_us = measured_us};
@@ -94,12 +94,12 @@ static double time_of(const rondo_tracked_time *tracked, double slowdown) {
 }
 
 void rondo_tracked_times_find(const size_t *rows, const rondo_tracked_time *tracked, size_t count, double *out_us,
-                              double *inout_unrecorded) {
+                              double *inout_eager) {
   for (size_t i = 0; i < count; i++) {
     const double slowdown = slowdown_near(rows, tracked, count, rows[i]);
     out_us[i] = time_of(&tracked[i], slowdown);
-    inout_unrecorded[i] *= slowdown;
+    inout_eager[i] *= slowdown;
   }
   rondo_times_make_ascending(rows, out_us, count);
-  rondo_times_make_ascending(rows, inout_unrecorded, count);
+  rondo_times_make_ascending(rows, inout_eager, count);
 }

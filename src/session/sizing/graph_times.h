@@ -49,8 +49,8 @@ void rondo_tracked_time_add(rondo_tracked_time *tracked, double us);
 bool rondo_tracked_time_has_changed(const rondo_tracked_time *tracked);
 /* The times to dispatch by, for `count` graphs, at most RONDO_SESSION_MAX_SIZES. A graph without a full window is taken
  * to be as much slower than measured as the graph with the nearest number of rows that has one, and so are eager runs.
- * All times rise with the rows. `inout_unrecorded` holds the measured times of eager runs. */
+ * All times rise with the rows. `inout_eager` holds the measured times of eager runs. */
 void rondo_tracked_times_find(const size_t *rows, const rondo_tracked_time *tracked, size_t count, double *out_us,
-                              double *inout_unrecorded);
+                              double *inout_eager);
 
 #endif

@@ -20,10 +20,10 @@ enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_UNSETTLED_ROUNDS = 40, WARM_RUNS 
 
 /* By index of the graph. */
 typedef struct samples {
-  rondo_least_samples recorded[RONDO_SESSION_MAX_SIZES], unrecorded[RONDO_SESSION_MAX_SIZES];
+  rondo_least_samples recorded[RONDO_SESSION_MAX_SIZES], eager[RONDO_SESSION_MAX_SIZES];
 } samples;
 
-/* Readings --------------------------------------------------------------------------------------------------------- */
+/* Samples ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status time_run(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,
                              double *out_us) {
@@ -48,7 +48,7 @@ static rondo_status take_round(rondo_model_instance *instance, bool with_eager, 
   for (size_t i = 0; i < instance->graphs.count; i++) {
     RONDO_TRY(rondo_model_instance_write_zeros(instance, i));
     RONDO_TRY(read_run(instance, &instance->graphs.items[i], true, &r->recorded[i]));
-    if (with_eager) RONDO_TRY(read_run(instance, &instance->graphs.items[i], false, &r->unrecorded[i]));
+    if (with_eager) RONDO_TRY(read_run(instance, &instance->graphs.items[i], false, &r->eager[i]));
   }
   return RONDO_OK;
 }
@@ -68,7 +68,7 @@ static rondo_status warm_up(rondo_model_instance *instance, bool with_eager) {
 
 static bool are_settled(const rondo_model_instance *instance, bool with_eager, const samples *r) {
   for (size_t i = 0; i < instance->graphs.count; i++)
-    if (!rondo_least_samples_agree(&r->recorded[i]) || (with_eager && !rondo_least_samples_agree(&r->unrecorded[i])))
+    if (!rondo_least_samples_agree(&r->recorded[i]) || (with_eager && !rondo_least_samples_agree(&r->eager[i])))
       return false;
   return true;
 }
@@ -97,13 +97,13 @@ static void put_least(const rondo_model_instance *instance, const rondo_least_sa
   rondo_times_make_ascending(rows, out_us, instance->graphs.count);
 }
 
-rondo_status rondo_model_instance_measure(rondo_model_instance *instance, double *out_run, double *out_unrecorded) {
+rondo_status rondo_model_instance_measure(rondo_model_instance *instance, double *out_run, double *out_eager) {
   size_t rows[RONDO_SESSION_MAX_SIZES];
   samples r = {.recorded = {{0}}};
-  RONDO_TRY(take_all(instance, out_unrecorded != NULL, &r));
+  RONDO_TRY(take_all(instance, out_eager != NULL, &r));
   put_least(instance, r.recorded, rows, out_run);
-  if (out_unrecorded != NULL)
-    put_least(instance, r.unrecorded, rows, out_unrecorded);
+  if (out_eager != NULL)
+    put_least(instance, r.eager, rows, out_eager);
   else
     rondo_times_limit_row_cost(rows, out_run, instance->graphs.count);
   return RONDO_OK;

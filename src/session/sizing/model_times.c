@@ -42,12 +42,11 @@ typedef struct table_set {
 static rondo_dispatch_size table_size_of(const table_source *source, const rondo_session_graph *g, bool is_loaded,
                                          bool with_eager) {
   const double share_us = g->current_us * g->overlap;
-  const double unrecorded_us = g->current_eager_us * (is_loaded ? g->eager_overlap : 1);
-  return (rondo_dispatch_size){
-      .rows = g->rows,
-      .run_us = is_loaded ? share_us : g->current_us,
-      .share_us = share_us,
-      .unrecorded_us = with_eager && unrecorded_us > 0 ? unrecorded_us + source->eager_extra_us : 0};
+  const double eager_us = g->current_eager_us * (is_loaded ? g->eager_overlap : 1);
+  return (rondo_dispatch_size){.rows = g->rows,
+                               .run_us = is_loaded ? share_us : g->current_us,
+                               .share_us = share_us,
+                               .eager_us = with_eager && eager_us > 0 ? eager_us + source->eager_extra_us : 0};
 }
 
 static rondo_status make_table(const rondo_allocator *allocator, const table_source *source, bool is_loaded,
@@ -108,14 +107,13 @@ static void replace_tables(rondo_session_model *model, table_set tables) {
   free_table_set(&tables);
 }
 
-void rondo_model_set_times(rondo_session_model *model, const double *recorded, const double *unrecorded,
-                           bool are_given) {
+void rondo_model_set_times(rondo_session_model *model, const double *recorded, const double *eager, bool are_given) {
   pthread_mutex_lock(&model->session->lock);
   model->has_given_times = are_given;
   for (size_t i = 0; i < model->graphs.count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
     g->run_us = g->current_us = recorded[i];
-    g->eager_us = g->current_eager_us = unrecorded == NULL ? 0 : unrecorded[i];
+    g->eager_us = g->current_eager_us = eager == NULL ? 0 : eager[i];
     g->trials = 0;
     rondo_tracked_time_begin(&g->tracked, recorded[i]);
   }
@@ -165,17 +163,17 @@ static rondo_session_model *find_outdated(rondo_session *session, uint64_t *inou
 /* Fills in the current estimates. */
 static void update_source(table_source *source) {
   size_t rows[RONDO_SESSION_MAX_SIZES];
-  double us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
+  double us[RONDO_SESSION_MAX_SIZES], eager_us[RONDO_SESSION_MAX_SIZES];
   rondo_tracked_time kept[RONDO_SESSION_MAX_SIZES];
   for (size_t i = 0; i < source->count; i++) {
     rows[i] = source->graphs[i].rows;
-    unrecorded_us[i] = source->graphs[i].eager_us;
+    eager_us[i] = source->graphs[i].eager_us;
     kept[i] = source->graphs[i].tracked;
   }
-  rondo_tracked_times_find(rows, kept, source->count, us, unrecorded_us);
+  rondo_tracked_times_find(rows, kept, source->count, us, eager_us);
   for (size_t i = 0; i < source->count; i++) {
     source->graphs[i].current_us = us[i];
-    source->graphs[i].current_eager_us = unrecorded_us[i];
+    source->graphs[i].current_eager_us = eager_us[i];
   }
 }
 

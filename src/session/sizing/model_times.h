@@ -6,10 +6,9 @@
 
 #include "session/session_internal.h"
 
-/* While the model is changing. Sets the times of the graphs in microseconds (`unrecorded` may be NULL: eager runs are
+/* While the model is changing. Sets the times of the graphs in microseconds (`eager` may be NULL: eager runs are
  * not considered; given times are not updated by samples); makes the tables from all times; drops them. */
-void rondo_model_set_times(rondo_session_model *model, const double *recorded, const double *unrecorded,
-                           bool are_given);
+void rondo_model_set_times(rondo_session_model *model, const double *recorded, const double *eager, bool are_given);
 RONDO_MUST_USE rondo_status rondo_model_make_tables(rondo_session_model *model);
 void rondo_model_drop_tables(rondo_session_model *model);
 

@@ -100,7 +100,7 @@ static void sort_demands(const rondo_sizes_problem *p, sorted *s) {
   }
 }
 
-/* What a choice means ---------------------------------------------------------------------------------------------- */
+/* Describing a choice ---------------------------------------------------------------------------------------------- */
 
 typedef struct tally {
   rondo_sizes_choice choice;
@@ -156,7 +156,7 @@ static rondo_sizes_choice describe(const rondo_sizes_input *in, const size_t *ch
   return t.choice;
 }
 
-/* The front door --------------------------------------------------------------------------------------------------- */
+/* Entry point ------------------------------------------------------------------------------------------------------ */
 
 static rondo_status allocate(sorted *s) {
   RONDO_TRY(rondo_allocate_items(&s->allocator, s->candidate_count, sizeof *s->indices, &s->indices));

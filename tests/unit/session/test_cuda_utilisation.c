@@ -96,7 +96,7 @@ static uint64_t take(rondo_session *session, uint32_t worker) {
 }
 
 /* However many have nothing to do: who looks after them has an answer of its own to give. */
-static void test_se11_a_part_asks_for_its_own_lane_and_one_other(void **state) {
+static void test_se11_a_part_asks_for_its_own_worker_and_one_other(void **state) {
   enum { STREAMS = 4, DISTANCES = 2 };
   const test_fixture *t = *state;
   rondo_session *session = open_with(t, STREAMS);
@@ -114,7 +114,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       fake_case(test_se11_distances_are_those_of_the_part_before),
       fake_case(test_se11_a_distance_that_cannot_be_had_is_told),
-      fake_case(test_se11_a_part_asks_for_its_own_lane_and_one_other),
+      fake_case(test_se11_a_part_asks_for_its_own_worker_and_one_other),
   };
   return test_main(tests);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The dispatch table (SE-8) against every split that there is, on small sizes drawn at random; what it says of
- * more rows than it has; and that deciding is a look.
+ * The dispatch table (SE-8), compared with every possible split for small random sizes; rows beyond the table; and that
+ * dispatching is one look-up.
  */
 #include "session/sizing/dispatch_table.h"
 
@@ -33,15 +33,15 @@ static void try_parts(reference *r, size_t last, size_t left, size_t parts, doub
 }
 
 static double line(const rondo_dispatch_size *a, const rondo_dispatch_size *b, size_t rows) {
-  return a->unrecorded_us +
-         (b->unrecorded_us - a->unrecorded_us) * ((double)rows - (double)a->rows) / ((double)b->rows - (double)a->rows);
+  return a->eager_us +
+         (b->eager_us - a->eager_us) * ((double)rows - (double)a->rows) / ((double)b->rows - (double)a->rows);
 }
 
-static double unrecorded(const rondo_dispatch_size *sizes, size_t count, size_t rows) {
-  if (rows <= sizes[0].rows) return sizes[0].unrecorded_us;
+static double eager(const rondo_dispatch_size *sizes, size_t count, size_t rows) {
+  if (rows <= sizes[0].rows) return sizes[0].eager_us;
   for (size_t i = 1; i < count; i++)
     if (rows <= sizes[i].rows) return line(&sizes[i - 1], &sizes[i], rows);
-  return sizes[count - 1].unrecorded_us * (double)rows / (double)sizes[count - 1].rows;
+  return sizes[count - 1].eager_us * (double)rows / (double)sizes[count - 1].rows;
 }
 
 static size_t room_of(const rondo_dispatch_size *sizes, const rondo_dispatch_entry *entry) {
@@ -50,15 +50,15 @@ static size_t room_of(const rondo_dispatch_size *sizes, const rondo_dispatch_ent
   return rows;
 }
 
-static void check_entry(const rondo_dispatch_size *sizes, size_t count, bool has_unrecorded,
+static void check_entry(const rondo_dispatch_size *sizes, size_t count, bool has_eager,
                         const rondo_dispatch_table *table, size_t rows) {
   const rondo_dispatch_entry *entry = rondo_dispatch_table_find(table, rows).entry;
   reference r = {.sizes = sizes, .count = count, .best = INFINITY};
   try_parts(&r, count - 1, rows, 0, 0, 0);
-  if (has_unrecorded) r.best = fmin(r.best, unrecorded(sizes, count, rows));
+  if (has_eager) r.best = fmin(r.best, eager(sizes, count, rows));
   assert_true(fabs((double)entry->us - r.best) <= 1e-4 * r.best);
   if (entry->way == RONDO_WAY_UNRECORDED) {
-    assert_true(has_unrecorded);
+    assert_true(has_eager);
     return;
   }
   assert_int_equal(entry->way, entry->count == 1 ? RONDO_WAY_RECORDED : RONDO_WAY_SPLIT);
@@ -80,7 +80,7 @@ static void test_se8_no_split_is_cheaper(void **state) {
   for (uint32_t round = 0; round < test_effort(200); round++) {
     rondo_dispatch_size sizes[MOST_SIZES];
     const size_t count = 1 + test_random_below(&random, MOST_SIZES);
-    const bool has_unrecorded = test_random_below(&random, 2) == 0;
+    const bool has_eager = test_random_below(&random, 2) == 0;
     const double overlap = 0.25 + 0.25 * test_random_below(&random, 4);
     const bool is_whole = test_random_below(&random, 3) == 0;
     size_t rows = 0;
@@ -90,12 +90,12 @@ static void test_se8_no_split_is_cheaper(void **state) {
       const double part =
           is_whole ? 1 : overlap * (0.75 + 0.25 * test_random_below(&random, 2)); /* sizes differ in it */
       sizes[i] = (rondo_dispatch_size){.rows = rows, .run_us = run_us, .share_us = run_us * part};
-      if (has_unrecorded) sizes[i].unrecorded_us = 5 + 1.2 * (double)rows;
+      if (has_eager) sizes[i].eager_us = 5 + 1.2 * (double)rows;
     }
     rondo_dispatch_table *table = NULL;
     assert_ok(make_table(sizes, count, 0, &table));
     assert_int_equal(table->rows, 2 * rows);
-    for (size_t r = 1; r <= table->rows; r++) check_entry(sizes, count, has_unrecorded, table, r);
+    for (size_t r = 1; r <= table->rows; r++) check_entry(sizes, count, has_eager, table, r);
     rondo_dispatch_table_free(table);
   }
 }
@@ -129,10 +129,10 @@ static void test_se8_of_equal_times_the_least_padding(void **state) {
   rondo_dispatch_table_free(table);
 }
 
-/* Another way is taken only where it is cheaper by the margin, and then costs what it costs. */
+/* Another way is taken only if it is cheaper by the margin, and then has its own cost. */
 static void test_se8_one_graph_within_the_margin(void **state) {
-  rondo_dispatch_size sizes[] = {{.rows = 10, .run_us = 100, .share_us = 100, .unrecorded_us = 98},
-                                 {.rows = 20, .run_us = 206, .share_us = 206, .unrecorded_us = 190}};
+  rondo_dispatch_size sizes[] = {{.rows = 10, .run_us = 100, .share_us = 100, .eager_us = 98},
+                                 {.rows = 20, .run_us = 206, .share_us = 206, .eager_us = 190}};
   rondo_dispatch_table *table = NULL;
   (void)state;
   assert_ok(make_table(sizes, 2, 0.03, &table));

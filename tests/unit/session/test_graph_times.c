@@ -110,41 +110,41 @@ static void test_se8_up_to_5_percent_are_no_change(void **state) {
 static void test_se8_times_of_graphs_that_did_not_run(void **state) {
   const size_t rows[] = {64, 8, 16, 48, 32};
   rondo_tracked_time kept[5];
-  double us[5], unrecorded[] = {400, 50, 100, 300, 200}; /* 6.25 a row */
+  double us[5], eager[] = {400, 50, 100, 300, 200}; /* 6.25 a row */
   (void)state;
   for (size_t i = 0; i < 5; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i]);
-  rondo_tracked_times_find(rows, kept, 5, us, unrecorded);
-  for (size_t i = 0; i < 5; i++) assert_true(us[i] == (double)rows[i] && unrecorded[i] == 6.25 * (double)rows[i]);
+  rondo_tracked_times_find(rows, kept, 5, us, eager);
+  for (size_t i = 0; i < 5; i++) assert_true(us[i] == (double)rows[i] && eager[i] == 6.25 * (double)rows[i]);
   add(&kept[0], RONDO_SAMPLES_IN_WINDOW, 128); /* twice as slow */
   add(&kept[2], RONDO_SAMPLES_IN_WINDOW, 8);   /* was measured beside load, but nothing says so of the others */
   rondo_tracked_time_add(&kept[3], 60);        /* faster than by the slow one beside it */
-  rondo_tracked_times_find(rows, kept, 5, us, unrecorded);
+  rondo_tracked_times_find(rows, kept, 5, us, eager);
   assert_true(us[0] == 128 && us[3] == 60 && us[2] == 8);
   assert_true(us[1] == 8);  /* as measured */
   assert_true(us[4] == 32); /* 16 rows are nearer than 64 */
 }
 
-static void test_se8_unrecorded_runs_are_as_much_slower(void **state) {
+static void test_se8_eager_runs_are_as_much_slower(void **state) {
   const size_t rows[] = {64, 8, 16};
   rondo_tracked_time kept[3];
-  double us[3], unrecorded[] = {400, 50, 100};
+  double us[3], eager[] = {400, 50, 100};
   (void)state;
   for (size_t i = 0; i < 3; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i]);
   add(&kept[0], RONDO_SAMPLES_IN_WINDOW, 128);
-  rondo_tracked_times_find(rows, kept, 3, us, unrecorded);
+  rondo_tracked_times_find(rows, kept, 3, us, eager);
   assert_true(us[0] == 128 && us[1] == 16 && us[2] == 32);
-  assert_true(unrecorded[0] == 800 && unrecorded[1] == 100 && unrecorded[2] == 200);
+  assert_true(eager[0] == 800 && eager[1] == 100 && eager[2] == 200);
 }
 
 static void test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected(void **state) {
   const size_t rows[] = {64, 32};
   rondo_tracked_time kept[2];
-  double us[2], unrecorded[] = {0, 0};
+  double us[2], eager[] = {0, 0};
   (void)state;
   for (size_t i = 0; i < 2; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i] * 100);
   rondo_tracked_time_add(&kept[0], 70);
-  rondo_tracked_times_find(rows, kept, 2, us, unrecorded);
-  assert_true(us[0] == 70 && us[1] == 70 && unrecorded[0] == 0 && unrecorded[1] == 0);
+  rondo_tracked_times_find(rows, kept, 2, us, eager);
+  assert_true(us[0] == 70 && us[1] == 70 && eager[0] == 0 && eager[1] == 0);
 }
 
 /* Sizes ----------------------------------------------------------------------------------------------------------- */
@@ -218,7 +218,7 @@ int main(void) {
       test_case(test_se8_a_slowdown_counts_after_a_window),
       test_case(test_se8_up_to_5_percent_are_no_change),
       test_case(test_se8_times_of_graphs_that_did_not_run),
-      test_case(test_se8_unrecorded_runs_are_as_much_slower),
+      test_case(test_se8_eager_runs_are_as_much_slower),
       test_case(test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected),
       test_case(test_se7_sizes_of_a_busy_machine_are_as_good_as_those_of_a_quiet_one),
   };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which of the requests that wait goes first (SE-8): against a walk through all of them, for thousands that are drawn
- * at random, of two models, with deadlines, beside workers that run or not; and that no way through them is long.
+ * Which waiting request runs first (SE-8), compared with a walk through thousands of random requests, of two models,
+ * with deadlines, while workers run or not; and that every path through the tree is short.
  */
 #include "session/serve/waiting_requests.h"
 
@@ -24,15 +24,15 @@ typedef struct queue {
   rondo_slot slots[MANY];
   size_t count;
   uint64_t now, random;
-  uint64_t wait_ns; /* that was found last */
+  uint64_t wait_ns; /* of the last search */
 } queue;
 
 static queue q;
 
-/* By the times of a graph for a few rows and of one for so many. */
+/* Times of a graph for a few rows and of one for `largest` rows. */
 static void decide_for(size_t largest) {
   const rondo_dispatch_size sizes[] = {{.rows = SMALL, .run_us = 100, .share_us = 100},
-                                       {.rows = largest, .run_us = 150, .share_us = 150, .unrecorded_us = 1000}};
+                                       {.rows = largest, .run_us = 150, .share_us = 150, .eager_us = 1000}};
   const rondo_dispatch_input input = {.sizes = sizes, .count = 2};
   rondo_dispatch_table_free(q.table);
   assert_ok(rondo_dispatch_table_make(&q.allocator.table, &input, &q.table));
@@ -102,7 +102,7 @@ static uint64_t wait_of(const rondo_slot *s) {
   return q.now - s->accepted_ns >= most ? 0 : most - (q.now - s->accepted_ns);
 }
 
-/* The oldest that is ready, and else how long none is. */
+/* The oldest request that is ready; if there is none, the time until one is. */
 static rondo_slot *walk(uint64_t *out_wait_ns) {
   *out_wait_ns = UINT64_MAX;
   for (size_t i = 0; i < q.count; i++) {
@@ -128,7 +128,7 @@ static void take(rondo_slot *slot) {
   rondo_queue_remove(&q.session, slot);
 }
 
-/* Wherever it stands. */
+/* A random request is removed. */
 static void take_drawn(void) {
   for (size_t scanned = 0, i = test_random_below(&q.random, (uint32_t)q.count); scanned < q.count; scanned++)
     if (q.slots[(i + scanned) % q.count].state == RONDO_SLOT_QUEUED) {
@@ -139,7 +139,7 @@ static void take_drawn(void) {
 
 /* Tests ----------------------------------------------------------------------------------------------------------- */
 
-/* A few wait at a time, so that delays and holds count, and what counts changes with each that comes or goes. */
+/* Only a few requests wait at a time, so that delays matter, and the times that count change with each of them. */
 static void test_se8_the_oldest_that_is_ready_goes_first(void **state) {
   size_t not_ready = 0, younger = 0;
   (void)state;
@@ -167,7 +167,7 @@ static void test_se8_an_option_or_the_end_makes_all_ready(void **state) {
   assert_ptr_equal(assert_first_is_right(), &q.slots[0]);
 }
 
-/* From a node that nothing is below to the root. */
+/* The longest path from a leaf to the root. */
 static size_t longest_way(void) {
   size_t longest = 0;
   for (size_t i = 0; i < q.count; i++) {
@@ -179,8 +179,8 @@ static size_t longest_way(void) {
   return longest;
 }
 
-/* All calls go along one way between the root and a leaf. Thousands fill no graph, and those that are ready by their
- * deadlines stand anywhere among them. */
+/* Each call follows one path between the root and a leaf. Thousands of one row fill no graph, and those that are ready
+ * by their deadlines are anywhere among them. */
 static void test_se8_thousands_wait_and_no_way_is_long(void **state) {
   (void)state;
   decide_for(MANY);
@@ -199,7 +199,7 @@ static void test_se8_thousands_wait_and_no_way_is_long(void **state) {
   }
 }
 
-/* Those that are too late go, and no others, and the next deadline is the least that is left. */
+/* Exactly the expired requests are removed, and the next deadline is the minimum of the others. */
 static void test_se8_what_is_too_late_goes(void **state) {
   size_t late = 0;
   (void)state;

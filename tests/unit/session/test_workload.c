@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What sizes are chosen for (SE-7): requests as they came, and several of them together, of which there are the fewer
- * the more there are of them, within the rows and requests that may run together.
+ * The workload that sizes are chosen for (SE-7): requests alone, and several together, which count the less the more
+ * they are, within the limits of rows and requests in a batch.
  */
 #include "session/sizing/workload.h"
 
@@ -25,7 +25,7 @@ static void assert_ascending(const rondo_workload *workload) {
 static void test_se7_requests_by_themselves(void **state) {
   const size_t history[] = {3, 3, 5, 8, 8, 8};
   (void)state;
-  for (size_t alone = 0; alone < 2; alone++) { /* one at a time; no room for two */
+  for (size_t alone = 0; alone < 2; alone++) { /* one request in a batch; no room for two */
     rondo_workload workload = make(history, 6, alone == 0 ? 1 : 64, alone == 0 ? 100 : 5);
     const uint64_t unit = workload.items[1].requests;
     assert_ascending(&workload);
@@ -56,7 +56,7 @@ static void test_se7_requests_together(void **state) {
   rondo_workload_free(&workload);
 }
 
-/* All sums of some requests are among them, and none beyond the room. */
+/* It contains all sums of some requests, and none above the limit. */
 static void test_se7_sums_of_different_requests(void **state) {
   const size_t history[] = {1, 4, 9};
   (void)state;
