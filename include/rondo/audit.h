@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The audit of a captured graph's copies. A capture keeps what was given to the device, and nothing of what the host
- * did in between: a copy out of host memory that nobody vouches for is a sign of host work that the capture has missed,
- * and its launches would copy whatever is there then. So every copy from the host must come from an input or from a
- * constant that is held, and every copy to the host must go to an output; else the graph is refused, naming the copy
- * (SE-4). Copies of inputs are then taken out, because the next inputs are elsewhere: whoever launches the graph copies
- * them, by a map of host source to device destination, in front of it (SE-5).
+ * The audit of a captured graph's copies. A capture records the work that the device was given, but nothing that the
+ * host did in between. A copy from host memory that the caller has not declared is a sign of host work that the capture
+ * missed: each launch would copy whatever is there at that time. So every copy from the host must read an input or a
+ * constant, and every copy to the host must write an output; otherwise the graph is refused, and the copy is named
+ * (SE-4). Copies of inputs are then taken out, because the next inputs are elsewhere. Whoever launches the graph makes
+ * these copies first, by a map from host source to device destination (SE-5).
  */
 #ifndef RONDO_AUDIT_H
 #define RONDO_AUDIT_H
@@ -13,7 +13,7 @@
 
 RONDO_EXTERN_C_BEGIN
 
-/* Host memory, and what it is called in messages; name may be NULL. */
+/* A range of host memory, and its name for messages, which may be NULL. */
 typedef struct rondo_host_range {
   const void *address;
   size_t bytes;
@@ -22,18 +22,18 @@ typedef struct rondo_host_range {
 
 typedef struct rondo_audit_options {
   uint32_t struct_size; /* RONDO_AUDIT_OPTIONS_INIT sets it; 0 means the library's own */
-  bool keep_inputs;     /* take nothing out: the map is of what stays */
+  bool keep_inputs;     /* take no copies out; the map describes those that stay */
   const rondo_host_range *inputs;
   size_t input_count;
-  const rondo_host_range *constants; /* the caller keeps them as they are, as long as there are execs of the graph */
+  const rondo_host_range *constants; /* must stay unchanged as long as the graph has execs */
   size_t constant_count;
   const rondo_host_range *outputs;
   size_t output_count;
 } rondo_audit_options;
 #define RONDO_AUDIT_OPTIONS_INIT .struct_size = sizeof(rondo_audit_options)
 
-/* A row of the map: what stands in `inputs[input]` from `offset` on goes to copy.dst before each launch. `copy` is the
- * node's (rondo_copy), with the source as it was captured. */
+/* An entry of the map: the bytes of `inputs[input]` from `offset` on must be copied to copy.dst before each launch.
+ * `copy` is the node's copy (rondo_copy), with the source that was captured. */
 typedef struct rondo_input_copy {
   size_t input;
   size_t offset;
@@ -42,32 +42,30 @@ typedef struct rondo_input_copy {
 
 typedef struct rondo_audit_info {
   uint32_t struct_size;
-  uint32_t inputs;         /* copies of inputs, each a row of the map */
+  uint32_t inputs;         /* copies of inputs, each an entry of the map */
   uint32_t constants;      /* copies of constants, which stay */
-  uint32_t outputs;        /* copies and fills of outputs, which stay */
+  uint32_t outputs;        /* copies to and fills of outputs, which stay */
   uint32_t device_copies;  /* copies from device to device, which stay */
-  uint32_t edges;          /* that were put in the place of nodes taken out */
-  uint64_t input_bytes;    /* of the map, of one launch */
-  uint64_t constant_bytes; /* of the others, likewise */
+  uint32_t edges;          /* added in place of the removed nodes */
+  uint64_t input_bytes;    /* copied by the map for each launch */
+  uint64_t constant_bytes; /* of the other copies, for each launch */
   uint64_t output_bytes;
 } rondo_audit_info;
 
-/* Looks at every copy and fill of the graph, in child graphs too, and takes the copies of inputs out. What came behind
- * such a copy comes behind all that it came behind. The graph is changed whole or not at all; it must have a device.
- * `copies` is an array as in queries (B7), in the order of rondo_graph_sort: with one that is too short, or NULL, the
- * number is told and nothing is taken out. out_info may be NULL. Memory is the host's unless some device of the
- * library's, the device's driver or a node of the graph has it. A copy from host to host needs a source among inputs
- * and constants and a destination among outputs; it stays. Kernels, host functions and foreign nodes are not looked at:
- * arguments may be host memory. Thread-compatible. Errors, with which the graph is as before:
- *   CAPTURE_REFUSED/WRONG_MEMORY with the node: a source that is in none of inputs and constants as a whole, or a
- *     destination that is in no output as a whole;
- *   INVALID_GRAPH/RACE with the node: an input cannot be copied in front, because a node that does not come behind the
- *     copy accesses the destination, or frees it; it is named;
- *   INVALID_LIFETIME/NOT_ALLOCATED with the node: nor can this one, because the graph itself allocates the destination;
- *   UNSUPPORTED/NODE_KIND with the node: it stands in a child graph, which cannot lose it;
- *   UNSUPPORTED/FOREIGN_WORK: the graph is bound to what the driver captured (<rondo/capture.h>);
- *   INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE (a range of no bytes), OVERLAP (an input or constant and an output
- *     have bytes in common); INVALID_GRAPH/CYCLE; INVALID_STATE/CAPTURING_INTO; OUT_OF_MEMORY. */
+/* Checks every copy and fill of the graph and of its child graphs, and takes the copies of inputs out. Nodes after such
+ * a copy are then ordered after the nodes before it. The graph, which must have a device, is changed completely or not
+ * at all. `copies` is an array as in queries (B7), in the order of rondo_graph_sort; if it is too short or NULL, only
+ * the number is returned and nothing is taken out. out_info may be NULL. Memory belongs to the host unless a device of
+ * the library, the device's driver or a node of the graph owns it. A copy from host to host must read an input or
+ * constant and write an output; it stays. Kernels, host functions and foreign nodes are not checked, although their
+ * arguments may point to host memory. Thread-compatible. After an error the graph is unchanged. Errors:
+ * CAPTURE_REFUSED/WRONG_MEMORY with the node (a source that is not within one input or constant, or a destination that
+ * is not within one output); INVALID_GRAPH/RACE with the node (an input cannot be copied before the graph, because a
+ * node that does not depend on the copy accesses or frees the destination; it is named); INVALID_LIFETIME/NOT_ALLOCATED
+ * with the node (likewise, because the graph itself allocates the destination); UNSUPPORTED/NODE_KIND with the node (an
+ * input copy in a child graph, which cannot be taken out); UNSUPPORTED/FOREIGN_WORK (the graph is bound to what the
+ * driver captured, <rondo/capture.h>); INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE (a range of no bytes), OVERLAP (an
+ * input or constant overlaps an output); INVALID_GRAPH/CYCLE; INVALID_STATE/CAPTURING_INTO; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_options *options,
                                                                rondo_input_copy *copies, size_t *inout_count,
                                                                rondo_audit_info *out_info);

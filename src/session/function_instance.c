@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A model that is a function, on a lane: a tree whose functions are its body, once for each graph and once to run as it
- * is, and memory on the device for its inputs. A call is a step, so that each size's recording is a root of the
- * tree, and the tree's arena is what the largest needs. By who has claimed the lane.
+ * The instance of a function: a tree, with one function for each graph and one for eager runs, and device memory for
+ * inputs. Each call is a step of the tree. So the recording of each size is a root, and the arena is as large as the
+ * largest size needs. Used by the thread that has claimed the worker.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "session/function_instance.h"
-#include "session/model_callback.h"
+#include "session/session.h"
 #include "session/session_internal.h"
 #include "session/staging_memory.h"
 #include "tree/tree_internal.h"
@@ -24,27 +25,27 @@ static void write_input(const rondo_session_value *value, void *address, size_t 
 
 static void list_inputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows, rondo_input *out) {
   for (size_t i = 0; i < model->inputs.count; i++)
-    write_input(&model->inputs.items[i], rondo_stage_input(model, stage->device_memory, stage->rows, i), rows, &out[i]);
+    write_input(&model->inputs.items[i], rondo_stage_device_input(model, stage, i), rows, &out[i]);
 }
 
-/* A body may make any output; the model has said which. */
+/* A body may return any output; it must be the one that the model declares. */
 static rondo_status check_output(const rondo_session_model *model, const rondo_session_value *value,
                                  const rondo_buffer *buffer, size_t rows) {
   rondo_buffer_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_buffer_get_info(buffer, &info));
   if (info.bytes == value->row_bytes * rows) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "output '%s' of function '%s' has %zu bytes for %zu rows, and %zu were said for each", value->name,
-                    model->name, info.bytes, rows, value->row_bytes);
+                    "output '%s' of function '%s' has %zu bytes for %zu rows, but the model declares %zu bytes per row",
+                    value->name, model->name, info.bytes, rows, value->row_bytes);
 }
 
-static rondo_status copy_outputs(const rondo_model_instance *place, const rondo_stage *stage, size_t rows,
+static rondo_status copy_outputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows,
                                  rondo_buffer *const *buffers) {
-  const rondo_session_model *model = place->model;
+  const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->outputs.count; i++) {
     const rondo_session_value *value = &model->outputs.items[i];
     RONDO_TRY(check_output(model, value, buffers[i], rows));
-    RONDO_TRY(rondo_buffer_copy(buffers[i], place->stream, 0, rondo_stage_output(model, stage->memory, stage->rows, i),
+    RONDO_TRY(rondo_buffer_copy(buffers[i], instance->stream, 0, rondo_stage_output(model, stage, i),
                                 value->row_bytes * rows));
   }
   return RONDO_OK;
@@ -52,8 +53,9 @@ static rondo_status copy_outputs(const rondo_model_instance *place, const rondo_
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status make_function(const rondo_model_instance *place, rondo_record_policy record, rondo_function **out) {
-  const rondo_session_model *model = place->model;
+static rondo_status make_function(const rondo_model_instance *instance, rondo_record_policy record,
+                                  rondo_function **out) {
+  const rondo_session_model *model = instance->model;
   uint32_t kinds[RONDO_SESSION_MAX_VALUES];
   for (size_t i = 0; i < model->inputs.count; i++) kinds[i] = RONDO_INPUT_STATIC;
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
@@ -63,71 +65,71 @@ static rondo_status make_function(const rondo_model_instance *place, rondo_recor
                                           .inputs = kinds,
                                           .input_count = model->inputs.count,
                                           .record = record};
-  return rondo_function_create(place->tree, &options, out);
+  return rondo_function_create(instance->tree, &options, out);
 }
 
-/* A function keeps something of each form of inputs: after so many it is made anew. */
-static rondo_status renew_plain(rondo_model_instance *place) {
+/* A function keeps data for each shape of its inputs, so it is replaced after too many shapes. */
+static rondo_status renew_eager_function(rondo_model_instance *instance) {
   rondo_function_info info = {.struct_size = sizeof info};
-  rondo_function *fresh = NULL, *old = place->plain_function;
+  rondo_function *fresh = NULL, *old = instance->eager_function;
   RONDO_TRY(rondo_function_get_info(old, &info));
-  if (info.shapes <= place->model->session->options.max_unrecorded) return RONDO_OK;
-  RONDO_TRY(make_function(place, RONDO_RECORD_NEVER, &fresh));
-  place->plain_function = fresh;
+  if (info.shapes <= instance->model->session->options.max_unrecorded) return RONDO_OK;
+  RONDO_TRY(make_function(instance, RONDO_RECORD_NEVER, &fresh));
+  instance->eager_function = fresh;
   return rondo_function_destroy(old);
 }
 
-/* Within the body, unless it is replayed, calls of the session are refused. */
-static rondo_status call_function(const rondo_model_instance *place, rondo_function *function,
+/* While the body runs, calls of the session are refused. */
+static rondo_status call_function(const rondo_model_instance *instance, rondo_function *function,
                                   const rondo_input *inputs, rondo_buffer **outputs) {
-  const rondo_session_model *model = place->model;
+  const rondo_session_model *model = instance->model;
   rondo_session_callback callback;
   rondo_session_callback_enter(&callback, model->session);
   const rondo_status status =
-      rondo_function_call(function, place->stream, inputs, model->inputs.count, outputs, model->outputs.count);
+      rondo_function_call(function, instance->stream, inputs, model->inputs.count, outputs, model->outputs.count);
   rondo_session_callback_leave(&callback);
   return status;
 }
 
-static rondo_status prepare_function(const rondo_model_instance *place, rondo_function *function,
+static rondo_status prepare_function(const rondo_model_instance *instance, rondo_function *function,
                                      const rondo_input *inputs) {
   rondo_session_callback callback;
-  rondo_session_callback_enter(&callback, place->model->session);
-  const rondo_status status = rondo_function_prepare(function, place->stream, inputs, place->model->inputs.count);
+  rondo_session_callback_enter(&callback, instance->model->session);
+  const rondo_status status = rondo_function_prepare(function, instance->stream, inputs, instance->model->inputs.count);
   rondo_session_callback_leave(&callback);
   return status;
 }
 
-rondo_status rondo_function_instance_call(rondo_model_instance *place, rondo_function *function,
+rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_function *function,
                                           const rondo_stage *stage, size_t rows) {
-  const rondo_session_model *model = place->model;
-  if (function == NULL) RONDO_TRY(renew_plain(place));
+  const rondo_session_model *model = instance->model;
+  if (function == NULL) RONDO_TRY(renew_eager_function(instance));
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
   rondo_buffer *outputs[RONDO_SESSION_MAX_VALUES] = {NULL};
   list_inputs(model, stage, rows, inputs);
-  RONDO_TRY(rondo_tree_mark_step(place->tree));
-  RONDO_TRY(call_function(place, function == NULL ? place->plain_function : function, inputs, outputs));
-  const rondo_status status = copy_outputs(place, stage, rows, outputs);
+  RONDO_TRY(rondo_tree_mark_step(instance->tree));
+  RONDO_TRY(call_function(instance, function == NULL ? instance->eager_function : function, inputs, outputs));
+  const rondo_status status = copy_outputs(instance, stage, rows, outputs);
   for (size_t i = 0; i < model->outputs.count; i++) rondo_buffer_release(outputs[i]);
   return status;
 }
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
-/* Whatever is there might be an index that is in no table. */
-static rondo_status zero_inputs(const rondo_model_instance *place, const rondo_stage *stage, size_t rows) {
-  const rondo_session_model *model = place->model;
+/* Stale memory could hold an index out of range. */
+static rondo_status zero_inputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows) {
+  const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const rondo_fill zeros = {.dst = rondo_stage_input(model, stage->device_memory, stage->rows, i),
+    const rondo_fill zeros = {.dst = rondo_stage_device_input(model, stage, i),
                               .element_bytes = 1,
                               .width = model->inputs.items[i].row_bytes * rows};
-    RONDO_TRY(rondo_fill_async(place->stream, &zeros));
+    RONDO_TRY(rondo_fill_async(instance->stream, &zeros));
   }
   return RONDO_OK;
 }
 
-rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *place, const rondo_instance_graph *g) {
-  return zero_inputs(place, &(rondo_stage){.device_memory = g->device_memory, .rows = g->stage_rows}, g->rows);
+rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
+  return zero_inputs(instance, &g->stage, g->rows);
 }
 
 static rondo_status audit(const rondo_session_model *model, const rondo_recorded_call *recorded) {
@@ -140,37 +142,37 @@ static rondo_status audit(const rondo_session_model *model, const rondo_recorded
   return RONDO_OK;
 }
 
-/* What a row of the map would be, had the body's inputs been copied in by the graph. */
+/* The entries of the input map, as if the graph copied the inputs of the body. */
 static void list_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++)
     g->copies[i] = (rondo_input_copy){.input = i,
-                                      .copy = {.dst = rondo_stage_input(model, g->device_memory, g->stage_rows, i),
-                                               .src = rondo_stage_input(model, g->stage, g->stage_rows, i),
+                                      .copy = {.dst = rondo_stage_device_input(model, &g->stage, i),
+                                               .src = rondo_stage_input(model, &g->stage, i),
                                                .width = model->inputs.items[i].row_bytes * g->rows,
                                                .height = 1,
                                                .depth = 1}};
 }
 
-/* The call makes sure that what was prepared is what calls come to, and that outputs are as they were said to be. */
-rondo_status rondo_function_instance_record(rondo_model_instance *place, const rondo_stage *stage,
-                                            rondo_instance_graph *g) {
-  const rondo_session_model *model = place->model;
+/* The call verifies that calls replay what was prepared, and that outputs are as declared. */
+rondo_status rondo_function_instance_record(rondo_model_instance *instance, rondo_instance_graph *g) {
+  const rondo_stage *stage = &g->stage;
+  const rondo_session_model *model = instance->model;
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
-  rondo_call_info called = {.struct_size = sizeof called};
-  g->device_memory = stage->device_memory;
-  RONDO_TRY(make_function(place, RONDO_RECORD_ALWAYS, &g->function));
+  rondo_call_info wake = {.struct_size = sizeof wake};
+  RONDO_TRY(make_function(instance, RONDO_RECORD_ALWAYS, &g->function));
   list_inputs(model, stage, g->rows, inputs);
-  RONDO_TRY(zero_inputs(place, stage, g->rows));
-  RONDO_TRY(rondo_tree_mark_step(place->tree));
-  RONDO_TRY(prepare_function(place, g->function, inputs));
-  g->recorded = place->tree->last;
+  RONDO_TRY(zero_inputs(instance, stage, g->rows));
+  RONDO_TRY(rondo_tree_mark_step(instance->tree));
+  RONDO_TRY(prepare_function(instance, g->function, inputs));
+  g->recorded = instance->tree->last;
+  assert(g->recorded != NULL);
   RONDO_TRY(audit(model, g->recorded));
-  RONDO_TRY(rondo_function_instance_call(place, g->function, stage, g->rows));
-  RONDO_TRY(rondo_stream_synchronize(place->stream));
-  RONDO_TRY(rondo_tree_get_last_call(place->tree, &called));
-  if (called.outcome != RONDO_CALL_REPLAYED)
+  RONDO_TRY(rondo_function_instance_call(instance, g->function, stage, g->rows));
+  RONDO_TRY(rondo_stream_synchronize(instance->stream));
+  RONDO_TRY(rondo_tree_get_last_call(instance->tree, &wake));
+  if (wake.outcome != RONDO_CALL_REPLAYED)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, "function '%s' was recorded, but not replayed: %s",
-                      model->name, called.message);
+                      model->name, wake.message);
   list_copies(model, g);
   return RONDO_OK;
 }
@@ -186,26 +188,26 @@ rondo_status rondo_function_instance_describe(const rondo_instance_graph *g, ron
   return RONDO_OK;
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------- */
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_function_instance_open(rondo_model_instance *place) {
-  rondo_device *device = place->model->session->device;
-  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = place->model->name, .no_host_steps = true};
-  RONDO_TRY(rondo_stream_create(device, NULL, &place->stream));
-  RONDO_TRY(rondo_tree_create(device, &options, &place->tree));
-  return make_function(place, RONDO_RECORD_NEVER, &place->plain_function);
+rondo_status rondo_function_instance_open(rondo_model_instance *instance) {
+  rondo_device *device = instance->model->session->device;
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = instance->model->name, .no_host_steps = true};
+  RONDO_TRY(rondo_stream_create(device, NULL, &instance->stream));
+  RONDO_TRY(rondo_tree_create(device, &options, &instance->tree));
+  return make_function(instance, RONDO_RECORD_NEVER, &instance->eager_function);
 }
 
-void rondo_function_instance_reset(rondo_model_instance *place, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_tree_reset(place->tree));
+void rondo_function_instance_reset(rondo_model_instance *instance, rondo_status *kept) {
+  rondo_keep_first(kept, rondo_tree_reset(instance->tree));
 }
 
-void rondo_function_instance_close(rondo_model_instance *place, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_tree_destroy(place->tree));
-  rondo_keep_first(kept, rondo_stream_destroy(place->stream));
+void rondo_function_instance_close(rondo_model_instance *instance, rondo_status *kept) {
+  rondo_keep_first(kept, rondo_tree_destroy(instance->tree));
+  rondo_keep_first(kept, rondo_stream_destroy(instance->stream));
 }
 
-uint64_t rondo_function_instance_arena(const rondo_model_instance *place) {
+uint64_t rondo_function_instance_arena(const rondo_model_instance *instance) {
   rondo_tree_info info = {.struct_size = sizeof info};
-  return rondo_tree_get_info(place->tree, &info) == RONDO_OK ? info.arena_used : 0;
+  return rondo_tree_get_info(instance->tree, &info) == RONDO_OK ? info.arena_used : 0;
 }

@@ -1,16 +1,83 @@
 /* SPDX-License-Identifier: MIT
- * What a model will take, said before it is captured: each lane's arenas and staging memory by the plans that capturing
- * will make, and execs by one that is recorded for it.
+ * Forecasts the memory of a model before it is captured. Arenas and staging memory are planned as capturing would plan
+ * them. The size of an exec is that of one that is recorded for the purpose and destroyed. All workers are claimed
+ * while plans are made, and the model is changing.
  */
 #include <string.h>
 
 #include "base/versioned_struct.h"
 #include "session/model_capture.h"
 #include "session/model_instance.h"
+#include "session/placement/upstream_parts.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
+#include "session/session_model.h"
+#include "session/staging_memory.h"
+#include "tensor/compile/compile.h"
+#include "tensor/run/arena_use.h"
 
 static const char call[] = "rondo_session_plan";
+
+/* One instance ----------------------------------------------------------------------------------------------------- */
+
+/* The largest block of each kind so far: arenas by device, and memory for transfers. */
+typedef struct planned {
+  uint64_t arenas[RONDO_MAX_PLACES], transfer;
+} planned;
+
+static rondo_status plan_part(const rondo_model_instance *instance, rondo_program *program, uint32_t place_index,
+                              planned *p, rondo_model_bytes *inout) {
+  const rondo_session_model *model = instance->model;
+  rondo_compiled_info info;
+  const rondo_compile_options options = place_index == 0 ? rondo_model_instance_compile_options(instance)
+                                                         : rondo_upstream_compile_options(instance, place_index);
+  rondo_device *device = place_index == 0 ? model->session->device : model->devices->items[place_index];
+  RONDO_TRY(rondo_compile_plan(program, device, &options, &info));
+  if (info.arena_bytes > p->arenas[place_index]) inout->arena_bytes += p->arenas[place_index] = info.arena_bytes;
+  return RONDO_OK;
+}
+
+static rondo_status plan_divided(const rondo_model_instance *instance, const rondo_program *program, size_t rows,
+                                 planned *p, rondo_model_bytes *inout) {
+  rondo_division division;
+  rondo_status status = rondo_model_divide(instance, program, rows, &division);
+  const size_t bytes = status == RONDO_OK ? rondo_upstream_transfer_bytes(&division) : 0;
+  for (size_t i = 0; i < division.parts.count && status == RONDO_OK; i++)
+    status = plan_part(instance, division.parts.items[i].program, division.parts.items[i].place, p, inout);
+  if (bytes > p->transfer) inout->staging_bytes += p->transfer = bytes;
+  rondo_division_free(&division);
+  return status;
+}
+
+static rondo_status plan_rows(const rondo_model_instance *instance, size_t rows, planned *p, rondo_model_bytes *inout) {
+  rondo_program *program = NULL;
+  RONDO_TRY(rondo_model_make_program(instance->model, rows, &program));
+  const rondo_status status = instance->model->devices == NULL ? plan_part(instance, program, 0, p, inout)
+                                                               : plan_divided(instance, program, rows, p, inout);
+  rondo_program_destroy(program);
+  return status;
+}
+
+/* As rondo_sharing_take_arena does, a program uses the largest arena if that is large enough, else it adds one. */
+static rondo_status plan_instance(const rondo_model_instance *instance, const size_t *rows, size_t count,
+                                  rondo_model_bytes *inout) {
+  const rondo_session_model *model = instance->model;
+  planned p = {.transfer = 0};
+  inout->arena_bytes += rondo_compiled_arenas(instance->anchor.compiled, &p.arenas[0]);
+  for (uint32_t i = 1; model->devices != NULL && i < model->devices->places.count; i++) {
+    const rondo_upstream_part *part = rondo_upstream_find(instance->anchor.upstream, model->devices->items[i]);
+    if (part != NULL && model->devices->places.first[i] == i)
+      inout->arena_bytes += rondo_compiled_arenas(part->compiled, &p.arenas[i]);
+  }
+  for (size_t i = 0; i < count; i++) RONDO_TRY(plan_rows(instance, rows[i], &p, inout));
+  inout->staging_bytes +=
+      rondo_stage_bytes(model, rows[0]) + instance->eager_transfer.bytes +
+      (instance->eager_stage.memory == NULL ? 0 : rondo_stage_bytes(model, instance->eager_stage.rows));
+  return RONDO_OK;
+}
+
+/* The model -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fail_count(size_t count) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: %zu sizes: give 1 to %d", call, count,
@@ -22,7 +89,7 @@ static rondo_status fail_size(const size_t *rows, size_t index) {
                     rows[index] == 0 ? "give sizes above 0" : "give each size once");
 }
 
-/* Descending, as they are recorded. */
+/* Descending, the order in which sizes are recorded. */
 static rondo_status sort_sizes(const size_t *rows, size_t count, size_t *sorted) {
   if (count == 0 || count > RONDO_SESSION_MAX_SIZES) return fail_count(count);
   for (size_t i = 0; i < count; i++) {
@@ -34,21 +101,22 @@ static rondo_status sort_sizes(const size_t *rows, size_t count, size_t *sorted)
   return RONDO_OK;
 }
 
-/* One exec is made and destroyed. */
+/* Records one exec and destroys it. */
 static rondo_status measure_exec(rondo_session_model *model, size_t rows, uint64_t *out_bytes) {
   rondo_session_graph graph;
   RONDO_TRY(rondo_session_record_on(model, 0, rows, &graph));
   *out_bytes = graph.exec_bytes;
-  rondo_session_take_back(model, model->graphs.count);
+  rondo_session_drop_graphs_from(model, model->graphs.count);
   return RONDO_OK;
 }
 
-static rondo_status plan_lanes(rondo_session_model *model, const size_t *rows, size_t count, rondo_model_bytes *out) {
+static rondo_status plan_instances(rondo_session_model *model, const size_t *rows, size_t count,
+                                   rondo_model_bytes *out) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams && status == RONDO_OK; i++)
-    status = rondo_model_instance_plan(&model->places[i], rows, count, out);
+    status = plan_instance(&model->instances[i], rows, count, out);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }
@@ -57,8 +125,8 @@ static rondo_status plan(rondo_session_model *model, const size_t *rows, size_t 
   size_t sorted[RONDO_SESSION_MAX_SIZES];
   if (model->body != NULL)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                      "%s: model '%s' is a function: what it takes is known when it has run: capture it, and call "
-                      "rondo_session_get_model_info",
+                      "%s: model '%s' is a function, whose memory is known only after it has run: "
+                      "capture it and call rondo_session_get_model_info",
                       call, model->name);
   if (model->graphs.count > 0)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
@@ -66,7 +134,7 @@ static rondo_status plan(rondo_session_model *model, const size_t *rows, size_t 
                       model->name, model->graphs.count);
   RONDO_TRY(sort_sizes(rows, count, sorted));
   rondo_session_claim_all(model->session);
-  const rondo_status status = plan_lanes(model, sorted, count, out);
+  const rondo_status status = plan_instances(model, sorted, count, out);
   rondo_session_release_all(model->session);
   RONDO_TRY(status);
   RONDO_TRY(measure_exec(model, sorted[count - 1], &out->exec_bytes));

@@ -1,49 +1,54 @@
 /* SPDX-License-Identifier: MIT
- * Capturing: graphs recorded on every lane, and the capture mode. The model is changing all the while, so that no
- * request of it runs; each lane is claimed while it records.
+ * Captures: graphs recorded on every stream, and the capture mode. The model is changing meanwhile, so no request of it
+ * runs. Each worker is claimed while its stream records.
  */
-#include "session/model_capture.h"
+#include <assert.h>
+
 #include "base/clock.h"
-#include "session/model_callback.h"
+#include "session/model_capture.h"
 #include "session/model_instance.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 #include "session/session_model.h"
 #include "session/sizing/choose_sizes.h"
 
-/* Recording a size ------------------------------------------------------------------------------------------------ */
+/* Recording a size ------------------------------------------------------------------------------------------------- */
 
-/* With what it takes, found out on the first lane. */
-static rondo_status record_on_first(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
-  rondo_model_instance *place = &model->places[0];
+/* Also finds the size of the graph and the time that recording took. */
+static rondo_status record_on_first_instance(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
+  rondo_model_instance *instance = &model->instances[0];
   const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(rondo_model_instance_capture(place, rows));
+  RONDO_TRY(rondo_model_instance_capture(instance, rows));
   const double capture_us = (double)(rondo_clock_ns() - begin) / 1e3;
-  RONDO_TRY(rondo_model_instance_describe(place, place->graphs.count - 1, out));
+  RONDO_TRY(rondo_model_instance_describe(instance, instance->graphs.count - 1, out));
   out->capture_us = capture_us;
   return RONDO_OK;
 }
 
-rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t lane, size_t rows, rondo_session_graph *out) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
-  rondo_session_claim(model->session, lane);
+rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t worker, size_t rows,
+                                     rondo_session_graph *out) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
+  rondo_session_claim(model->session, worker);
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
-    status = lane == 0 ? record_on_first(model, rows, out) : rondo_model_instance_capture(&model->places[lane], rows);
+    status = worker == 0 ? record_on_first_instance(model, rows, out)
+                         : rondo_model_instance_capture(&model->instances[worker], rows);
     rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   }
-  rondo_session_release(model->session, lane);
+  rondo_session_release(model->session, worker);
   return status;
 }
 
-void rondo_session_take_back(rondo_session_model *model, size_t count) {
+void rondo_session_drop_graphs_from(rondo_session_model *model, size_t count) {
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_status ignored = RONDO_OK;
-  rondo_model_forget_graphs(model, count);
+  rondo_model_hide_graphs(model, count);
   for (uint32_t i = 0; i < model->session->options.streams; i++) {
     rondo_session_claim(model->session, i);
-    while (model->places[i].graphs.count > count) rondo_model_instance_drop_last(&model->places[i], &ignored);
+    while (model->instances[i].graphs.count > count)
+      rondo_model_instance_drop_last_graph(&model->instances[i], &ignored);
     rondo_session_release(model->session, i);
   }
   rondo_error_restore(&error);
@@ -51,13 +56,14 @@ void rondo_session_take_back(rondo_session_model *model, size_t count) {
 
 static rondo_status check_new(const rondo_session_model *model, size_t rows) {
   if (model->graphs.count == RONDO_SESSION_MAX_SIZES)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "model '%s' has %d graphs already, which is the most: destroy one first", model->name,
-                      RONDO_SESSION_MAX_SIZES);
+    return rondo_fail(
+        RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+        "model '%s' already has %d graphs, the maximum: destroy its graphs first (rondo_session_destroy_graphs)",
+        model->name, RONDO_SESSION_MAX_SIZES);
   for (size_t i = 0; i < model->graphs.count; i++)
     if (model->graphs.items[i].rows == rows)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
-                        "model '%s' has a graph of %zu rows already (graph %zu): capture each number of rows once",
+                        "model '%s' already has a graph of %zu rows (graph %zu): capture each number of rows once",
                         model->name, rows, i);
   return RONDO_OK;
 }
@@ -67,22 +73,24 @@ static rondo_status record(rondo_session_model *model, size_t rows) {
   for (uint32_t i = 0; i < model->session->options.streams; i++)
     RONDO_TRY(rondo_session_record_on(model, i, rows, &graph));
   pthread_mutex_lock(&model->session->lock);
+  assert(model->graphs.count < RONDO_SESSION_MAX_SIZES);
   model->graphs.items[model->graphs.count++] = graph;
   pthread_mutex_unlock(&model->session->lock);
   return RONDO_OK;
 }
 
 rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
+  assert(model->is_changing && rows > 0);
   RONDO_TRY(check_new(model, rows));
   const size_t before = model->graphs.count;
   const rondo_status status = record(model, rows);
-  if (status != RONDO_OK) rondo_session_take_back(model, before);
+  if (status != RONDO_OK) rondo_session_drop_graphs_from(model, before);
   return status;
 }
 
-/* Capture mode ---------------------------------------------------------------------------------------------------- */
+/* Capture mode ----------------------------------------------------------------------------------------------------- */
 
-/* In one go: in between a stream could be taken by hand, which recording needs. */
+/* Under one lock: a stream could otherwise be taken for manual runs in between, and recording needs all streams. */
 static rondo_status enter_mode(rondo_session *session, const char *call, const char *name) {
   rondo_session_model *model;
   if (session->capturing != NULL)
@@ -106,7 +114,7 @@ rondo_status rondo_session_capture_begin(rondo_session *session, const char *mod
 
 static rondo_session_model *leave_mode(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
-  while (session->capturing != NULL && session->capturing->taken > 0)
+  while (session->capturing != NULL && session->capturing->in_use > 0)
     pthread_cond_wait(&session->change, &session->lock);
   rondo_session_model *model = session->capturing;
   session->capturing = NULL;

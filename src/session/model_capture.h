@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Capturing: graphs recorded on every lane, and the capture mode.
+ * Records the graphs of a model. All functions are called while the model is changing.
  */
 #ifndef RONDO_SESSION_MODEL_CAPTURE_H
 #define RONDO_SESSION_MODEL_CAPTURE_H
 
 #include "session/session_internal.h"
 
-/* model_capture.c, while the model is changing. Records a graph for so many rows on all lanes; its times are not known
- * yet.
- */
+/* Records a graph for this number of rows on all streams. Its times are not known yet. */
 RONDO_MUST_USE rondo_status rondo_session_record(rondo_session_model *model, size_t rows);
 
-/* On one lane; `out` is of the first. */
-RONDO_MUST_USE rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t lane, size_t rows,
+/* Records it on one stream. `out` is written by the first one. */
+RONDO_MUST_USE rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t worker, size_t rows,
                                                     rondo_session_graph *out);
 
-/* Back to `count` graphs on each lane; the error of before stays. */
-void rondo_session_take_back(rondo_session_model *model, size_t count);
+/* Destroys the graphs from index `count` on, on all streams. Keeps the thread's last error. */
+void rondo_session_drop_graphs_from(rondo_session_model *model, size_t count);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * A model on a lane: programs that share states, arena and stream, graphs recorded of them, staging memory. Used by who
- * has claimed the lane, or while the model is made or destroyed.
+ * The instance of a model on one stream: its compiled programs, which share states, an arena and the stream; graphs
+ * recorded of them; staging memory. Used by the thread that has claimed the worker, or that adds or removes the model.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "session/function_instance.h"
 #include "session/model_instance.h"
-#include "session/placement/parts_ahead.h"
+#include "session/placement/upstream_parts.h"
 #include "session/session_model.h"
 #include "session/staging_memory.h"
 #include "tensor/compile/compile.h"
@@ -15,28 +16,28 @@
 #include "tensor/run/arena_use.h"
 #include "tensor/run/named_values.h"
 
-/* What arenas take now. */
-static void count_arenas(rondo_model_instance *place) {
-  rondo_session *session = place->model->session;
+/* Publishes the sizes of the arenas. */
+static void count_arenas(rondo_model_instance *instance) {
+  rondo_session *session = instance->model->session;
   uint64_t largest;
-  const uint64_t ahead = rondo_ahead_arenas(place->anchor.ahead);
-  const uint64_t bytes = place->tree != NULL ? rondo_function_instance_arena(place)
-                                             : rondo_compiled_arenas(place->anchor.compiled, &largest) + ahead;
+  const uint64_t upstream = rondo_upstream_arena_bytes(instance->anchor.upstream);
+  const uint64_t bytes = instance->tree != NULL ? rondo_function_instance_arena(instance)
+                                                : rondo_compiled_arenas(instance->anchor.compiled, &largest) + upstream;
   pthread_mutex_lock(&session->lock);
-  place->arena_bytes = bytes;
-  place->ahead_arena_bytes = ahead;
+  instance->arena_bytes = bytes;
+  instance->upstream_arena_bytes = upstream;
   pthread_mutex_unlock(&session->lock);
 }
 
-/* Programs -------------------------------------------------------------------------------------------------------- */
+/* Programs --------------------------------------------------------------------------------------------------------- */
 
-/* With states, stream and arena of the place's anchor; the anchors have states in common. */
-static rondo_compile_options options_of(const rondo_model_instance *place) {
-  const bool is_anchor = place->anchor.compiled == NULL;
-  return (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
-                                 .share = (is_anchor ? &place->model->places[0] : place)->anchor.compiled,
-                                 .share_states_only = is_anchor,
-                                 .executor = is_anchor ? NULL : place->model->session->lanes[place->lane].executor};
+/* Anchors share states; programs share the states, stream and arena of their instance's anchor. */
+rondo_compile_options rondo_model_instance_compile_options(const rondo_model_instance *instance) {
+  const bool is_anchor = instance->anchor.compiled == NULL;
+  return (rondo_compile_options){
+      RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
+      .share = (is_anchor ? &instance->model->instances[0] : instance)->anchor.compiled, .share_states_only = is_anchor,
+      .executor = is_anchor ? NULL : instance->model->session->workers[instance->worker].executor};
 }
 
 static void **find_address(const rondo_session_model *model, void **addresses, const rondo_compiled_value *value) {
@@ -48,7 +49,8 @@ static void **find_address(const rondo_session_model *model, void **addresses, c
   return NULL;
 }
 
-rondo_status rondo_placed_find(const rondo_session_model *model, const rondo_compiled *compiled, void ***out) {
+rondo_status rondo_instance_program_find_addresses(const rondo_session_model *model, const rondo_compiled *compiled,
+                                                   void ***out) {
   RONDO_TRY(
       rondo_allocate_items(&model->session->allocator, model->inputs.count + model->outputs.count, sizeof **out, out));
   for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
@@ -59,198 +61,189 @@ rondo_status rondo_placed_find(const rondo_session_model *model, const rondo_com
   return RONDO_OK;
 }
 
-void rondo_placed_forget(const rondo_session_model *model, void **addresses) {
+void rondo_instance_program_free_addresses(const rondo_session_model *model, void **addresses) {
   rondo_release(&model->session->allocator, addresses, model->inputs.count + model->outputs.count, sizeof *addresses);
 }
 
-static rondo_status compile_part(const rondo_model_instance *place, rondo_program *program, rondo_placed *out) {
-  const rondo_compile_options options = options_of(place);
-  RONDO_TRY(rondo_compile(program, place->model->session->device, &options, &out->compiled));
-  return rondo_placed_find(place->model, out->compiled, &out->addresses);
+static rondo_status compile_part(const rondo_model_instance *instance, rondo_program *program,
+                                 rondo_instance_program *out) {
+  const rondo_compile_options options = rondo_model_instance_compile_options(instance);
+  RONDO_TRY(rondo_compile(program, instance->model->session->device, &options, &out->compiled));
+  return rondo_instance_program_find_addresses(instance->model, out->compiled, &out->addresses);
 }
 
-static rondo_status compile_divided(const rondo_model_instance *place, const rondo_program *program, size_t rows,
-                                    rondo_placed *out) {
+static rondo_status compile_divided(const rondo_model_instance *instance, const rondo_program *program, size_t rows,
+                                    rondo_instance_program *out) {
   rondo_division division;
-  rondo_status status = rondo_model_divide(place, program, rows, &division);
-  if (status == RONDO_OK) status = compile_part(place, division.parts.items[division.parts.count - 1].program, out);
-  if (status == RONDO_OK) status = rondo_ahead_compile(place, rows, &division, out->compiled, &out->ahead);
+  rondo_status status = rondo_model_divide(instance, program, rows, &division);
+  if (status == RONDO_OK) status = compile_part(instance, division.parts.items[division.parts.count - 1].program, out);
+  if (status == RONDO_OK) status = rondo_upstream_compile(instance, rows, &division, out->compiled, &out->upstream);
   rondo_division_free(&division);
   return status;
 }
 
-static void drop_placed(const rondo_model_instance *place, rondo_placed *placed, rondo_status *kept) {
+static void drop_placed(const rondo_model_instance *instance, rondo_instance_program *placed, rondo_status *kept) {
   rondo_keep_first(kept, rondo_compiled_destroy(placed->compiled));
-  rondo_ahead_destroy(placed->ahead, kept);
-  rondo_placed_forget(place->model, placed->addresses);
-  *placed = (rondo_placed){.compiled = NULL};
+  rondo_upstream_destroy(placed->upstream, kept);
+  rondo_instance_program_free_addresses(instance->model, placed->addresses);
+  *placed = (rondo_instance_program){.compiled = NULL};
 }
 
-static rondo_status compile(const rondo_model_instance *place, size_t rows, rondo_placed *out) {
+static rondo_status compile(const rondo_model_instance *instance, size_t rows, rondo_instance_program *out) {
   rondo_program *program = NULL;
-  *out = (rondo_placed){.compiled = NULL};
-  RONDO_TRY(rondo_model_make_program(place->model, rows, &program));
-  rondo_status status =
-      place->model->devices == NULL ? compile_part(place, program, out) : compile_divided(place, program, rows, out);
+  *out = (rondo_instance_program){.compiled = NULL};
+  RONDO_TRY(rondo_model_make_program(instance->model, rows, &program));
+  rondo_status status = instance->model->devices == NULL ? compile_part(instance, program, out)
+                                                         : compile_divided(instance, program, rows, out);
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_program_destroy(program);
   if (status == RONDO_OK) return RONDO_OK;
-  drop_placed(place, out, &status);
+  drop_placed(instance, out, &status);
   return rondo_error_raise(&error);
 }
 
-/* Waits: the other lanes have streams of their own. */
-static rondo_status apply(const rondo_model_instance *place, const rondo_weights *weights) {
-  RONDO_TRY(rondo_weights_apply(weights, place->anchor.compiled, NULL));
-  RONDO_TRY(rondo_compiled_synchronize(place->anchor.compiled));
-  return rondo_ahead_apply(place->anchor.ahead, weights);
+/* Waits, because the other instances use the states on other streams. */
+static rondo_status apply(const rondo_model_instance *instance, const rondo_weights *weights) {
+  RONDO_TRY(rondo_weights_apply(weights, instance->anchor.compiled, NULL));
+  RONDO_TRY(rondo_compiled_synchronize(instance->anchor.compiled));
+  return rondo_upstream_apply_weights(instance->anchor.upstream, weights);
 }
 
-rondo_status rondo_model_instance_open(rondo_model_instance *place, rondo_session_model *model, uint32_t lane,
+rondo_status rondo_model_instance_open(rondo_model_instance *instance, rondo_session_model *model, uint32_t worker,
                                        const rondo_weights *weights) {
   const rondo_session *session = model->session;
-  rondo_placed anchor;
-  place->model = model;
-  place->lane = lane;
-  RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_unrecorded, sizeof *place->programs,
-                                 &place->programs));
-  RONDO_TRY(rondo_array_reserve(&model->session->allocator, &place->graphs, RONDO_SESSION_MAX_SIZES));
-  if (model->body != NULL) return rondo_function_instance_open(place);
-  RONDO_TRY(compile(place, 1, &anchor));
-  place->anchor = anchor;
-  place->stream = rondo_compiled_stream(anchor.compiled);
-  count_arenas(place);
-  return weights == NULL || lane > 0 ? RONDO_OK : apply(place, weights);
+  rondo_instance_program anchor;
+  assert(worker < session->options.streams);
+  instance->model = model;
+  instance->worker = worker;
+  RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_unrecorded, sizeof *instance->programs,
+                                 &instance->programs));
+  RONDO_TRY(rondo_array_reserve(&model->session->allocator, &instance->graphs, RONDO_SESSION_MAX_SIZES));
+  if (model->body != NULL) return rondo_function_instance_open(instance);
+  RONDO_TRY(compile(instance, 1, &anchor));
+  instance->anchor = anchor;
+  instance->stream = rondo_compiled_stream(anchor.compiled);
+  count_arenas(instance);
+  return weights == NULL || worker > 0 ? RONDO_OK : apply(instance, weights);
 }
 
-static void drop_program(const rondo_model_instance *place, rondo_instance_program *program, rondo_status *kept) {
-  drop_placed(place, &program->program, kept);
-  *program = (rondo_instance_program){.rows = 0};
+static void drop_program(const rondo_model_instance *instance, rondo_cached_program *program, rondo_status *kept) {
+  drop_placed(instance, &program->program, kept);
+  *program = (rondo_cached_program){.rows = 0};
 }
 
-/* The least recently used one goes, or one that is none. */
-static rondo_instance_program *choose_victim(rondo_model_instance *place) {
-  rondo_instance_program *victim = &place->programs[0];
-  for (uint32_t i = 1; i < place->model->session->options.max_unrecorded; i++)
-    if (place->programs[i].last_use < victim->last_use) victim = &place->programs[i];
+/* The least recently used program, or an unused entry. */
+static rondo_cached_program *choose_victim(rondo_model_instance *instance) {
+  rondo_cached_program *victim = &instance->programs[0];
+  for (uint32_t i = 1; i < instance->model->session->options.max_unrecorded; i++)
+    if (instance->programs[i].last_use < victim->last_use) victim = &instance->programs[i];
   return victim;
 }
 
-static void count_program(rondo_model_instance *place, const rondo_placed *program, bool has_victim,
+static void count_program(rondo_model_instance *instance, const rondo_instance_program *program, bool has_victim,
                           rondo_status *kept) {
-  rondo_session *session = place->model->session;
+  rondo_session *session = instance->model->session;
   rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_keep_first(kept, rondo_compiled_get_info(program->compiled, &info));
   pthread_mutex_lock(&session->lock);
-  place->model->info.unrecorded_programs++;
-  place->model->info.executor_programs += info.unexecuted == RONDO_UNEXECUTED_NONE;
-  place->model->info.evicted += has_victim;
+  instance->model->info.unrecorded_programs++;
+  instance->model->info.executor_programs += info.unexecuted == RONDO_UNEXECUTED_NONE;
+  instance->model->info.evicted += has_victim;
   pthread_mutex_unlock(&session->lock);
 }
 
-rondo_status rondo_model_instance_program_for(rondo_model_instance *place, size_t rows, const rondo_placed **out) {
-  for (uint32_t i = 0; i < place->model->session->options.max_unrecorded; i++) {
-    rondo_instance_program *program = &place->programs[i];
+rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, size_t rows,
+                                               const rondo_instance_program **out) {
+  for (uint32_t i = 0; i < instance->model->session->options.max_unrecorded; i++) {
+    rondo_cached_program *program = &instance->programs[i];
     if (program->rows != rows) continue;
-    program->last_use = ++place->uses;
+    program->last_use = ++instance->uses;
     *out = &program->program;
     return RONDO_OK;
   }
-  rondo_placed compiled;
-  RONDO_TRY(compile(place, rows, &compiled));
+  rondo_instance_program compiled;
+  RONDO_TRY(compile(instance, rows, &compiled));
   rondo_status status = RONDO_OK;
-  rondo_instance_program *victim = choose_victim(place);
-  count_program(place, &compiled, victim->rows != 0, &status);
-  drop_program(place, victim, &status);
-  *victim = (rondo_instance_program){.rows = rows, .program = compiled, .last_use = ++place->uses};
+  rondo_cached_program *victim = choose_victim(instance);
+  count_program(instance, &compiled, victim->rows != 0, &status);
+  drop_program(instance, victim, &status);
+  *victim = (rondo_cached_program){.rows = rows, .program = compiled, .last_use = ++instance->uses};
   *out = &victim->program;
-  count_arenas(place);
+  count_arenas(instance);
   return status;
 }
 
-rondo_status rondo_model_instance_write_state(rondo_model_instance *place, const char *name, const void *data,
+rondo_status rondo_model_instance_write_state(rondo_model_instance *instance, const char *name, const void *data,
                                               size_t bytes) {
-  rondo_compiled *compiled = place->anchor.compiled;
-  bool is_ahead, is_here = false;
-  RONDO_TRY(rondo_ahead_write(place->anchor.ahead, name, data, bytes, &is_ahead));
+  rondo_compiled *compiled = instance->anchor.compiled;
+  bool is_upstream, is_here = false;
+  RONDO_TRY(rondo_upstream_write_state(instance->anchor.upstream, name, data, bytes, &is_upstream));
   for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++)
     is_here |= strcmp(rondo_compiled_value_at(compiled, i).name, name) == 0;
-  if (is_ahead && !is_here) return RONDO_OK;
+  if (is_upstream && !is_here) return RONDO_OK;
   RONDO_TRY(rondo_compiled_write(compiled, name, data, bytes));
   return rondo_compiled_synchronize(compiled);
 }
 
-/* Recording ------------------------------------------------------------------------------------------------------- */
+/* Recording -------------------------------------------------------------------------------------------------------- */
 
-/* Inputs, the work and outputs, all on the one stream; branches of the work are kept. */
-static rondo_status queue_all(const rondo_model_instance *place, const rondo_instance_graph *g) {
-  const rondo_session_model *model = place->model;
-  const rondo_placed *p = &g->program;
+/* Copies the inputs, runs the work and copies the outputs, on one stream. Branches of the work are kept. */
+static rondo_status enqueue_all(const rondo_model_instance *instance, const rondo_instance_graph *g) {
+  const rondo_session_model *model = instance->model;
+  const rondo_instance_program *p = &g->program;
   rondo_stream *stream = rondo_compiled_stream(p->compiled);
-  for (size_t i = 0; i < model->inputs.count; i++)
-    if (p->addresses[i] != NULL)
-      RONDO_TRY(rondo_copy_async(stream, p->addresses[i], rondo_stage_input(model, g->stage, g->stage_rows, i),
-                                 model->inputs.items[i].row_bytes * g->rows));
-  if (p->ahead != NULL) RONDO_TRY(rondo_ahead_hand_over(p->ahead, stream, g->handover));
+  RONDO_TRY(rondo_stage_copy_inputs(model, &g->stage, g->rows, p->addresses, stream));
+  if (p->upstream != NULL) RONDO_TRY(rondo_upstream_copy_results(p->upstream, stream, g->transfer));
   RONDO_TRY(rondo_compiled_record_into(p->compiled));
-  for (size_t i = 0; i < model->outputs.count; i++) {
-    const void *address = p->addresses[model->inputs.count + i];
-    if (address != NULL)
-      RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, g->stage, g->stage_rows, i), address,
-                                 model->outputs.items[i].row_bytes * g->rows));
-  }
-  return RONDO_OK;
+  return rondo_stage_copy_outputs(model, &g->stage, g->rows, p->addresses, stream);
 }
 
-static rondo_status record_work(const rondo_model_instance *place, rondo_instance_graph *g) {
+static rondo_status record_work(const rondo_model_instance *instance, rondo_instance_graph *g) {
   rondo_stream *stream = rondo_compiled_stream(g->program.compiled);
   RONDO_TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  const rondo_status status = queue_all(place, g);
+  const rondo_status status = enqueue_all(instance, g);
   rondo_saved_error error;
   rondo_error_save(&error);
   const rondo_status ended = rondo_capture_end(stream, &g->graph);
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
-/* Host memory of a graph. What parts ahead read or hand over is there before the graph is launched, and held. */
+/* The host memory that a graph may use. What upstream parts read or transfer is complete before the launch, so it
+ * counts as constant. */
 typedef struct graph_ranges {
   rondo_host_range inputs[RONDO_SESSION_MAX_VALUES], outputs[RONDO_SESSION_MAX_VALUES];
   rondo_host_range constants[RONDO_SESSION_MAX_VALUES + 1];
   size_t input_count, constant_count;
-  size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by range of an input: which of the model's */
+  size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by range of an input: its index in the model */
 } graph_ranges;
 
 static void list_ranges(const rondo_session_model *model, const rondo_instance_graph *g, graph_ranges *out) {
-  const rondo_ahead *ahead = g->program.ahead;
+  const rondo_upstream *upstream = g->program.upstream;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const rondo_session_value *value = &model->inputs.items[i];
-    const rondo_host_range range = {rondo_stage_input(model, g->stage, g->stage_rows, i), value->row_bytes * g->rows,
-                                    value->name};
-    const bool is_ahead = rondo_ahead_reads(ahead, i);
-    if (!is_ahead) out->input_of[out->input_count] = i;
-    *(is_ahead ? &out->constants[out->constant_count++] : &out->inputs[out->input_count++]) = range;
+    const bool is_upstream = rondo_upstream_reads(upstream, i);
+    if (!is_upstream) out->input_of[out->input_count] = i;
+    *(is_upstream ? &out->constants[out->constant_count++] : &out->inputs[out->input_count++]) =
+        rondo_stage_input_range(model, &g->stage, i, g->rows);
   }
-  if (ahead != NULL && ahead->bytes > 0)
-    out->constants[out->constant_count++] = (rondo_host_range){g->handover, ahead->bytes, "what is handed over"};
-  for (size_t i = 0; i < model->outputs.count; i++) {
-    const rondo_session_value *value = &model->outputs.items[i];
-    out->outputs[i] = (rondo_host_range){rondo_stage_output(model, g->stage, g->stage_rows, i),
-                                         value->row_bytes * g->rows, value->name};
-  }
+  if (upstream != NULL && upstream->bytes > 0)
+    out->constants[out->constant_count++] = (rondo_host_range){g->transfer, upstream->bytes, "transferred results"};
+  for (size_t i = 0; i < model->outputs.count; i++)
+    out->outputs[i] = rondo_stage_output_range(model, &g->stage, i, g->rows);
 }
 
-/* The rows that a part ahead reads go to where it copies them from, or, if the graph reads them too, this does. */
+/* Rows that an upstream part reads go to the staging memory; the part copies them from there, and the graph too if it
+ * reads them. */
 static void list_stage_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++) {
-    unsigned char *stage = rondo_stage_input(model, g->stage, g->stage_rows, i);
+    unsigned char *stage = rondo_stage_input(model, &g->stage, i);
     const size_t width = model->inputs.items[i].row_bytes * g->rows;
     g->copies[i] =
         (rondo_input_copy){.input = i, .copy = {.dst = stage, .src = stage, .width = width, .height = 1, .depth = 1}};
   }
 }
 
-/* The copies of inputs go, and are kept as the map. */
+/* Takes input copies out of the graph and keeps them as the input map. */
 static rondo_status audit(const rondo_session_model *model, rondo_instance_graph *g) {
   graph_ranges ranges = {.input_count = 0};
   list_ranges(model, g, &ranges);
@@ -266,6 +259,7 @@ static rondo_status audit(const rondo_session_model *model, rondo_instance_graph
   RONDO_TRY(rondo_graph_audit_copies(g->graph, &options, copies, &count, NULL));
   list_stage_copies(model, g);
   for (size_t i = 0; i < count && i < RONDO_SESSION_MAX_VALUES; i++) {
+    assert(copies[i].input < ranges.input_count);
     const size_t input = ranges.input_of[copies[i].input];
     g->copies[input] = copies[i];
     g->copies[input].input = input;
@@ -273,202 +267,145 @@ static rondo_status audit(const rondo_session_model *model, rondo_instance_graph
   return RONDO_OK;
 }
 
-static rondo_status make_exec(rondo_model_instance *place, rondo_instance_graph *g) {
-  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* what must not happen in a capture is refused here */
+static rondo_status make_exec(rondo_model_instance *instance, rondo_instance_graph *g) {
+  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* refuses what a capture must not do */
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = record_work(place, g);
+  rondo_status status = record_work(instance, g);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   RONDO_TRY(status);
-  RONDO_TRY(audit(place->model, g));
-  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = place->stream};
+  RONDO_TRY(audit(instance->model, g));
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = instance->stream};
   return rondo_instantiate(g->graph, &options, &g->exec);
 }
 
-static rondo_status make_graph(rondo_model_instance *place, rondo_instance_graph *g) {
-  rondo_session_model *model = place->model;
-  rondo_stage stage;
+static rondo_status make_graph(rondo_model_instance *instance, rondo_instance_graph *g) {
+  rondo_session_model *model = instance->model;
   RONDO_TRY(rondo_allocate_items(&model->session->allocator, model->inputs.count, sizeof *g->copies, &g->copies));
-  if (model->body == NULL) RONDO_TRY(compile(place, g->rows, &g->program));
-  RONDO_TRY(rondo_model_instance_find_stage(place, g->rows, &stage));
-  g->stage = stage.memory;
-  g->stage_rows = stage.rows;
-  if (model->body != NULL) return rondo_function_instance_record(place, &stage, g);
-  if (g->program.ahead != NULL) {
-    RONDO_TRY(rondo_model_instance_find_handover(place, g->program.ahead->bytes, &g->handover));
-    RONDO_TRY(rondo_ahead_record(g->program.ahead, &stage, g->handover));
+  if (model->body == NULL) RONDO_TRY(compile(instance, g->rows, &g->program));
+  RONDO_TRY(rondo_model_instance_find_stage(instance, g->rows, &g->stage));
+  if (model->body != NULL) return rondo_function_instance_record(instance, g);
+  if (g->program.upstream != NULL) {
+    RONDO_TRY(rondo_model_instance_find_transfer_memory(instance, g->program.upstream->bytes, &g->transfer));
+    RONDO_TRY(rondo_upstream_record(g->program.upstream, &g->stage, g->transfer));
   }
-  return make_exec(place, g);
+  return make_exec(instance, g);
 }
 
-static void drop_graph(rondo_model_instance *place, rondo_instance_graph *g, rondo_status *kept) {
-  rondo_session_model *model = place->model;
+static void drop_graph(rondo_model_instance *instance, rondo_instance_graph *g, rondo_status *kept) {
+  rondo_session_model *model = instance->model;
   rondo_keep_first(kept, rondo_function_destroy(g->function));
   rondo_exec_destroy(g->exec);
   rondo_keep_first(kept, rondo_graph_destroy(g->graph));
-  drop_placed(place, &g->program, kept);
+  drop_placed(instance, &g->program, kept);
   rondo_release(&model->session->allocator, g->copies, model->inputs.count, sizeof *g->copies);
   *g = (rondo_instance_graph){.rows = 0};
 }
 
-rondo_status rondo_model_instance_capture(rondo_model_instance *place, size_t rows) {
+rondo_status rondo_model_instance_capture(rondo_model_instance *instance, size_t rows) {
   rondo_instance_graph g = {.rows = rows};
-  RONDO_TRY(rondo_array_reserve(&place->model->session->allocator, &place->graphs, place->graphs.count + 1));
-  const rondo_status status = make_graph(place, &g);
+  RONDO_TRY(rondo_array_reserve(&instance->model->session->allocator, &instance->graphs, instance->graphs.count + 1));
+  const rondo_status status = make_graph(instance, &g);
   if (status == RONDO_OK) {
-    place->graphs.items[place->graphs.count++] = g;
-    count_arenas(place);
+    instance->graphs.items[instance->graphs.count++] = g;
+    count_arenas(instance);
     return RONDO_OK;
   }
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_status ignored = RONDO_OK;
-  drop_graph(place, &g, &ignored);
-  return rondo_fail_context(rondo_error_raise(&error), "%zu rows of model '%s'", rows, place->model->name);
+  drop_graph(instance, &g, &ignored);
+  return rondo_fail_context(rondo_error_raise(&error), "%zu rows of model '%s'", rows, instance->model->name);
 }
 
-void rondo_model_instance_drop_last(rondo_model_instance *place, rondo_status *kept) {
-  drop_graph(place, &place->graphs.items[--place->graphs.count], kept);
-  if (place->last_graph > place->graphs.count) place->last_graph = 0;
-  if (place->graphs.count > 0) return;
-  if (place->tree != NULL) rondo_function_instance_reset(place, kept);
-  count_arenas(place);
-  rondo_model_instance_drop_stages(place, kept);
+void rondo_model_instance_drop_last_graph(rondo_model_instance *instance, rondo_status *kept) {
+  assert(instance->graphs.count > 0);
+  drop_graph(instance, &instance->graphs.items[--instance->graphs.count], kept);
+  if (instance->last_graph > instance->graphs.count) instance->last_graph = 0;
+  if (instance->graphs.count > 0) return;
+  if (instance->tree != NULL) rondo_function_instance_reset(instance, kept);
+  count_arenas(instance);
+  rondo_model_instance_drop_stages(instance, kept);
 }
 
-void rondo_model_instance_close(rondo_model_instance *place, rondo_status *kept) {
-  if (place->model == NULL) return;
-  const rondo_session *session = place->model->session;
-  while (place->graphs.count > 0) rondo_model_instance_drop_last(place, kept);
-  for (uint32_t i = 0; place->programs != NULL && i < session->options.max_unrecorded; i++)
-    drop_program(place, &place->programs[i], kept);
-  rondo_model_instance_close_stages(place, kept);
-  rondo_release(&session->allocator, place->programs, session->options.max_unrecorded, sizeof *place->programs);
-  drop_placed(place, &place->anchor, kept);
-  if (place->model->body != NULL) rondo_function_instance_close(place, kept);
-  rondo_array_free(&session->allocator, &place->graphs);
-  *place = (rondo_model_instance){.model = NULL};
+void rondo_model_instance_close(rondo_model_instance *instance, rondo_status *kept) {
+  if (instance->model == NULL) return;
+  const rondo_session *session = instance->model->session;
+  while (instance->graphs.count > 0) rondo_model_instance_drop_last_graph(instance, kept);
+  for (uint32_t i = 0; instance->programs != NULL && i < session->options.max_unrecorded; i++)
+    drop_program(instance, &instance->programs[i], kept);
+  rondo_model_instance_close_stages(instance, kept);
+  rondo_release(&session->allocator, instance->programs, session->options.max_unrecorded, sizeof *instance->programs);
+  drop_placed(instance, &instance->anchor, kept);
+  if (instance->model->body != NULL) rondo_function_instance_close(instance, kept);
+  rondo_array_free(&session->allocator, &instance->graphs);
+  *instance = (rondo_model_instance){.model = NULL};
 }
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_model_instance_start_ahead(rondo_model_instance *place, const rondo_instance_graph *g,
-                                              bool is_recorded) {
-  const rondo_stage stage = {.memory = g->stage, .rows = g->stage_rows};
-  const rondo_ahead *ahead = g->program.ahead;
-  if (ahead == NULL) return RONDO_OK;
-  RONDO_TRY(rondo_model_instance_synchronize(place));
-  return is_recorded ? rondo_ahead_replay(ahead) : rondo_ahead_run(ahead, &stage, g->handover);
+rondo_status rondo_model_instance_start_upstream(rondo_model_instance *instance, const rondo_instance_graph *g,
+                                                 bool is_recorded) {
+  const rondo_upstream *upstream = g->program.upstream;
+  if (upstream == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_model_instance_synchronize(instance));
+  return is_recorded ? rondo_upstream_replay(upstream) : rondo_upstream_run_eager(upstream, &g->stage, g->transfer);
 }
 
-rondo_status rondo_model_instance_take_ahead(const rondo_instance_graph *g, rondo_status started) {
-  return g->program.ahead == NULL ? started : rondo_ahead_take(g->program.ahead, started);
+rondo_status rondo_model_instance_wait_for_upstream(const rondo_instance_graph *g, rondo_status started) {
+  return g->program.upstream == NULL ? started : rondo_upstream_wait(g->program.upstream, started);
 }
 
-rondo_status rondo_model_instance_run_ahead(rondo_model_instance *place, const rondo_instance_graph *g,
-                                            bool is_recorded) {
-  return rondo_model_instance_take_ahead(g, rondo_model_instance_start_ahead(place, g, is_recorded));
+rondo_status rondo_model_instance_run_upstream(rondo_model_instance *instance, const rondo_instance_graph *g,
+                                               bool is_recorded) {
+  return rondo_model_instance_wait_for_upstream(g, rondo_model_instance_start_upstream(instance, g, is_recorded));
 }
 
-static rondo_status run_unrecorded(rondo_model_instance *place, const rondo_instance_graph *g) {
-  if (g->program.ahead != NULL) RONDO_TRY(rondo_ahead_hand_over(g->program.ahead, place->stream, g->handover));
+static rondo_status run_eager(rondo_model_instance *instance, const rondo_instance_graph *g) {
+  if (g->program.upstream != NULL)
+    RONDO_TRY(rondo_upstream_copy_results(g->program.upstream, instance->stream, g->transfer));
   return rondo_compiled_run_unrecorded(g->program.compiled);
 }
 
-rondo_status rondo_model_instance_launch(rondo_model_instance *place, const rondo_instance_graph *g, bool is_recorded) {
-  const rondo_stage stage = {.memory = g->stage, .device_memory = g->device_memory, .rows = g->stage_rows};
-  if (place->tree != NULL)
-    return rondo_function_instance_call(place, is_recorded ? g->function : NULL, &stage, g->rows);
-  return is_recorded ? rondo_exec_launch(g->exec, place->stream) : run_unrecorded(place, g);
+rondo_status rondo_model_instance_launch(rondo_model_instance *instance, const rondo_instance_graph *g,
+                                         bool is_recorded) {
+  if (instance->tree != NULL)
+    return rondo_function_instance_call(instance, is_recorded ? g->function : NULL, &g->stage, g->rows);
+  return is_recorded ? rondo_exec_launch(g->exec, instance->stream) : run_eager(instance, g);
 }
 
-rondo_status rondo_model_instance_synchronize(const rondo_model_instance *place) {
-  return place->tree != NULL ? rondo_stream_synchronize(place->stream)
-                             : rondo_compiled_synchronize(place->anchor.compiled);
+rondo_status rondo_model_instance_synchronize(const rondo_model_instance *instance) {
+  return instance->tree != NULL ? rondo_stream_synchronize(instance->stream)
+                                : rondo_compiled_synchronize(instance->anchor.compiled);
 }
 
-/* What would be ---------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the largest block of each kind so far: arenas of the session's device and of each other, and what is handed
- * over. */
-typedef struct planned {
-  uint64_t arenas[RONDO_MAX_PLACES], handover;
-} planned;
-
-static rondo_status plan_part(const rondo_model_instance *place, rondo_program *program, uint32_t of_place, planned *p,
-                              rondo_model_bytes *inout) {
-  const rondo_session_model *model = place->model;
-  rondo_compiled_info info;
-  const rondo_compile_options options = of_place == 0 ? options_of(place) : rondo_ahead_options(place, of_place);
-  rondo_device *device = of_place == 0 ? model->session->device : model->devices->items[of_place];
-  RONDO_TRY(rondo_compile_plan(program, device, &options, &info));
-  if (info.arena_bytes > p->arenas[of_place]) inout->arena_bytes += p->arenas[of_place] = info.arena_bytes;
-  return RONDO_OK;
-}
-
-static rondo_status plan_divided(const rondo_model_instance *place, const rondo_program *program, size_t rows,
-                                 planned *p, rondo_model_bytes *inout) {
-  rondo_division division;
-  rondo_status status = rondo_model_divide(place, program, rows, &division);
-  const size_t bytes = status == RONDO_OK ? rondo_ahead_bytes(&division) : 0;
-  for (size_t i = 0; i < division.parts.count && status == RONDO_OK; i++)
-    status = plan_part(place, division.parts.items[i].program, division.parts.items[i].place, p, inout);
-  if (bytes > p->handover) inout->staging_bytes += p->handover = bytes;
-  rondo_division_free(&division);
-  return status;
-}
-
-static rondo_status plan_rows(const rondo_model_instance *place, size_t rows, planned *p, rondo_model_bytes *inout) {
-  rondo_program *program = NULL;
-  RONDO_TRY(rondo_model_make_program(place->model, rows, &program));
-  const rondo_status status = place->model->devices == NULL ? plan_part(place, program, 0, p, inout)
-                                                            : plan_divided(place, program, rows, p, inout);
-  rondo_program_destroy(program);
-  return status;
-}
-
-/* As rondo_sharing_take_arena has it: the largest one there is, if it is large enough. */
-rondo_status rondo_model_instance_plan(const rondo_model_instance *place, const size_t *rows, size_t count,
-                                       rondo_model_bytes *inout) {
-  const rondo_session_model *model = place->model;
-  planned p = {.handover = 0};
-  inout->arena_bytes += rondo_compiled_arenas(place->anchor.compiled, &p.arenas[0]);
-  for (uint32_t i = 1; model->devices != NULL && i < model->devices->places.count; i++) {
-    const rondo_ahead_part *part = rondo_ahead_find(place->anchor.ahead, model->devices->items[i]);
-    if (part != NULL && model->devices->places.first[i] == i)
-      inout->arena_bytes += rondo_compiled_arenas(part->compiled, &p.arenas[i]);
-  }
-  for (size_t i = 0; i < count; i++) RONDO_TRY(plan_rows(place, rows[i], &p, inout));
-  inout->staging_bytes += rondo_stage_bytes(model, rows[0]) + place->plain_handover.bytes +
-                          (place->plain.memory == NULL ? 0 : rondo_stage_bytes(model, place->plain.rows));
-  return RONDO_OK;
-}
-
-/* What is known ---------------------------------------------------------------------------------------------------- */
-
-/* In what the graph's work reads, also of what is handed over, and in what parts ahead copy. */
-static rondo_status write_zeros(const rondo_model_instance *place, const rondo_instance_graph *g) {
-  const rondo_session_model *model = place->model;
+/* Zeros what the graph's work reads, including transfers, and what upstream parts copy. */
+static rondo_status write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
+  const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++)
-    memset(rondo_stage_input(model, g->stage, g->stage_rows, i), 0, model->inputs.items[i].row_bytes * g->rows);
+    memset(rondo_stage_input(model, &g->stage, i), 0, model->inputs.items[i].row_bytes * g->rows);
   rondo_compiled_claim_inputs(g->program.compiled);
   for (size_t i = 0; i < rondo_compiled_count_values(g->program.compiled); i++) {
     const rondo_compiled_value value = rondo_compiled_value_at(g->program.compiled, i);
     const rondo_fill zeros = {.dst = value.address, .element_bytes = 1, .width = value.bytes};
-    if (value.kind == 'i') RONDO_TRY(rondo_fill_async(place->stream, &zeros));
+    if (value.kind == 'i') RONDO_TRY(rondo_fill_async(instance->stream, &zeros));
   }
   return RONDO_OK;
 }
 
-rondo_status rondo_model_instance_write_zeros(rondo_model_instance *place, size_t graph) {
-  const rondo_instance_graph *g = &place->graphs.items[graph];
-  return place->tree != NULL ? rondo_function_instance_write_zeros(place, g) : write_zeros(place, g);
+rondo_status rondo_model_instance_write_zeros(rondo_model_instance *instance, size_t graph) {
+  assert(graph < instance->graphs.count);
+  const rondo_instance_graph *g = &instance->graphs.items[graph];
+  return instance->tree != NULL ? rondo_function_instance_write_zeros(instance, g) : write_zeros(instance, g);
 }
 
-rondo_status rondo_model_instance_describe(const rondo_model_instance *place, size_t graph, rondo_session_graph *out) {
-  const rondo_instance_graph *g = &place->graphs.items[graph];
+rondo_status rondo_model_instance_describe(const rondo_model_instance *instance, size_t graph,
+                                           rondo_session_graph *out) {
+  const rondo_instance_graph *g = &instance->graphs.items[graph];
   rondo_exec_info exec = {.struct_size = sizeof exec};
   rondo_compiled_info compiled = {.struct_size = sizeof compiled};
-  if (place->tree != NULL) return rondo_function_instance_describe(g, out);
+  if (instance->tree != NULL) return rondo_function_instance_describe(g, out);
   RONDO_TRY(rondo_exec_get_info(g->exec, &exec));
   RONDO_TRY(rondo_compiled_get_info(g->program.compiled, &compiled));
   *out = (rondo_session_graph){.rows = g->rows,
@@ -476,5 +413,5 @@ rondo_status rondo_model_instance_describe(const rondo_model_instance *place, si
                                .exec_bytes = exec.host_bytes + exec.device_bytes,
                                .has_branches = compiled.has_branches,
                                .arena_bytes = compiled.arena_bytes};
-  return rondo_ahead_describe(g->program.ahead, out);
+  return rondo_upstream_describe(g->program.upstream, out);
 }

@@ -1,126 +1,52 @@
 /* SPDX-License-Identifier: MIT
- * A session's life, its lanes and who has claimed them, its models by name.
+ * The session: creating, draining and destroying it, its models by name, and the guard of its public calls. A model
+ * that is being added is private to its thread until it enters the list, under the lock.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
-#include "session/function_model.h"
-#include "session/model_callback.h"
-#include "session/placement/parts_ahead.h"
-#include "session/serve/lane.h"
+#include "session/model_values.h"
+#include "session/placement/upstream_parts.h"
 #include "session/serve/request_queue.h"
+#include "session/serve/stream_worker.h"
 #include "session/serve/utilisation.h"
 #include "session/session.h"
 #include "session/session_model.h"
-#include "session/sizing/dispatch_tables.h"
+#include "session/sizing/model_times.h"
 
 static const rondo_device_use session_use = {.rank = 0, .name = "session"};
 
-/* Lanes ----------------------------------------------------------------------------------------------------------- */
+/* Callbacks -------------------------------------------------------------------------------------------------------- */
 
-/* While requests never end, a lane that ran some would be claimed for others before anyone who waits for it wakes. */
-void rondo_lane_claim(rondo_lane *lane) {
-  rondo_session *session = lane->session;
-  lane->awaited++;
-  while (lane->is_claimed) pthread_cond_wait(&session->change, &session->lock);
-  lane->awaited--;
-  lane->is_claimed = true;
-  session->claims++;
+static _Thread_local const rondo_session_callback *innermost;
+
+void rondo_session_callback_enter(rondo_session_callback *callback, const rondo_session *session) {
+  *callback = (rondo_session_callback){.session = session, .outer = innermost};
+  innermost = callback;
 }
 
-bool rondo_lane_is_alone(const rondo_lane *lane) {
-  const rondo_session *session = lane->session;
-  for (uint32_t i = 0; i < session->options.streams; i++)
-    if (i != lane->number && session->lanes[i].is_claimed) return false;
-  return true;
+void rondo_session_callback_leave(const rondo_session_callback *callback) {
+  assert(innermost == callback);
+  innermost = callback->outer;
 }
 
-void rondo_lane_release(rondo_lane *lane) {
-  lane->is_claimed = false;
-  pthread_cond_broadcast(&lane->session->change);
-  rondo_lanes_call_for_rest(lane->session);
+rondo_status rondo_session_front(const char *call, const rondo_session *session) {
+  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_device_require_own(call, session->device));
+  for (const rondo_session_callback *at = innermost; at != NULL; at = at->outer)
+    if (at->session == session)
+      return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,
+                        "%s was called from a callback (build, body) of one of the session's models: a callback must "
+                        "not call its session",
+                        call);
+  return RONDO_OK;
 }
 
-/* Calls that claim lanes do so in turns. Without them a capture, which claims lane after lane, would have the next one
- * before who needs all of them wakes; and while that one waits, requests are held back. A lane is taken by hand
- * without a turn, as a call whose turn it is may wait for one that was. Who holds a lane never waits for a turn. */
-static void await_turn(rondo_session *session) {
-  const uint64_t turn = session->turns_taken++;
-  while (session->turn != turn) pthread_cond_wait(&session->change, &session->lock);
-}
-
-static void end_turn(rondo_session *session) {
-  session->turn++;
-  pthread_cond_broadcast(&session->change);
-}
-
-void rondo_session_claim(rondo_session *session, uint32_t number) {
-  pthread_mutex_lock(&session->lock);
-  await_turn(session);
-  rondo_lane_claim(&session->lanes[number]);
-  end_turn(session);
-  pthread_mutex_unlock(&session->lock);
-}
-
-void rondo_session_release(rondo_session *session, uint32_t number) {
-  pthread_mutex_lock(&session->lock);
-  rondo_lane_release(&session->lanes[number]);
-  pthread_mutex_unlock(&session->lock);
-}
-
-static bool has_taken_lane(const rondo_session *session) {
-  for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->lanes[i].hold != RONDO_NOT_HELD) return true;
-  return false;
-}
-
-static bool has_claimed_lane(const rondo_session *session) {
-  for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->lanes[i].is_claimed) return true;
-  return false;
-}
-
-static void hold_requests_back(rondo_session *session, bool *inout_is_held_back, bool wanted) {
-  if (*inout_is_held_back == wanted) return;
-  *inout_is_held_back = wanted;
-  for (uint32_t i = 0; i < session->options.streams; i++) {
-    if (wanted)
-      session->lanes[i].awaited++;
-    else
-      session->lanes[i].awaited--;
-  }
-  if (!wanted) rondo_lanes_call_for_rest(session);
-}
-
-/* All at once: who had claimed some already would wait for good for who holds another by hand and wants one of those.
- * Requests are held back, or there would always be a lane that runs some; but not while a lane is held by hand: who
- * holds it may wait for a request before giving it. */
-void rondo_session_claim_all(rondo_session *session) {
-  bool is_held_back = false;
-  pthread_mutex_lock(&session->lock);
-  await_turn(session);
-  while (has_claimed_lane(session)) {
-    hold_requests_back(session, &is_held_back, !has_taken_lane(session));
-    pthread_cond_wait(&session->change, &session->lock);
-  }
-  for (uint32_t i = 0; i < session->options.streams; i++) session->lanes[i].is_claimed = true;
-  hold_requests_back(session, &is_held_back, false);
-  end_turn(session);
-  pthread_mutex_unlock(&session->lock);
-}
-
-void rondo_session_release_all(rondo_session *session) {
-  pthread_mutex_lock(&session->lock);
-  for (uint32_t i = 0; i < session->options.streams; i++) session->lanes[i].is_claimed = false;
-  pthread_cond_broadcast(&session->change);
-  rondo_lanes_call_for_rest(session);
-  pthread_mutex_unlock(&session->lock);
-}
-
-/* Models by name -------------------------------------------------------------------------------------------------- */
+/* Models by name --------------------------------------------------------------------------------------------------- */
 
 static rondo_session_model *look_up(const rondo_session *session, const char *name) {
   rondo_session_model *model = session->models;
@@ -135,13 +61,29 @@ rondo_status rondo_session_find(rondo_session *session, const char *call, const 
                     "%s: the session has no model '%s': add it first (rondo_session_add_model)", call, name);
 }
 
+/* Keeps the lock after success. */
+rondo_status rondo_session_enter(const char *call, rondo_session *session, const char *name,
+                                 rondo_session_model **out) {
+  RONDO_TRY(rondo_session_front(call, session));
+  RONDO_TRY(rondo_require(call, "model", name));
+  pthread_mutex_lock(&session->lock);
+  const rondo_status status = rondo_session_find(session, call, name, out);
+  if (status != RONDO_OK) pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+rondo_status rondo_session_fail_range(const char *call, const char *what, size_t index, size_t count) {
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "%s: there is no %s %zu of %zu", call, what, index,
+                    count);
+}
+
 static rondo_status refuse_used(const rondo_session *session, const char *call, const rondo_session_model *model) {
-  const char *stream = has_taken_lane(session) ? "; a stream of the session is taken" : "";
-  if (model->taken == 0 && *stream == '\0') return RONDO_OK;
+  const char *stream = rondo_session_has_manual_stream(session) ? "; a stream of the session is taken" : "";
+  if (model->in_use == 0 && *stream == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                     "%s: model '%s' is in use: requests that wait or run: %u; states being written: %u%s: wait for "
                     "that first",
-                    call, model->name, model->taken - model->writes, model->writes, stream);
+                    call, model->name, model->in_use - model->writes, model->writes, stream);
 }
 
 rondo_status rondo_session_change_begin_locked(rondo_session *session, const char *call, const char *name,
@@ -170,6 +112,7 @@ rondo_status rondo_session_change_begin(rondo_session *session, const char *call
 
 void rondo_session_change_end(rondo_session_model *model) {
   pthread_mutex_lock(&model->session->lock);
+  assert(model->is_changing);
   model->is_changing = false;
   pthread_cond_broadcast(&model->session->change);
   pthread_mutex_unlock(&model->session->lock);
@@ -196,7 +139,7 @@ static rondo_status check_model(const rondo_session *session, const rondo_model_
 static rondo_status fail_duplicate(const char *name) {
   return rondo_fail(
       RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
-      "rondo_session_add_model: the session has a model '%s' already: give another name, or remove that model "
+      "rondo_session_add_model: the session already has a model '%s': give another name, or remove that model "
       "(rondo_session_remove_model)",
       name);
 }
@@ -205,7 +148,7 @@ static rondo_status check_model_name(const char *name) {
   RONDO_TRY(rondo_require("rondo_session_add_model", "name", name));
   if (name[0] != '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                    "rondo_session_add_model: the name is empty: requests and messages know the model by it");
+                    "rondo_session_add_model: the name is empty: give the name that requests will use");
 }
 
 rondo_status rondo_session_add_model(rondo_session *session, const char *name, const rondo_model_options *options) {
@@ -222,7 +165,7 @@ rondo_status rondo_session_add_model(rondo_session *session, const char *name, c
   if (is_there) return fail_duplicate(name);
   RONDO_TRY(rondo_model_make(session, name, &o, &model));
   pthread_mutex_lock(&session->lock);
-  is_there = look_up(session, name) != NULL; /* meanwhile */
+  is_there = look_up(session, name) != NULL; /* another thread may have added it */
   if (!is_there) {
     model->next = session->models;
     session->models = model;
@@ -239,8 +182,9 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
   *at = model->next;
 }
 
-/* Under the lock throughout: in between someone could begin to use it, or take a stream. */
-static rondo_status take_out(rondo_session *session, const char *call, const char *name, rondo_session_model **out) {
+/* Under one lock: in between, another thread could use the model or take a stream. */
+static rondo_status unlink_unused_model(rondo_session *session, const char *call, const char *name,
+                                        rondo_session_model **out) {
   RONDO_TRY(rondo_session_change_begin_locked(session, call, name, out));
   if ((*out)->runs == 0) {
     unlink_model(session, *out);
@@ -258,12 +202,12 @@ rondo_status rondo_session_remove_model(rondo_session *session, const char *name
   RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "name", name));
   pthread_mutex_lock(&session->lock);
-  const rondo_status status = take_out(session, call, name, &model);
+  const rondo_status status = unlink_unused_model(session, call, name, &model);
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? rondo_model_free(model) : status;
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_limit(const char *option, uint32_t value, uint32_t most) {
   if (value <= most) return RONDO_OK;
@@ -278,7 +222,7 @@ static rondo_status resolve_options(const rondo_session_options *given, rondo_se
   if (out->max_unrecorded == 0) out->max_unrecorded = 8;
   if (out->max_batch == 0) out->max_batch = RONDO_SESSION_MAX_BATCH;
   RONDO_TRY(check_limit("streams", out->streams, RONDO_SESSION_MAX_STREAMS));
-  RONDO_TRY(check_limit("max_queue", out->max_queue, 1u << RONDO_SLOT_MOST_BITS));
+  RONDO_TRY(check_limit("max_queue", out->max_queue, 1u << RONDO_SLOT_INDEX_BITS));
   RONDO_TRY(check_limit("max_unrecorded", out->max_unrecorded, 4096));
   return check_limit("max_batch", out->max_batch, RONDO_SESSION_MAX_BATCH);
 }
@@ -291,7 +235,7 @@ static rondo_status make_slots(rondo_session *session) {
     session->slots[i].next_free = session->free_slots;
     session->free_slots = &session->slots[i];
   }
-  rondo_slots_number(session->slots, count);
+  rondo_slots_init_numbers(session->slots, count);
   return RONDO_OK;
 }
 
@@ -301,20 +245,20 @@ static void init_locks(rondo_session *session) {
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_mutex_init(&session->lock, NULL);
   for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
-    pthread_cond_init(&session->lanes[i].called, &clock);
-    pthread_mutex_init(&session->lanes[i].timer.lock, NULL);
+    pthread_cond_init(&session->workers[i].wake, &clock);
+    pthread_mutex_init(&session->workers[i].timer.lock, NULL);
   }
   pthread_cond_init(&session->change, NULL);
   pthread_condattr_destroy(&clock);
 }
 
-static rondo_status start_lanes(rondo_session *session) {
+static rondo_status start_workers(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++) {
-    rondo_lane *lane = &session->lanes[i];
-    lane->session = session;
-    lane->number = i;
-    RONDO_TRY(rondo_thread_start(&lane->thread, "rondo-session", rondo_lane_main, lane));
-    lane->has_thread = true;
+    rondo_stream_worker *worker = &session->workers[i];
+    worker->session = session;
+    worker->number = i;
+    RONDO_TRY(rondo_thread_start(&worker->thread, "rondo-session", rondo_stream_worker_main, worker));
+    worker->has_thread = true;
   }
   return RONDO_OK;
 }
@@ -322,18 +266,18 @@ static rondo_status start_lanes(rondo_session *session) {
 static rondo_status make_executors(rondo_session *session) {
   const rondo_executor_options *options = session->options.executor;
   for (uint32_t i = 0; options != NULL && i < session->options.streams; i++)
-    RONDO_TRY(rondo_executor_create(session->device, options, &session->lanes[i].executor));
-  session->options.executor = NULL; /* the caller's */
+    RONDO_TRY(rondo_executor_create(session->device, options, &session->workers[i].executor));
+  session->options.executor = NULL; /* it belongs to the caller */
   return RONDO_OK;
 }
 
-static void stop_lanes(rondo_session *session) {
+static void stop_workers(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_stopping = true;
-  for (uint32_t i = 0; i < session->options.streams; i++) pthread_cond_signal(&session->lanes[i].called);
+  for (uint32_t i = 0; i < session->options.streams; i++) pthread_cond_signal(&session->workers[i].wake);
   pthread_mutex_unlock(&session->lock);
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->lanes[i].has_thread) rondo_thread_join(session->lanes[i].thread);
+    if (session->workers[i].has_thread) rondo_thread_join(session->workers[i].thread);
 }
 
 static rondo_status free_models(rondo_session *session) {
@@ -350,14 +294,14 @@ static rondo_status free_models(rondo_session *session) {
 static rondo_status free_session(rondo_session *session) {
   const rondo_allocator allocator = session->allocator;
   rondo_device *device = session->device;
-  stop_lanes(session);
+  stop_workers(session);
   rondo_status status = free_models(session);
   for (uint32_t i = 0; i < session->options.streams; i++)
-    rondo_keep_first(&status, rondo_executor_destroy(session->lanes[i].executor));
-  rondo_usage_close(session);
+    rondo_keep_first(&status, rondo_executor_destroy(session->workers[i].executor));
+  rondo_utilisation_close(session);
   for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
-    pthread_cond_destroy(&session->lanes[i].called);
-    pthread_mutex_destroy(&session->lanes[i].timer.lock);
+    pthread_cond_destroy(&session->workers[i].wake);
+    pthread_mutex_destroy(&session->workers[i].timer.lock);
   }
   pthread_cond_destroy(&session->change);
   pthread_mutex_destroy(&session->lock);
@@ -374,9 +318,9 @@ static rondo_status open_session(rondo_session *session) {
   session->is_cuda = info.cuda;
   RONDO_TRY(rondo_allocate_text(&session->allocator, session->options.name, &session->name));
   RONDO_TRY(make_slots(session));
-  RONDO_TRY(rondo_usage_open(session));
+  RONDO_TRY(rondo_utilisation_open(session));
   RONDO_TRY(make_executors(session));
-  return start_lanes(session);
+  return start_workers(session);
 }
 
 rondo_status rondo_session_create(rondo_device *device, const rondo_session_options *options,
@@ -401,26 +345,45 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
   }
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_status_ignore(free_session(session), "the failure that led here is the one to tell");
+  rondo_status_ignore(free_session(session), "the first failure is reported");
   return rondo_error_raise(&error);
+}
+
+/* Asserts what holds of slots and models once every request is answered. Under the lock. */
+static void check_drained(const rondo_session *session) {
+#ifndef NDEBUG
+  uint32_t free_slots = 0;
+  for (const rondo_slot *slot = session->free_slots; slot != NULL; slot = slot->next_free, free_slots++)
+    assert(slot->state == RONDO_SLOT_FREE);
+  assert(free_slots + session->used_slots == session->options.max_queue);
+  assert(session->waiting == 0 && session->open == NULL);
+  for (const rondo_session_model *m = session->models; m != NULL; m = m->next) {
+    assert(m->in_use == m->writes);
+    assert(m->waiting.head == NULL && m->waiting_rows == 0);
+  }
+  rondo_session_queue_check(session);
+#else
+  (void)session;
+#endif
 }
 
 rondo_status rondo_session_drain(rondo_session *session) {
   RONDO_TRY(rondo_session_front("rondo_session_drain", session));
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
-  rondo_lanes_call_for_rest(session);
-  while (session->running > 0) pthread_cond_wait(&session->change, &session->lock);
+  rondo_stream_workers_wake_for_rest(session);
+  while (session->unanswered > 0) pthread_cond_wait(&session->change, &session->lock);
+  check_drained(session);
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }
 
-/* Requests may wait for a stream that the caller has. */
-static rondo_status refuse_taken(rondo_session *session) {
+/* Requests might wait for a stream that the caller has taken. */
+static rondo_status refuse_manual_streams(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
-  const bool has_taken = has_taken_lane(session);
-  rondo_lanes_call_for_rest(session);
+  const bool has_taken = rondo_session_has_manual_stream(session);
+  rondo_stream_workers_wake_for_rest(session);
   pthread_mutex_unlock(&session->lock);
   if (!has_taken) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
@@ -430,10 +393,10 @@ static rondo_status refuse_taken(rondo_session *session) {
 rondo_status rondo_session_destroy(rondo_session *session) {
   if (session == NULL || session->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_session_front("rondo_session_destroy", session));
-  RONDO_TRY(refuse_taken(session));
+  RONDO_TRY(refuse_manual_streams(session));
   RONDO_TRY(rondo_session_drain(session));
   pthread_mutex_lock(&session->lock);
-  const uint32_t taken = session->taken, runs = session->runs;
+  const uint32_t taken = session->used_slots, runs = session->runs;
   pthread_mutex_unlock(&session->lock);
   if (taken > 0 || runs > 0)
     return rondo_fail(

@@ -1,29 +1,43 @@
 /* SPDX-License-Identifier: MIT
- * A session's life, its lanes and who has claimed them, its models by name.
+ * The session's life, its models by name, and the guard of its public calls.
+ *
+ * A model's callbacks, `build` and `body`, run without the session's lock, on threads that have claimed a stream worker
+ * or change a model. A call of the same session from inside could wait for what waits for the callback. So the public
+ * calls refuse it: each thread has a list of the callbacks that it is in.
  */
 #ifndef RONDO_SESSION_SESSION_H
 #define RONDO_SESSION_SESSION_H
 
 #include "session/session_internal.h"
 
-/* session.c: the model of this name; under the lock. */
+/* A callback that runs on this thread. `outer` is the one that called it, perhaps of another session's model. */
+typedef struct rondo_session_callback {
+  const rondo_session *session;
+  const struct rondo_session_callback *outer;
+} rondo_session_callback;
+
+/* Called around a callback, on its thread. */
+void rondo_session_callback_enter(rondo_session_callback *callback, const rondo_session *session);
+void rondo_session_callback_leave(const rondo_session_callback *callback);
+
+/* The first check of every public call: refuses NULL, a session of a parent process, and a call from inside a callback
+ * of a model of the session or from a host function. */
+RONDO_MUST_USE rondo_status rondo_session_front(const char *call, const rondo_session *session);
+
+/* The model of this name. Under the lock. */
 RONDO_MUST_USE rondo_status rondo_session_find(rondo_session *session, const char *call, const char *name,
                                                rondo_session_model **out);
 
-/* Whether all others are unclaimed. */
-bool rondo_lane_is_alone(const rondo_lane *lane);
-void rondo_lane_claim(rondo_lane *lane);
-void rondo_lane_release(rondo_lane *lane);
+/* Checks the session and the name, locks the session and finds the model. The lock is held only after success. */
+RONDO_MUST_USE rondo_status rondo_session_enter(const char *call, rondo_session *session, const char *name,
+                                                rondo_session_model **out);
 
-/* Claims a lane, waiting for it, or all of them at once; and gives them up. Without the lock. */
-void rondo_session_claim(rondo_session *session, uint32_t number);
-void rondo_session_release(rondo_session *session, uint32_t number);
-void rondo_session_claim_all(rondo_session *session);
-void rondo_session_release_all(rondo_session *session);
+/* NOT_FOUND/OUT_OF_RANGE: an index of a model's or a session's that is too large. */
+rondo_status rondo_session_fail_range(const char *call, const char *what, size_t index, size_t count);
 
-/* The model is changing until the end: STILL_IN_USE while requests of it are taken, or streams by hand, and
- * ALREADY_CAPTURING while it changes already. The second one is for who has the lock, and has looked at the arguments.
- */
+/* Marks the model as changing until rondo_session_change_end. Fails with STILL_IN_USE while a request uses the model or
+ * a stream is taken for manual runs, and with ALREADY_CAPTURING while it is changing. The second function is for a
+ * caller that has the lock and has checked the arguments. */
 RONDO_MUST_USE rondo_status rondo_session_change_begin(rondo_session *session, const char *call, const char *name,
                                                        rondo_session_model **out);
 RONDO_MUST_USE rondo_status rondo_session_change_begin_locked(rondo_session *session, const char *call,

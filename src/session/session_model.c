@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Models: their programs, their places on the lanes, their life.
+ * Makes and frees models, and calls `build` for their programs. Instances are opened on all streams before the model is
+ * visible to others.
  */
+#include <assert.h>
 #include <string.h>
 
-#include "session/function_model.h"
-#include "session/model_callback.h"
 #include "session/model_instance.h"
-#include "session/model_probe.h"
-#include "session/placement/parts_ahead.h"
+#include "session/model_values.h"
+#include "session/placement/upstream_parts.h"
+#include "session/session.h"
 #include "session/session_model.h"
-#include "session/sizing/dispatch_tables.h"
+#include "session/sizing/model_times.h"
 
-/* Programs -------------------------------------------------------------------------------------------------------- */
+/* Programs --------------------------------------------------------------------------------------------------------- */
 
-/* One thread at a time; it has no lock meanwhile. */
+/* Without the lock during the callback. One thread at a time. */
 static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_program *program) {
   rondo_session *session = model->session;
   rondo_session_callback callback;
@@ -43,25 +44,27 @@ rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, r
   return rondo_fail_context(status, "model '%s' for %zu rows", model->name, rows);
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
 
-void rondo_model_forget_graphs(rondo_session_model *model, size_t count) {
+void rondo_model_hide_graphs(rondo_session_model *model, size_t count) {
   pthread_mutex_lock(&model->session->lock);
+  assert(count <= RONDO_SESSION_MAX_SIZES);
   if (model->graphs.count > count) model->graphs.count = count;
   pthread_mutex_unlock(&model->session->lock);
 }
 
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
-  rondo_model_forget_graphs(model, 0);
+  rondo_model_hide_graphs(model, 0);
   rondo_model_drop_tables(model);
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    while (model->places[i].graphs.count > 0) rondo_model_instance_drop_last(&model->places[i], kept);
+    while (model->instances[i].graphs.count > 0) rondo_model_instance_drop_last_graph(&model->instances[i], kept);
 }
 
-static rondo_status close_places(rondo_session_model *model) {
+static rondo_status close_instances(rondo_session_model *model) {
   rondo_status status = RONDO_OK;
   rondo_model_drop_graphs(model, &status);
-  for (uint32_t i = 0; i < model->session->options.streams; i++) rondo_model_instance_close(&model->places[i], &status);
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    rondo_model_instance_close(&model->instances[i], &status);
   return status;
 }
 
@@ -76,7 +79,7 @@ static void free_values(rondo_session_model *model) {
 rondo_status rondo_model_free(rondo_session_model *model) {
   if (model == NULL) return RONDO_OK;
   const rondo_allocator allocator = model->session->allocator;
-  const rondo_status status = close_places(model);
+  const rondo_status status = close_instances(model);
   free_values(model);
   rondo_array_free(&allocator, &model->history);
   rondo_array_free(&allocator, &model->constants);
@@ -87,9 +90,9 @@ rondo_status rondo_model_free(rondo_session_model *model) {
   return status;
 }
 
-static rondo_status open_places(rondo_session_model *model, const rondo_weights *weights) {
+static rondo_status open_instances(rondo_session_model *model, const rondo_weights *weights) {
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    RONDO_TRY(rondo_model_instance_open(&model->places[i], model, i, weights));
+    RONDO_TRY(rondo_model_instance_open(&model->instances[i], model, i, weights));
   return RONDO_OK;
 }
 
@@ -102,14 +105,15 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   model->max_batch_rows = o->max_batch_rows;
   model->budget_bytes = o->budget_bytes;
   model->budget_startup_us = o->budget_startup_us;
-  RONDO_TRY(rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES)); /* they stay where they are */
+  RONDO_TRY(
+      rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES)); /* their addresses must not change */
   RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
   RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
   if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);
   model->history.count = o->history_count;
   RONDO_TRY(rondo_model_devices_fill(model, o));
   RONDO_TRY(o->body != NULL ? rondo_function_model_fill(model, o) : rondo_model_probe(model));
-  return open_places(model, o->weights);
+  return open_instances(model, o->weights);
 }
 
 rondo_status rondo_model_make(rondo_session *session, const char *name, const rondo_model_options *options,
@@ -118,7 +122,7 @@ rondo_status rondo_model_make(rondo_session *session, const char *name, const ro
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *model, &model));
   model->session = session;
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
     status = fill_model(model, name, options);

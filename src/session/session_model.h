@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Models: their programs, their places on the lanes, their life.
+ * Makes and frees models, and makes their programs.
  */
 #ifndef RONDO_SESSION_SESSION_MODEL_H
 #define RONDO_SESSION_SESSION_MODEL_H
 
 #include "session/session_internal.h"
 
-/* session_model.c */
+/* The program for this number of rows, made by `build`; a new model, which is not in the session's list. */
 RONDO_MUST_USE rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out);
 RONDO_MUST_USE rondo_status rondo_model_make(rondo_session *session, const char *name,
                                              const rondo_model_options *options, rondo_session_model **out);
 
-/* A failure is that of work that nobody waited for; it is gone all the same. NULL is fine. */
+/* Always frees the model. A failure is one of earlier work that nobody waited for. NULL is fine. */
 RONDO_MUST_USE rondo_status rondo_model_free(rondo_session_model *model);
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept);
 
-/* What is known of graphs behind the first `count` goes, before they do: others may ask for it meanwhile. */
-void rondo_model_forget_graphs(rondo_session_model *model, size_t count);
+/* Removes the graphs from index `count` on from the list, before they are destroyed: other threads may query it. */
+void rondo_model_hide_graphs(rondo_session_model *model, size_t count);
 
 #endif

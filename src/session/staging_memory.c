@@ -1,44 +1,86 @@
 /* SPDX-License-Identifier: MIT
- * Staging memory of a place: host memory for inputs and outputs, which the largest graph's serves for all, and for what
- * parts that run ahead hand over, likewise. By who has claimed the lane; what it takes is counted under the lock.
+ * Staging memory of an instance: host memory for inputs and outputs, and for transfers. Graphs share a block that is
+ * large enough; the largest graph is recorded first, so usually there is one. Used by the thread that has claimed the
+ * worker; the counters are under the lock.
  */
+#include <assert.h>
 #include <string.h>
 
-#include "session/placement/parts_ahead.h"
+#include "session/placement/upstream_parts.h"
 #include "session/staging_memory.h"
 
 static size_t aligned(size_t bytes) {
   return (bytes + RONDO_STAGING_ALIGNMENT - 1) / RONDO_STAGING_ALIGNMENT * RONDO_STAGING_ALIGNMENT;
 }
 
-/* Of the value at `index`, outputs behind inputs; behind the last: of all. Row bytes and rows were checked when a
- * program of so many rows was made. */
+/* Offset of the value at `index`; outputs come after inputs. The index after the last value gives the total. Overflow
+ * was ruled out when a program of that many rows was made. */
 static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t index) {
   const size_t inputs = model->inputs.count;
   size_t bytes = 0;
+  assert(index <= inputs + model->outputs.count);
   for (size_t i = 0; i < index; i++)
     bytes +=
         aligned((i < inputs ? model->inputs.items[i].row_bytes : model->outputs.items[i - inputs].row_bytes) * rows);
   return bytes;
 }
 
-unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index) {
-  return memory + stage_offset(model, rows, index);
+unsigned char *rondo_stage_input(const rondo_session_model *model, const rondo_stage *stage, size_t index) {
+  return stage->memory + stage_offset(model, stage->rows, index);
 }
 
-unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index) {
-  return memory + stage_offset(model, rows, model->inputs.count + index);
+unsigned char *rondo_stage_device_input(const rondo_session_model *model, const rondo_stage *stage, size_t index) {
+  return stage->device_memory + stage_offset(model, stage->rows, index);
+}
+
+unsigned char *rondo_stage_output(const rondo_session_model *model, const rondo_stage *stage, size_t index) {
+  return stage->memory + stage_offset(model, stage->rows, model->inputs.count + index);
 }
 
 size_t rondo_stage_bytes(const rondo_session_model *model, size_t rows) {
   return stage_offset(model, rows, model->inputs.count + model->outputs.count);
 }
 
-static void count_staging(rondo_model_instance *place, size_t more, size_t less) {
-  rondo_session *session = place->model->session;
+rondo_host_range rondo_stage_input_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
+                                         size_t rows) {
+  const rondo_session_value *value = &model->inputs.items[index];
+  assert(rows <= stage->rows);
+  return (rondo_host_range){rondo_stage_input(model, stage, index), value->row_bytes * rows, value->name};
+}
+
+rondo_host_range rondo_stage_output_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
+                                          size_t rows) {
+  const rondo_session_value *value = &model->outputs.items[index];
+  assert(rows <= stage->rows);
+  return (rondo_host_range){rondo_stage_output(model, stage, index), value->row_bytes * rows, value->name};
+}
+
+rondo_status rondo_stage_copy_inputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows,
+                                     void *const *addresses, rondo_stream *stream) {
+  for (size_t i = 0; i < model->inputs.count; i++) {
+    if (addresses[i] == NULL) continue;
+    RONDO_TRY(rondo_copy_async(stream, addresses[i], rondo_stage_input(model, stage, i),
+                               model->inputs.items[i].row_bytes * rows));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_stage_copy_outputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows,
+                                      void *const *addresses, rondo_stream *stream) {
+  for (size_t i = 0; i < model->outputs.count; i++) {
+    const void *address = addresses[model->inputs.count + i];
+    if (address == NULL) continue;
+    RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, stage, i), address,
+                               model->outputs.items[i].row_bytes * rows));
+  }
+  return RONDO_OK;
+}
+
+static void count_staging(rondo_model_instance *instance, size_t more, size_t less) {
+  rondo_session *session = instance->model->session;
   pthread_mutex_lock(&session->lock);
-  place->model->info.staging_bytes += more;
-  place->model->info.staging_bytes -= less;
+  instance->model->info.staging_bytes += more;
+  instance->model->info.staging_bytes -= less;
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -48,24 +90,24 @@ static size_t device_bytes(const rondo_session_model *model, size_t rows) {
   return model->body == NULL ? 0 : stage_offset(model, rows, model->inputs.count);
 }
 
-static void drop_stage(rondo_model_instance *place, rondo_stage *stage, rondo_status *kept) {
-  const rondo_session_model *model = place->model;
+static void drop_stage(rondo_model_instance *instance, rondo_stage *stage, rondo_status *kept) {
+  const rondo_session_model *model = instance->model;
   if (stage->memory == NULL) return;
-  count_staging(place, 0, rondo_stage_bytes(model, stage->rows) + device_bytes(model, stage->rows));
-  rondo_keep_first(kept, rondo_host_free(model->host_of, stage->memory));
+  count_staging(instance, 0, rondo_stage_bytes(model, stage->rows) + device_bytes(model, stage->rows));
+  rondo_keep_first(kept, rondo_host_free(model->staging_device, stage->memory));
   if (stage->device_memory != NULL) rondo_keep_first(kept, rondo_free(model->session->device, stage->device_memory));
   *stage = (rondo_stage){.memory = NULL};
 }
 
-static rondo_status make_stage(rondo_model_instance *place, size_t rows, rondo_stage *out) {
-  const rondo_session_model *model = place->model;
+static rondo_status make_stage(rondo_model_instance *instance, size_t rows, rondo_stage *out) {
+  const rondo_session_model *model = instance->model;
   void *memory = NULL, *device_memory = NULL;
   const size_t bytes = rondo_stage_bytes(model, rows), more = device_bytes(model, rows);
-  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->host_of, bytes, &memory),
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->staging_device, bytes, &memory),
                                "staging memory of model '%s' for %zu rows", model->name, rows));
   memset(memory, 0, bytes);
   *out = (rondo_stage){.memory = memory, .rows = rows};
-  count_staging(place, bytes + more, 0);
+  count_staging(instance, bytes + more, 0);
   const rondo_status status =
       more == 0 ? RONDO_OK : rondo_malloc(model->session->device, more, model->name, &device_memory);
   out->device_memory = device_memory;
@@ -73,86 +115,91 @@ static rondo_status make_stage(rondo_model_instance *place, size_t rows, rondo_s
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_status ignored = RONDO_OK;
-  drop_stage(place, out, &ignored);
+  drop_stage(instance, out, &ignored);
   return rondo_error_raise(&error);
 }
 
-rondo_status rondo_model_instance_find_stage(rondo_model_instance *place, size_t rows, rondo_stage *out) {
-  rondo_allocator *allocator = &place->model->session->allocator;
-  for (size_t i = 0; i < place->stages.count; i++) {
-    *out = place->stages.items[i];
+rondo_status rondo_model_instance_find_stage(rondo_model_instance *instance, size_t rows, rondo_stage *out) {
+  rondo_allocator *allocator = &instance->model->session->allocator;
+  assert(rows > 0);
+  for (size_t i = 0; i < instance->stages.count; i++) {
+    *out = instance->stages.items[i];
     if (out->rows >= rows) return RONDO_OK;
   }
-  RONDO_TRY(rondo_array_reserve(allocator, &place->stages, place->stages.count + 1));
-  RONDO_TRY(make_stage(place, rows, out));
-  place->stages.items[place->stages.count++] = *out;
+  RONDO_TRY(rondo_array_reserve(allocator, &instance->stages, instance->stages.count + 1));
+  RONDO_TRY(make_stage(instance, rows, out));
+  instance->stages.items[instance->stages.count++] = *out;
   return RONDO_OK;
 }
 
-/* What is handed over ---------------------------------------------------------------------------------------------- */
+/* Transfers -------------------------------------------------------------------------------------------------------- */
 
-static void drop_handover(rondo_model_instance *place, rondo_handover_memory *handover, rondo_status *kept) {
-  if (handover->memory == NULL) return;
-  count_staging(place, 0, handover->bytes);
-  rondo_keep_first(kept, rondo_host_free(place->model->host_of, handover->memory));
-  *handover = (rondo_handover_memory){.memory = NULL};
+static void drop_transfer_memory(rondo_model_instance *instance, rondo_transfer_memory *transfer, rondo_status *kept) {
+  if (transfer->memory == NULL) return;
+  count_staging(instance, 0, transfer->bytes);
+  rondo_keep_first(kept, rondo_host_free(instance->model->staging_device, transfer->memory));
+  *transfer = (rondo_transfer_memory){.memory = NULL};
 }
 
-static rondo_status make_handover(rondo_model_instance *place, size_t bytes, rondo_handover_memory *out) {
+static rondo_status make_transfer_memory(rondo_model_instance *instance, size_t bytes, rondo_transfer_memory *out) {
   void *memory = NULL;
-  RONDO_TRY(rondo_fail_context(rondo_host_malloc(place->model->host_of, bytes, &memory),
-                               "what parts of model '%s' on other devices hand over", place->model->name));
-  *out = (rondo_handover_memory){.memory = memory, .bytes = bytes};
-  count_staging(place, bytes, 0);
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(instance->model->staging_device, bytes, &memory),
+                               "memory for transfers between the devices of model '%s'", instance->model->name));
+  *out = (rondo_transfer_memory){.memory = memory, .bytes = bytes};
+  count_staging(instance, bytes, 0);
   return RONDO_OK;
 }
 
-rondo_status rondo_model_instance_find_handover(rondo_model_instance *place, size_t bytes, unsigned char **out) {
-  rondo_handover_memory made;
+rondo_status rondo_model_instance_find_transfer_memory(rondo_model_instance *instance, size_t bytes,
+                                                       unsigned char **out) {
+  rondo_transfer_memory made;
   *out = NULL;
-  for (size_t i = 0; i < place->handovers.count; i++)
-    if (place->handovers.items[i].bytes >= bytes) *out = place->handovers.items[i].memory;
+  for (size_t i = 0; i < instance->transfers.count; i++)
+    if (instance->transfers.items[i].bytes >= bytes) *out = instance->transfers.items[i].memory;
   if (bytes == 0 || *out != NULL) return RONDO_OK;
-  RONDO_TRY(rondo_array_reserve(&place->model->session->allocator, &place->handovers, place->handovers.count + 1));
-  RONDO_TRY(make_handover(place, bytes, &made));
-  place->handovers.items[place->handovers.count++] = made;
+  RONDO_TRY(
+      rondo_array_reserve(&instance->model->session->allocator, &instance->transfers, instance->transfers.count + 1));
+  RONDO_TRY(make_transfer_memory(instance, bytes, &made));
+  instance->transfers.items[instance->transfers.count++] = made;
   *out = made.memory;
   return RONDO_OK;
 }
 
-/* The whole -------------------------------------------------------------------------------------------------------- */
+/* Both ------------------------------------------------------------------------------------------------------------- */
 
-static rondo_status reserve_plain_stage(rondo_model_instance *place, size_t rows) {
-  if (place->plain.rows >= rows) return RONDO_OK;
+static rondo_status reserve_eager_stage(rondo_model_instance *instance, size_t rows) {
+  if (instance->eager_stage.rows >= rows) return RONDO_OK;
   rondo_stage larger;
-  RONDO_TRY(make_stage(place, rows, &larger));
+  RONDO_TRY(make_stage(instance, rows, &larger));
   rondo_status status = RONDO_OK;
-  drop_stage(place, &place->plain, &status);
-  place->plain = larger;
+  drop_stage(instance, &instance->eager_stage, &status);
+  instance->eager_stage = larger;
   return status;
 }
 
-rondo_status rondo_model_instance_reserve_plain(rondo_model_instance *place, size_t rows, const rondo_ahead *ahead) {
-  RONDO_TRY(reserve_plain_stage(place, rows));
-  if (ahead == NULL || place->plain_handover.bytes >= ahead->bytes) return RONDO_OK;
-  rondo_handover_memory larger;
-  RONDO_TRY(make_handover(place, ahead->bytes, &larger));
+rondo_status rondo_model_instance_reserve_eager(rondo_model_instance *instance, size_t rows,
+                                                const rondo_upstream *upstream) {
+  RONDO_TRY(reserve_eager_stage(instance, rows));
+  if (upstream == NULL || instance->eager_transfer.bytes >= upstream->bytes) return RONDO_OK;
+  rondo_transfer_memory larger;
+  RONDO_TRY(make_transfer_memory(instance, upstream->bytes, &larger));
   rondo_status status = RONDO_OK;
-  drop_handover(place, &place->plain_handover, &status);
-  place->plain_handover = larger;
+  drop_transfer_memory(instance, &instance->eager_transfer, &status);
+  instance->eager_transfer = larger;
   return status;
 }
 
-void rondo_model_instance_drop_stages(rondo_model_instance *place, rondo_status *kept) {
-  for (size_t i = 0; i < place->stages.count; i++) drop_stage(place, &place->stages.items[i], kept);
-  for (size_t i = 0; i < place->handovers.count; i++) drop_handover(place, &place->handovers.items[i], kept);
-  place->stages.count = place->handovers.count = 0;
+void rondo_model_instance_drop_stages(rondo_model_instance *instance, rondo_status *kept) {
+  for (size_t i = 0; i < instance->stages.count; i++) drop_stage(instance, &instance->stages.items[i], kept);
+  for (size_t i = 0; i < instance->transfers.count; i++)
+    drop_transfer_memory(instance, &instance->transfers.items[i], kept);
+  instance->stages.count = instance->transfers.count = 0;
 }
 
-void rondo_model_instance_close_stages(rondo_model_instance *place, rondo_status *kept) {
-  rondo_model_instance_drop_stages(place, kept);
-  drop_stage(place, &place->plain, kept);
-  drop_handover(place, &place->plain_handover, kept);
-  rondo_array_free(&place->model->session->allocator, &place->stages);
-  rondo_array_free(&place->model->session->allocator, &place->handovers);
+void rondo_model_instance_close_stages(rondo_model_instance *instance, rondo_status *kept) {
+  rondo_model_instance_drop_stages(instance, kept);
+  drop_stage(instance, &instance->eager_stage, kept);
+  drop_transfer_memory(instance, &instance->eager_transfer, kept);
+  rondo_array_free(&instance->model->session->allocator, &instance->stages);
+  rondo_array_free(&instance->model->session->allocator, &instance->transfers);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The copy audit: what each copy and fill reads and writes on the host, held against what the caller vouches for. All
- * is looked at before anything is taken out. Stateless; the graph's thread.
+ * The copy audit: compares the host memory that each copy and fill uses with the ranges that the caller has declared.
+ * The whole graph is checked before anything is removed. Stateless; runs on the thread that owns the graph.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "graph/node_params.h"
 #include "memory/graph_memory/address_space.h"
 #include "memory/peer_access.h"
-#include "session/copies/copy_audit_internal.h"
+#include "session/copies/input_copies.h"
 
 static const char call[] = "rondo_graph_audit_copies";
 
@@ -24,10 +24,10 @@ typedef struct audit {
   rondo_input_copy *copies;
   size_t room;
   rondo_audit_info info;
-  RONDO_ARRAY(uint32_t) inputs; /* slots of the graph's own copies of inputs, in topological order */
+  RONDO_ARRAY(uint32_t) inputs; /* slots of input copies in the graph itself, in topological order */
 } audit;
 
-/* One copy or fill, of the graph or of a child graph in it. */
+/* A copy or fill in the graph or in one of its child graphs. */
 typedef struct visit {
   audit *audit;
   const rondo_graph *graph;
@@ -35,7 +35,7 @@ typedef struct visit {
   const rondo_node_params *params;
 } visit;
 
-/* Where memory is ------------------------------------------------------------------------------------------------- */
+/* Memory ----------------------------------------------------------------------------------------------------------- */
 
 static bool has_foreign_memory(const rondo_graph *graph, const char *address) {
   for (size_t i = 0; i < graph->nodes.count; i++) {
@@ -56,7 +56,7 @@ static bool is_host(const visit *at, const void *address) {
   return device->ops->knows_address == NULL || !device->ops->knows_address(device, address, &is_device) || !is_device;
 }
 
-/* The range that holds the extent as a whole; `count` when none does. */
+/* The range that contains the whole extent; `count` if none does. */
 static size_t find_range(const rondo_host_range *ranges, size_t count, const rondo_extent *extent) {
   size_t i = 0;
   for (; i < count; i++) {
@@ -66,7 +66,7 @@ static size_t find_range(const rondo_host_range *ranges, size_t count, const ron
   return i;
 }
 
-/* Refusals -------------------------------------------------------------------------------------------------------- */
+/* Refusals --------------------------------------------------------------------------------------------------------- */
 
 static const char *label_of(const visit *at, char buffer[RONDO_LABEL_BYTES]) {
   return rondo_node_label_in(buffer, at->graph, at->audit->graph, at->slot);
@@ -77,34 +77,34 @@ static uint32_t number_of(const visit *at) { return rondo_graph_outer_number(at-
 static rondo_status refuse_source(const visit *at, const rondo_extent *source) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
   const rondo_audit_options *known = &at->audit->options;
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
-                         "%s: %s of %s reads %zu bytes of host memory at %p, which are in none of the %zu inputs and "
-                         "%zu constants: the host may have made them while the graph was captured, and launches would "
-                         "not. Make them on the device, give them as an input, or hold them and name them among the "
-                         "constants",
-                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), source->bytes,
-                         source->address, known->input_count, known->constant_count);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
+      "%s: %s of %s reads %zu bytes of host memory at %p, which belong to none of the %zu inputs and %zu constants. "
+      "The host may have computed them during the capture, and a launch would not compute them again. "
+      "Compute them on the device, pass them as an input, or keep them and list them as a constant",
+      call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), source->bytes, source->address,
+      known->input_count, known->constant_count);
 }
 
 static rondo_status refuse_destination(const visit *at, const rondo_extent *destination) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
-                         "%s: %s of %s writes %zu bytes of host memory at %p, which are in none of the %zu outputs: "
-                         "what the host makes of them was not captured. Do that on the device, or name the memory "
-                         "among the outputs",
-                         call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), destination->bytes,
-                         destination->address, at->audit->options.output_count);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
+      "%s: %s of %s writes %zu bytes of host memory at %p, which belong to none of the %zu outputs. "
+      "What the host does with them was not captured. Do it on the device, or list the memory as an output",
+      call, label_of(at, label), rondo_graph_label(graph, at->audit->graph), destination->bytes, destination->address,
+      at->audit->options.output_count);
 }
 
 static rondo_status refuse_child(const visit *at) {
   char label[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number_of(at),
-                         "%s: %s of %s copies an input, and is not taken out of the child graph: capture it beside the "
-                         "child graph, or keep the copies (rondo_audit_options.keep_inputs)",
+                         "%s: %s of %s copies an input, and cannot be taken out of a child graph: "
+                         "capture it outside of the child graph, or keep the copies (rondo_audit_options.keep_inputs)",
                          call, label_of(at, label), rondo_graph_label(graph, at->audit->graph));
 }
 
-/* Looking --------------------------------------------------------------------------------------------------------- */
+/* Visiting --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status note_input(const visit *at, size_t input, const rondo_extent *source) {
   audit *a = at->audit;
@@ -122,7 +122,7 @@ static rondo_status note_input(const visit *at, size_t input, const rondo_extent
   return RONDO_OK;
 }
 
-static rondo_status look_at_source(const visit *at, const rondo_extent *source, bool to_host) {
+static rondo_status audit_source(const visit *at, const rondo_extent *source, bool to_host) {
   audit *a = at->audit;
   const rondo_audit_options *known = &a->options;
   const size_t input = find_range(known->inputs, known->input_count, source);
@@ -135,7 +135,7 @@ static rondo_status look_at_source(const visit *at, const rondo_extent *source, 
   return RONDO_OK;
 }
 
-static rondo_status look_at_destination(const visit *at, const rondo_extent *destination) {
+static rondo_status audit_destination(const visit *at, const rondo_extent *destination) {
   audit *a = at->audit;
   const rondo_audit_options *known = &a->options;
   if (find_range(known->outputs, known->output_count, destination) == known->output_count)
@@ -148,38 +148,38 @@ static rondo_status look_at_destination(const visit *at, const rondo_extent *des
   return RONDO_OK;
 }
 
-static rondo_status look_at_work(const visit *at) {
+static rondo_status audit_work(const visit *at) {
   rondo_extent extents[RONDO_MOST_EXTENTS];
   const size_t count = rondo_node_extents(at->params, extents);
   if (count == 0) return RONDO_OK;
   const bool to_host = is_host(at, extents[0].address);
   const bool from_host = count > 1 && is_host(at, extents[1].address);
-  if (to_host) RONDO_TRY(look_at_destination(at, &extents[0]));
-  if (from_host) return look_at_source(at, &extents[1], to_host);
+  if (to_host) RONDO_TRY(audit_destination(at, &extents[0]));
+  if (from_host) return audit_source(at, &extents[1], to_host);
   if (!to_host && count > 1) at->audit->info.device_copies++;
   return RONDO_OK;
 }
 
-static rondo_status look_at_graph(audit *a, const rondo_graph *graph);
+static rondo_status audit_graph(audit *a, const rondo_graph *graph);
 
-static rondo_status look_at_node(audit *a, const rondo_graph *graph, uint32_t slot) {
+static rondo_status audit_node(audit *a, const rondo_graph *graph, uint32_t slot) {
   const visit at = {.audit = a, .graph = graph, .slot = slot, .params = &rondo_graph_at(graph, slot)->params};
-  return at.params->kind == RONDO_NODE_CHILD ? look_at_graph(a, at.params->as.child) : look_at_work(&at);
+  return at.params->kind == RONDO_NODE_CHILD ? audit_graph(a, at.params->as.child) : audit_work(&at);
 }
 
-static rondo_status look_at_graph(audit *a, const rondo_graph *graph) {
+static rondo_status audit_graph(audit *a, const rondo_graph *graph) {
   size_t count = 0;
   RONDO_TRY(rondo_graph_sort(graph, NULL, &count));
   rondo_node *nodes;
   RONDO_TRY(rondo_allocate_items(&graph->allocator, count, sizeof *nodes, &nodes));
   const size_t room = count;
   rondo_status status = rondo_graph_sort(graph, nodes, &count);
-  for (size_t i = 0; status == RONDO_OK && i < count; i++) status = look_at_node(a, graph, rondo_node_number(nodes[i]));
+  for (size_t i = 0; status == RONDO_OK && i < count; i++) status = audit_node(a, graph, rondo_node_number(nodes[i]));
   rondo_release(&graph->allocator, nodes, room, sizeof *nodes);
   return status;
 }
 
-/* The front door -------------------------------------------------------------------------------------------------- */
+/* Entry point ------------------------------------------------------------------------------------------------------ */
 
 static rondo_status check_ranges(const char *what, const rondo_host_range *ranges, size_t count) {
   if (count > 0) RONDO_TRY(rondo_require(call, what, ranges));
@@ -194,15 +194,15 @@ static rondo_status check_ranges(const char *what, const rondo_host_range *range
 
 static bool has_name(const rondo_host_range *range) { return range->name != NULL && range->name[0] != '\0'; }
 
-/* What the graph writes to the host is not what it reads there: a copy in front would read the last launch's. */
+/* Ranges that the graph reads and writes must not overlap: a copy moved to the front would read results of the last
+ * launch. */
 static rondo_status check_apart(const rondo_audit_options *o, const rondo_host_range *read, size_t count) {
   for (size_t i = 0; i < count; i++) {
     for (size_t k = 0; k < o->output_count; k++) {
       const uintptr_t a = (uintptr_t)read[i].address, b = (uintptr_t)o->outputs[k].address;
       if (a + read[i].bytes <= b || b + o->outputs[k].bytes <= a) continue;
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OVERLAP,
-                        "%s: the host memory%s%s%s (%zu bytes at %p) is read and has bytes in common with output "
-                        "%zu%s%s%s (%zu at %p)",
+                        "%s: the host memory%s%s%s (%zu bytes at %p) is read and overlaps output %zu%s%s%s (%zu at %p)",
                         call, has_name(&read[i]) ? " '" : "", has_name(&read[i]) ? read[i].name : "",
                         has_name(&read[i]) ? "'" : "", read[i].bytes, read[i].address, k,
                         has_name(&o->outputs[k]) ? ", '" : "", has_name(&o->outputs[k]) ? o->outputs[k].name : "",
@@ -220,13 +220,13 @@ static rondo_status check_options(const rondo_audit_options *o) {
   return check_apart(o, o->constants, o->constant_count);
 }
 
-/* The rows fit, or nothing is taken out. */
-static rondo_status take_out(audit *a) {
+/* Removes nothing if the caller's array is too short. */
+static rondo_status remove_copies(audit *a) {
   if (a->options.keep_inputs || a->inputs.count == 0) return RONDO_OK;
   RONDO_TRY(rondo_graph_check_erase(a->graph, a->inputs.items[0]));
-  for (size_t i = 0; i < a->inputs.count; i++) RONDO_TRY(rondo_audit_check_front(a->graph, a->inputs.items[i]));
+  for (size_t i = 0; i < a->inputs.count; i++) RONDO_TRY(rondo_audit_check_movable(a->graph, a->inputs.items[i]));
   if (a->info.inputs > a->room) return RONDO_OK;
-  return rondo_audit_take_out(a->graph, a->inputs.items, a->inputs.count, &a->info.edges);
+  return rondo_audit_remove_copies(a->graph, a->inputs.items, a->inputs.count, &a->info.edges);
 }
 
 rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_options *options, rondo_input_copy *copies,
@@ -238,8 +238,8 @@ rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_opti
   RONDO_TRY(rondo_versioned_check("rondo_audit_info", out_info, sizeof a.info));
   RONDO_TRY(rondo_require(call, "the graph's device", graph->device));
   RONDO_TRY(check_options(&a.options));
-  rondo_status status = look_at_graph(&a, graph);
-  if (status == RONDO_OK) status = take_out(&a);
+  rondo_status status = audit_graph(&a, graph);
+  if (status == RONDO_OK) status = remove_copies(&a);
   rondo_array_free(&graph->allocator, &a.inputs);
   RONDO_TRY(status);
   *inout_count = a.info.inputs;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Dividing a model's programs: the devices that it was told of, and which divisions can be served.
+ * Divides a model's programs by device, and refuses divisions that cannot be served. The devices and rules are copied
+ * when the model is added, and constant from then on.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "exec/api_check.h"
-#include "session/placement/parts_ahead.h"
+#include "session/placement/upstream_parts.h"
 #include "tensor/run/named_values.h"
 
 static const char call[] = "rondo_session_add_model";
@@ -16,7 +18,7 @@ rondo_status rondo_model_devices_check(const rondo_session *session, const rondo
   if (o->device_count == 0 && o->rule_count == 0) return RONDO_OK;
   if (o->body != NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: a function is not divided, as nothing tells what its body does: give no devices and rules, "
+                      "%s: a function is not divided, because its operators are not known: give no devices and rules, "
                       "or make the model a program (rondo_model_options.build)",
                       call);
   if (o->device_count == 0)
@@ -28,7 +30,7 @@ rondo_status rondo_model_devices_check(const rondo_session *session, const rondo
   RONDO_TRY(rondo_place_list_make(call, o->devices, o->device_count, o->rules, o->rule_count, &ignored));
   if (o->devices[0] == session->device) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: the first of the devices is '%s', and the session's is '%s': that one comes first", call,
+                    "%s: the first device is '%s', and the session runs on '%s': list the session's device first", call,
                     o->devices[0]->name, session->device->name);
 }
 
@@ -45,13 +47,13 @@ static rondo_status copy_rules(const rondo_allocator *allocator, const rondo_mod
   return RONDO_OK;
 }
 
-/* The first that wants it page-locked, if any does. */
+/* Prefers a device whose host memory is page-locked. */
 static rondo_status choose_host(rondo_session_model *model, const rondo_model_options *o) {
   for (size_t i = 0; i < o->device_count; i++) {
     rondo_device_info info = {.struct_size = sizeof info};
     RONDO_TRY(rondo_device_get_info(o->devices[i], &info));
     if (!info.cuda) continue;
-    model->host_of = o->devices[i];
+    model->staging_device = o->devices[i];
     break;
   }
   return RONDO_OK;
@@ -59,7 +61,7 @@ static rondo_status choose_host(rondo_session_model *model, const rondo_model_op
 
 rondo_status rondo_model_devices_fill(rondo_session_model *model, const rondo_model_options *o) {
   const rondo_allocator *allocator = &model->session->allocator;
-  model->host_of = model->session->device;
+  model->staging_device = model->session->device;
   if (o->device_count == 0) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *model->devices, &model->devices));
   rondo_model_devices *devices = model->devices;
@@ -81,7 +83,7 @@ void rondo_model_devices_free(rondo_session_model *model) {
   model->devices = NULL;
 }
 
-/* What can be served ----------------------------------------------------------------------------------------------- */
+/* Divisions that can be served ------------------------------------------------------------------------------------- */
 
 static const char *device_of(const rondo_session_model *model, const rondo_division *division, size_t part) {
   return model->devices->items[division->parts.items[part].place]->name;
@@ -93,20 +95,20 @@ static const char *describe(const rondo_division *division, const rondo_crossing
                                            : value->name;
 }
 
-/* What one part computes and another one that is not the last reads. */
+/* Refuses results of one part that another upstream part reads. */
 static rondo_status check_crossings(const rondo_session_model *model, const rondo_division *division) {
   for (size_t i = 0; i < division->crossings.count; i++) {
     const rondo_crossing *crossing = &division->crossings.items[i];
     const char *what = describe(division, crossing);
     if (crossing->at_beginning)
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
-                        "the state '%s' of model '%s' lies on %s and is read on %s too: a state is read where it lies",
-                        what, model->name, device_of(model, division, crossing->from),
-                        device_of(model, division, crossing->to));
+      return rondo_fail(
+          RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
+          "the state '%s' of model '%s' is placed on %s and is also read on %s: read a state only where it is placed",
+          what, model->name, device_of(model, division, crossing->from), device_of(model, division, crossing->to));
     if (crossing->to + 1 < division->parts.count)
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
-                        "'%s' of model '%s' is computed on %s and read on %s: what runs ahead reads inputs and its "
-                        "own states, nothing that another device computes",
+                        "'%s' of model '%s' is computed on %s and read on %s: upstream parts may read "
+                        "inputs and their own states, but no results of another device",
                         what, model->name, device_of(model, division, crossing->from),
                         device_of(model, division, crossing->to));
   }
@@ -123,34 +125,38 @@ static bool changes_states(const rondo_operator *row) { return row->updates != 0
 
 static bool may_fail(const rondo_operator *row) { return row->checks_indices; }
 
-/* Parts that run ahead run side by side: none learns in time that another one has failed. */
+/* Upstream parts run at the same time: a part that changes a state does not learn in time that another one has failed.
+ */
 static rondo_status check_updates(const rondo_session_model *model, const rondo_division *division) {
   for (size_t i = 0; i + 1 < division->parts.count; i++) {
     for (size_t k = 0; k + 1 < division->parts.count && has_row(&division->parts.items[i], changes_states); k++) {
       if (k == i || !has_row(&division->parts.items[k], may_fail)) continue;
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
-                        "model '%s' changes a state on %s and looks indices up on %s, and a request with a wrong index "
-                        "must change nothing: place both on one device",
+                        "model '%s' changes a state on %s and looks up indices on %s, but a request with an index out "
+                        "of range must not change a "
+                        "state: place both on one device",
                         model->name, device_of(model, division, i), device_of(model, division, k));
     }
   }
   return RONDO_OK;
 }
 
-/* All but the last one run ahead, on other devices. */
+/* All parts but the last are upstream parts, on other devices than the session's. */
 static rondo_status check_parts(const rondo_session_model *model, const rondo_division *division) {
+  assert(division->parts.count > 0);
   const size_t last = division->parts.count - 1;
   RONDO_TRY(check_crossings(model, division));
   RONDO_TRY(check_updates(model, division));
   for (size_t i = 0; i < last; i++)
     if (division->parts.items[i].place == 0)
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
-                        "%s of model '%s' runs behind what %s computes: what is on another device must run ahead",
-                        device_of(model, division, i + 1), model->name, model->session->device->name);
+      return rondo_fail(
+          RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
+          "%s of model '%s' reads results of %s: parts on other devices must run before the part on that device",
+          device_of(model, division, i + 1), model->name, model->session->device->name);
   if (division->parts.items[last].place == 0) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
-                    "nothing of model '%s' runs on %s, the session's device: serve it by a session of %s", model->name,
-                    model->session->device->name, device_of(model, division, last));
+                    "no operator of model '%s' runs on %s, the session's device: serve it with a session on %s",
+                    model->name, model->session->device->name, device_of(model, division, last));
 }
 
 static bool has_state(const rondo_compiled *compiled, const char *name) {
@@ -161,39 +167,39 @@ static bool has_state(const rondo_compiled *compiled, const char *name) {
   return false;
 }
 
-/* States stay where they are: a part that was divided otherwise would have others, of zeros. */
+/* States stay where they were placed first. A different division would create new ones, filled with zeros. */
 static rondo_status check_states(const rondo_session_model *model, const rondo_division_part *part,
                                  const rondo_compiled *anchor, size_t rows) {
   for (size_t i = 0; i < part->program->values.count; i++) {
     const rondo_program_value *value = &part->program->values.items[i];
     if (value->kind != RONDO_VALUE_STATE || has_state(anchor, value->name)) continue;
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
-                      "the state '%s' of model '%s' is read on %s for %zu rows and elsewhere for 1: place it where it "
-                      "is for any number of rows (rondo_program_place)",
+                      "the state '%s' of model '%s' is read on %s for %zu rows and on another device for 1 row: place "
+                      "it on the same device for every number of rows (rondo_program_place)",
                       value->name, model->name, model->devices->items[part->place]->name, rows);
   }
   return RONDO_OK;
 }
 
-static rondo_status check_alike(const rondo_model_instance *place, const rondo_division *division, size_t rows) {
-  const rondo_session_model *model = place->model;
-  const rondo_placed *anchor = &model->places[0].anchor;
+static rondo_status check_alike(const rondo_model_instance *instance, const rondo_division *division, size_t rows) {
+  const rondo_session_model *model = instance->model;
+  const rondo_instance_program *anchor = &model->instances[0].anchor;
   for (size_t i = 0; anchor->compiled != NULL && i < division->parts.count; i++) {
     const rondo_division_part *part = &division->parts.items[i];
-    const rondo_ahead_part *ahead = rondo_ahead_find(anchor->ahead, model->devices->items[part->place]);
-    if (part->place != 0 && ahead == NULL)
+    const rondo_upstream_part *upstream = rondo_upstream_find(anchor->upstream, model->devices->items[part->place]);
+    if (part->place != 0 && upstream == NULL)
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
-                        "model '%s' has operators on %s for %zu rows and none for 1: it is divided alike for any "
-                        "number of rows",
+                        "model '%s' has operators on %s for %zu rows and none for 1 row: divide it in the same way for "
+                        "every number of rows",
                         model->name, model->devices->items[part->place]->name, rows);
-    RONDO_TRY(check_states(model, part, part->place == 0 ? anchor->compiled : ahead->compiled, rows));
+    RONDO_TRY(check_states(model, part, part->place == 0 ? anchor->compiled : upstream->compiled, rows));
   }
   return RONDO_OK;
 }
 
-rondo_status rondo_model_divide(const rondo_model_instance *place, const rondo_program *program, size_t rows,
+rondo_status rondo_model_divide(const rondo_model_instance *instance, const rondo_program *program, size_t rows,
                                 rondo_division *out) {
-  RONDO_TRY(rondo_division_make(program, &place->model->devices->places, out));
-  RONDO_TRY(check_parts(place->model, out));
-  return check_alike(place, out, rows);
+  RONDO_TRY(rondo_division_make(program, &instance->model->devices->places, out));
+  RONDO_TRY(check_parts(instance->model, out));
+  return check_alike(instance, out, rows);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Batches: requests of a model that run together, by the graphs that the table says for their rows. Who forms a batch
- * leads it: it takes parts as other lanes do, waits for theirs, and gives the answers. All but running parts is done
- * under the session's lock.
+ * Batches. The thread that forms a batch runs it: it enqueues parts, as other workers may, waits for theirs, and
+ * answers the requests.
+ *
+ * Everything but the parts themselves runs under the session's lock. Forming a batch does not allocate, and scans a
+ * bounded number of requests.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/clock.h"
@@ -10,54 +13,53 @@
 #include "session/serve/batch_delay.h"
 #include "session/serve/batch_part.h"
 #include "session/serve/request_queue.h"
+#include "session/serve/stream_worker.h"
 #include "session/serve/utilisation.h"
-#include "session/session.h"
 #include "session/session_internal.h"
-#include "session/sizing/dispatch_tables.h"
-#include "session/sizing/time_trial.h"
+#include "session/sizing/model_times.h"
 
-#define CHEAP_ENOUGH 1.1 /* of what a row costs at least, among requests that wait */
-enum { MOST_LOOKS = 64 };
+#define ROW_COST_TOLERANCE 1.1 /* relative to the lowest cost of a row among the requests that wait */
+enum { MAX_SCANNED = 64 };
 
-/* Forming --------------------------------------------------------------------------------------------------------- */
+/* Forming ---------------------------------------------------------------------------------------------------------- */
 
-static const rondo_table *table_for(const rondo_slot *request, bool is_loaded) {
-  return rondo_model_table(request->model, request->way, is_loaded);
+static const rondo_dispatch_table *table_for(const rondo_slot *request, bool is_loaded) {
+  return rondo_model_dispatch_table(request->model, request->way, is_loaded);
 }
 
-/* Something runs that several graphs at once would take from, or there is no lane for them. */
-static bool is_loaded(const rondo_lane *lane) {
-  const rondo_session *session = lane->session;
+/* Whether several graphs at once would slow other work down, or would find no free worker. */
+static bool is_loaded(const rondo_stream_worker *worker) {
+  const rondo_session *session = worker->session;
   if (rondo_session_count_running(session) > 0) return true;
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (i != lane->number && !session->lanes[i].is_claimed) return false;
+    if (i != worker->number && !session->workers[i].is_claimed) return false;
   return true;
 }
 
 /* Requests that could run together, in the order of the queue. */
-typedef struct company {
-  const rondo_table *table;  /* by which it is decided what runs them */
-  const rondo_table *loaded; /* what they take of all lanes' time */
+typedef struct batch_candidates {
+  const rondo_dispatch_table *table;  /* which dispatches them */
+  const rondo_dispatch_table *loaded; /* costs as a share of the time of all workers */
   rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
-  size_t rows[RONDO_SESSION_MAX_BATCH]; /* of those up to each, together */
+  size_t rows[RONDO_SESSION_MAX_BATCH]; /* of the requests up to each one, together */
   size_t count;
-} company;
+} batch_candidates;
 
-/* Nobody has a program for a sum of rows that would run un-recorded. */
-static bool fits(const company *c, const rondo_slot *leader, const rondo_slot *request) {
+/* Requests that would run eagerly together do not fit: there is no program for the sum of their rows. */
+static bool fits(const batch_candidates *c, const rondo_slot *leader, const rondo_slot *request) {
   const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], most = c->table->largest_rows;
   if (request->way != leader->way) return false;
   if (request->rows > most || rows > most - request->rows) return false;
   return c->count == 0 || c->table->entries[rows + request->rows].way != RONDO_WAY_UNRECORDED;
 }
 
-/* Of the model's requests from the leader on. At most MOST_LOOKS that do not fit are passed over, so that a decision
- * stays short. */
-static void list_company(size_t most_requests, rondo_slot *leader, company *c) {
+/* Lists requests of the model from the leader on. It passes over at most MAX_SCANNED that do not fit, to bound the
+ * time. */
+static void list_candidates(size_t most_requests, rondo_slot *leader, batch_candidates *c) {
   size_t passed = 0;
   for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next) {
     if (!fits(c, leader, at)) {
-      if (++passed == MOST_LOOKS) return;
+      if (++passed == MAX_SCANNED) return;
       continue;
     }
     c->requests[c->count] = at;
@@ -66,47 +68,49 @@ static void list_company(size_t most_requests, rondo_slot *leader, company *c) {
   }
 }
 
-/* The first so many: as few as make a row next to as cheap as any number of them does. What is left is for other lanes,
- * and nobody waits for others where that saves next to nothing. */
-static size_t choose_company(const company *c) {
+/* Chooses as few of the first candidates as make a row nearly as cheap as any number of them does. The others are left
+ * to other workers, and no request waits for others where that saves next to nothing. */
+static size_t choose_count(const batch_candidates *c) {
   double least = INFINITY;
-  for (size_t i = 0; i < c->count; i++) least = fmin(least, rondo_table_row_us(c->loaded, c->rows[i]));
+  for (size_t i = 0; i < c->count; i++) least = fmin(least, rondo_dispatch_table_row_us(c->loaded, c->rows[i]));
   size_t count = 1;
-  while (rondo_table_row_us(c->loaded, c->rows[count - 1]) > least * CHEAP_ENOUGH) count++;
+  assert(c->count > 0);
+  while (rondo_dispatch_table_row_us(c->loaded, c->rows[count - 1]) > least * ROW_COST_TOLERANCE) count++;
   return count;
 }
 
 static void add_request(rondo_batch *batch, rondo_slot *request) {
+  assert(batch->count < RONDO_SESSION_MAX_BATCH && request->rows > 0);
   batch->requests[batch->count] = request;
   batch->first[batch->count++] = batch->rows;
   batch->rows += request->rows;
 }
 
 static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot *request) {
+  assert(request->state == RONDO_SLOT_QUEUED && request->model == batch->model);
   rondo_queue_remove(session, request);
   request->state = RONDO_SLOT_RUNNING;
   add_request(batch, request);
 }
 
-/* Whether so many rows more run by graphs in the time that was to be taken anyway. */
-static bool has_room(const rondo_table *table, const rondo_batch *batch, size_t more, float us) {
+/* Whether that many more rows run by graphs without taking more time. */
+static bool has_room(const rondo_dispatch_table *table, const rondo_batch *batch, size_t more, float us) {
   if (more > table->rows || batch->rows > table->rows - more) return false;
-  const rondo_table_entry *entry = &table->entries[batch->rows + more];
+  const rondo_dispatch_entry *entry = &table->entries[batch->rows + more];
   return entry->way != RONDO_WAY_UNRECORDED && entry->us <= us;
 }
 
-/* Of all of the model's that wait, from the oldest on, also in front of the leader and among those that were too many
- * to be company, those for which there is room in what runs the batch anyway: they cost nothing. So many are looked at
- * that a decision stays short.
+/* Adds requests that fit into the padding of the batch, which costs nothing. It scans the oldest requests of the model,
+ * also those before the leader and those that choose_count left out, up to MAX_SCANNED.
  *
- * Nobody starves. Who is passed over, as there is no room, waits no longer for it: the batch takes as long without. And
- * a request leads a batch of its own as soon as its wait is over and none before it is ripe, whatever went along with
- * others: what goes along never becomes a leader in its stead, and none that comes later stands before it. */
-static void take_along(rondo_session *session, rondo_batch *batch, const rondo_table *table) {
+ * No request starves. One that is passed over for lack of room waits no longer for it, because the batch takes as long
+ * without the others. And a request becomes a leader as soon as its wait is over and no older one is ready, whatever
+ * was added to other batches. */
+static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const rondo_dispatch_table *table) {
   const rondo_slot *leader = batch->requests[0];
   const float us = table->entries[batch->rows].us;
   rondo_slot *at = batch->model->waiting.head;
-  for (size_t looks = 0; at != NULL && looks < MOST_LOOKS; looks++) {
+  for (size_t scanned = 0; at != NULL && scanned < MAX_SCANNED; scanned++) {
     rondo_slot *const next = at->next;
     if (batch->count == session->options.max_batch || !has_room(table, batch, 1, us)) return;
     if (at->way == leader->way && has_room(table, batch, at->rows, us)) take_request(session, batch, at);
@@ -114,80 +118,79 @@ static void take_along(rondo_session *session, rondo_batch *batch, const rondo_t
   }
 }
 
-/* One that needs more than the largest graph has no company, which would be taken in its stead, time and again. What
- * has room in its last graph goes along, and waits for all of it: so it does only with up to twice the largest graph's
- * rows.
- */
-static void gather(rondo_session *session, rondo_lane *lane, rondo_slot *leader) {
-  company c = {.table = table_for(leader, lane->batch.is_loaded), .loaded = table_for(leader, true)};
-  if (c.table != NULL && leader->rows <= c.table->largest_rows) list_company(session->options.max_batch, leader, &c);
-  const size_t count = c.count == 0 ? 0 : choose_company(&c);
-  if (count == 0) take_request(session, &lane->batch, leader);
-  for (size_t i = 0; i < count; i++) take_request(session, &lane->batch, c.requests[i]);
-  if (c.table != NULL && lane->batch.rows <= c.table->rows) take_along(session, &lane->batch, c.table);
+/* A request that needs more than the largest graph runs without candidates: they would overtake it time and again.
+ * Requests in the padding of its last graph wait for all of it, so they are added only up to twice the rows of the
+ * largest graph. */
+static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_slot *leader) {
+  batch_candidates c = {.table = table_for(leader, worker->batch.is_loaded), .loaded = table_for(leader, true)};
+  if (c.table != NULL && leader->rows <= c.table->largest_rows) list_candidates(session->options.max_batch, leader, &c);
+  const size_t count = c.count == 0 ? 0 : choose_count(&c);
+  if (count == 0) take_request(session, &worker->batch, leader);
+  for (size_t i = 0; i < count; i++) take_request(session, &worker->batch, c.requests[i]);
+  if (c.table != NULL && worker->batch.rows <= c.table->rows) fill_spare_rows(session, &worker->batch, c.table);
 }
 
-/* Several requests run by graphs: nobody has a program for the sum of their rows. Those of a batch that is formed would
- * not run un-recorded anyway; of one that failed, half of them might. */
-static rondo_decision_made look_up(const rondo_batch *batch, const rondo_table *table) {
+/* Several requests run by graphs, because there is no program for the sum of their rows. A batch that was formed would
+ * not run eagerly anyway; one half of a batch that failed might. */
+static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_table *table) {
   const rondo_session_model *model = batch->model;
-  const rondo_decision_made found = rondo_table_decide(table, batch->rows);
-  if (found.repeats > 0) return rondo_table_decide(model->loaded.recorded, batch->rows);
+  const rondo_dispatch found = rondo_dispatch_table_find(table, batch->rows);
+  if (found.repeats > 0) return rondo_dispatch_table_find(model->loaded.recorded, batch->rows);
   if (batch->count == 1 || found.entry->way != RONDO_WAY_UNRECORDED) return found;
-  return rondo_table_decide((batch->is_loaded ? &model->loaded : &model->idle)->recorded, batch->rows);
+  return rondo_dispatch_table_find((batch->is_loaded ? &model->loaded : &model->idle)->recorded, batch->rows);
 }
 
-/* What runs it. */
-static void decide(rondo_batch *batch) {
+/* Looks up what runs the batch. */
+static void dispatch(rondo_batch *batch) {
   const rondo_slot *leader = batch->requests[0];
-  const rondo_table *table = table_for(leader, batch->is_loaded);
+  const rondo_dispatch_table *table = table_for(leader, batch->is_loaded);
   batch->reason = leader->way != RONDO_WAY_AUTO ? RONDO_WAY_ASKED : RONDO_WAY_CHEAPEST;
-  batch->is_unrecorded = table == NULL;
+  batch->is_eager = table == NULL;
   batch->parts = 1;
   if (table == NULL) {
     if (leader->way != RONDO_WAY_UNRECORDED) batch->reason = RONDO_WAY_NO_GRAPH;
     return;
   }
-  const rondo_decision_made found = look_up(batch, table);
+  const rondo_dispatch found = look_up(batch, table);
   batch->repeats = found.repeats;
   if (found.entry != NULL) batch->entry = *found.entry;
-  batch->is_unrecorded = batch->entry.way == RONDO_WAY_UNRECORDED;
-  if (!batch->is_unrecorded) batch->parts = batch->repeats + batch->entry.count;
+  batch->is_eager = batch->entry.way == RONDO_WAY_UNRECORDED;
+  if (!batch->is_eager) batch->parts = batch->repeats + batch->entry.count;
 }
 
 static void begin(rondo_batch *batch, rondo_session_model *model, bool is_loaded) {
   *batch = (rondo_batch){.model = model, .is_loaded = is_loaded, .began_ns = rondo_clock_ns()};
 }
 
-bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wait_ns) {
+bool rondo_batch_form(rondo_session *session, rondo_stream_worker *worker, uint64_t *out_wait_ns) {
   *out_wait_ns = UINT64_MAX;
   if (session->waiting == 0) return false;
   const uint64_t now = rondo_clock_ns();
   rondo_queue_expire(session, now);
-  rondo_slot *leader = rondo_ripe_find(session, now, out_wait_ns);
+  rondo_slot *leader = rondo_batch_delay_find_ready(session, now, out_wait_ns);
   if (leader == NULL) return false;
-  begin(&lane->batch, leader->model, is_loaded(lane));
-  gather(session, lane, leader);
-  decide(&lane->batch);
-  rondo_batch_try(lane, &lane->batch);
-  rondo_usage_count_forming(session, lane->batch.count, now);
+  begin(&worker->batch, leader->model, is_loaded(worker));
+  gather(session, worker, leader);
+  dispatch(&worker->batch);
+  rondo_batch_begin_trial(worker, &worker->batch);
+  rondo_utilisation_count_forming(session, worker->batch.count, now);
   return true;
 }
 
-/* Parts ----------------------------------------------------------------------------------------------------------- */
+/* Parts ------------------------------------------------------------------------------------------------------------ */
 
 static uint32_t graph_of(const rondo_batch *batch, size_t part) {
-  if (batch->is_unrecorded) return RONDO_UNRECORDED_PART;
+  if (batch->is_eager) return RONDO_EAGER_PART;
   const size_t repeats = batch->repeats;
   return part < repeats ? batch->model->loaded.recorded->largest : batch->entry.graphs[part - repeats];
 }
 
 static bool take_part(rondo_batch *batch, rondo_part *out) {
-  if (batch->taken == batch->parts) return false;
-  const uint32_t graph = graph_of(batch, batch->taken);
+  if (batch->started == batch->parts) return false;
+  const uint32_t graph = graph_of(batch, batch->started);
   const size_t left = batch->rows - batch->next_row;
   *out = (rondo_part){.batch = batch, .first = batch->next_row, .rows = left, .graph = graph};
-  if (graph != RONDO_UNRECORDED_PART) {
+  if (graph != RONDO_EAGER_PART) {
     rondo_session_graph *g = &batch->model->graphs.items[graph];
     if (left > g->rows) out->rows = g->rows;
     batch->padding += g->rows - out->rows;
@@ -195,9 +198,10 @@ static bool take_part(rondo_batch *batch, rondo_part *out) {
     g->rows_run += out->rows;
     batch->model->info.launches++;
   }
-  if (batch->taken == 0) batch->first_graph = graph == RONDO_UNRECORDED_PART ? 0 : graph;
-  batch->taken++;
+  if (batch->started == 0) batch->first_graph = graph == RONDO_EAGER_PART ? 0 : graph;
+  batch->started++;
   batch->next_row += out->rows;
+  assert(out->rows > 0 && batch->next_row <= batch->rows);
   return true;
 }
 
@@ -209,24 +213,25 @@ static void unlink_open(rondo_session *session, rondo_batch *batch) {
   }
 }
 
-/* Of a part that had the device for itself, and is all of its batch: one that follows another finds all warm. */
-static void take_reading(const rondo_lane *lane, const rondo_part *part) {
-  if (part->graph != RONDO_UNRECORDED_PART && part->batch->parts == 1)
-    rondo_model_take_reading(part->batch->model, part->graph, lane->part_begin_ns, lane->part_end_ns);
+/* Takes a sample of a part that had the device for itself and is its whole batch. A part that follows another finds the
+ * caches warm. */
+static void add_sample(const rondo_stream_worker *worker, const rondo_part *part) {
+  if (part->graph != RONDO_EAGER_PART && part->batch->parts == 1)
+    rondo_model_add_sample(part->batch->model, part->graph, worker->sample_begin_ns, worker->sample_end_ns);
 }
 
-/* Runs the part without the lock. What is left is for others. */
-static void run_part(rondo_session *session, rondo_lane *lane, const rondo_part *part) {
+/* Runs the part without the lock. Other workers may take the parts that are left. */
+static void run_part(rondo_session *session, rondo_stream_worker *worker, const rondo_part *part) {
   rondo_batch *batch = part->batch;
-  if (batch->taken == batch->parts) unlink_open(session, batch);
-  rondo_lanes_call_for_rest(session);
+  if (batch->started == batch->parts) unlink_open(session, batch);
+  rondo_stream_workers_wake_for_rest(session);
   const uint64_t claims = ++session->claims;
-  const bool is_alone = rondo_lane_is_alone(lane);
+  const bool is_alone = rondo_stream_worker_is_alone(worker);
   pthread_mutex_unlock(&session->lock);
-  const rondo_status status = rondo_part_run(&batch->model->places[lane->number], part);
+  const rondo_status status = rondo_part_run(&batch->model->instances[worker->number], part);
   pthread_mutex_lock(&session->lock);
-  rondo_usage_count_queueing(lane);
-  if (status == RONDO_OK && is_alone && session->claims == claims) take_reading(lane, part);
+  rondo_utilisation_count_enqueue(worker);
+  if (status == RONDO_OK && is_alone && session->claims == claims) add_sample(worker, part);
   if (status != RONDO_OK && batch->status == RONDO_OK) {
     batch->status = status;
     rondo_error_save(&batch->error);
@@ -234,111 +239,115 @@ static void run_part(rondo_session *session, rondo_lane *lane, const rondo_part 
   if (++batch->done == batch->parts && batch->parts > 1) pthread_cond_broadcast(&session->change);
 }
 
-bool rondo_batch_help(rondo_session *session, rondo_lane *lane) {
+bool rondo_batch_run_other_part(rondo_session *session, rondo_stream_worker *worker) {
   rondo_part part;
   if (session->open == NULL || !take_part(session->open, &part)) return false;
-  lane->is_running = true;
-  run_part(session, lane, &part);
-  lane->is_running = false;
+  worker->is_running = true;
+  run_part(session, worker, &part);
+  worker->is_running = false;
   return true;
 }
 
-static void run_parts(rondo_session *session, rondo_lane *lane, rondo_batch *batch) {
+static void run_parts(rondo_session *session, rondo_stream_worker *worker, rondo_batch *batch) {
   if (batch->parts > 1 && session->options.streams > 1) {
     batch->next = session->open;
     session->open = batch;
-    rondo_lanes_call(session, batch->parts - 1);
+    rondo_stream_workers_wake(session, batch->parts - 1);
   }
-  for (rondo_part part; take_part(batch, &part);) run_part(session, lane, &part);
+  for (rondo_part part; take_part(batch, &part);) run_part(session, worker, &part);
   while (batch->done < batch->parts) pthread_cond_wait(&session->change, &session->lock);
 }
 
-/* Answers --------------------------------------------------------------------------------------------------------- */
+/* Answers ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_answer answer_of(const rondo_batch *batch, const rondo_lane *lane, const rondo_slot *request,
+static rondo_answer answer_of(const rondo_batch *batch, const rondo_stream_worker *worker, const rondo_slot *request,
                               uint64_t now) {
   const bool is_one = batch->parts == 1;
   return (rondo_answer){.struct_size = sizeof(rondo_answer),
-                        .way = batch->is_unrecorded ? RONDO_WAY_UNRECORDED
-                               : is_one             ? RONDO_WAY_RECORDED
-                                                    : RONDO_WAY_SPLIT,
+                        .way = batch->is_eager ? RONDO_WAY_UNRECORDED
+                               : is_one        ? RONDO_WAY_RECORDED
+                                               : RONDO_WAY_SPLIT,
                         .reason = batch->reason,
                         .graph = batch->first_graph,
-                        .graphs = batch->is_unrecorded ? 0 : (uint32_t)batch->parts,
-                        .stream = lane->number,
+                        .graphs = batch->is_eager ? 0 : (uint32_t)batch->parts,
+                        .stream = worker->number,
                         .batch_requests = (uint32_t)batch->count,
                         .batch_rows = batch->rows,
                         .padding_rows = batch->padding,
-                        .queue_us = (double)(batch->began_ns - request->taken_ns) / 1e3,
+                        .queue_us = (double)(batch->began_ns - request->accepted_ns) / 1e3,
                         .run_us = (double)(now - batch->began_ns) / 1e3};
 }
 
-static void give_answers(const rondo_batch *batch, const rondo_lane *lane) {
+static void answer_requests(const rondo_batch *batch, const rondo_stream_worker *worker) {
   rondo_model_info *info = &batch->model->info;
+  assert(batch->done == batch->parts && batch->started == batch->parts);
+  assert(batch->status != RONDO_OK || batch->next_row == batch->rows);
   const uint64_t now = rondo_clock_ns();
-  rondo_trial_pay(batch, now - batch->began_ns);
+  rondo_trial_account(batch, now - batch->began_ns);
   info->padding_rows += batch->padding;
   info->batches += batch->count > 1;
   info->batched += batch->count > 1 ? batch->count : 0;
   for (size_t i = 0; i < batch->count; i++) {
     rondo_slot *request = batch->requests[i];
-    request->answer = answer_of(batch, lane, request, now);
+    request->answer = answer_of(batch, worker, request, now);
     rondo_slot_finish(request, batch->status == RONDO_OK ? RONDO_OK : rondo_error_raise(&batch->error));
   }
 }
 
-/* Failures ------------------------------------------------------------------------------------------------------- */
+/* Failures --------------------------------------------------------------------------------------------------------- */
 
 /* Requests first .. first + count of a batch that failed. */
-typedef struct share {
+typedef struct failed_part {
   size_t first, count;
-} share;
+} failed_part;
 
-static bool is_to_be_split(const rondo_batch *batch) {
+static bool must_run_in_halves(const rondo_batch *batch) {
   return batch->status != RONDO_OK && batch->status != RONDO_DEVICE_LOST && batch->count > 1;
 }
 
-/* The first half on top. */
-static void push_halves(share *stack, size_t *height, share of) {
+/* The first half is on top. */
+static void push_halves(failed_part *stack, size_t *height, failed_part of) {
   const size_t half = of.count / 2;
-  stack[(*height)++] = (share){of.first + half, of.count - half};
-  stack[(*height)++] = (share){of.first, half};
+  stack[(*height)++] = (failed_part){of.first + half, of.count - half};
+  stack[(*height)++] = (failed_part){of.first, half};
 }
 
-static void form_again(const rondo_batch *failed, share of, rondo_batch *out) {
+static void form_from_half(const rondo_batch *failed, failed_part of, rondo_batch *out) {
   begin(out, failed->model, failed->is_loaded);
   out->began_ns = failed->began_ns;
   for (size_t i = of.first; i < of.first + of.count; i++) add_request(out, failed->requests[i]);
-  decide(out);
+  dispatch(out);
   out->reason = RONDO_WAY_AGAIN;
 }
 
-/* In halves, and those that fail in halves again, so that what is wrong with one request is no matter of the others:
- * one among n costs twice the logarithm of n runs. */
-static void isolate(rondo_session *session, rondo_lane *lane, const rondo_batch *failed) {
-  share stack[RONDO_SESSION_MAX_BATCH];
+/* Runs the batch again in two halves, and those that fail in halves again, so that a faulty request fails alone. One
+ * faulty request among n costs 2 log n runs. */
+static void run_in_halves(rondo_session *session, rondo_stream_worker *worker, const rondo_batch *failed) {
+  failed_part stack[RONDO_SESSION_MAX_BATCH];
   size_t height = 0;
+  assert(failed->status != RONDO_OK && failed->count > 1);
   failed->model->info.isolated++;
-  push_halves(stack, &height, (share){0, failed->count});
+  push_halves(stack, &height, (failed_part){0, failed->count});
   while (height > 0) {
-    const share of = stack[--height];
+    const failed_part of = stack[--height];
     rondo_batch again;
-    form_again(failed, of, &again);
-    run_parts(session, lane, &again);
-    if (is_to_be_split(&again))
+    form_from_half(failed, of, &again);
+    run_parts(session, worker, &again);
+    if (must_run_in_halves(&again))
       push_halves(stack, &height, of);
     else
-      give_answers(&again, lane);
+      answer_requests(&again, worker);
   }
 }
 
-void rondo_batch_lead(rondo_session *session, rondo_lane *lane) {
-  rondo_batch *batch = &lane->batch;
-  lane->is_running = true;
-  run_parts(session, lane, batch);
-  if (is_to_be_split(batch))
-    isolate(session, lane, batch);
+void rondo_batch_run(rondo_session *session, rondo_stream_worker *worker) {
+  rondo_batch *batch = &worker->batch;
+  assert(worker->is_claimed && batch->count > 0);
+  worker->is_running = true;
+  run_parts(session, worker, batch);
+  if (must_run_in_halves(batch))
+    run_in_halves(session, worker, batch);
   else
-    give_answers(batch, lane);
-  lane->is_running = false;
+    answer_requests(batch, worker);
+  worker->is_running = false;
 }

@@ -1,115 +1,123 @@
 /* SPDX-License-Identifier: MIT
- * A request waits for others to come (the session's delay), or for lanes that run (a hold), but never past half the way
- * to its deadline. How long, it is known by itself when it comes; whether at all, changes for all of a model's at once
- * with what else waits and runs. So its times are written down once, and which of them counts is asked when one is
- * looked for.
+ * How long a request waits. It waits for other requests (max_delay_us), or for a running worker to finish, but never
+ * past half the time to its deadline.
+ *
+ * The longest wait of a request is known when it arrives, so its ready times are computed once and put into a search
+ * tree. Which of them counts depends on what else waits and runs, and is the same for all requests of a model that ask
+ * for the same way; it is determined at each search.
  */
+#include <assert.h>
+
 #include "session/serve/batch_delay.h"
 
-#define FULL_ENOUGH 1.5 /* of what a row costs at least, in any graph */
-enum { ENOUGH_LANES = 3 };
+#define WORTH_WAITING 1.5 /* relative to the lowest cost of a row in any graph */
+enum { MIN_RUNNING_WORKERS = 3 };
 
 static rondo_slot *slot_of(rondo_waiting_node *node) {
   return node == NULL ? NULL : (rondo_slot *)(void *)((char *)node - offsetof(rondo_slot, waiting));
 }
 
-const rondo_table *rondo_model_table(const rondo_session_model *model, rondo_way way, bool is_loaded) {
-  const rondo_session_tables *tables = is_loaded ? &model->loaded : &model->idle;
+const rondo_dispatch_table *rondo_model_dispatch_table(const rondo_session_model *model, rondo_way way,
+                                                       bool is_loaded) {
+  const rondo_dispatch_tables *tables = is_loaded ? &model->loaded : &model->idle;
   if (way == RONDO_WAY_UNRECORDED) return NULL;
   return way == RONDO_WAY_RECORDED || model->session->options.strict ? tables->recorded : tables->any;
 }
 
 size_t rondo_session_count_running(const rondo_session *session) {
   size_t count = 0;
-  for (uint32_t i = 0; i < session->options.streams; i++) count += session->lanes[i].is_running;
+  for (uint32_t i = 0; i < session->options.streams; i++) count += session->workers[i].is_running;
   return count;
 }
 
-/* Whether others to come are waited for: not where those that wait fill a graph already. */
+/* Requests do not wait for others once they fill a graph. */
 static bool is_delayed(const rondo_session_model *model, rondo_way way) {
-  const rondo_table *table = rondo_model_table(model, way, false);
+  const rondo_dispatch_table *table = rondo_model_dispatch_table(model, way, false);
   return !model->session->is_draining && table != NULL && model->waiting_rows < table->largest_rows;
 }
 
-/* Beside lanes that run already, one more takes from them what it gains. With three of them the device has something to
- * do while one hands over, so that a few rows wait until one is done, to run together with those that come meanwhile.
- */
-static bool is_held(const rondo_session_model *model, rondo_way way) {
-  const rondo_table *loaded = rondo_model_table(model, way, true);
-  if (loaded == NULL || rondo_session_count_running(model->session) < ENOUGH_LANES) return false;
+/* With three running workers the device stays occupied while one of them copies. One more worker would take from the
+ * others what it gains. So a few rows wait until a worker finishes, and then run together with those that have arrived
+ * meanwhile. */
+static bool waits_for_worker(const rondo_session_model *model, rondo_way way) {
+  const rondo_dispatch_table *loaded = rondo_model_dispatch_table(model, way, true);
+  if (loaded == NULL || rondo_session_count_running(model->session) < MIN_RUNNING_WORKERS) return false;
   const size_t waiting = model->waiting_rows;
   const size_t rows = waiting < loaded->largest_rows ? waiting : loaded->largest_rows;
   if (loaded->entries[rows].way == RONDO_WAY_UNRECORDED) return false;
-  return rondo_table_row_us(loaded, rows) > loaded->least_row_us * FULL_ENOUGH;
+  return rondo_dispatch_table_row_us(loaded, rows) > loaded->least_row_us * WORTH_WAITING;
 }
 
-/* A request that runs by itself waits for nothing. */
-static rondo_waiting_time time_that_counts(const rondo_session_model *model, rondo_way way) {
-  if (model->session->options.max_batch == 1) return RONDO_WAITING_NOT;
-  if (is_held(model, way)) return is_delayed(model, way) ? RONDO_WAITING_BOTH : RONDO_WAITING_HOLD;
-  return is_delayed(model, way) ? RONDO_WAITING_DELAY : RONDO_WAITING_NOT;
+/* A request that runs alone does not wait. */
+static rondo_waiting_time waiting_time_of(const rondo_session_model *model, rondo_way way) {
+  if (model->session->options.max_batch == 1) return RONDO_WAITING_NONE;
+  if (waits_for_worker(model, way)) return is_delayed(model, way) ? RONDO_WAITING_BOTH : RONDO_WAITING_WORKER;
+  return is_delayed(model, way) ? RONDO_WAITING_DELAY : RONDO_WAITING_NONE;
 }
 
-/* What it is held for at most: as long as it would run. */
-static uint64_t hold_of(const rondo_slot *slot) {
-  const rondo_table *idle = rondo_model_table(slot->model, slot->way, false);
-  const rondo_table *loaded = rondo_model_table(slot->model, slot->way, true);
+/* A request waits for a worker at most as long as it would run. */
+static uint64_t worker_wait_of(const rondo_slot *slot) {
+  const rondo_dispatch_table *idle = rondo_model_dispatch_table(slot->model, slot->way, false);
+  const rondo_dispatch_table *loaded = rondo_model_dispatch_table(slot->model, slot->way, true);
   if (loaded == NULL || slot->rows > loaded->largest_rows) return 0;
   return (uint64_t)((double)idle->entries[slot->rows].us * 1e3);
 }
 
-static uint64_t least_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t min_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-void rondo_ripe_append(rondo_slot *slot) {
-  const uint64_t half = (slot->deadline_ns - slot->taken_ns) / 2;
-  const uint64_t delay = least_of((uint64_t)slot->session->options.max_delay_us * 1000, half);
-  const uint64_t hold = least_of(hold_of(slot), half);
+void rondo_batch_delay_add(rondo_slot *slot) {
+  const uint64_t half = (slot->deadline_ns - slot->accepted_ns) / 2;
+  const uint64_t delay = min_of((uint64_t)slot->session->options.max_delay_us * 1000, half);
+  const uint64_t worker_wait = min_of(worker_wait_of(slot), half);
+  assert(slot->way < RONDO_WAY_CAPTURED && slot->rows > 0);
   uint64_t *times = slot->waiting.times;
-  times[RONDO_WAITING_NOT] = 0;
-  times[RONDO_WAITING_DELAY] = slot->taken_ns + delay;
-  times[RONDO_WAITING_HOLD] = slot->taken_ns + hold;
-  times[RONDO_WAITING_BOTH] = slot->taken_ns + (delay > hold ? delay : hold);
+  times[RONDO_WAITING_NONE] = 0;
+  times[RONDO_WAITING_DELAY] = slot->accepted_ns + delay;
+  times[RONDO_WAITING_WORKER] = slot->accepted_ns + worker_wait;
+  times[RONDO_WAITING_BOTH] = slot->accepted_ns + (delay > worker_wait ? delay : worker_wait);
   times[RONDO_WAITING_DEADLINE] = slot->deadline_ns;
   slot->waiting.order = ++slot->session->appended;
-  rondo_waiting_append(&slot->model->by_way[slot->way], &slot->waiting);
+  rondo_waiting_tree_append(&slot->model->waiting_by_way[slot->way], &slot->waiting);
 }
 
-void rondo_ripe_remove(rondo_slot *slot) { rondo_waiting_remove(&slot->model->by_way[slot->way], &slot->waiting); }
+void rondo_batch_delay_remove(rondo_slot *slot) {
+  rondo_waiting_tree_remove(&slot->model->waiting_by_way[slot->way], &slot->waiting);
+}
 
-/* Ways that are asked for. */
+/* Ways that a request may ask for. */
 static const rondo_way ways[] = {RONDO_WAY_AUTO, RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-static void look_at(const rondo_session_model *model, rondo_way way, uint64_t now, rondo_slot **oldest,
-                    uint64_t *next) {
-  const rondo_waiting *waiting = &model->by_way[way];
+static void add_model_times(const rondo_session_model *model, rondo_way way, uint64_t now, rondo_slot **oldest,
+                            uint64_t *next) {
+  const rondo_waiting_tree *waiting = &model->waiting_by_way[way];
   if (waiting->root == NULL) return;
-  const rondo_waiting_time time = time_that_counts(model, way);
-  rondo_slot *first = slot_of(rondo_waiting_first(waiting, time, now));
+  const rondo_waiting_time time = waiting_time_of(model, way);
+  rondo_slot *first = slot_of(rondo_waiting_tree_first(waiting, time, now));
   if (first != NULL && (*oldest == NULL || first->waiting.order < (*oldest)->waiting.order)) *oldest = first;
-  *next = least_of(*next, rondo_waiting_least(waiting, time));
+  *next = min_of(*next, rondo_waiting_tree_earliest(waiting, time));
 }
 
-rondo_slot *rondo_ripe_find(const rondo_session *session, uint64_t now, uint64_t *out_wait_ns) {
+rondo_slot *rondo_batch_delay_find_ready(const rondo_session *session, uint64_t now, uint64_t *out_wait_ns) {
   rondo_slot *oldest = NULL;
   uint64_t next = UINT64_MAX;
   for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
-    for (size_t i = 0; i < WAYS && m->waiting.head != NULL; i++) look_at(m, ways[i], now, &oldest, &next);
+    for (size_t i = 0; i < WAYS && m->waiting.head != NULL; i++) add_model_times(m, ways[i], now, &oldest, &next);
   *out_wait_ns = next == UINT64_MAX ? UINT64_MAX : next > now ? next - now : 0;
   return oldest;
 }
 
-rondo_slot *rondo_ripe_find_late(const rondo_session_model *model, uint64_t now) {
+rondo_slot *rondo_batch_delay_find_expired(const rondo_session_model *model, uint64_t now) {
   rondo_waiting_node *late = NULL;
   for (size_t i = 0; i < WAYS && late == NULL; i++)
-    late = rondo_waiting_first(&model->by_way[ways[i]], RONDO_WAITING_DEADLINE, now);
+    late = rondo_waiting_tree_first(&model->waiting_by_way[ways[i]], RONDO_WAITING_DEADLINE, now);
   return slot_of(late);
 }
 
-uint64_t rondo_ripe_next_deadline(const rondo_session *session) {
+uint64_t rondo_batch_delay_next_deadline(const rondo_session *session) {
   uint64_t next = UINT64_MAX;
   for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
     for (size_t i = 0; i < WAYS; i++)
-      next = least_of(next, rondo_waiting_least(&m->by_way[ways[i]], RONDO_WAITING_DEADLINE));
+      next = min_of(next, rondo_waiting_tree_earliest(&m->waiting_by_way[ways[i]], RONDO_WAITING_DEADLINE));
   return next;
 }

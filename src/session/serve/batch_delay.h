@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * When a request that waits is to run, and which goes first: the oldest of those that are ripe. Under the session's
- * lock.
+ * When a waiting request is ready to run, and which one runs first: the oldest that is ready. All functions are called
+ * under the session's lock.
  */
 #ifndef RONDO_SESSION_SERVE_BATCH_DELAY_H
 #define RONDO_SESSION_SERVE_BATCH_DELAY_H
 
 #include "session/session_internal.h"
 
-/* By which requests that ask for this way are decided; NULL: nothing but un-recorded runs is for them. */
-const rondo_table *rondo_model_table(const rondo_session_model *model, rondo_way way, bool is_loaded);
+/* The table that dispatches requests that ask for this way. NULL: they run eagerly. */
+const rondo_dispatch_table *rondo_model_dispatch_table(const rondo_session_model *model, rondo_way way, bool is_loaded);
 
-/* How many lanes run something. */
+/* The number of workers that run a batch or a part. */
 size_t rondo_session_count_running(const rondo_session *session);
 
-/* Among what waits, with the times that it waits for by itself; and out of there. */
-void rondo_ripe_append(rondo_slot *slot);
-void rondo_ripe_remove(rondo_slot *slot);
+/* Adds a request to the waiting ones, with the times at which it becomes ready; and removes it. */
+void rondo_batch_delay_add(rondo_slot *slot);
+void rondo_batch_delay_remove(rondo_slot *slot);
 
-/* The oldest that is ripe; NULL: none is, and *out_wait_ns says for how long (UINT64_MAX: until something comes). */
-rondo_slot *rondo_ripe_find(const rondo_session *session, uint64_t now, uint64_t *out_wait_ns);
+/* The oldest request that is ready; NULL: none is, and *out_wait_ns is the time until one will be (UINT64_MAX: none
+ * waits). */
+rondo_slot *rondo_batch_delay_find_ready(const rondo_session *session, uint64_t now, uint64_t *out_wait_ns);
 
-/* One of the model's whose deadline is not behind `now`; NULL: none. And the earliest deadline of the session's. */
-rondo_slot *rondo_ripe_find_late(const rondo_session_model *model, uint64_t now);
-uint64_t rondo_ripe_next_deadline(const rondo_session *session);
+/* A request of the model whose deadline is at or before `now`, or NULL; and the earliest deadline in the session. */
+rondo_slot *rondo_batch_delay_find_expired(const rondo_session_model *model, uint64_t now);
+uint64_t rondo_batch_delay_next_deadline(const rondo_session *session);
 
 #endif

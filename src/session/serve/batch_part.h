@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Running a part of a batch on a place: rows of requests to the device, a launch, rows of results back.
+ * Runs a part of a batch: copies the rows of its requests to the device, launches a graph or runs eagerly, and copies
+ * the results back.
  */
 #ifndef RONDO_SESSION_SERVE_BATCH_PART_H
 #define RONDO_SESSION_SERVE_BATCH_PART_H
 
 #include "session/session_internal.h"
 
-/* batch_part.c: runs a part on its place and waits for it. */
-RONDO_MUST_USE rondo_status rondo_part_run(rondo_model_instance *place, const rondo_part *part);
+/* Runs a part on an instance whose worker the caller has claimed, and waits for it. Without the lock. */
+RONDO_MUST_USE rondo_status rondo_part_run(rondo_model_instance *instance, const rondo_part *part);
 
 #endif

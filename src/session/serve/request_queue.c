@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Requests: taken into a bounded number of slots, queued, waited for, by tickets that say a slot's number. The
- * caller of rondo_session_run that finds a lane free runs what waits by itself; otherwise the lanes' threads do.
+ * The queue. A caller of rondo_session_run that finds a free worker runs the next batch itself; otherwise the threads
+ * of the workers do.
  */
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -9,38 +10,77 @@
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
 #include "memory/device_memory.h"
-#include "session/model_callback.h"
 #include "session/model_capture.h"
 #include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
 #include "session/serve/request_queue.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 
-/* What a request's futex says. */
+/* States of a request's futex. */
 enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
+enum { SHORT_QUEUE = 16 };
 
-/* The queue ------------------------------------------------------------------------------------------------------- */
+/* The queue -------------------------------------------------------------------------------------------------------- */
 
 void rondo_queue_append(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
   slot->next = NULL;
-  slot->before = model->waiting.tail;
-  *(slot->before == NULL ? &model->waiting.head : &slot->before->next) = slot;
+  slot->previous = model->waiting.tail;
+  *(slot->previous == NULL ? &model->waiting.head : &slot->previous->next) = slot;
   model->waiting.tail = slot;
   model->waiting_rows += slot->rows;
   session->waiting++;
-  rondo_ripe_append(slot);
+  rondo_batch_delay_add(slot);
   if (slot->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = slot->deadline_ns;
 }
 
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
-  *(slot->before == NULL ? &model->waiting.head : &slot->before->next) = slot->next;
-  *(slot->next == NULL ? &model->waiting.tail : &slot->next->before) = slot->before;
+  assert(session->waiting > 0 && model->waiting_rows >= slot->rows);
+  *(slot->previous == NULL ? &model->waiting.head : &slot->previous->next) = slot->next;
+  *(slot->next == NULL ? &model->waiting.tail : &slot->next->previous) = slot->previous;
   model->waiting_rows -= slot->rows;
   session->waiting--;
-  rondo_ripe_remove(slot);
+  rondo_batch_delay_remove(slot);
+}
+
+/* Asserts the list of a model's waiting requests, and that the trees hold the same ones. */
+static void check_model_queue(const rondo_session_model *model, uint64_t next_deadline_ns, size_t *inout_waiting) {
+  size_t count = 0, rows = 0, nodes = 0;
+  const rondo_slot *last = NULL;
+  for (const rondo_slot *at = model->waiting.head; at != NULL; last = at, at = at->next) {
+    assert(at->model == model && at->state == RONDO_SLOT_QUEUED);
+    assert(at->previous == last);
+    assert(last == NULL || last->waiting.order < at->waiting.order);
+    assert(at->deadline_ns >= next_deadline_ns);
+    count++;
+    rows += at->rows;
+  }
+  assert(model->waiting.tail == last);
+  assert(model->waiting_rows == rows);
+  for (size_t i = 0; i < RONDO_WAY_CAPTURED; i++) nodes += rondo_waiting_tree_check(&model->waiting_by_way[i]);
+  assert(nodes == count);
+  *inout_waiting += count;
+  (void)next_deadline_ns, (void)rows, (void)nodes, (void)last;
+}
+
+void rondo_session_queue_check(const rondo_session *session) {
+  size_t waiting = 0;
+  for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
+    check_model_queue(m, session->next_deadline_ns, &waiting);
+  assert(session->waiting == waiting);
+  (void)waiting;
+}
+
+/* Short queues only: the check takes time for each request that waits. */
+static void check_short_queue(const rondo_session *session) {
+#ifndef NDEBUG
+  if (session->waiting <= SHORT_QUEUE) rondo_session_queue_check(session);
+#else
+  (void)session;
+#endif
 }
 
 static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_status status) {
@@ -61,9 +101,11 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
   slot->error.status = RONDO_OK;
   if (status != RONDO_OK) rondo_error_save(&slot->error);
   count_answer(&slot->model->info, slot, status);
-  slot->model->taken--;
-  session->running--;
-  if (session->running == 0) pthread_cond_broadcast(&session->change);
+  assert(slot->state == RONDO_SLOT_QUEUED || slot->state == RONDO_SLOT_RUNNING);
+  assert(slot->model->in_use > 0 && session->unanswered > 0);
+  slot->model->in_use--;
+  session->unanswered--;
+  if (session->unanswered == 0) pthread_cond_broadcast(&session->change);
   slot->state = RONDO_SLOT_DONE;
   if (atomic_exchange_explicit(&slot->done, DONE, memory_order_release) == SLEPT_ON)
     rondo_futex_wake(&slot->done, INT_MAX);
@@ -72,21 +114,20 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
 static void expire(rondo_session *session, rondo_slot *slot) {
   rondo_queue_remove(session, slot);
   slot->model->info.timed_out++;
-  rondo_slot_finish(
-      slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
-                       "a request of %zu rows for model '%s' had not begun to run by its deadline: give it more time "
-                       "(rondo_request.deadline_us), or send fewer at once",
-                       slot->rows, slot->model->name));
+  rondo_slot_finish(slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                                     "a request of %zu rows for model '%s' did not start before its deadline: give it "
+                                     "more time (rondo_request.deadline_us), or send fewer requests at once",
+                                     slot->rows, slot->model->name));
 }
 
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
   if (now < session->next_deadline_ns) return;
   for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
-    for (rondo_slot *late; (late = rondo_ripe_find_late(m, now)) != NULL;) expire(session, late);
-  session->next_deadline_ns = rondo_ripe_next_deadline(session);
+    for (rondo_slot *late; (late = rondo_batch_delay_find_expired(m, now)) != NULL;) expire(session, late);
+  session->next_deadline_ns = rondo_batch_delay_next_deadline(session);
 }
 
-/* Taking ---------------------------------------------------------------------------------------------------------- */
+/* Accepting -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_count(const char *call, const rondo_session_model *model, const char *what, size_t count,
                                 size_t said) {
@@ -131,11 +172,10 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
                       "%s: model '%s' is being captured or changed", call, model->name);
   const bool wants_graph = r->way == RONDO_WAY_RECORDED || (session->options.strict && r->way == RONDO_WAY_AUTO);
   if (wants_graph && model->idle.any == NULL && session->capturing != model)
-    return rondo_fail(
-        RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
-        "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the request "
-        "run un-recorded",
-        call, model->name, r->rows);
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
+                      "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the "
+                      "request run eagerly (RONDO_WAY_AUTO)",
+                      call, model->name, r->rows);
   return RONDO_OK;
 }
 
@@ -144,18 +184,19 @@ static rondo_status take_slot(const char *call, rondo_session_model *model, rond
   if (session->free_slots == NULL) {
     model->info.refused++;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
-                      "%s: %u requests wait or run already (rondo_session_options.max_queue): try again later", call,
+                      "%s: %u requests already wait or run (rondo_session_options.max_queue): try again later", call,
                       session->options.max_queue);
   }
   *out = session->free_slots;
+  assert((*out)->state == RONDO_SLOT_FREE);
   session->free_slots = (*out)->next_free;
-  session->taken++;
-  session->running++;
-  model->taken++;
+  session->used_slots++;
+  session->unanswered++;
+  model->in_use++;
   return RONDO_OK;
 }
 
-/* Which inputs need not be put together in staging memory first. */
+/* A bit for each input that the device can copy without staging memory. */
 static uint64_t find_direct(const rondo_session_model *model, const rondo_request *r) {
   rondo_device_memory *memory = rondo_device_memory_made(model->session->device);
   uint64_t direct = 0;
@@ -170,20 +211,20 @@ static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_
   slot->model = model;
   slot->way = r->way;
   slot->rows = r->rows;
-  slot->taken_ns = rondo_clock_ns();
+  slot->accepted_ns = rondo_clock_ns();
   slot->deadline_ns = UINT64_MAX;
-  if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - slot->taken_ns) / 1000)
-    slot->deadline_ns = slot->taken_ns + r->deadline_us * 1000;
+  if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - slot->accepted_ns) / 1000)
+    slot->deadline_ns = slot->accepted_ns + r->deadline_us * 1000;
   memcpy(slot->inputs, r->inputs, model->inputs.count * sizeof *slot->inputs);
   slot->direct = find_direct(model, r);
   memset(slot->outputs, 0, model->outputs.count * sizeof *slot->outputs);
   if (r->outputs != NULL) memcpy(slot->outputs, r->outputs, model->outputs.count * sizeof *slot->outputs);
   slot->answer = (rondo_answer){.struct_size = sizeof slot->answer};
   slot->state = RONDO_SLOT_QUEUED;
-  atomic_store_explicit(&slot->done, PENDING, memory_order_release); /* who sees it sees the slot's number too */
+  atomic_store_explicit(&slot->done, PENDING, memory_order_release); /* releases the new number with it */
 }
 
-/* Under the lock. In capture mode it is not queued. */
+/* Under the lock. A request in capture mode is not queued. */
 static rondo_status take(const char *call, rondo_session *session, const char *name, const rondo_request *r,
                          rondo_slot **out) {
   rondo_session_model *model;
@@ -205,9 +246,9 @@ static rondo_status read_request(const char *call, rondo_session *session, const
   return check_request(call, out);
 }
 
-/* Capture mode ---------------------------------------------------------------------------------------------------- */
+/* Capture mode ----------------------------------------------------------------------------------------------------- */
 
-/* Under the lock, which is given up meanwhile. One records at a time. */
+/* Under the lock, which is given up meanwhile. One thread records at a time. */
 static void record(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
   while (model->is_recording) pthread_cond_wait(&session->change, &session->lock);
@@ -224,7 +265,7 @@ static void record(rondo_session *session, rondo_slot *slot) {
   rondo_slot_finish(slot, status);
 }
 
-/* Waiting --------------------------------------------------------------------------------------------------------- */
+/* Waiting ---------------------------------------------------------------------------------------------------------- */
 
 static void wait_past_deadline(rondo_slot *slot) {
   rondo_session *session = slot->session;
@@ -253,31 +294,32 @@ static void wait_until_done(rondo_slot *slot) {
   }
 }
 
-/* The answer and the slot are given back. */
-static rondo_status settle(rondo_slot *slot, rondo_answer *out_answer) {
+/* Hands out the answer and frees the slot. */
+static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   rondo_session *session = slot->session;
   const rondo_status status = rondo_error_raise(&slot->error);
   rondo_status written = RONDO_OK;
   if (out_answer != NULL && status == RONDO_OK)
     written = rondo_versioned_write("rondo_answer", &slot->answer, out_answer, sizeof slot->answer);
   pthread_mutex_lock(&session->lock);
+  assert(slot->state == RONDO_SLOT_DONE && session->used_slots > 0);
   const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_CLAIMED;
   atomic_store_explicit(&slot->number, number + RONDO_SLOT_REUSED, memory_order_release);
   slot->state = RONDO_SLOT_FREE;
   slot->next_free = session->free_slots;
   session->free_slots = slot;
-  session->taken--;
+  session->used_slots--;
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? written : status;
 }
 
-/* Tickets --------------------------------------------------------------------------------------------------------- */
+/* Tickets ---------------------------------------------------------------------------------------------------------- */
 
-void rondo_slots_number(rondo_slot *slots, uint32_t count) {
+void rondo_slots_init_numbers(rondo_slot *slots, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) atomic_init(&slots[i].number, RONDO_SLOT_REUSED | (uint64_t)i << 1);
 }
 
-/* Where the ticket's request is or was; NULL: nowhere. */
+/* The slot of the ticket's request; NULL: the ticket is not one of the session's. */
 static rondo_slot *find_slot(rondo_ticket ticket) {
   const uint64_t index = ticket.number % RONDO_SLOT_REUSED >> 1;
   const bool is_one = (ticket.number & RONDO_SLOT_CLAIMED) == 0 && index < ticket.session->options.max_queue;
@@ -293,7 +335,7 @@ static rondo_status fail_stale(const char *call, const char *why) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET, "%s: %s: a ticket is waited for once", call, why);
 }
 
-/* Who may wait for it: the first one. */
+/* The first thread to claim the ticket may wait for it. */
 static rondo_status claim_ticket(const char *call, rondo_ticket ticket, rondo_slot *slot) {
   uint64_t number = ticket.number;
   if (slot != NULL && atomic_compare_exchange_strong_explicit(&slot->number, &number, number | RONDO_SLOT_CLAIMED,
@@ -311,10 +353,10 @@ rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
   rondo_slot *slot = find_slot(ticket);
   RONDO_TRY(claim_ticket(call, ticket, slot));
   wait_until_done(slot);
-  return settle(slot, out_answer);
+  return finish_ticket(slot, out_answer);
 }
 
-/* What was read in between is the ticket's if its number stood before and behind. */
+/* What was read belongs to the ticket if the slot had its number both before and after. */
 rondo_status rondo_ticket_query(rondo_ticket ticket) {
   static const char call[] = "rondo_ticket_query";
   RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
@@ -347,30 +389,30 @@ void rondo_ticket_cancel(rondo_ticket ticket) {
   pthread_mutex_unlock(&session->lock);
 }
 
-/* The front doors ------------------------------------------------------------------------------------------------- */
+/* Running and submitting ------------------------------------------------------------------------------------------- */
 
-static rondo_lane *find_free_lane(rondo_session *session) {
+static rondo_stream_worker *find_free_worker(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (rondo_lane_is_free(&session->lanes[i])) return &session->lanes[i];
+    if (rondo_stream_worker_is_free(&session->workers[i])) return &session->workers[i];
   return NULL;
 }
 
-/* Under the lock: the caller runs what is ripe on a free lane, once; else the lanes' threads are told. What becomes of
- * other requests is none of the caller's errors. */
-static void run_or_tell(rondo_session *session) {
-  rondo_lane *lane = find_free_lane(session);
+/* Under the lock. The caller runs one batch on a free worker; if there is none, a worker's thread is woken. Failures of
+ * other requests are not the caller's. */
+static void run_or_wake(rondo_session *session) {
+  rondo_stream_worker *worker = find_free_worker(session);
   uint64_t wait_ns;
   rondo_saved_error before;
-  if (lane == NULL) return;
+  if (worker == NULL) return;
   rondo_error_save(&before);
-  if (rondo_batch_form(session, lane, &wait_ns)) {
-    lane->is_claimed = true;
-    rondo_batch_lead(session, lane);
-    lane->is_claimed = false;
+  if (rondo_batch_form(session, worker, &wait_ns)) {
+    worker->is_claimed = true;
+    rondo_batch_run(session, worker);
+    worker->is_claimed = false;
     pthread_cond_broadcast(&session->change);
   }
   rondo_error_restore(&before);
-  rondo_lanes_call_for_rest(session);
+  rondo_stream_workers_wake_for_rest(session);
 }
 
 rondo_status rondo_session_run(rondo_session *session, const char *model, const rondo_request *request,
@@ -385,11 +427,12 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
   if (status == RONDO_OK && session->capturing == slot->model)
     record(session, slot);
   else if (status == RONDO_OK)
-    run_or_tell(session);
+    run_or_wake(session);
+  check_short_queue(session);
   pthread_mutex_unlock(&session->lock);
   RONDO_TRY(status);
   wait_until_done(slot);
-  return settle(slot, out_answer);
+  return finish_ticket(slot, out_answer);
 }
 
 rondo_status rondo_session_submit(rondo_session *session, const char *model, const rondo_request *request,
@@ -403,7 +446,8 @@ rondo_status rondo_session_submit(rondo_session *session, const char *model, con
   rondo_slot *slot = NULL;
   const rondo_status status = take(call, session, model, &r, &slot);
   if (status == RONDO_OK && session->capturing == slot->model) record(session, slot);
-  rondo_lanes_call_for_rest(session);
+  rondo_stream_workers_wake_for_rest(session);
+  check_short_queue(session);
   if (status == RONDO_OK)
     *out_ticket = (rondo_ticket){session, atomic_load_explicit(&slot->number, memory_order_relaxed)};
   pthread_mutex_unlock(&session->lock);

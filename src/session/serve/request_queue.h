@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * Requests: taken into a bounded number of slots, queued, waited for, by tickets that say a slot's number.
+ * Requests: a bounded number of slots, a queue for each model, and tickets. A ticket holds the number of a slot. The
+ * number of a slot changes when the slot is used again, so a stale ticket is recognised.
  */
 #ifndef RONDO_SESSION_SERVE_REQUEST_QUEUE_H
 #define RONDO_SESSION_SERVE_REQUEST_QUEUE_H
 
 #include "session/session_internal.h"
 
-/* request_queue.c: numbers for slots that are new. */
-void rondo_slots_number(rondo_slot *slots, uint32_t count);
+/* Gives new slots their numbers. */
+void rondo_slots_init_numbers(rondo_slot *slots, uint32_t count);
 
-/* Under the lock. Puts a request at the end of the queue; takes it out of there; and gives it its answer, of which
- * `status` and the thread's last error are what went wrong. */
+/* Under the lock. Append puts a request at the end of the queue, and remove takes it out. Finish answers a request:
+ * after a failure, `status` and the thread's last error are its result. */
 void rondo_queue_append(rondo_session *session, rondo_slot *slot);
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot);
 void rondo_slot_finish(rondo_slot *slot, rondo_status status);
 
-/* Takes those out whose deadline has passed by now. */
+/* Removes requests whose deadline is at or before `now`, and fails them. */
 void rondo_queue_expire(rondo_session *session, uint64_t now);
+
+/* Under the lock. Walks the queues of all models and asserts that lists, trees and counters agree. */
+void rondo_session_queue_check(const rondo_session *session);
 
 #endif

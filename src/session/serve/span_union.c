@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * The union of spans.
+ * The union of time spans, as a sorted array of disjoint spans. The oldest span is settled, that is added to a sum,
+ * when the array is full.
  */
 #include "session/serve/span_union.h"
 
+#include <assert.h>
 #include <string.h>
 
-/* Puts the span in the place of those from `first` up to `last`, which it covers. */
-static void replace(rondo_busy *b, size_t first, size_t last, double begin, double end) {
-  const size_t behind = b->count - last;
-  memmove(b->begin + first + 1, b->begin + last, behind * sizeof *b->begin);
-  memmove(b->end + first + 1, b->end + last, behind * sizeof *b->end);
+/* Replaces the spans first .. last, which the new span covers. */
+static void replace(rondo_span_union *b, size_t first, size_t last, double begin, double end) {
+  const size_t after = b->count - last;
+  memmove(b->begin + first + 1, b->begin + last, after * sizeof *b->begin);
+  memmove(b->end + first + 1, b->end + last, after * sizeof *b->end);
   b->begin[first] = begin;
   b->end[first] = end;
-  b->count = first + 1 + behind;
+  b->count = first + 1 + after;
 }
 
-static void settle_first(rondo_busy *b) {
+static void settle_first(rondo_span_union *b) {
+  assert(b->count > 0 && b->settled_end <= b->begin[0]);
   b->settled_us += b->end[0] - b->begin[0];
   b->settled_end = b->end[0];
   b->count--;
@@ -23,23 +26,33 @@ static void settle_first(rondo_busy *b) {
   memmove(b->end, b->end + 1, b->count * sizeof *b->end);
 }
 
-void rondo_busy_add(rondo_busy *busy, double begin, double end) {
-  if (begin < busy->settled_end) begin = busy->settled_end;
-  if (!(end > begin)) return;
-  size_t last = busy->count;
-  while (last > 0 && busy->begin[last - 1] > end) last--;
-  size_t first = last;
-  while (first > 0 && busy->end[first - 1] >= begin) first--;
-  if (first < last) {
-    if (busy->begin[first] < begin) begin = busy->begin[first];
-    if (busy->end[last - 1] > end) end = busy->end[last - 1];
+void rondo_span_union_check(const rondo_span_union *spans) {
+  assert(spans->count <= RONDO_SPAN_UNION_CAPACITY);
+  assert(spans->count == 0 || spans->settled_end <= spans->begin[0]);
+  for (size_t i = 0; i < spans->count; i++) {
+    assert(spans->begin[i] < spans->end[i]);
+    assert(i == 0 || spans->end[i - 1] < spans->begin[i]);
   }
-  replace(busy, first, last, begin, end);
-  if (busy->count > RONDO_BUSY_SPANS) settle_first(busy);
+  (void)spans;
 }
 
-double rondo_busy_us(const rondo_busy *busy) {
-  double us = busy->settled_us;
-  for (size_t i = 0; i < busy->count; i++) us += busy->end[i] - busy->begin[i];
+void rondo_span_union_add(rondo_span_union *spans, double begin, double end) {
+  if (begin < spans->settled_end) begin = spans->settled_end;
+  if (!(end > begin)) return;
+  size_t last = spans->count;
+  while (last > 0 && spans->begin[last - 1] > end) last--;
+  size_t first = last;
+  while (first > 0 && spans->end[first - 1] >= begin) first--;
+  if (first < last) {
+    if (spans->begin[first] < begin) begin = spans->begin[first];
+    if (spans->end[last - 1] > end) end = spans->end[last - 1];
+  }
+  replace(spans, first, last, begin, end);
+  if (spans->count > RONDO_SPAN_UNION_CAPACITY) settle_first(spans);
+}
+
+double rondo_span_union_us(const rondo_span_union *spans) {
+  double us = spans->settled_us;
+  for (size_t i = 0; i < spans->count; i++) us += spans->end[i] - spans->begin[i];
   return us;
 }

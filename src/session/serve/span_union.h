@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: MIT
- * The time in which something is under way, of spans that come nearly in order of their ends, from several streams: the
- * length of their union. Pure, bounded, without allocations.
+ * The length of the union of time spans: how long at least one stream was at work. Spans come from several streams,
+ * nearly in the order of their ends.
  *
- * Spans that are apart are kept, the latest RONDO_BUSY_SPANS of them. Of one that begins before the end of those that
- * are kept no more, which lasted longer than so many others apart, the part before is left out.
+ * It keeps the latest RONDO_SPAN_UNION_CAPACITY disjoint spans, and the sum of the older ones. If a new span begins
+ * before the end of the older ones, the part before that end is not counted. Pure; does not allocate; thread-
+ * compatible.
  */
 #ifndef RONDO_SESSION_SERVE_SPAN_UNION_H
 #define RONDO_SESSION_SERVE_SPAN_UNION_H
 
 #include <stddef.h>
 
-enum { RONDO_BUSY_SPANS = 64 };
+enum { RONDO_SPAN_UNION_CAPACITY = 64 };
 
-typedef struct rondo_busy {
-  double begin[RONDO_BUSY_SPANS + 1], end[RONDO_BUSY_SPANS + 1]; /* ascending, apart; one more while adding */
+typedef struct rondo_span_union {
+  double begin[RONDO_SPAN_UNION_CAPACITY + 1],
+      end[RONDO_SPAN_UNION_CAPACITY + 1]; /* ascending and disjoint; room for one more while adding */
   size_t count;
-  double settled_us, settled_end; /* of spans that are kept no more */
-} rondo_busy;
+  double settled_us, settled_end; /* sum and end of the older spans */
+} rondo_span_union;
 
-/* Zero is a set without spans. */
-void rondo_busy_add(rondo_busy *busy, double begin, double end);
-double rondo_busy_us(const rondo_busy *busy);
+/* A zeroed union is empty. */
+void rondo_span_union_add(rondo_span_union *spans, double begin, double end);
+double rondo_span_union_us(const rondo_span_union *spans);
+
+/* Asserts that the spans are ascending, disjoint and not empty. */
+void rondo_span_union_check(const rondo_span_union *spans);
 
 #endif

@@ -1,29 +1,35 @@
 /* SPDX-License-Identifier: MIT
- * Utilisation: two events around the work of each part, and the union of the spans between them over all lanes. To ask
- * a driver for their distances takes as long as a small graph. Who has claimed the lane does it while the device has
- * its next work, so that no answer waits for it but of work that is shorter; of a lane that has nothing to do another
- * one does, or who wants the sums: by the timer's lock, and sums are under the session's. What fails there is no
- * request's error.
+ * Utilisation of the device and of the host, in sessions that are timed.
+ *
+ * Asking a driver for the distance of two events takes as long as a small graph. So a thread does it after it has
+ * enqueued its next work, and no answer waits for it unless the work is shorter. Each thread also counts for one other
+ * worker, so that spans of idle workers are counted in time.
+ *
+ * The lock of a timer guards its last span; the session's lock guards the sums. A failure here never fails a request;
+ * rondo_session_get_usage reports it.
  */
-#include "session/serve/utilisation.h"
+#include <assert.h>
+
 #include "base/clock.h"
 #include "base/versioned_struct.h"
-#include "session/model_callback.h"
+#include "session/serve/utilisation.h"
+#include "session/session.h"
 #include "session/session_internal.h"
 
-#define FAR_US 1e6 /* a single-precision number of milliseconds is exact to 0.06 us up to there */
+#define MAX_ORIGIN_DISTANCE_US \
+  1e6 /* up to this distance a single-precision number of milliseconds is exact to 0.06 us */
 
 static rondo_status make_event(rondo_session *session, rondo_event **out) {
   const rondo_event_options options = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
   return rondo_event_create(session->device, &options, out);
 }
 
-static rondo_status make_span(rondo_session *session, rondo_lane_span *span) {
+static rondo_status make_span(rondo_session *session, rondo_event_pair *span) {
   RONDO_TRY(make_event(session, &span->begin));
   return make_event(session, &span->end);
 }
 
-static void destroy_span(rondo_lane_span *span) {
+static void destroy_span(rondo_event_pair *span) {
   rondo_event_destroy(span->begin);
   rondo_event_destroy(span->end);
 }
@@ -37,11 +43,11 @@ static rondo_status begin_epoch(rondo_session *session) {
   return status;
 }
 
-rondo_status rondo_usage_open(rondo_session *session) {
+rondo_status rondo_utilisation_open(rondo_session *session) {
   if (!session->options.timed) return RONDO_OK;
   RONDO_TRY(make_event(session, &session->epoch));
   for (uint32_t i = 0; i < session->options.streams; i++) {
-    rondo_lane_timer *t = &session->lanes[i].timer;
+    rondo_stream_timer *t = &session->workers[i].timer;
     RONDO_TRY(make_event(session, &t->origin));
     RONDO_TRY(make_span(session, &t->current));
     RONDO_TRY(make_span(session, &t->last));
@@ -49,124 +55,128 @@ rondo_status rondo_usage_open(rondo_session *session) {
   return begin_epoch(session);
 }
 
-void rondo_usage_close(rondo_session *session) {
+void rondo_utilisation_close(rondo_session *session) {
   rondo_event_destroy(session->epoch);
   for (uint32_t i = 0; i < session->options.streams; i++) {
-    rondo_lane_timer *t = &session->lanes[i].timer;
+    rondo_stream_timer *t = &session->workers[i].timer;
     rondo_event_destroy(t->origin);
     destroy_span(&t->current);
     destroy_span(&t->last);
   }
 }
 
-rondo_status rondo_usage_begin(rondo_lane *lane, rondo_stream *stream) {
-  rondo_event *begin = lane->timer.current.begin;
+rondo_status rondo_utilisation_begin(rondo_stream_worker *worker, rondo_stream *stream) {
+  rondo_event *begin = worker->timer.current.begin;
   return begin == NULL ? RONDO_OK : rondo_event_record(begin, stream);
 }
 
-rondo_status rondo_usage_end(rondo_lane *lane, rondo_stream *stream) {
-  rondo_event *end = lane->timer.current.end;
+rondo_status rondo_utilisation_end(rondo_stream_worker *worker, rondo_stream *stream) {
+  rondo_event *end = worker->timer.current.end;
   return end == NULL ? RONDO_OK : rondo_event_record(end, stream);
 }
 
-/* What was kept before has been taken, or is by who has the lock: that comes behind all work that is queued. */
-void rondo_usage_keep(rondo_lane *lane) {
-  rondo_lane_timer *t = &lane->timer;
+/* The span before has been counted already, or is being counted by whoever has the lock, because counting follows all
+ * enqueued work. */
+void rondo_utilisation_keep(rondo_stream_worker *worker) {
+  rondo_stream_timer *t = &worker->timer;
   if (t->current.begin == NULL) return;
   pthread_mutex_lock(&t->lock);
-  const rondo_lane_span ended = t->current;
+  const rondo_event_pair ended = t->current;
   t->current = t->last;
   t->last = ended;
   t->has_last = true;
   pthread_mutex_unlock(&t->lock);
 }
 
-/* Where the last span's begin is on the session's clock. */
-static rondo_status find_begin(const rondo_session *session, const rondo_lane_timer *t, double *out_us) {
+/* The begin of the last span, on the session's clock. */
+static rondo_status find_begin(const rondo_session *session, const rondo_stream_timer *t, double *out_us) {
   double us;
   RONDO_TRY(rondo_event_elapsed(t->has_origin ? t->origin : session->epoch, t->last.begin, &us));
   *out_us = t->origin_us + us;
   return RONDO_OK;
 }
 
-static void move_origin(rondo_lane_timer *t, double begin_us) {
+static void move_origin(rondo_stream_timer *t, double begin_us) {
   rondo_event *old = t->origin;
-  if (t->has_origin && begin_us - t->origin_us < FAR_US) return;
+  if (t->has_origin && begin_us - t->origin_us < MAX_ORIGIN_DISTANCE_US) return;
   t->origin = t->last.begin;
   t->last.begin = old;
   t->origin_us = begin_us;
   t->has_origin = true;
 }
 
-static rondo_status take_span(rondo_session *session, rondo_lane_timer *t) {
+static rondo_status count_span(rondo_session *session, rondo_stream_timer *t) {
   double begin, us;
   RONDO_TRY(find_begin(session, t, &begin));
   RONDO_TRY(rondo_event_elapsed(t->last.begin, t->last.end, &us));
   move_origin(t, begin);
   pthread_mutex_lock(&session->lock);
-  rondo_busy_add(&session->busy, begin, begin + us);
+  rondo_span_union_add(&session->spans, begin, begin + us);
   session->usage.parts++;
   session->usage.sum_us += us;
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }
 
-/* It is told to who asks for the sums. */
+/* Keeps the failure for rondo_session_get_usage. */
 static void keep_failure(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
-  if (session->usage_error.status == RONDO_OK) rondo_error_save(&session->usage_error);
+  if (session->utilisation_error.status == RONDO_OK) rondo_error_save(&session->utilisation_error);
   pthread_mutex_unlock(&session->lock);
 }
 
-/* With the timer's lock, which is let go. Whether there was something. */
-static bool take_and_unlock(rondo_session *session, rondo_lane_timer *t) {
+/* Called with the timer's lock, which it releases. Returns whether there was a span to count. */
+static bool count_and_unlock(rondo_session *session, rondo_stream_timer *t) {
+  assert(t->origin != NULL);
   const bool has_last = t->has_last;
   t->has_last = false;
-  if (has_last && take_span(session, t) != RONDO_OK) keep_failure(session);
+  if (has_last && count_span(session, t) != RONDO_OK) keep_failure(session);
   pthread_mutex_unlock(&t->lock);
   return has_last;
 }
 
-/* Where another thread has the lock of a timer, it takes what there is. */
-static bool try_to_take(rondo_session *session, rondo_lane_timer *t) {
-  return pthread_mutex_trylock(&t->lock) == 0 && take_and_unlock(session, t);
+/* Skips a timer whose lock another thread has: that thread counts the span. */
+static bool try_count(rondo_session *session, rondo_stream_timer *t) {
+  return pthread_mutex_trylock(&t->lock) == 0 && count_and_unlock(session, t);
 }
 
-/* Its own, and that of one other lane: spans are to be added nearly in order, and those of lanes that have nothing to
- * do would else come late. */
-void rondo_usage_take(rondo_lane *lane) {
-  rondo_session *session = lane->session;
+/* Counts its own span and that of one other worker: spans should arrive nearly in order, and those of idle workers
+ * would come late. */
+void rondo_utilisation_collect(rondo_stream_worker *worker) {
+  rondo_session *session = worker->session;
   const uint32_t count = session->options.streams;
   rondo_saved_error before;
   if (session->epoch == NULL) return;
   rondo_error_save(&before);
-  (void)try_to_take(session, &lane->timer);
+  (void)try_count(session, &worker->timer);
   for (uint32_t i = 1; i < count; i++)
-    if (try_to_take(session, &session->lanes[(lane->number + i) % count].timer)) break;
+    if (try_count(session, &session->workers[(worker->number + i) % count].timer)) break;
   rondo_error_restore(&before);
 }
 
 static void take_all(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++) {
-    pthread_mutex_lock(&session->lanes[i].timer.lock);
-    (void)take_and_unlock(session, &session->lanes[i].timer);
+    pthread_mutex_lock(&session->workers[i].timer.lock);
+    (void)count_and_unlock(session, &session->workers[i].timer);
   }
 }
 
-uint64_t rondo_usage_read_clock(const rondo_session *session) { return session->epoch == NULL ? 0 : rondo_clock_ns(); }
+uint64_t rondo_utilisation_read_clock(const rondo_session *session) {
+  return session->epoch == NULL ? 0 : rondo_clock_ns();
+}
 
-void rondo_usage_count_forming(rondo_session *session, size_t requests, uint64_t begin_ns) {
+void rondo_utilisation_count_forming(rondo_session *session, size_t requests, uint64_t begin_ns) {
   if (session->epoch == NULL) return;
   session->usage.batches++;
   session->usage.requests += requests;
   session->usage.forming_us += (double)(rondo_clock_ns() - begin_ns) / 1e3;
 }
 
-void rondo_usage_count_queueing(rondo_lane *lane) {
-  if (lane->queueing_ns == 0) return;
-  lane->session->usage.graphs++;
-  lane->session->usage.queueing_us += (double)lane->queueing_ns / 1e3;
-  lane->queueing_ns = 0;
+void rondo_utilisation_count_enqueue(rondo_stream_worker *worker) {
+  if (worker->enqueue_ns == 0) return;
+  worker->session->usage.graphs++;
+  worker->session->usage.queueing_us += (double)worker->enqueue_ns / 1e3;
+  worker->enqueue_ns = 0;
 }
 
 static rondo_status read_usage(rondo_session *session, rondo_session_usage *out) {
@@ -175,10 +185,10 @@ static rondo_status read_usage(rondo_session *session, rondo_session_usage *out)
   take_all(session);
   rondo_error_restore(&before);
   pthread_mutex_lock(&session->lock);
-  const rondo_saved_error error = session->usage_error;
-  session->usage_error.status = RONDO_OK;
+  const rondo_saved_error error = session->utilisation_error;
+  session->utilisation_error.status = RONDO_OK;
   *out = session->usage;
-  out->busy_us = rondo_busy_us(&session->busy);
+  out->busy_us = rondo_span_union_us(&session->spans);
   pthread_mutex_unlock(&session->lock);
   return rondo_error_raise(&error);
 }

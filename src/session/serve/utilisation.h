@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Utilisation: two events around the work of each part, and the union of the spans between them over all lanes.
+ * How long the device works, measured with two events around each part, and how long the host takes to form batches and
+ * to enqueue graphs. All functions do nothing in a session that is not timed.
  */
 #ifndef RONDO_SESSION_SERVE_UTILISATION_H
 #define RONDO_SESSION_SERVE_UTILISATION_H
 
 #include "session/session_internal.h"
 
-/* utilisation.c: how long work is under way on the device, in a session that is timed. begin and end stand around the
- * work, keep is called once it is done, by who has claimed the lane; take counts what was kept, also of another lane.
- * And how long the host takes: read says the clock's time, 0 in a session that is not timed; the others count, under
- * the lock.
- */
-RONDO_MUST_USE rondo_status rondo_usage_open(rondo_session *session);
-void rondo_usage_close(rondo_session *session);
-RONDO_MUST_USE rondo_status rondo_usage_begin(rondo_lane *lane, rondo_stream *stream);
-RONDO_MUST_USE rondo_status rondo_usage_end(rondo_lane *lane, rondo_stream *stream);
-void rondo_usage_keep(rondo_lane *lane);
-void rondo_usage_take(rondo_lane *lane);
-uint64_t rondo_usage_read_clock(const rondo_session *session);
-void rondo_usage_count_forming(rondo_session *session, size_t requests, uint64_t begin_ns);
-void rondo_usage_count_queueing(rondo_lane *lane);
+/* `begin` and `end` record the events around a part's work, and `keep` is called once it is done; the caller has
+ * claimed the worker. `collect` counts the spans that were kept. `read_clock` returns 0 in a session that is not timed.
+ * The two `count` functions are called under the session's lock. */
+RONDO_MUST_USE rondo_status rondo_utilisation_open(rondo_session *session);
+void rondo_utilisation_close(rondo_session *session);
+RONDO_MUST_USE rondo_status rondo_utilisation_begin(rondo_stream_worker *worker, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_utilisation_end(rondo_stream_worker *worker, rondo_stream *stream);
+void rondo_utilisation_keep(rondo_stream_worker *worker);
+void rondo_utilisation_collect(rondo_stream_worker *worker);
+uint64_t rondo_utilisation_read_clock(const rondo_session *session);
+void rondo_utilisation_count_forming(rondo_session *session, size_t requests, uint64_t begin_ns);
+void rondo_utilisation_count_enqueue(rondo_stream_worker *worker);
 
 #endif

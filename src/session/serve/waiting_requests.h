@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What waits, in the order in which it came, found by times: the first in that order that has a time up to a given one,
- * and the least time of all. A search tree by order in which each node knows the least times below it (a treap: random
- * priorities keep it flat), so that each call takes a number of steps that rises with the logarithm of how many wait.
- * Intrusive: nodes are the caller's, and nothing is allocated. Pure; thread-compatible.
+ * A search tree of waiting requests, in the order of their arrival. Each node holds the earliest times of its subtree.
+ * So the first request that is ready by some time, and the earliest time of all, are found in O(log n) steps.
+ *
+ * The nodes belong to the caller, and nothing is allocated. Pure; thread-compatible.
  */
 #ifndef RONDO_SESSION_SERVE_WAITING_REQUESTS_H
 #define RONDO_SESSION_SERVE_WAITING_REQUESTS_H
@@ -10,35 +10,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* When a request is ripe: at once, when its delay is over, its hold, or both; and when it is too late. */
+/* When a request becomes ready: at once, after its delay, after its wait for a worker, or after the longer of both; and
+ * when it expires. */
 typedef enum rondo_waiting_time {
-  RONDO_WAITING_NOT,
+  RONDO_WAITING_NONE,
   RONDO_WAITING_DELAY,
-  RONDO_WAITING_HOLD,
+  RONDO_WAITING_WORKER,
   RONDO_WAITING_BOTH,
   RONDO_WAITING_DEADLINE,
   RONDO_WAITING_TIMES
 } rondo_waiting_time;
 
 typedef struct rondo_waiting_node {
-  struct rondo_waiting_node *parent, *before, *behind;
-  uint64_t order;                      /* rises from node to node */
-  uint64_t times[RONDO_WAITING_TIMES]; /* the caller's; they stay while it waits */
-  uint64_t least[RONDO_WAITING_TIMES]; /* of these and of all below */
+  struct rondo_waiting_node *parent, *left, *right;
+  uint64_t order;                         /* higher than that of every node added before */
+  uint64_t times[RONDO_WAITING_TIMES];    /* set by the caller; constant while it waits */
+  uint64_t earliest[RONDO_WAITING_TIMES]; /* the minimum over this node and its subtree */
 } rondo_waiting_node;
 
-/* Zero is empty. */
-typedef struct rondo_waiting {
+/* A zeroed tree is empty. */
+typedef struct rondo_waiting_tree {
   rondo_waiting_node *root;
-} rondo_waiting;
+} rondo_waiting_tree;
 
-/* Behind all others: `order` is above theirs. */
-void rondo_waiting_append(rondo_waiting *waiting, rondo_waiting_node *node);
-void rondo_waiting_remove(rondo_waiting *waiting, const rondo_waiting_node *node);
+/* `order` must be higher than that of all other nodes. */
+void rondo_waiting_tree_append(rondo_waiting_tree *waiting, rondo_waiting_node *node);
+void rondo_waiting_tree_remove(rondo_waiting_tree *waiting, const rondo_waiting_node *node);
 
-/* The first whose time is `until` or before; NULL: there is none. */
-rondo_waiting_node *rondo_waiting_first(const rondo_waiting *waiting, rondo_waiting_time time, uint64_t until);
-/* UINT64_MAX: nothing waits. */
-uint64_t rondo_waiting_least(const rondo_waiting *waiting, rondo_waiting_time time);
+/* The first node whose time is at or before `until`; NULL: there is none. */
+rondo_waiting_node *rondo_waiting_tree_first(const rondo_waiting_tree *waiting, rondo_waiting_time time,
+                                             uint64_t until);
+/* UINT64_MAX: the tree is empty. */
+uint64_t rondo_waiting_tree_earliest(const rondo_waiting_tree *waiting, rondo_waiting_time time);
+
+/* Walks the tree and asserts its invariant. Returns the number of nodes. */
+size_t rondo_waiting_tree_check(const rondo_waiting_tree *waiting);
 
 #endif

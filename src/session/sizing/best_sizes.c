@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * The best sizes, by dynamic programming over the candidates in ascending order. A label is a choice of sizes up to one
- * candidate: what the demands up to it cost, what it takes, and the label it grew from. For a number of sizes and a
- * largest one only labels that no other beats in everything are kept; without budgets that is one.
+ * The best sizes, by dynamic programming over the candidates in ascending order of rows.
  *
- * In a best choice larger sizes take longer: one that does not makes a smaller one useless, which then can go. So
- * labels grow by slower candidates only, and the size that runs a demand is the smallest with room for it.
+ * A label is a choice of sizes up to one candidate: its cost for the demands up to that candidate, its bytes and start-
+ * up time, and the label that it extends. Among the labels with the same number of sizes and the same largest
+ * candidate, only those that no other dominates are kept; without budgets that is one.
+ *
+ * In a best choice, larger sizes take longer: a larger size that does not would make a smaller one useless. So labels
+ * are extended by slower candidates only, and the smallest chosen size with room for a demand runs it.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/array.h"
 #include "base/error.h"
-#include "session/sizing/sizes_internal.h"
+#include "session/sizing/best_sizes.h"
 
 #define MOST_LABELS ((size_t)1 << 22)
 #define NO_LABEL UINT32_MAX
@@ -24,7 +27,7 @@ typedef struct label {
 
 typedef RONDO_ARRAY(label) labels;
 
-/* Labels of one number of sizes and one largest candidate. */
+/* The labels with one number of sizes and one largest candidate. */
 typedef struct span {
   uint32_t first, count;
 } span;
@@ -33,14 +36,14 @@ typedef struct search {
   const rondo_sizes_input *in;
   rondo_allocator allocator;
   labels kept;
-  labels fresh;      /* for one span */
+  labels fresh;      /* of the span being made */
   span *spans;       /* max_sizes x candidates */
-  double *intervals; /* of the candidate at hand: what demands behind candidate i (or all: at 0) up to it cost */
-  double beyond;     /* what demands beyond it cost, if it is the largest */
-  label best;        /* with what is beyond its largest */
+  double *intervals; /* for the current candidate: see fill_intervals */
+  double beyond;     /* cost of the demands above the current candidate, if it is the largest */
+  label best;        /* its cost includes the demands above its largest candidate */
 } search;
 
-/* Costs ----------------------------------------------------------------------------------------------------------- */
+/* Costs ------------------------------------------------------------------------------------------------------------ */
 
 static double times(uint64_t count, double us) { return (double)count * us; }
 
@@ -48,12 +51,14 @@ static double with_room(const rondo_size_demand *demand, double run_us) {
   return demand->unrecorded_us > 0 && demand->unrecorded_us < run_us ? demand->unrecorded_us : run_us;
 }
 
-double rondo_sizes_beyond(const rondo_size_demand *demand, const rondo_size_candidate *largest) {
+double rondo_sizes_cost_us(const rondo_size_demand *demand, const rondo_size_candidate *largest) {
+  assert(demand->rows > 0 && largest->rows > 0);
   const size_t runs = (demand->rows - 1) / largest->rows + 1;
   return with_room(demand, (double)runs * largest->run_us);
 }
 
-/* intervals[i]: demands with rows above candidate i - 1 (above none: i = 0) and up to candidate `at`. */
+/* intervals[i] is the cost of running, by candidate `at`, the demands above candidate i - 1 (i = 0: all) and up to
+ * `at`. */
 static void fill_intervals(search *s, uint32_t at) {
   const rondo_sizes_input *in = s->in;
   size_t demand = in->up_to[at];
@@ -72,10 +77,10 @@ static void fill_beyond(search *s, uint32_t largest) {
   const rondo_sizes_input *in = s->in;
   s->beyond = 0;
   for (size_t i = in->up_to[largest]; i < in->demand_count; i++)
-    s->beyond += times(in->demands[i].requests, rondo_sizes_beyond(&in->demands[i], &in->candidates[largest]));
+    s->beyond += times(in->demands[i].requests, rondo_sizes_cost_us(&in->demands[i], &in->candidates[largest]));
 }
 
-/* Labels ---------------------------------------------------------------------------------------------------------- */
+/* Labels ----------------------------------------------------------------------------------------------------------- */
 
 static bool fits(const search *s, const label *l) {
   const rondo_sizes_input *in = s->in;
@@ -84,7 +89,7 @@ static bool fits(const search *s, const label *l) {
   return bytes && (in->budget_startup_us <= 0 || l->startup <= in->budget_startup_us);
 }
 
-/* Whether `a` is as good as `b` in all that counts. */
+/* Whether `a` is at least as good as `b` in everything that counts. */
 static bool beats(const search *s, const label *a, const label *b) {
   if (a->cost > b->cost) return false;
   if (s->in->budget_bytes > 0 && (a->bytes > b->bytes || a->shared > b->shared)) return false;
@@ -104,7 +109,7 @@ static rondo_status add_fresh(search *s, const label *l) {
   return rondo_array_push(&s->allocator, &s->fresh, l);
 }
 
-/* The label with candidate `at` added, the demands behind `parent` and up to `at` costing `cost`. */
+/* The label `from` with candidate `at` added; the demands between the two cost `cost`. */
 static label grow(const search *s, const label *from, uint32_t parent, uint32_t at, double cost) {
   const rondo_size_candidate *c = &s->in->candidates[at];
   return (label){.cost = (from == NULL ? 0 : from->cost) + cost,
@@ -132,11 +137,12 @@ static void note_best(search *s, const label *l) {
 }
 
 static rondo_status keep_fresh(search *s, span *out) {
+  assert(s->kept.count <= UINT32_MAX);
   *out = (span){.first = (uint32_t)s->kept.count, .count = (uint32_t)s->fresh.count};
   if (s->kept.count + s->fresh.count > MOST_LABELS)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_sizes_choose: within the budgets more than %zu choices would have to be kept: give fewer "
-                      "candidates (%zu) or sizes (%zu)",
+                      "rondo_sizes_choose: the budgets leave more than %zu choices to compare: give fewer candidates "
+                      "(%zu) or sizes (%zu)",
                       MOST_LABELS, s->in->candidate_count, s->in->max_sizes);
   for (size_t i = 0; i < s->fresh.count; i++) {
     RONDO_TRY(rondo_array_push(&s->allocator, &s->kept, &s->fresh.items[i]));
@@ -146,10 +152,11 @@ static rondo_status keep_fresh(search *s, span *out) {
   return RONDO_OK;
 }
 
-/* All labels whose largest is `at`, of one size, two sizes, ... */
+/* Makes all labels whose largest candidate is `at`, with one size, two sizes, and so on. */
 static rondo_status visit(search *s, uint32_t at) {
   const rondo_sizes_input *in = s->in;
   const size_t n = in->candidate_count;
+  assert(at < n && s->fresh.count == 0);
   fill_intervals(s, at);
   fill_beyond(s, at);
   for (size_t sizes = 0; sizes < in->max_sizes && sizes <= at; sizes++) {
@@ -166,9 +173,9 @@ static rondo_status visit(search *s, uint32_t at) {
   return RONDO_OK;
 }
 
-/* The whole ------------------------------------------------------------------------------------------------------- */
+/* Entry point ------------------------------------------------------------------------------------------------------ */
 
-/* What it costs to choose nothing; infinite where a demand could not be run. */
+/* The cost of choosing nothing; infinite if a demand cannot run eagerly. */
 static double cost_of_none(const rondo_sizes_input *in) {
   double cost = 0;
   for (size_t i = 0; i < in->demand_count; i++) {
@@ -199,8 +206,8 @@ static rondo_status run(search *s, size_t *chosen, size_t *out_count) {
   for (uint32_t at = 0; at < n; at++) RONDO_TRY(visit(s, at));
   if (isinf(s->best.cost))
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_sizes_choose: none of %zu candidates fits the budgets, and a demand has no time "
-                      "un-recorded: raise the budgets, or give smaller candidates",
+                      "rondo_sizes_choose: none of %zu candidates fits the budgets, and a demand has no time for eager "
+                      "runs: raise the budgets, or give smaller candidates",
                       n);
   *out_count = write_choice(s, chosen);
   return RONDO_OK;

@@ -1,35 +1,40 @@
 /* SPDX-License-Identifier: MIT
- * Sizes chosen for a history of requests, alone and together: some are recorded and measured, the costs of others lie
- * on lines between them, the best are recorded on all lanes; and what is measured when all graphs stand. The model is
- * changing all the while.
+ * Chooses batch sizes for a history of requests, alone and together. It records and measures a few sizes, interpolates
+ * the costs of the others, and records the best ones on all streams. It also measures the graphs once all of them are
+ * recorded. The model is changing meanwhile; workers are claimed for each recording and measurement.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "exec/api_check.h"
 #include "session/model_capture.h"
+#include "session/model_instance.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 #include "session/session_model.h"
-#include "session/sizing/batch_sizes.h"
 #include "session/sizing/choose_sizes.h"
-#include "session/sizing/demand.h"
-#include "session/sizing/dispatch_tables.h"
 #include "session/sizing/measure_graphs.h"
+#include "session/sizing/model_times.h"
+#include "session/sizing/workload.h"
 
-enum { EVEN_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
-#define AS_GOOD 1.002 /* of the least cost: times are not known as well as that */
+enum { EVEN_PROBES = 12, MAX_CANDIDATES = 512, MAX_CANDIDATES_WITH_BUDGET = 48 };
+#define COST_TOLERANCE 1.002 /* relative to the lowest cost: times are not known more precisely */
+#define DOUBLING_GAIN 0.9    /* the cost of a row must fall at least to this share when the rows double */
+#define MAX_RUN_US 20000     /* a graph that takes longer fills the device */
+enum { DEFAULT_TIMES = 4, MAX_DOUBLINGS = 16 };
 
-/* What all graphs cost --------------------------------------------------------------------------------------------- */
+/* Measuring all graphs --------------------------------------------------------------------------------------------- */
 
 static rondo_status measure_graphs(rondo_session_model *model) {
-  double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
-  RONDO_TRY(rondo_model_instance_measure(&model->places[0], run_us, unrecorded_us));
-  rondo_model_put_times(model, run_us, unrecorded_us, false);
+  double run_us[RONDO_SESSION_MAX_SIZES], eager_us[RONDO_SESSION_MAX_SIZES];
+  RONDO_TRY(rondo_model_instance_measure(&model->instances[0], run_us, eager_us));
+  rondo_model_set_times(model, run_us, eager_us, false);
   return RONDO_OK;
 }
 
-static rondo_status measure_lanes(rondo_session_model *model) {
+static rondo_status measure_instances(rondo_session_model *model) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = measure_graphs(model);
@@ -38,66 +43,155 @@ static rondo_status measure_lanes(rondo_session_model *model) {
   return status;
 }
 
-/* Requests that come ----------------------------------------------------------------------------------------------- */
+/* Extra time of eager runs ----------------------------------------------------------------------------------------- */
 
 static int by_requests(const void *a, const void *b) {
   const uint64_t x = ((const rondo_size_demand *)a)->requests, y = ((const rondo_size_demand *)b)->requests;
   return (x < y) - (x > y);
 }
 
-/* The share of requests for whose rows a stream has no program, if it keeps those that come most often; without a
- * history, all. */
-static rondo_status find_misses(rondo_session_model *model, double *out_share) {
+/* The share of requests for which a stream has no cached program, if it caches the most frequent numbers of rows.
+ * Without a history: all. */
+static rondo_status find_miss_share(rondo_session_model *model, double *out_share) {
   const rondo_allocator *allocator = &model->session->allocator;
   const size_t room = model->history.count;
-  rondo_size_demand *demands = NULL;
+  rondo_size_demand *workload = NULL;
   *out_share = 1;
   if (room == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *demands, &demands));
-  for (size_t i = 0; i < room; i++) demands[i] = (rondo_size_demand){.rows = model->history.items[i], .requests = 1};
-  const size_t count = rondo_demands_merge(demands, room);
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *workload, &workload));
+  for (size_t i = 0; i < room; i++) workload[i] = (rondo_size_demand){.rows = model->history.items[i], .requests = 1};
+  const size_t count = rondo_workload_merge(workload, room);
   uint64_t kept = 0;
-  qsort(demands, count, sizeof *demands, by_requests);
-  for (size_t i = 0; i < count && i < model->session->options.max_unrecorded; i++) kept += demands[i].requests;
+  qsort(workload, count, sizeof *workload, by_requests);
+  for (size_t i = 0; i < count && i < model->session->options.max_unrecorded; i++) kept += workload[i].requests;
   *out_share = 1 - (double)kept / (double)room;
-  rondo_release(allocator, demands, room, sizeof *demands);
+  rondo_release(allocator, workload, room, sizeof *workload);
   return RONDO_OK;
 }
 
-/* A number of rows that no program is kept for is compiled first, which takes about as long as recording it. */
-static rondo_status price_unrecorded(rondo_session_model *model) {
+/* A number of rows without a cached program is compiled first, which takes about as long as recording it. */
+static rondo_status find_eager_extra(rondo_session_model *model) {
   double misses, capture_us = 0;
-  RONDO_TRY(find_misses(model, &misses));
+  RONDO_TRY(find_miss_share(model, &misses));
   for (size_t i = 0; i < model->graphs.count; i++) capture_us += model->graphs.items[i].capture_us;
-  model->unrecorded_extra_us = misses * capture_us / (double)model->graphs.count;
+  model->eager_extra_us = misses * capture_us / (double)model->graphs.count;
   return RONDO_OK;
 }
 
 rondo_status rondo_model_measure(rondo_session_model *model) {
   if (model->graphs.count == 0) return RONDO_OK;
   rondo_session_claim_all(model->session);
-  const rondo_status status = measure_lanes(model);
+  const rondo_status status = measure_instances(model);
   rondo_session_release_all(model->session);
   RONDO_TRY(status);
-  RONDO_TRY(price_unrecorded(model));
+  RONDO_TRY(find_eager_extra(model));
   return rondo_model_make_tables(model);
+}
+
+static rondo_status measure_on_first_worker(rondo_session_model *model, double *out_us) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  rondo_session_claim(model->session, 0);
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  if (status == RONDO_OK) {
+    status = rondo_model_instance_measure(&model->instances[0], out_us, NULL);
+    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  }
+  rondo_session_release(model->session, 0);
+  return status;
+}
+
+/* Sizes beyond the largest request --------------------------------------------------------------------------------- */
+
+/* Measures the graph that was recorded last, as a share of the time of all workers. */
+static rondo_status measure_last(rondo_session_model *model, double *out_us) {
+  const size_t last = model->graphs.count - 1;
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    RONDO_TRY(rondo_model_instance_write_zeros(&model->instances[i], last));
+  return rondo_model_measure_share(model, last, out_us);
+}
+
+/* Records a graph, which stays until the doublings are known, and measures what one of its rows costs. */
+static rondo_status measure_row(rondo_session_model *model, size_t rows, double *out_us) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
+  RONDO_TRY(rondo_session_record(model, rows));
+  rondo_session_claim_all(model->session);
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  if (status == RONDO_OK) {
+    status = measure_last(model, out_us);
+    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  }
+  rondo_session_release_all(model->session);
+  *out_us /= (double)rows;
+  return status;
+}
+
+/* Records graphs of 2, 4, ... times the rows of the largest request, as long as they make a row cheaper. Running out of
+ * memory only ends the series. */
+static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t most_rows, size_t *out_count) {
+  double before = 0, us = 0;
+  RONDO_TRY(measure_row(model, most, &before));
+  for (size_t half = most; half <= most_rows / 2 && *out_count < MAX_DOUBLINGS; half *= 2) {
+    const rondo_status status = measure_row(model, 2 * half, &us);
+    if (status == RONDO_OUT_OF_MEMORY) return RONDO_OK;
+    RONDO_TRY(status);
+    if (us > before * DOUBLING_GAIN) return RONDO_OK;
+    (*out_count)++;
+    before = us;
+  }
+  return RONDO_OK;
+}
+
+/* Measures the graphs after the first one. */
+static rondo_status measure_doublings(rondo_session_model *model, size_t count, rondo_session_graph *out) {
+  double run_us[RONDO_SESSION_MAX_SIZES];
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(measure_on_first_worker(model, run_us));
+  for (size_t i = 0; i < count; i++) {
+    out[i] = model->graphs.items[i + 1];
+    out[i].run_us = run_us[i + 1];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status probe_doublings(rondo_session_model *model, size_t most, size_t most_rows, rondo_session_graph *out,
+                                    size_t *out_count) {
+  RONDO_TRY(record_doublings(model, most, most_rows, out_count));
+  return measure_doublings(model, *out_count, out);
+}
+
+/* With a budget, sizes beyond the history are chosen only if the user has asked for them. */
+static size_t most_rows_of(const rondo_session_model *model, size_t most) {
+  if (model->max_batch_rows > 0) return model->max_batch_rows;
+  const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
+  return has_budget || most > SIZE_MAX / DEFAULT_TIMES ? 0 : most * DEFAULT_TIMES;
+}
+
+static rondo_status find_doublings(rondo_session_model *model, const rondo_session_graph *largest,
+                                   rondo_session_graph *out, size_t *out_count) {
+  const size_t most_rows = most_rows_of(model, largest->rows);
+  *out_count = 0;
+  if (largest->rows > most_rows / 2 || largest->run_us > MAX_RUN_US || model->session->options.max_batch == 1)
+    return RONDO_OK;
+  const rondo_status status = probe_doublings(model, largest->rows, most_rows, out, out_count);
+  rondo_session_drop_graphs_from(model, 0);
+  return status;
 }
 
 /* Choosing sizes --------------------------------------------------------------------------------------------------- */
 
 typedef struct choice {
   rondo_session_model *model;
-  rondo_session_graph probes[EVEN_PROBES + RONDO_MOST_DOUBLINGS]; /* ascending */
+  rondo_session_graph probes[EVEN_PROBES + MAX_DOUBLINGS]; /* ascending */
   size_t probe_count;
-  double row_us; /* of padding */
-  rondo_demands demands;
+  double row_us; /* cost of a row of padding */
+  rondo_workload workload;
   rondo_size_candidate *candidates;
   size_t candidate_count;
   size_t chosen[RONDO_SESSION_MAX_SIZES];
   uint32_t chosen_count;
 } choice;
 
-/* From the smallest to the largest request, in even steps; the largest is recorded first. */
+/* Records sizes in even steps from the smallest to the largest request, the largest first. */
 static rondo_status record_probes(choice *c) {
   const size_t *history = c->model->history.items;
   const size_t least = history[0], span = history[c->model->history.count - 1] - least;
@@ -109,30 +203,19 @@ static rondo_status record_probes(choice *c) {
   return RONDO_OK;
 }
 
-rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_us) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  rondo_session_claim(model->session, 0);
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
-  if (status == RONDO_OK) {
-    status = rondo_model_instance_measure(&model->places[0], out_us, NULL);
-    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  }
-  rondo_session_release(model->session, 0);
-  return status;
-}
-
 static rondo_status probe(choice *c) {
   double run_us[RONDO_SESSION_MAX_SIZES];
   RONDO_TRY(record_probes(c));
-  RONDO_TRY(rondo_model_measure_alone(c->model, run_us));
+  RONDO_TRY(measure_on_first_worker(c->model, run_us));
   for (size_t i = 0; i < c->probe_count; i++) c->probes[i].run_us = run_us[c->probe_count - 1 - i];
   return RONDO_OK;
 }
 
-/* Beyond the largest request, for several together. They were measured apart, and yet are no faster than that. */
+/* Adds sizes beyond the largest request, for requests that run together. They were measured separately; none is taken
+ * to be faster than a smaller one. */
 static rondo_status probe_beyond(choice *c) {
   size_t count = 0;
-  RONDO_TRY(rondo_model_find_doublings(c->model, &c->probes[c->probe_count - 1], c->probes + c->probe_count, &count));
+  RONDO_TRY(find_doublings(c->model, &c->probes[c->probe_count - 1], c->probes + c->probe_count, &count));
   for (; count > 0; count--, c->probe_count++) {
     const double least_us = c->probes[c->probe_count - 1].run_us;
     if (c->probes[c->probe_count].run_us < least_us) c->probes[c->probe_count].run_us = least_us;
@@ -149,28 +232,29 @@ static rondo_status probe_all(choice *c) {
   rondo_session_model *model = c->model;
   qsort(model->history.items, model->history.count, sizeof *model->history.items, by_rows);
   const rondo_status probed = probe(c);
-  rondo_session_take_back(model, 0);
+  rondo_session_drop_graphs_from(model, 0);
   RONDO_TRY(probed);
   c->row_us = c->probes[c->probe_count - 1].run_us / (double)c->probes[c->probe_count - 1].rows;
   return probe_beyond(c);
 }
 
-static rondo_status find_demands(choice *c) {
+static rondo_status make_workload(choice *c) {
   const rondo_session_model *model = c->model;
-  const rondo_demands_input input = {.history = model->history.items,
-                                     .count = model->history.count,
-                                     .most_requests = model->session->options.max_batch,
-                                     .most_rows = c->probes[c->probe_count - 1].rows};
-  return rondo_demands_make(&model->session->allocator, &input, &c->demands);
+  const rondo_workload_input input = {.history = model->history.items,
+                                      .count = model->history.count,
+                                      .most_requests = model->session->options.max_batch,
+                                      .most_rows = c->probes[c->probe_count - 1].rows};
+  return rondo_workload_make(&model->session->allocator, &input, &c->workload);
 }
 
 static double between(double a, double b, double part) { return a + (b - a) * part; }
 
-/* On the line between the probes around. A row costs what it does in a graph for the largest request, whether it is one
- * of a request or padding: a device that is idle may not feel it, but one that others wait for does, and where times
- * hardly rise they say little else than how they were disturbed. */
+/* Interpolates between the two nearest probes. Each row, also one of padding, costs what it does in a graph for the
+ * largest request. An idle device may not show that cost, but one that others wait for does; and where times hardly
+ * rise, their differences are mostly noise. */
 static rondo_size_candidate estimate(const choice *c, size_t rows) {
   size_t i = 0;
+  assert(c->probe_count > 0);
   while (i + 1 < c->probe_count && c->probes[i + 1].rows < rows) i++;
   const rondo_session_graph *a = &c->probes[i], *b = i + 1 < c->probe_count ? &c->probes[i + 1] : a;
   const double part = a == b ? 0 : (double)(rows - a->rows) / (double)(b->rows - a->rows);
@@ -181,20 +265,22 @@ static rondo_size_candidate estimate(const choice *c, size_t rows) {
                                 .startup_us = between(a->capture_us, b->capture_us, part)};
 }
 
-/* The best sizes are rows that come; of many, some at even distances, the last among them. */
+/* The best sizes are numbers of rows that occur. If there are many, takes some at even distances and always the last.
+ */
 static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
+  assert(first <= end && end <= c->workload.count);
   const size_t span = end - first, count = span < most ? span : most;
   for (size_t i = 1; i <= count; i++)
-    c->candidates[c->candidate_count++] = estimate(c, c->demands.items[first + i * span / count - 1].rows);
+    c->candidates[c->candidate_count++] = estimate(c, c->workload.items[first + i * span / count - 1].rows);
 }
 
-/* Half of them for what has more rows than any request has. */
+/* Half of the candidates are larger than any single request. */
 static void list_all_candidates(choice *c) {
   const bool has_budget = c->model->budget_bytes > 0 || c->model->budget_startup_us > 0;
-  const size_t most = has_budget ? MOST_WITH_BUDGET : MOST_CANDIDATES;
-  const bool is_alone = c->demands.alone == c->demands.count;
-  list_candidates(c, 0, c->demands.alone, is_alone ? most : most / 2);
-  list_candidates(c, c->demands.alone, c->demands.count, most / 2);
+  const size_t most = has_budget ? MAX_CANDIDATES_WITH_BUDGET : MAX_CANDIDATES;
+  const bool is_alone = c->workload.alone == c->workload.count;
+  list_candidates(c, 0, c->workload.alone, is_alone ? most : most / 2);
+  list_candidates(c, c->workload.alone, c->workload.count, most / 2);
 }
 
 static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
@@ -203,8 +289,8 @@ static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
                                        .max_sizes = sizes,
                                        .candidates = c->candidates,
                                        .candidate_count = c->candidate_count,
-                                       .demands = c->demands.items,
-                                       .demand_count = c->demands.count,
+                                       .demands = c->workload.items,
+                                       .demand_count = c->workload.count,
                                        .budget_bytes = model->budget_bytes,
                                        .budget_startup_us = (double)model->budget_startup_us};
   rondo_sizes_choice result = {.struct_size = sizeof result};
@@ -214,16 +300,17 @@ static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
   return RONDO_OK;
 }
 
-/* The fewest that cost next to what the best ones do: each takes memory and time to record. More cost no more, so that
- * they are found by halving. */
+/* Chooses the fewest sizes that cost nearly the minimum, because each takes memory and time to record. The cost does
+ * not rise with the number of sizes, so a binary search finds it. */
 static rondo_status choose(choice *c) {
   double best_us = 0, us = 0;
   RONDO_TRY(choose_up_to(c, c->model->max_sizes, &best_us));
   uint32_t too_few = 0, enough = c->chosen_count;
+  assert(enough <= RONDO_SESSION_MAX_SIZES);
   while (enough - too_few > 1) {
     const uint32_t sizes = too_few + (enough - too_few) / 2;
     RONDO_TRY(choose_up_to(c, sizes, &us));
-    if (us <= best_us * AS_GOOD)
+    if (us <= best_us * COST_TOLERANCE)
       enough = c->chosen_count;
     else
       too_few = sizes;
@@ -233,7 +320,7 @@ static rondo_status choose(choice *c) {
 
 static rondo_status choose_and_record(choice *c) {
   RONDO_TRY(probe_all(c));
-  RONDO_TRY(find_demands(c));
+  RONDO_TRY(make_workload(c));
   list_all_candidates(c);
   RONDO_TRY(choose(c));
   for (uint32_t i = c->chosen_count; i-- > 0;)
@@ -254,10 +341,10 @@ static rondo_status capture(rondo_session_model *model) {
         "rondo_session_capture: model '%s' has no history to choose sizes for: give one with the model, or "
         "record sizes in capture mode",
         model->name);
-  RONDO_TRY(rondo_allocate_items(allocator, MOST_CANDIDATES, sizeof *c.candidates, &c.candidates));
+  RONDO_TRY(rondo_allocate_items(allocator, MAX_CANDIDATES, sizeof *c.candidates, &c.candidates));
   const rondo_status status = choose_and_record(&c);
-  rondo_demands_free(&c.demands);
-  rondo_release(allocator, c.candidates, MOST_CANDIDATES, sizeof *c.candidates);
+  rondo_workload_free(&c.workload);
+  rondo_release(allocator, c.candidates, MAX_CANDIDATES, sizeof *c.candidates);
   return status;
 }
 

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Sizes chosen for a history of requests, alone and together: some are recorded and measured, the costs of others
- * lie on lines between them, the best are recorded on all lanes; and what is measured when all graphs stand.
+ * Chooses the batch sizes of a model, and measures its graphs.
  */
 #ifndef RONDO_SESSION_SIZING_CHOOSE_SIZES_H
 #define RONDO_SESSION_SIZING_CHOOSE_SIZES_H
 
 #include "session/session_internal.h"
 
-/* choose_sizes.c: times of all graphs, and the tables that follow from them; and, while the model is changing,
- * microseconds of the graphs that the first lane has, in the order in which they were recorded there. */
+/* Measures all graphs of the model and makes its dispatch tables, while the model is changing. Claims all workers. */
 RONDO_MUST_USE rondo_status rondo_model_measure(rondo_session_model *model);
-RONDO_MUST_USE rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_us);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Readings of times. What bounds a graph is the smaller one whose rows are cheapest.
+ * Estimates of graph times from samples.
  */
 #include "session/sizing/graph_times.h"
 
@@ -8,20 +8,20 @@
 
 #include <rondo/session.h>
 
-#define ALIKE 1.05
+#define TIME_TOLERANCE 1.05
 
-void rondo_least_add(rondo_least *least, double us) {
-  if (least->readings == 0 || us < least->us) {
+void rondo_least_samples_add(rondo_least_samples *least, double us) {
+  if (least->samples == 0 || us < least->us) {
     least->second_us = least->us;
     least->us = us;
-  } else if (least->readings == 1 || us < least->second_us) {
+  } else if (least->samples == 1 || us < least->second_us) {
     least->second_us = us;
   }
-  least->readings++;
+  least->samples++;
 }
 
-bool rondo_least_is_settled(const rondo_least *least) {
-  return least->readings > 1 && least->second_us <= least->us * ALIKE;
+bool rondo_least_samples_agree(const rondo_least_samples *least) {
+  return least->samples > 1 && least->second_us <= least->us * TIME_TOLERANCE;
 }
 
 void rondo_times_sort(const size_t *rows, size_t count, size_t *order) {
@@ -33,14 +33,14 @@ void rondo_times_sort(const size_t *rows, size_t count, size_t *order) {
   }
 }
 
-void rondo_times_make_rise(const size_t *rows, double *us, size_t count) {
+void rondo_times_make_ascending(const size_t *rows, double *us, size_t count) {
   size_t order[RONDO_SESSION_MAX_SIZES];
   rondo_times_sort(rows, count, order);
   for (size_t i = count; i-- > 1;)
     if (us[order[i - 1]] > us[order[i]]) us[order[i - 1]] = us[order[i]];
 }
 
-void rondo_times_bound(const size_t *rows, double *us, size_t count) {
+void rondo_times_limit_row_cost(const size_t *rows, double *us, size_t count) {
   size_t order[RONDO_SESSION_MAX_SIZES];
   rondo_times_sort(rows, count, order);
   for (size_t i = 0, cheapest = 0; i < count; i++) {
@@ -53,52 +53,53 @@ void rondo_times_bound(const size_t *rows, double *us, size_t count) {
   }
 }
 
-/* Readings of runs ------------------------------------------------------------------------------------------------- */
+/* Samples of runs -------------------------------------------------------------------------------------------------- */
 
-void rondo_kept_time_begin(rondo_kept_time *kept, double measured_us) {
-  *kept = (rondo_kept_time){.measured_us = measured_us, .us = measured_us, .noted_us = measured_us};
+void rondo_tracked_time_begin(rondo_tracked_time *tracked, double measured_us) {
+  *tracked = (rondo_tracked_time){.measured_us = measured_us, .us = measured_us, .dispatched_us = measured_us};
 }
 
-void rondo_kept_time_add(rondo_kept_time *kept, double us) {
-  kept->readings++;
-  kept->window_us = kept->in_window == 0 ? us : fmin(kept->window_us, us);
-  kept->us = fmin(kept->us, us);
-  if (++kept->in_window < RONDO_READINGS_IN_WINDOW) return;
-  kept->us = kept->window_us;
-  kept->in_window = 0;
-  kept->windows++;
+void rondo_tracked_time_add(rondo_tracked_time *tracked, double us) {
+  assert(tracked->in_window < RONDO_SAMPLES_IN_WINDOW);
+  tracked->samples++;
+  tracked->window_us = tracked->in_window == 0 ? us : fmin(tracked->window_us, us);
+  tracked->us = fmin(tracked->us, us);
+  if (++tracked->in_window < RONDO_SAMPLES_IN_WINDOW) return;
+  tracked->us = tracked->window_us;
+  tracked->in_window = 0;
+  tracked->windows++;
 }
 
-bool rondo_kept_time_has_changed(const rondo_kept_time *kept) {
-  return kept->us > kept->noted_us * ALIKE || kept->us * ALIKE < kept->noted_us;
+bool rondo_tracked_time_has_changed(const rondo_tracked_time *tracked) {
+  return tracked->us > tracked->dispatched_us * TIME_TOLERANCE || tracked->us * TIME_TOLERANCE < tracked->dispatched_us;
 }
 
-/* How much slower than measured the graph next to so many rows is, of those that ran for a window. */
-static double slowdown_near(const size_t *rows, const rondo_kept_time *kept, size_t count, size_t at) {
+/* The slowdown, relative to the measured time, of the graph with the nearest number of rows that has a full window. */
+static double slowdown_near(const size_t *rows, const rondo_tracked_time *tracked, size_t count, size_t at) {
   size_t nearest = SIZE_MAX;
   double slowdown = 1;
   for (size_t i = 0; i < count; i++) {
     const size_t distance = rows[i] > at ? rows[i] - at : at - rows[i];
-    if (kept[i].windows == 0 || distance >= nearest) continue;
+    if (tracked[i].windows == 0 || distance >= nearest) continue;
     nearest = distance;
-    slowdown = fmax(1, kept[i].us / kept[i].measured_us);
+    slowdown = fmax(1, tracked[i].us / tracked[i].measured_us);
   }
   return slowdown;
 }
 
-/* A reading, where there are some but not a window of them, is no less than what the graph takes. */
-static double time_of(const rondo_kept_time *kept, double slowdown) {
-  if (kept->windows > 0) return kept->us;
-  return kept->in_window == 0 ? kept->us * slowdown : fmin(kept->measured_us * slowdown, kept->window_us);
+/* Before a window is full, its lowest sample is an upper bound. */
+static double time_of(const rondo_tracked_time *tracked, double slowdown) {
+  if (tracked->windows > 0) return tracked->us;
+  return tracked->in_window == 0 ? tracked->us * slowdown : fmin(tracked->measured_us * slowdown, tracked->window_us);
 }
 
-void rondo_kept_times_find(const size_t *rows, const rondo_kept_time *kept, size_t count, double *out_us,
-                           double *inout_unrecorded) {
+void rondo_tracked_times_find(const size_t *rows, const rondo_tracked_time *tracked, size_t count, double *out_us,
+                              double *inout_eager) {
   for (size_t i = 0; i < count; i++) {
-    const double slowdown = slowdown_near(rows, kept, count, rows[i]);
-    out_us[i] = time_of(&kept[i], slowdown);
-    inout_unrecorded[i] *= slowdown;
+    const double slowdown = slowdown_near(rows, tracked, count, rows[i]);
+    out_us[i] = time_of(&tracked[i], slowdown);
+    inout_eager[i] *= slowdown;
   }
-  rondo_times_make_rise(rows, out_us, count);
-  rondo_times_make_rise(rows, inout_unrecorded, count);
+  rondo_times_make_ascending(rows, out_us, count);
+  rondo_times_make_ascending(rows, inout_eager, count);
 }

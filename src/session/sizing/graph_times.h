@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What readings of times say, of graphs that differ in their rows. Whatever else a machine does only adds to a time,
- * and most to long ones: of the readings of a graph the least two count, and what is known of the graphs beside it
- * bounds it. While graphs serve, their runs are readings too: so times that were measured beside load are corrected,
- * and a machine that gets slower or faster is followed. Pure, without allocations.
+ * Estimates of graph times. Other work on a machine only lengthens a measurement, so the lowest samples count. Times of
+ * graphs that differ in their rows bound each other. Runs of requests are samples too: they correct times that were
+ * measured under load, and follow a machine that becomes slower or faster. Pure; does not allocate.
  */
 #ifndef RONDO_SESSION_SIZING_GRAPH_TIMES_H
 #define RONDO_SESSION_SIZING_GRAPH_TIMES_H
@@ -11,48 +10,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The least of the readings so far, and the one behind it. Zero: no reading yet. */
-typedef struct rondo_least {
+/* The two lowest samples so far. A zeroed one has no samples. */
+typedef struct rondo_least_samples {
   double us, second_us;
-  size_t readings;
-} rondo_least;
+  size_t samples;
+} rondo_least_samples;
 
-void rondo_least_add(rondo_least *least, double us);
-/* Whether both agree within 5 %: more readings would hardly find a smaller one. False with fewer than two. */
-bool rondo_least_is_settled(const rondo_least *least);
+void rondo_least_samples_add(rondo_least_samples *least, double us);
+/* Whether the two differ by at most 5 %: then more samples would hardly find a lower one. False with fewer than two. */
+bool rondo_least_samples_agree(const rondo_least_samples *least);
 
-/* Indices of graphs by their rows, ascending. */
+/* Sorts the indices of graphs by rows, ascending. */
 void rondo_times_sort(const size_t *rows, size_t count, size_t *order);
-/* Of `count` graphs, at most RONDO_SESSION_MAX_SIZES, in whatever order: none takes longer than one with more rows. */
-void rondo_times_make_rise(const size_t *rows, double *us, size_t count);
-/* And a row of none costs more than one of a smaller graph: batches of that would do the same. Of rows that fall out of
- * a cache in the larger one it may be untrue; that is for choosing sizes alone, where several small graphs would stand
- * in place of a large one with each reading of it that is too long by more than a launch. So there is no tolerance:
- * with one, the small ones would still be ahead by it. Which of the chosen run a request goes by what they were read to
- * take. */
-void rondo_times_bound(const size_t *rows, double *us, size_t count);
+/* Lowers times so that no graph takes longer than one with more rows. `count` is at most RONDO_SESSION_MAX_SIZES. */
+void rondo_times_make_ascending(const size_t *rows, double *us, size_t count);
+/* Lowers times so that no row costs more than in a smaller graph, because batches of the smaller graph would do the
+ * same work. That may be wrong for rows that no longer fit a cache, so it is used only to choose sizes: there, a sample
+ * that is too long by more than one launch would replace a large graph by several small ones. There is no tolerance,
+ * because with one the small graphs would still win by it. */
+void rondo_times_limit_row_cost(const size_t *rows, double *us, size_t count);
 
-/* What a graph takes, from the time that was measured and readings of its runs. A smaller reading is believed at once.
- * A larger one may be disturbed: the time rises when all readings of a window were larger, to the least of them. */
-typedef struct rondo_kept_time {
+/* The time of a graph, from its measurement and samples of its runs. A lower sample replaces the time at once. A higher
+ * one may be disturbed: the time rises only after a full window of higher samples, to the lowest of them. */
+typedef struct rondo_tracked_time {
   double measured_us, us;
-  double noted_us;    /* that decisions go by */
-  double window_us;   /* the least reading of the window under way */
-  uint32_t in_window; /* its readings */
-  uint32_t windows;   /* that are complete */
-  uint64_t readings;
-} rondo_kept_time;
+  double dispatched_us; /* which the dispatch tables were made with */
+  double window_us;     /* the lowest sample of the current window */
+  uint32_t in_window;   /* samples in it */
+  uint32_t windows;     /* full windows so far */
+  uint64_t samples;
+} rondo_tracked_time;
 
-enum { RONDO_READINGS_IN_WINDOW = 16 };
+enum { RONDO_SAMPLES_IN_WINDOW = 16 };
 
-void rondo_kept_time_begin(rondo_kept_time *kept, double measured_us);
-void rondo_kept_time_add(rondo_kept_time *kept, double us);
-/* Whether decisions go by a time that is more than 5 % off. */
-bool rondo_kept_time_has_changed(const rondo_kept_time *kept);
-/* Of `count` graphs, at most RONDO_SESSION_MAX_SIZES: the times to go by. What made a graph slower that ran for a
- * window has made those slower too that did not: they take so many times what was measured as the one does whose rows
- * are next to theirs, and un-recorded runs likewise. Both rise with the rows. `inout_unrecorded` are as measured. */
-void rondo_kept_times_find(const size_t *rows, const rondo_kept_time *kept, size_t count, double *out_us,
-                           double *inout_unrecorded);
+void rondo_tracked_time_begin(rondo_tracked_time *tracked, double measured_us);
+void rondo_tracked_time_add(rondo_tracked_time *tracked, double us);
+/* Whether the dispatch tables use a time that is off by more than 5 %. */
+bool rondo_tracked_time_has_changed(const rondo_tracked_time *tracked);
+/* The times to dispatch by, for `count` graphs, at most RONDO_SESSION_MAX_SIZES. A graph without a full window is taken
+ * to be as much slower than measured as the graph with the nearest number of rows that has one, and so are eager runs.
+ * All times rise with the rows. `inout_eager` holds the measured times of eager runs. */
+void rondo_tracked_times_find(const size_t *rows, const rondo_tracked_time *tracked, size_t count, double *out_us,
+                              double *inout_eager);
 
 #endif

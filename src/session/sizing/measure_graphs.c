@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What graphs cost, measured: all graphs of a place in turn, recorded and not, round after round, so that what disturbs
- * the machine for a while disturbs all alike; graph_times.h says what becomes of the readings. And how long some graphs
- * take on all lanes at once, against one after the other, in turns likewise. By who has claimed the lanes.
+ * Measures graphs. All graphs of an instance take turns, recorded and eager, in several rounds, so that a disturbance
+ * affects all alike; graph_times.h evaluates the samples. A second measurement compares a graph on all streams at once
+ * with the same graph on one stream. The caller has claimed the workers.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,171 +14,176 @@
 #include "session/sizing/measure_graphs.h"
 
 enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
-#define ENOUGH_NS UINT64_C(400000000)            /* of rounds */
-#define ENOUGH_UNSETTLED_NS UINT64_C(1200000000) /* ... while a graph's least two readings do not agree */
-#define WARM_ENOUGH_NS UINT64_C(40000000)        /* of a graph's first runs */
+#define ENOUGH_NS UINT64_C(400000000)            /* for all rounds */
+#define ENOUGH_UNSETTLED_NS UINT64_C(1200000000) /* while the two lowest samples of some graph differ */
+#define WARM_ENOUGH_NS UINT64_C(40000000)        /* for the warm-up of one graph */
 
-/* By graph. */
-typedef struct readings {
-  rondo_least recorded[RONDO_SESSION_MAX_SIZES], unrecorded[RONDO_SESSION_MAX_SIZES];
-} readings;
+/* By index of the graph. */
+typedef struct samples {
+  rondo_least_samples recorded[RONDO_SESSION_MAX_SIZES], eager[RONDO_SESSION_MAX_SIZES];
+} samples;
 
-/* Readings --------------------------------------------------------------------------------------------------------- */
+/* Samples ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status time_run(rondo_model_instance *place, const rondo_instance_graph *g, bool is_recorded,
+static rondo_status time_run(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,
                              double *out_us) {
-  RONDO_TRY(rondo_model_instance_synchronize(place));
+  RONDO_TRY(rondo_model_instance_synchronize(instance));
   const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(rondo_model_instance_run_ahead(place, g, is_recorded));
-  RONDO_TRY(rondo_model_instance_launch(place, g, is_recorded));
-  RONDO_TRY(rondo_model_instance_synchronize(place));
+  RONDO_TRY(rondo_model_instance_run_upstream(instance, g, is_recorded));
+  RONDO_TRY(rondo_model_instance_launch(instance, g, is_recorded));
+  RONDO_TRY(rondo_model_instance_synchronize(instance));
   *out_us = (double)(rondo_clock_ns() - begin) / 1e3;
   return RONDO_OK;
 }
 
-static rondo_status read_run(rondo_model_instance *place, const rondo_instance_graph *g, bool is_recorded,
-                             rondo_least *inout) {
+static rondo_status read_run(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,
+                             rondo_least_samples *inout) {
   double us;
-  RONDO_TRY(time_run(place, g, is_recorded, &us));
-  rondo_least_add(inout, us);
+  RONDO_TRY(time_run(instance, g, is_recorded, &us));
+  rondo_least_samples_add(inout, us);
   return RONDO_OK;
 }
 
-static rondo_status take_round(rondo_model_instance *place, bool with_unrecorded, readings *r) {
-  for (size_t i = 0; i < place->graphs.count; i++) {
-    RONDO_TRY(rondo_model_instance_write_zeros(place, i));
-    RONDO_TRY(read_run(place, &place->graphs.items[i], true, &r->recorded[i]));
-    if (with_unrecorded) RONDO_TRY(read_run(place, &place->graphs.items[i], false, &r->unrecorded[i]));
+static rondo_status take_round(rondo_model_instance *instance, bool with_eager, samples *r) {
+  for (size_t i = 0; i < instance->graphs.count; i++) {
+    RONDO_TRY(rondo_model_instance_write_zeros(instance, i));
+    RONDO_TRY(read_run(instance, &instance->graphs.items[i], true, &r->recorded[i]));
+    if (with_eager) RONDO_TRY(read_run(instance, &instance->graphs.items[i], false, &r->eager[i]));
   }
   return RONDO_OK;
 }
 
-/* In its first runs a device may still try how a graph runs best; un-recorded there is nothing to try. */
-static rondo_status warm_up(rondo_model_instance *place, bool with_unrecorded) {
-  for (size_t i = 0; i < place->graphs.count; i++) {
+/* In its first runs a device may still tune how it runs a graph. Eager runs are not tuned. */
+static rondo_status warm_up(rondo_model_instance *instance, bool with_eager) {
+  for (size_t i = 0; i < instance->graphs.count; i++) {
     const uint64_t begin = rondo_clock_ns();
     double us;
-    RONDO_TRY(rondo_model_instance_write_zeros(place, i));
+    RONDO_TRY(rondo_model_instance_write_zeros(instance, i));
     for (int run = 0; run < WARM_RUNS && rondo_clock_ns() - begin < WARM_ENOUGH_NS; run++)
-      RONDO_TRY(time_run(place, &place->graphs.items[i], true, &us));
-    if (with_unrecorded) RONDO_TRY(time_run(place, &place->graphs.items[i], false, &us));
+      RONDO_TRY(time_run(instance, &instance->graphs.items[i], true, &us));
+    if (with_eager) RONDO_TRY(time_run(instance, &instance->graphs.items[i], false, &us));
   }
   return RONDO_OK;
 }
 
-static bool are_settled(const rondo_model_instance *place, bool with_unrecorded, const readings *r) {
-  for (size_t i = 0; i < place->graphs.count; i++)
-    if (!rondo_least_is_settled(&r->recorded[i]) || (with_unrecorded && !rondo_least_is_settled(&r->unrecorded[i])))
+static bool are_settled(const rondo_model_instance *instance, bool with_eager, const samples *r) {
+  for (size_t i = 0; i < instance->graphs.count; i++)
+    if (!rondo_least_samples_agree(&r->recorded[i]) || (with_eager && !rondo_least_samples_agree(&r->eager[i])))
       return false;
   return true;
 }
 
-/* On a machine that is busy with other things the least reading is found late: rounds go on for longer then. */
-static bool wants_reading(size_t rounds, uint64_t taken_ns, bool is_settled) {
+/* On a busy machine the lowest sample comes late, so rounds go on for longer. */
+static bool wants_round_of_samples(size_t rounds, uint64_t elapsed_ns, bool is_settled) {
   if (rounds < LEAST_ROUNDS) return true;
-  if (rounds < MOST_ROUNDS && taken_ns < ENOUGH_NS) return true;
-  return !is_settled && rounds < MOST_UNSETTLED_ROUNDS && taken_ns < ENOUGH_UNSETTLED_NS;
+  if (rounds < MOST_ROUNDS && elapsed_ns < ENOUGH_NS) return true;
+  return !is_settled && rounds < MOST_UNSETTLED_ROUNDS && elapsed_ns < ENOUGH_UNSETTLED_NS;
 }
 
-static rondo_status take_all(rondo_model_instance *place, bool with_unrecorded, readings *r) {
-  RONDO_TRY(warm_up(place, with_unrecorded));
+static rondo_status take_all(rondo_model_instance *instance, bool with_eager, samples *r) {
+  RONDO_TRY(warm_up(instance, with_eager));
   const uint64_t begin = rondo_clock_ns();
-  for (size_t i = 0; wants_reading(i, rondo_clock_ns() - begin, are_settled(place, with_unrecorded, r)); i++)
-    RONDO_TRY(take_round(place, with_unrecorded, r));
+  for (size_t i = 0; wants_round_of_samples(i, rondo_clock_ns() - begin, are_settled(instance, with_eager, r)); i++)
+    RONDO_TRY(take_round(instance, with_eager, r));
   return RONDO_OK;
 }
 
-static void put_least(const rondo_model_instance *place, const rondo_least *least, size_t *rows, double *out_us) {
-  for (size_t i = 0; i < place->graphs.count; i++) {
-    rows[i] = place->graphs.items[i].rows;
+static void put_least(const rondo_model_instance *instance, const rondo_least_samples *least, size_t *rows,
+                      double *out_us) {
+  for (size_t i = 0; i < instance->graphs.count; i++) {
+    rows[i] = instance->graphs.items[i].rows;
     out_us[i] = least[i].us;
   }
-  rondo_times_make_rise(rows, out_us, place->graphs.count);
+  rondo_times_make_ascending(rows, out_us, instance->graphs.count);
 }
 
-rondo_status rondo_model_instance_measure(rondo_model_instance *place, double *out_run, double *out_unrecorded) {
+rondo_status rondo_model_instance_measure(rondo_model_instance *instance, double *out_run, double *out_eager) {
   size_t rows[RONDO_SESSION_MAX_SIZES];
-  readings r = {.recorded = {{0}}};
-  RONDO_TRY(take_all(place, out_unrecorded != NULL, &r));
-  put_least(place, r.recorded, rows, out_run);
-  if (out_unrecorded != NULL)
-    put_least(place, r.unrecorded, rows, out_unrecorded);
+  samples r = {.recorded = {{0}}};
+  RONDO_TRY(take_all(instance, out_eager != NULL, &r));
+  put_least(instance, r.recorded, rows, out_run);
+  if (out_eager != NULL)
+    put_least(instance, r.eager, rows, out_eager);
   else
-    rondo_times_bound(rows, out_run, place->graphs.count);
+    rondo_times_limit_row_cost(rows, out_run, instance->graphs.count);
   return RONDO_OK;
 }
 
-/* All lanes at once ------------------------------------------------------------------------------------------------ */
+/* All workers at once ---------------------------------------------------------------------------------------------- */
 
-enum { OVERLAP_ROUNDS = 6, MOST_OVERLAPS = 4 };
-#define ENOUGH_OVERLAP_NS UINT64_C(100000000) /* of rounds with one graph */
+enum { OVERLAP_ROUNDS = 6, MAX_OVERLAPS = 4 };
+#define ENOUGH_OVERLAP_NS UINT64_C(100000000) /* for the rounds of one graph */
 
 static bool wants_round(size_t done, uint64_t begin_ns) {
   return done == 0 || (done < OVERLAP_ROUNDS && rondo_clock_ns() - begin_ns < ENOUGH_OVERLAP_NS);
 }
 
-/* Keeps the least. */
-static rondo_status time_lanes(rondo_session_model *model, size_t graph, uint32_t lanes, bool is_recorded,
-                               double *inout_us) {
+/* Keeps the lowest time. */
+static rondo_status time_instances(rondo_session_model *model, size_t graph, uint32_t workers, bool is_recorded,
+                                   double *inout_us) {
   rondo_status started[RONDO_SESSION_MAX_STREAMS], status = RONDO_OK;
   const uint64_t begin = rondo_clock_ns();
-  for (uint32_t i = 0; i < lanes; i++)
-    started[i] =
-        rondo_model_instance_start_ahead(&model->places[i], &model->places[i].graphs.items[graph], is_recorded);
-  for (uint32_t i = 0; i < lanes; i++) {
-    rondo_model_instance *place = &model->places[i];
-    rondo_keep_first(&status, rondo_model_instance_take_ahead(&place->graphs.items[graph], started[i]));
-    rondo_keep_first(&status, rondo_model_instance_launch(place, &place->graphs.items[graph], is_recorded));
+  for (uint32_t i = 0; i < workers; i++)
+    started[i] = rondo_model_instance_start_upstream(&model->instances[i], &model->instances[i].graphs.items[graph],
+                                                     is_recorded);
+  for (uint32_t i = 0; i < workers; i++) {
+    rondo_model_instance *instance = &model->instances[i];
+    rondo_keep_first(&status, rondo_model_instance_wait_for_upstream(&instance->graphs.items[graph], started[i]));
+    rondo_keep_first(&status, rondo_model_instance_launch(instance, &instance->graphs.items[graph], is_recorded));
   }
-  /* Who waits for a CPU device works along: on a lane that nobody has begun, as who waits for a request does. */
-  for (uint32_t i = lanes; i-- > 0;) rondo_keep_first(&status, rondo_model_instance_synchronize(&model->places[i]));
+  /* A thread that waits for a CPU device helps it: it starts with the stream that the device has not begun, as a thread
+   * that waits for a request does. */
+  for (uint32_t i = workers; i-- > 0;)
+    rondo_keep_first(&status, rondo_model_instance_synchronize(&model->instances[i]));
   *inout_us = fmin(*inout_us, (double)(rondo_clock_ns() - begin) / 1e3);
   return status;
 }
 
 rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us) {
-  const uint32_t lanes = model->session->options.streams;
+  const uint32_t workers = model->session->options.streams;
+  assert(graph < model->instances[0].graphs.count);
   const uint64_t begin = rondo_clock_ns();
   double all_us = INFINITY;
-  for (size_t round = 0; wants_round(round, begin); round++) RONDO_TRY(time_lanes(model, graph, lanes, true, &all_us));
-  *out_us = all_us / lanes;
+  for (size_t round = 0; wants_round(round, begin); round++)
+    RONDO_TRY(time_instances(model, graph, workers, true, &all_us));
+  *out_us = all_us / workers;
   return RONDO_OK;
 }
 
 static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bool is_recorded, double *out) {
-  const uint32_t lanes = model->session->options.streams;
+  const uint32_t workers = model->session->options.streams;
   const uint64_t begin = rondo_clock_ns();
   double one_us = INFINITY, all_us = INFINITY;
   for (size_t round = 0; wants_round(round, begin); round++) {
-    RONDO_TRY(time_lanes(model, graph, 1, is_recorded, &one_us));
-    RONDO_TRY(time_lanes(model, graph, lanes, is_recorded, &all_us));
+    RONDO_TRY(time_instances(model, graph, 1, is_recorded, &one_us));
+    RONDO_TRY(time_instances(model, graph, workers, is_recorded, &all_us));
   }
-  const double overlap = all_us / (lanes * one_us);
-  *out = overlap > 1 ? 1 : overlap < 1.0 / lanes ? 1.0 / lanes : overlap;
+  const double overlap = all_us / (workers * one_us);
+  *out = overlap > 1 ? 1 : overlap < 1.0 / workers ? 1.0 / workers : overlap;
   return RONDO_OK;
 }
 
-/* Other lanes have whatever stands there for inputs: a wrong index would be an error. */
+/* Inputs are zeroed first: whatever is in them could be an index out of range. */
 static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t graph, rondo_session_graph *g) {
-  g->overlap = g->unrecorded_overlap = 1;
+  g->overlap = g->eager_overlap = 1;
   if (model->session->options.streams == 1) return RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams; i++)
-    RONDO_TRY(rondo_model_instance_write_zeros(&model->places[i], graph));
+    RONDO_TRY(rondo_model_instance_write_zeros(&model->instances[i], graph));
   RONDO_TRY(measure_overlap(model, graph, true, &g->overlap));
-  return measure_overlap(model, graph, false, &g->unrecorded_overlap);
+  return measure_overlap(model, graph, false, &g->eager_overlap);
 }
 
-/* On the line between two. */
+/* Interpolates between two graphs. */
 static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_graph *b, rondo_session_graph *inout) {
   const double part = (double)(inout->rows - a->rows) / (double)(b->rows - a->rows);
   inout->overlap = a->overlap + (b->overlap - a->overlap) * part;
-  inout->unrecorded_overlap = a->unrecorded_overlap + (b->unrecorded_overlap - a->unrecorded_overlap) * part;
+  inout->eager_overlap = a->eager_overlap + (b->eager_overlap - a->eager_overlap) * part;
 }
 
-/* Measured for a few graphs, from the one with fewest rows to the one with most. */
+/* Measures a few graphs, from the smallest to the largest, and interpolates the others. */
 static rondo_status find_overlaps(rondo_session_model *model, rondo_session_graph *graphs) {
   size_t rows[RONDO_SESSION_MAX_SIZES] = {0}, order[RONDO_SESSION_MAX_SIZES];
-  const size_t count = model->graphs.count, steps = count < MOST_OVERLAPS ? count - 1 : MOST_OVERLAPS - 1;
+  const size_t count = model->graphs.count, steps = count < MAX_OVERLAPS ? count - 1 : MAX_OVERLAPS - 1;
   for (size_t i = 0; i < count; i++) rows[i] = graphs[i].rows;
   rondo_times_sort(rows, count, order);
   RONDO_TRY(measure_graph_overlaps(model, order[0], &graphs[order[0]]));
@@ -198,7 +204,7 @@ rondo_status rondo_model_measure_overlaps(rondo_session_model *model) {
   pthread_mutex_lock(&model->session->lock);
   for (size_t i = 0; i < model->graphs.count; i++) {
     model->graphs.items[i].overlap = graphs[i].overlap;
-    model->graphs.items[i].unrecorded_overlap = graphs[i].unrecorded_overlap;
+    model->graphs.items[i].eager_overlap = graphs[i].eager_overlap;
   }
   pthread_mutex_unlock(&model->session->lock);
   return RONDO_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The front door of the choice of sizes: checks, sorting, and what a choice means for the demands.
+ * The public choice of sizes: checks the problem, sorts it, and describes what the choice means for the demands. Pure;
+ * thread-safe.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -7,13 +8,13 @@
 #include "base/allocation.h"
 #include "base/error.h"
 #include "base/versioned_struct.h"
-#include "session/sizing/sizes_internal.h"
+#include "session/sizing/best_sizes.h"
 
 #define MOST_ITEMS ((size_t)1 << 20)
 
 static const char call[] = "rondo_sizes_choose";
 
-/* A candidate and where the caller has it. */
+/* A candidate and its index in the caller's list. */
 typedef struct indexed {
   rondo_size_candidate candidate;
   size_t index;
@@ -28,7 +29,7 @@ typedef struct sorted {
   size_t *up_to;
 } sorted;
 
-/* Checks ---------------------------------------------------------------------------------------------------------- */
+/* Checks ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fail_item(rondo_reason reason, const char *what, size_t index, const char *wrong) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: %s %zu %s", call, what, index, wrong);
@@ -59,14 +60,14 @@ static rondo_status check(const rondo_sizes_problem *p) {
   RONDO_TRY(rondo_require(call, "demands", p->demands));
   if (p->max_sizes == 0 || p->candidate_count == 0 || p->candidate_count > MOST_ITEMS || p->demand_count > MOST_ITEMS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: at most %u sizes of %zu candidates for %zu demands: there must be one of the first two, and "
-                      "at most %zu of the others",
+                      "%s: %u sizes of %zu candidates for %zu demands: give at least one size and one candidate, and "
+                      "at most %zu candidates and demands",
                       call, p->max_sizes, p->candidate_count, p->demand_count, MOST_ITEMS);
   RONDO_TRY(check_candidates(p));
   return check_demands(p);
 }
 
-/* Sorting --------------------------------------------------------------------------------------------------------- */
+/* Sorting ---------------------------------------------------------------------------------------------------------- */
 
 static int by_candidate(const void *a, const void *b) {
   const size_t x = ((const indexed *)a)->candidate.rows, y = ((const indexed *)b)->candidate.rows;
@@ -99,17 +100,17 @@ static void sort_demands(const rondo_sizes_problem *p, sorted *s) {
   }
 }
 
-/* What a choice means --------------------------------------------------------------------------------------------- */
+/* Describing a choice ---------------------------------------------------------------------------------------------- */
 
 typedef struct tally {
   rondo_sizes_choice choice;
   double cost, bound;
-  double rows, run_rows; /* of recordings */
+  double rows, run_rows; /* that recordings run: of requests, and with padding */
 } tally;
 
 static double least_of_all(const rondo_sizes_input *in, const rondo_size_demand *d) {
   double least = INFINITY;
-  for (size_t i = 0; i < in->candidate_count; i++) least = fmin(least, rondo_sizes_beyond(d, &in->candidates[i]));
+  for (size_t i = 0; i < in->candidate_count; i++) least = fmin(least, rondo_sizes_cost_us(d, &in->candidates[i]));
   return least;
 }
 
@@ -124,13 +125,13 @@ static void count_demand(tally *t, const rondo_sizes_input *in, const size_t *ch
   size_t at = 0;
   while (at < count && in->candidates[chosen[at]].rows < d->rows) at++;
   const rondo_size_candidate *c = count == 0 ? NULL : &in->candidates[chosen[at < count ? at : count - 1]];
-  const double run_us = c == NULL ? INFINITY : at < count ? c->run_us : rondo_sizes_beyond(d, c);
+  const double run_us = c == NULL ? INFINITY : at < count ? c->run_us : rondo_sizes_cost_us(d, c);
   const size_t runs = c == NULL ? 0 : (d->rows - 1) / c->rows + 1;
-  const bool is_unrecorded = d->unrecorded_us > 0 && (c == NULL || d->unrecorded_us < (double)runs * c->run_us);
-  t->cost += (double)d->requests * (is_unrecorded ? d->unrecorded_us : run_us);
+  const bool is_eager = d->unrecorded_us > 0 && (c == NULL || d->unrecorded_us < (double)runs * c->run_us);
+  t->cost += (double)d->requests * (is_eager ? d->unrecorded_us : run_us);
   t->bound += (double)d->requests * least_of_all(in, d);
   t->choice.requests += d->requests;
-  if (is_unrecorded)
+  if (is_eager)
     t->choice.unrecorded += d->requests;
   else
     count_recorded(t, d, runs, c == NULL ? 0 : c->rows);
@@ -155,7 +156,7 @@ static rondo_sizes_choice describe(const rondo_sizes_input *in, const size_t *ch
   return t.choice;
 }
 
-/* The front door -------------------------------------------------------------------------------------------------- */
+/* Entry point ------------------------------------------------------------------------------------------------------ */
 
 static rondo_status allocate(sorted *s) {
   RONDO_TRY(rondo_allocate_items(&s->allocator, s->candidate_count, sizeof *s->indices, &s->indices));

@@ -601,15 +601,15 @@ static void test_se9_what_cannot_be_divided_is_refused(void **state) {
   rondo_model_options model = divided_by(&p, NULL, 0);
   model.devices = devices;
   model.device_count = 3;
-  assert_refused(session, &model, BEHIND, "must run ahead");
-  assert_refused(session, &model, TIED, "is read where it lies");
-  assert_refused(session, &model, NOTHING_DENSE, "nothing of model 'wrong' runs on");
-  assert_refused(session, &model, LINE, "nothing that another device computes");
+  assert_refused(session, &model, BEHIND, "must run before");
+  assert_refused(session, &model, TIED, "only where it is placed");
+  assert_refused(session, &model, NOTHING_DENSE, "no operator of model 'wrong' runs on");
+  assert_refused(session, &model, LINE, "no results of another device");
   const rondo_placement_rule random[] = {{.operator_name = "dropout", .place = 1},
                                          {.operator_name = "dropout_advance", .place = 1}};
   model.rules = random;
   model.rule_count = 2;
-  assert_refused(session, &model, UPDATES, "a request with a wrong index must change nothing");
+  assert_refused(session, &model, UPDATES, "must not change a state");
   model.rule_count = 0;
   const wrong_turn by_rows = BY_ROWS;
   model.user = (void *)(uintptr_t)&by_rows;

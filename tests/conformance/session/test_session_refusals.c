@@ -56,7 +56,7 @@ static void test_se6_models(void **state) {
                  "rondo_session_add_model: the name is empty");
   assert_refused(rondo_session_add_model(session, "scorer", &scorer), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_DUPLICATE_NAME,
-                 "the session has a model 'scorer' already: give another name, or remove that model");
+                 "the session already has a model 'scorer': give another name, or remove that model");
   assert_refused(rondo_session_remove_model(session, "other"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
                  "the session has no model 'other'");
   close_session(session);
@@ -103,9 +103,9 @@ static void test_se6_functions(void **state) {
   assert_ok(rondo_session_add_model(session, "function", &whole));
   rondo_model_bytes bytes = {.struct_size = sizeof bytes};
   assert_refused(rondo_session_plan(session, "function", sizes, 2, &bytes), RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                 "model 'function' is a function: what it takes is known when it has run");
+                 "model 'function' is a function, whose memory is known only after it has run");
   assert_refused(rondo_session_write(session, "function", "w", &constant, sizeof constant), RONDO_NOT_FOUND,
-                 RONDO_REASON_UNKNOWN_NAME, "model 'function' is a function, whose states are its own: write them");
+                 RONDO_REASON_UNKNOWN_NAME, "model 'function' is a function, which owns its states: write them");
   close_session(session);
 }
 
@@ -122,7 +122,7 @@ static void test_se9_divided_models(void **state) {
                                        .rule_count = 1};
   rondo_session *session = open_session(t);
   assert_refused(rondo_session_add_model(session, "divided", &wrong), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                 "the first of the devices is 'cpu:1', and the session's is");
+                 "the first device is 'cpu:1', and the session runs on");
   assert_refused(rondo_session_add_model(session, "divided", &nowhere), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_BAD_OPTIONS, "rondo_model_options has 1 rule and no devices: give the devices");
   close_session(session);
@@ -146,7 +146,7 @@ static void test_se1_capturing(void **state) {
   assert_ok(rondo_session_capture_begin(session, "scorer"));
   assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
   assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_INVALID_STATE,
-                 RONDO_REASON_ALREADY_CAPTURED, "model 'scorer' has a graph of 16 rows already (graph 0)");
+                 RONDO_REASON_ALREADY_CAPTURED, "model 'scorer' already has a graph of 16 rows (graph 0)");
   assert_refused(rondo_session_capture_begin(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                  "the session is in capture mode");
   assert_refused(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
@@ -263,12 +263,12 @@ static void test_se8_tickets(void **state) {
                  "rondo_answer: struct_size is");
   assert_refused(rondo_session_submit(session, "scorer", &r[2].request, &tickets[2]), RONDO_LIMIT_EXCEEDED,
                  RONDO_REASON_NONE,
-                 "2 requests wait or run already (rondo_session_options.max_queue): try again later");
+                 "2 requests already wait or run (rondo_session_options.max_queue): try again later");
   rondo_ticket_cancel(tickets[0]);
   assert_refused(rondo_ticket_wait(tickets[0], NULL), RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
                  "the request of 8 rows for model 'scorer' was cancelled");
   assert_refused(rondo_ticket_wait(tickets[1], NULL), RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
-                 "a request of 8 rows for model 'scorer' had not begun to run by its deadline");
+                 "a request of 8 rows for model 'scorer' did not start before its deadline");
   assert_refused(rondo_ticket_wait(tickets[1], NULL), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET,
                  "the ticket was waited for already: a ticket is waited for once");
   assert_refused(rondo_ticket_query(tickets[1]), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which of the requests that wait a batch takes (SE-8): its company, and whatever else has room in what runs that
- * anyway, wherever it stands in the queue; who is passed over leads the next one.
+ * Which waiting requests form a batch (SE-8): the candidates, and others that fit into the padding, wherever they are
+ * in the queue. A request that is passed over leads the next batch.
  */
 #include <string.h>
 
@@ -8,19 +8,19 @@
 #include "session/serve/batch.h"
 #include "session/serve/request_queue.h"
 #include "session/session_internal.h"
-#include "session/sizing/pad_or_split.h"
+#include "session/sizing/dispatch_table.h"
 #include "support/rondo_test.h"
 #include "support/test_allocator.h"
 
 enum { SMALL = 64, LARGE = 128, MOST = 96 };
 #define SECOND UINT64_C(1000000000)
 
-/* A session of one lane without threads, and requests that stand in its queue. */
+/* A session of one worker without a thread, and requests in its queue. */
 typedef struct queue {
   test_allocator allocator;
   rondo_session session;
   rondo_session_model model, other;
-  rondo_table *table;
+  rondo_dispatch_table *table;
   rondo_slot slots[MOST];
   size_t count;
   uint64_t now;
@@ -29,21 +29,21 @@ typedef struct queue {
 static queue q;
 
 static int set_up(void **state) {
-  const rondo_table_size sizes[] = {{.rows = SMALL, .run_us = 10, .share_us = 10},
-                                    {.rows = LARGE, .run_us = 20, .share_us = 20}};
-  const rondo_table_input input = {.sizes = sizes, .count = 2};
+  const rondo_dispatch_size sizes[] = {{.rows = SMALL, .run_us = 10, .share_us = 10},
+                                       {.rows = LARGE, .run_us = 20, .share_us = 20}};
+  const rondo_dispatch_input input = {.sizes = sizes, .count = 2};
   (void)state;
   memset(&q, 0, sizeof q);
   test_allocator_init(&q.allocator);
-  assert_ok(rondo_table_make(&q.allocator.table, &input, &q.table));
+  assert_ok(rondo_dispatch_table_make(&q.allocator.table, &input, &q.table));
   q.session.options.streams = 1;
   q.session.options.max_batch = RONDO_SESSION_MAX_BATCH;
   q.session.next_deadline_ns = UINT64_MAX;
-  q.session.lanes[0].session = &q.session;
+  q.session.workers[0].session = &q.session;
   q.model.session = q.other.session = &q.session;
   q.model.next = &q.other;
   q.session.models = &q.model;
-  q.model.idle = q.model.loaded = (rondo_session_tables){q.table, q.table};
+  q.model.idle = q.model.loaded = (rondo_dispatch_tables){q.table, q.table};
   q.other.idle = q.other.loaded = q.model.idle;
   q.now = rondo_clock_ns();
   return 0;
@@ -51,7 +51,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   (void)state;
-  rondo_table_free(q.table);
+  rondo_dispatch_table_free(q.table);
   assert_int_equal(atomic_load(&q.allocator.live) + atomic_load(&q.allocator.faults), 0);
   return 0;
 }
@@ -68,21 +68,21 @@ static rondo_slot *append_as(rondo_slot request) {
 }
 
 static rondo_slot *append_to(rondo_session_model *model, size_t rows) {
-  return append_as((rondo_slot){.model = model, .rows = rows, .taken_ns = q.now, .deadline_ns = UINT64_MAX});
+  return append_as((rondo_slot){.model = model, .rows = rows, .accepted_ns = q.now, .deadline_ns = UINT64_MAX});
 }
 
 static rondo_slot *append_recorded(size_t rows) {
   return append_as((rondo_slot){
-      .model = &q.model, .way = RONDO_WAY_RECORDED, .rows = rows, .taken_ns = q.now, .deadline_ns = UINT64_MAX});
+      .model = &q.model, .way = RONDO_WAY_RECORDED, .rows = rows, .accepted_ns = q.now, .deadline_ns = UINT64_MAX});
 }
 
 static rondo_slot *append(size_t rows) { return append_to(&q.model, rows); }
 
-/* Forms a batch, which is of these requests. */
+/* Forms a batch, which must consist of these requests. */
 static void assert_forms(rondo_slot *const *requests, size_t count) {
-  const rondo_batch *batch = &q.session.lanes[0].batch;
+  const rondo_batch *batch = &q.session.workers[0].batch;
   uint64_t wait_ns;
-  assert_true(rondo_batch_form(&q.session, &q.session.lanes[0], &wait_ns));
+  assert_true(rondo_batch_form(&q.session, &q.session.workers[0], &wait_ns));
   assert_int_equal(batch->count, count);
   for (size_t i = 0, row = 0; i < count; row += requests[i]->rows, i++) {
     assert_ptr_equal(batch->requests[i], requests[i]);
@@ -94,8 +94,8 @@ static void assert_forms(rondo_slot *const *requests, size_t count) {
 #define assert_batch(...) \
   assert_forms((rondo_slot *const[]){__VA_ARGS__}, sizeof((rondo_slot *const[]){__VA_ARGS__}) / sizeof(rondo_slot *))
 
-/* Both graphs cost as much a row, so that the first request runs by itself. The second one would fill the large graph
- * with it and leave the third no room there; in the small one there is. */
+/* Both graphs cost the same for each row, so the first request runs alone. The second one would fill the large graph
+ * and leave no room for the third one, which fits into the small graph. */
 static void test_se8_one_behind_what_is_too_large_goes_along(void **state) {
   (void)state;
   rondo_slot *first = append(62), *large = append(66), *last = append(2), *next = append(62);
@@ -113,13 +113,13 @@ static void test_se8_what_has_no_room_stays(void **state) {
   assert_batch(large, three);
 }
 
-/* A request that waits for others goes along with a younger one that must run. */
+/* A request that waits for others joins a younger one that is ready. */
 static void test_se8_an_older_one_goes_along(void **state) {
   (void)state;
   q.session.options.max_delay_us = 60 * 1000000;
   rondo_slot *older = append(2);
-  rondo_slot *urgent = append_as(
-      (rondo_slot){.model = &q.model, .rows = 62, .taken_ns = q.now - 20 * SECOND, .deadline_ns = q.now + 10 * SECOND});
+  rondo_slot *urgent = append_as((rondo_slot){
+      .model = &q.model, .rows = 62, .accepted_ns = q.now - 20 * SECOND, .deadline_ns = q.now + 10 * SECOND});
   assert_batch(urgent, older);
   assert_int_equal(q.session.waiting, 0);
 }
@@ -141,7 +141,7 @@ static void test_se8_a_batch_has_no_more_requests_than_were_asked_for(void **sta
   assert_batch(large, third);
 }
 
-/* In a long queue the look for more ends; what it did not come to stays. */
+/* In a long queue the scan ends; requests after that stay. */
 static void test_se8_a_decision_looks_at_so_many(void **state) {
   (void)state;
   rondo_slot *first = append(62);
@@ -152,7 +152,7 @@ static void test_se8_a_decision_looks_at_so_many(void **state) {
   assert_int_equal(q.model.waiting_rows, 80 * SMALL + 1);
 }
 
-/* Requests of other models, however many, are no matter of it. */
+/* Requests of other models do not affect the scan. */
 static void test_se8_a_decision_looks_at_its_model_alone(void **state) {
   (void)state;
   rondo_slot *first = append(62), *foreign = append_to(&q.other, SMALL);
@@ -164,7 +164,7 @@ static void test_se8_a_decision_looks_at_its_model_alone(void **state) {
   assert_ptr_equal(q.other.waiting.head, foreign);
 }
 
-/* Wherever a request is taken out, the others stay in their order. */
+/* After any request is removed, the others keep their order. */
 static void test_se8_a_model_s_requests_keep_their_order(void **state) {
   (void)state;
   rondo_slot *first = append(SMALL), *second = append(SMALL), *foreign = append_to(&q.other, SMALL),
@@ -187,7 +187,7 @@ static void test_se8_what_no_graph_holds_is_not_passed_over(void **state) {
   assert_batch(small);
 }
 
-/* In the large graph and the small one; where there would be more of them, who goes along would wait for all. */
+/* In the large and the small graph. With more graphs, a request in the padding would wait for all of them. */
 static void test_se8_others_go_along_in_the_last_graph_of_a_larger_one(void **state) {
   (void)state;
   rondo_slot *larger = append(LARGE + 1), *full = append(SMALL), *small = append(2);
@@ -198,29 +198,29 @@ static void test_se8_others_go_along_in_the_last_graph_of_a_larger_one(void **st
   assert_batch(behind);
 }
 
-/* In graphs of a minute, so that the wait is not over meanwhile. */
-static void test_se8_a_few_rows_wait_beside_three_lanes_that_run(void **state) {
-  const rondo_table_size sizes[] = {{.rows = SMALL, .run_us = 6e7, .share_us = 6e7},
-                                    {.rows = LARGE, .run_us = 12e7, .share_us = 12e7}};
-  const rondo_table_input input = {.sizes = sizes, .count = 2};
+/* The graphs take a minute, so the wait is not over during the test. */
+static void test_se8_a_few_rows_wait_while_three_workers_run(void **state) {
+  const rondo_dispatch_size sizes[] = {{.rows = SMALL, .run_us = 6e7, .share_us = 6e7},
+                                       {.rows = LARGE, .run_us = 12e7, .share_us = 12e7}};
+  const rondo_dispatch_input input = {.sizes = sizes, .count = 2};
   uint64_t wait_ns;
   (void)state;
-  rondo_table_free(q.table);
-  assert_ok(rondo_table_make(&q.allocator.table, &input, &q.table));
-  q.model.idle = q.model.loaded = (rondo_session_tables){q.table, q.table};
+  rondo_dispatch_table_free(q.table);
+  assert_ok(rondo_dispatch_table_make(&q.allocator.table, &input, &q.table));
+  q.model.idle = q.model.loaded = (rondo_dispatch_tables){q.table, q.table};
   q.session.options.streams = 4;
-  for (size_t i = 1; i <= 3; i++) q.session.lanes[i].is_running = true;
+  for (size_t i = 1; i <= 3; i++) q.session.workers[i].is_running = true;
   rondo_slot *few = append(2);
-  assert_false(rondo_batch_form(&q.session, &q.session.lanes[0], &wait_ns));
+  assert_false(rondo_batch_form(&q.session, &q.session.workers[0], &wait_ns));
   assert_in_range(wait_ns, 1, 60 * SECOND);
-  q.session.lanes[3].is_running = false;
+  q.session.workers[3].is_running = false;
   assert_batch(few);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       batch_case(test_se8_what_no_graph_holds_is_not_passed_over),
-      batch_case(test_se8_a_few_rows_wait_beside_three_lanes_that_run),
+      batch_case(test_se8_a_few_rows_wait_while_three_workers_run),
       batch_case(test_se8_one_behind_what_is_too_large_goes_along),
       batch_case(test_se8_what_has_no_room_stays),
       batch_case(test_se8_an_older_one_goes_along),

@@ -55,7 +55,7 @@ static void submit(test_fixture *t, rondo_session *session, size_t index, size_t
   assert_ok(rondo_session_submit(session, "scorer", &r->request, &tickets[index]));
 }
 
-/* So many requests of so many rows at once; what the lane then asks of the driver. */
+/* So many requests of so many rows at once; what the worker then asks of the driver. */
 static asked serve(test_fixture *t, rondo_session *session, size_t count, size_t rows, bool is_direct) {
   rondo_stream *stream = NULL;
   assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));

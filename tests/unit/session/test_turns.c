@@ -29,8 +29,8 @@ static void await(atomic_bool *what) {
 /* Has claimed nothing yet. */
 static bool is_someone_waiting(void) {
   pthread_mutex_lock(&s.session->lock);
-  bool waits = s.session->turn != s.session->turns_taken;
-  for (uint32_t i = 0; i < STREAMS; i++) waits = waits || s.session->lanes[i].awaited > 0;
+  bool waits = s.session->current_turn != s.session->next_turn;
+  for (uint32_t i = 0; i < STREAMS; i++) waits = waits || s.session->workers[i].claims_waiting > 0;
   pthread_mutex_unlock(&s.session->lock);
   return waits;
 }

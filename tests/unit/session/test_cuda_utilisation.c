@@ -82,21 +82,21 @@ static void test_se11_a_distance_that_cannot_be_had_is_told(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void end_a_span(rondo_session *session, uint32_t lane, rondo_stream *stream) {
-  assert_ok(rondo_usage_begin(&session->lanes[lane], stream));
-  assert_ok(rondo_usage_end(&session->lanes[lane], stream));
+static void end_a_span(rondo_session *session, uint32_t worker, rondo_stream *stream) {
+  assert_ok(rondo_utilisation_begin(&session->workers[worker], stream));
+  assert_ok(rondo_utilisation_end(&session->workers[worker], stream));
   assert_ok(rondo_stream_synchronize(stream));
-  rondo_usage_keep(&session->lanes[lane]);
+  rondo_utilisation_keep(&session->workers[worker]);
 }
 
-static uint64_t take(rondo_session *session, uint32_t lane) {
+static uint64_t take(rondo_session *session, uint32_t worker) {
   const uint64_t before = fake->calls("cuEventElapsedTime");
-  rondo_usage_take(&session->lanes[lane]);
+  rondo_utilisation_collect(&session->workers[worker]);
   return fake->calls("cuEventElapsedTime") - before;
 }
 
 /* However many have nothing to do: who looks after them has an answer of its own to give. */
-static void test_se11_a_part_asks_for_its_own_lane_and_one_other(void **state) {
+static void test_se11_a_part_asks_for_its_own_worker_and_one_other(void **state) {
   enum { STREAMS = 4, DISTANCES = 2 };
   const test_fixture *t = *state;
   rondo_session *session = open_with(t, STREAMS);
@@ -114,7 +114,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       fake_case(test_se11_distances_are_those_of_the_part_before),
       fake_case(test_se11_a_distance_that_cannot_be_had_is_told),
-      fake_case(test_se11_a_part_asks_for_its_own_lane_and_one_other),
+      fake_case(test_se11_a_part_asks_for_its_own_worker_and_one_other),
   };
   return test_main(tests);
 }

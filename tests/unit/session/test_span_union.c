@@ -18,41 +18,44 @@ static size_t count_cells(const bool *cells) {
   return count;
 }
 
-static void test_se11_busy_is_the_union_of_spans(void **state) {
+static void test_se11_utilisation_is_the_union_of_spans(void **state) {
   uint64_t random = 5;
   (void)state;
   for (uint32_t round = 0; round < test_effort(200); round++) {
     static bool cells[CELLS];
-    rondo_busy busy = {.count = 0};
+    rondo_span_union spans = {.count = 0};
     memset(cells, 0, sizeof cells);
     for (uint32_t i = 0; i < 60; i++) {
       const uint32_t end = 1 + i * 15 + test_random_below(&random, 40);
       const uint32_t longest = end < 60 ? end : 60;
       const uint32_t length = test_random_below(&random, longest + 1);
       memset(cells + end - length, true, length);
-      rondo_busy_add(&busy, end - length, end);
-      assert_true(fabs(rondo_busy_us(&busy) - (double)count_cells(cells)) < 1e-9);
+      rondo_span_union_add(&spans, end - length, end);
+      rondo_span_union_check(&spans);
+      assert_true(fabs(rondo_span_union_us(&spans) - (double)count_cells(cells)) < 1e-9);
     }
   }
 }
 
 static void test_se11_more_spans_than_are_kept(void **state) {
-  rondo_busy busy = {.count = 0};
+  rondo_span_union spans = {.count = 0};
   (void)state;
-  for (size_t i = 0; i < 10 * RONDO_BUSY_SPANS; i++) rondo_busy_add(&busy, (double)(4 * i), (double)(4 * i + 3));
-  assert_int_equal(busy.count, RONDO_BUSY_SPANS);
-  assert_true(fabs(rondo_busy_us(&busy) - 30.0 * RONDO_BUSY_SPANS) < 1e-9);
-  rondo_busy_add(&busy, 0, 40.0 * RONDO_BUSY_SPANS); /* what was settled is not counted twice */
-  const double settled = 27.0 * RONDO_BUSY_SPANS, end = 36.0 * RONDO_BUSY_SPANS - 1;
-  assert_true(fabs(rondo_busy_us(&busy) - (settled + 40.0 * RONDO_BUSY_SPANS - end)) < 1e-9);
-  rondo_busy_add(&busy, 1, 1);
-  rondo_busy_add(&busy, NAN, NAN);
-  assert_int_equal(busy.count, 1);
+  for (size_t i = 0; i < 10 * RONDO_SPAN_UNION_CAPACITY; i++)
+    rondo_span_union_add(&spans, (double)(4 * i), (double)(4 * i + 3));
+  assert_int_equal(spans.count, RONDO_SPAN_UNION_CAPACITY);
+  rondo_span_union_check(&spans);
+  assert_true(fabs(rondo_span_union_us(&spans) - 30.0 * RONDO_SPAN_UNION_CAPACITY) < 1e-9);
+  rondo_span_union_add(&spans, 0, 40.0 * RONDO_SPAN_UNION_CAPACITY); /* what was settled is not counted twice */
+  const double settled = 27.0 * RONDO_SPAN_UNION_CAPACITY, end = 36.0 * RONDO_SPAN_UNION_CAPACITY - 1;
+  assert_true(fabs(rondo_span_union_us(&spans) - (settled + 40.0 * RONDO_SPAN_UNION_CAPACITY - end)) < 1e-9);
+  rondo_span_union_add(&spans, 1, 1);
+  rondo_span_union_add(&spans, NAN, NAN);
+  assert_int_equal(spans.count, 1);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se11_busy_is_the_union_of_spans),
+      cmocka_unit_test(test_se11_utilisation_is_the_union_of_spans),
       cmocka_unit_test(test_se11_more_spans_than_are_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which of the requests that wait goes first (SE-8): against a walk through all of them, for thousands that are drawn
- * at random, of two models, with deadlines, beside lanes that run or not; and that no way through them is long.
+ * Which waiting request runs first (SE-8), compared with a walk through thousands of random requests, of two models,
+ * with deadlines, while workers run or not; and that every path through the tree is short.
  */
 #include "session/serve/waiting_requests.h"
 
@@ -9,34 +9,34 @@
 #include "session/serve/batch_delay.h"
 #include "session/serve/request_queue.h"
 #include "session/session_internal.h"
-#include "session/sizing/pad_or_split.h"
+#include "session/sizing/dispatch_table.h"
 #include "support/rondo_test.h"
 #include "support/test_allocator.h"
 
 enum { SMALL = 64, LARGE = 128, MANY = 4096, FLAT = 40 };
 
-/* A session of four lanes without threads. */
+/* A session of four workers without threads. */
 typedef struct queue {
   test_allocator allocator;
   rondo_session session;
   rondo_session_model models[2];
-  rondo_table *table;
+  rondo_dispatch_table *table;
   rondo_slot slots[MANY];
   size_t count;
   uint64_t now, random;
-  uint64_t wait_ns; /* that was found last */
+  uint64_t wait_ns; /* of the last search */
 } queue;
 
 static queue q;
 
-/* By the times of a graph for a few rows and of one for so many. */
+/* Times of a graph for a few rows and of one for `largest` rows. */
 static void decide_for(size_t largest) {
-  const rondo_table_size sizes[] = {{.rows = SMALL, .run_us = 100, .share_us = 100},
-                                    {.rows = largest, .run_us = 150, .share_us = 150, .unrecorded_us = 1000}};
-  const rondo_table_input input = {.sizes = sizes, .count = 2};
-  rondo_table_free(q.table);
-  assert_ok(rondo_table_make(&q.allocator.table, &input, &q.table));
-  for (size_t i = 0; i < 2; i++) q.models[i].idle = q.models[i].loaded = (rondo_session_tables){q.table, q.table};
+  const rondo_dispatch_size sizes[] = {{.rows = SMALL, .run_us = 100, .share_us = 100},
+                                       {.rows = largest, .run_us = 150, .share_us = 150, .eager_us = 1000}};
+  const rondo_dispatch_input input = {.sizes = sizes, .count = 2};
+  rondo_dispatch_table_free(q.table);
+  assert_ok(rondo_dispatch_table_make(&q.allocator.table, &input, &q.table));
+  for (size_t i = 0; i < 2; i++) q.models[i].idle = q.models[i].loaded = (rondo_dispatch_tables){q.table, q.table};
 }
 
 static int set_up(void **state) {
@@ -56,7 +56,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   (void)state;
-  rondo_table_free(q.table);
+  rondo_dispatch_table_free(q.table);
   assert_int_equal(atomic_load(&q.allocator.live) + atomic_load(&q.allocator.faults), 0);
   return 0;
 }
@@ -72,7 +72,7 @@ static void append_drawn(size_t most_rows) {
                        .state = RONDO_SLOT_QUEUED,
                        .way = ways[test_random_below(&q.random, 8)],
                        .rows = 1 + test_random_below(&q.random, (uint32_t)most_rows),
-                       .taken_ns = q.now,
+                       .accepted_ns = q.now,
                        .deadline_ns = has_deadline ? q.now + 1 + test_random_below(&q.random, 400000) : UINT64_MAX};
   rondo_queue_append(&q.session, slot);
 }
@@ -85,24 +85,24 @@ static uint64_t delay_of(const rondo_slot *s) {
   return (uint64_t)q.session.options.max_delay_us * 1000;
 }
 
-static uint64_t hold_of(const rondo_slot *s) {
+static uint64_t worker_wait_of(const rondo_slot *s) {
   const size_t largest = q.table->largest_rows;
   const size_t rows = s->model->waiting_rows < largest ? s->model->waiting_rows : largest;
   size_t running = 0;
-  for (size_t i = 0; i < q.session.options.streams; i++) running += q.session.lanes[i].is_running;
+  for (size_t i = 0; i < q.session.options.streams; i++) running += q.session.workers[i].is_running;
   if (s->way == RONDO_WAY_UNRECORDED || s->rows > largest || running < 3) return 0;
   if ((double)q.table->entries[rows].us / (double)rows <= q.table->least_row_us * 1.5) return 0;
   return (uint64_t)((double)q.table->entries[s->rows].us * 1e3);
 }
 
 static uint64_t wait_of(const rondo_slot *s) {
-  const uint64_t delay = delay_of(s), hold = hold_of(s), half = (s->deadline_ns - s->taken_ns) / 2;
-  const uint64_t wanted = delay > hold ? delay : hold, most = wanted < half ? wanted : half;
+  const uint64_t delay = delay_of(s), worker_wait = worker_wait_of(s), half = (s->deadline_ns - s->accepted_ns) / 2;
+  const uint64_t wanted = delay > worker_wait ? delay : worker_wait, most = wanted < half ? wanted : half;
   if (q.session.options.max_batch == 1) return 0;
-  return q.now - s->taken_ns >= most ? 0 : most - (q.now - s->taken_ns);
+  return q.now - s->accepted_ns >= most ? 0 : most - (q.now - s->accepted_ns);
 }
 
-/* The oldest that is ripe, and else how long none is. */
+/* The oldest request that is ready; if there is none, the time until one is. */
 static rondo_slot *walk(uint64_t *out_wait_ns) {
   *out_wait_ns = UINT64_MAX;
   for (size_t i = 0; i < q.count; i++) {
@@ -116,7 +116,8 @@ static rondo_slot *walk(uint64_t *out_wait_ns) {
 
 static rondo_slot *assert_first_is_right(void) {
   uint64_t expected_ns;
-  rondo_slot *const expected = walk(&expected_ns), *const first = rondo_ripe_find(&q.session, q.now, &q.wait_ns);
+  rondo_slot *const expected = walk(&expected_ns), *const first =
+                                                       rondo_batch_delay_find_ready(&q.session, q.now, &q.wait_ns);
   assert_ptr_equal(first, expected);
   if (first == NULL) assert_int_equal(q.wait_ns, expected_ns);
   return first;
@@ -127,46 +128,46 @@ static void take(rondo_slot *slot) {
   rondo_queue_remove(&q.session, slot);
 }
 
-/* Wherever it stands. */
+/* A random request is removed. */
 static void take_drawn(void) {
-  for (size_t looks = 0, i = test_random_below(&q.random, (uint32_t)q.count); looks < q.count; looks++)
-    if (q.slots[(i + looks) % q.count].state == RONDO_SLOT_QUEUED) {
-      take(&q.slots[(i + looks) % q.count]);
+  for (size_t scanned = 0, i = test_random_below(&q.random, (uint32_t)q.count); scanned < q.count; scanned++)
+    if (q.slots[(i + scanned) % q.count].state == RONDO_SLOT_QUEUED) {
+      take(&q.slots[(i + scanned) % q.count]);
       return;
     }
 }
 
 /* Tests ----------------------------------------------------------------------------------------------------------- */
 
-/* A few wait at a time, so that delays and holds count, and what counts changes with each that comes or goes. */
-static void test_se8_the_oldest_that_is_ripe_goes_first(void **state) {
-  size_t unripe = 0, younger = 0;
+/* Only a few requests wait at a time, so that delays matter, and the times that count change with each of them. */
+static void test_se8_the_oldest_that_is_ready_goes_first(void **state) {
+  size_t not_ready = 0, younger = 0;
   (void)state;
   while (q.count < MANY) {
     if (test_random_below(&q.random, 3) > 0) append_drawn(SMALL / 4);
-    q.session.lanes[test_random_below(&q.random, 4)].is_running = test_random_below(&q.random, 4) > 0;
+    q.session.workers[test_random_below(&q.random, 4)].is_running = test_random_below(&q.random, 4) > 0;
     q.now += test_random_below(&q.random, 20000);
     rondo_slot *first = assert_first_is_right();
-    unripe += first == NULL && q.session.waiting > 0;
-    younger += first != NULL && first->before != NULL;
+    not_ready += first == NULL && q.session.waiting > 0;
+    younger += first != NULL && first->previous != NULL;
     if (first != NULL && test_random_below(&q.random, 4) > 0) take(first);
     if (q.session.waiting > 12) take_drawn();
   }
-  assert_true(unripe > 100 && younger > 100);
+  assert_true(not_ready > 100 && younger > 100);
 }
 
-static void test_se8_an_option_or_the_end_makes_all_ripe(void **state) {
+static void test_se8_an_option_or_the_end_makes_all_ready(void **state) {
   (void)state;
   for (size_t i = 0; i < 20; i++) append_drawn(1);
   q.session.is_draining = true;
   assert_ptr_equal(assert_first_is_right(), &q.slots[0]);
   q.session.is_draining = false;
   q.session.options.max_batch = 1;
-  for (size_t i = 0; i < 3; i++) q.session.lanes[i].is_running = true;
+  for (size_t i = 0; i < 3; i++) q.session.workers[i].is_running = true;
   assert_ptr_equal(assert_first_is_right(), &q.slots[0]);
 }
 
-/* From a node that nothing is below to the root. */
+/* The longest path from a leaf to the root. */
 static size_t longest_way(void) {
   size_t longest = 0;
   for (size_t i = 0; i < q.count; i++) {
@@ -178,8 +179,8 @@ static size_t longest_way(void) {
   return longest;
 }
 
-/* All calls go along one way between the root and a leaf. Thousands fill no graph, and those that are ripe by their
- * deadlines stand anywhere among them. */
+/* Each call follows one path between the root and a leaf. Thousands of one row fill no graph, and those that are ready
+ * by their deadlines are anywhere among them. */
 static void test_se8_thousands_wait_and_no_way_is_long(void **state) {
   (void)state;
   decide_for(MANY);
@@ -198,15 +199,16 @@ static void test_se8_thousands_wait_and_no_way_is_long(void **state) {
   }
 }
 
-/* Those that are too late go, and no others, and the next deadline is the least that is left. */
+/* Exactly the expired requests are removed, and the next deadline is the minimum of the others. */
 static void test_se8_what_is_too_late_goes(void **state) {
   size_t late = 0;
   (void)state;
   for (size_t i = 0; i < 300; i++) append_drawn(1);
-  q.session.running = (uint32_t)q.count;
-  q.models[0].taken = q.models[1].taken = (uint32_t)q.count;
+  q.session.unanswered = (uint32_t)q.count;
+  q.models[0].in_use = q.models[1].in_use = (uint32_t)q.count;
   rondo_queue_expire(&q.session, q.now);
   assert_int_equal(q.session.waiting, q.count);
+  rondo_session_queue_check(&q.session);
   q.now += 200000;
   rondo_queue_expire(&q.session, q.now);
   for (size_t i = 0; i < q.count; i++) {
@@ -215,6 +217,7 @@ static void test_se8_what_is_too_late_goes(void **state) {
     assert_int_equal(s->state, s->deadline_ns <= q.now ? RONDO_SLOT_DONE : RONDO_SLOT_QUEUED);
     if (s->deadline_ns > q.now) assert_true(q.session.next_deadline_ns <= s->deadline_ns);
   }
+  rondo_session_queue_check(&q.session);
   assert_true(late > 50 && late < 250);
   assert_int_equal(q.session.waiting, q.count - late);
   assert_int_equal(q.models[0].info.timed_out + q.models[1].info.timed_out, late);
@@ -224,8 +227,8 @@ static void test_se8_what_is_too_late_goes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      waiting_case(test_se8_the_oldest_that_is_ripe_goes_first),
-      waiting_case(test_se8_an_option_or_the_end_makes_all_ripe),
+      waiting_case(test_se8_the_oldest_that_is_ready_goes_first),
+      waiting_case(test_se8_an_option_or_the_end_makes_all_ready),
       waiting_case(test_se8_thousands_wait_and_no_way_is_long),
       waiting_case(test_se8_what_is_too_late_goes),
   };

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Runs: a model's rows, where its inputs and outputs are, and running, as separate calls. A run keeps what was said
- * last and hands it in as a request.
+ * Runs with separate calls for shape, addresses and running. A run keeps the last values, and submits them as a
+ * request. Thread-compatible; a run in existence keeps the model from being removed.
  */
 #include <string.h>
 
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
-#include "session/model_callback.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 
 struct rondo_model_run {
   rondo_session *session;
   rondo_session_model *model;
-  size_t rows; /* 0: not said yet */
+  size_t rows; /* 0: not set */
   bool is_bound;
   const void *inputs[RONDO_SESSION_MAX_VALUES];
   void *outputs[RONDO_SESSION_MAX_VALUES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What readings of times say: the least two, and when they agree; how runs of graphs correct what was measured (SE-8);
- * and that sizes chosen by readings of a busy machine,
+ * What samples of times say: the least two, and when they agree; how runs of graphs correct what was measured (SE-8);
+ * and that sizes chosen by samples of a busy machine,
  * on which long runs are disturbed most, are as good as those of a quiet one (SE-7).
  */
 #include "session/sizing/graph_times.h"
@@ -13,36 +13,36 @@
 
 static void test_se7_the_least_two_readings(void **state) {
   const double first[] = {30, 10, 20, 12};
-  rondo_least least = {0};
+  rondo_least_samples least = {0};
   (void)state;
-  assert_false(rondo_least_is_settled(&least));
+  assert_false(rondo_least_samples_agree(&least));
   for (size_t i = 0; i < 4; i++) {
-    rondo_least_add(&least, first[i]);
-    assert_false(rondo_least_is_settled(&least));
+    rondo_least_samples_add(&least, first[i]);
+    assert_false(rondo_least_samples_agree(&least));
   }
   assert_true(least.us == 10 && least.second_us == 12);
-  rondo_least_add(&least, 10.4);
-  assert_true(rondo_least_is_settled(&least));
-  rondo_least_add(&least, 9);
+  rondo_least_samples_add(&least, 10.4);
+  assert_true(rondo_least_samples_agree(&least));
+  rondo_least_samples_add(&least, 9);
   assert_true(least.us == 9 && least.second_us == 10);
-  assert_false(rondo_least_is_settled(&least)); /* what agreed was not the least */
-  assert_int_equal(least.readings, 6);
+  assert_false(rondo_least_samples_agree(&least)); /* what agreed was not the least */
+  assert_int_equal(least.samples, 6);
 }
 
 static void test_se7_equal_readings_agree(void **state) {
-  rondo_least least = {0};
+  rondo_least_samples least = {0};
   (void)state;
-  rondo_least_add(&least, 7);
-  assert_false(rondo_least_is_settled(&least));
-  rondo_least_add(&least, 7);
-  assert_true(rondo_least_is_settled(&least));
+  rondo_least_samples_add(&least, 7);
+  assert_false(rondo_least_samples_agree(&least));
+  rondo_least_samples_add(&least, 7);
+  assert_true(rondo_least_samples_agree(&least));
 }
 
 static void test_se7_none_takes_longer_than_one_with_more_rows(void **state) {
   const size_t rows[] = {30, 10, 20};
   double us[] = {25, 40, 50};
   (void)state;
-  rondo_times_make_rise(rows, us, 3);
+  rondo_times_make_ascending(rows, us, 3);
   assert_true(us[0] == 25 && us[1] == 25 && us[2] == 25);
 }
 
@@ -50,101 +50,101 @@ static void test_se7_no_row_costs_more_than_one_of_a_smaller_graph(void **state)
   const size_t rows[] = {80, 10, 20, 40, 160};
   double us[] = {1000, 12, 20, 500, 150};
   (void)state;
-  rondo_times_bound(rows, us, 5);
+  rondo_times_limit_row_cost(rows, us, 5);
   assert_true(us[1] == 12 && us[2] == 20 && us[4] == 150); /* as they were read */
   assert_true(us[3] == 40 && us[0] == 80);                 /* two and four of 20 rows */
-  rondo_times_bound(rows, us, 0);
+  rondo_times_limit_row_cost(rows, us, 0);
 }
 
 /* Readings of runs ------------------------------------------------------------------------------------------------ */
 
-static void add(rondo_kept_time *kept, size_t count, double us) {
-  for (size_t i = 0; i < count; i++) rondo_kept_time_add(kept, us);
+static void add(rondo_tracked_time *kept, size_t count, double us) {
+  for (size_t i = 0; i < count; i++) rondo_tracked_time_add(kept, us);
 }
 
 static void test_se8_a_smaller_reading_counts_at_once(void **state) {
-  rondo_kept_time kept;
+  rondo_tracked_time kept;
   (void)state;
-  rondo_kept_time_begin(&kept, 300); /* beside load */
-  assert_false(rondo_kept_time_has_changed(&kept));
-  rondo_kept_time_add(&kept, 900);
-  assert_true(kept.us == 300 && !rondo_kept_time_has_changed(&kept));
-  rondo_kept_time_add(&kept, 100);
-  assert_true(kept.us == 100 && rondo_kept_time_has_changed(&kept));
-  rondo_kept_time_add(&kept, 120);
-  assert_true(kept.us == 100 && kept.readings == 3 && kept.windows == 0);
+  rondo_tracked_time_begin(&kept, 300); /* beside load */
+  assert_false(rondo_tracked_time_has_changed(&kept));
+  rondo_tracked_time_add(&kept, 900);
+  assert_true(kept.us == 300 && !rondo_tracked_time_has_changed(&kept));
+  rondo_tracked_time_add(&kept, 100);
+  assert_true(kept.us == 100 && rondo_tracked_time_has_changed(&kept));
+  rondo_tracked_time_add(&kept, 120);
+  assert_true(kept.us == 100 && kept.samples == 3 && kept.windows == 0);
 }
 
 static void test_se8_a_slowdown_counts_after_a_window(void **state) {
-  rondo_kept_time kept;
+  rondo_tracked_time kept;
   (void)state;
-  rondo_kept_time_begin(&kept, 100);
-  add(&kept, RONDO_READINGS_IN_WINDOW - 1, 250);
-  assert_true(kept.us == 100 && !rondo_kept_time_has_changed(&kept));
-  rondo_kept_time_add(&kept, 240);
-  assert_true(kept.us == 240 && kept.windows == 1 && rondo_kept_time_has_changed(&kept));
-  add(&kept, RONDO_READINGS_IN_WINDOW - 1, 400);
-  rondo_kept_time_add(&kept, 230); /* one in a window is enough for the time to stay */
+  rondo_tracked_time_begin(&kept, 100);
+  add(&kept, RONDO_SAMPLES_IN_WINDOW - 1, 250);
+  assert_true(kept.us == 100 && !rondo_tracked_time_has_changed(&kept));
+  rondo_tracked_time_add(&kept, 240);
+  assert_true(kept.us == 240 && kept.windows == 1 && rondo_tracked_time_has_changed(&kept));
+  add(&kept, RONDO_SAMPLES_IN_WINDOW - 1, 400);
+  rondo_tracked_time_add(&kept, 230); /* one in a window is enough for the time to stay */
   assert_true(kept.us == 230 && kept.windows == 2);
-  rondo_kept_time_add(&kept, 90); /* it is over */
+  rondo_tracked_time_add(&kept, 90); /* it is over */
   assert_true(kept.us == 90);
 }
 
 static void test_se8_up_to_5_percent_are_no_change(void **state) {
-  rondo_kept_time kept;
+  rondo_tracked_time kept;
   (void)state;
-  rondo_kept_time_begin(&kept, 100);
-  rondo_kept_time_add(&kept, 96);
-  assert_false(rondo_kept_time_has_changed(&kept));
-  rondo_kept_time_add(&kept, 94);
-  assert_true(rondo_kept_time_has_changed(&kept));
-  kept.noted_us = 94;
-  assert_false(rondo_kept_time_has_changed(&kept));
-  add(&kept, RONDO_READINGS_IN_WINDOW - 2, 98); /* the window's least is 94 */
-  add(&kept, RONDO_READINGS_IN_WINDOW, 98);
-  assert_true(kept.us == 98 && !rondo_kept_time_has_changed(&kept));
-  add(&kept, RONDO_READINGS_IN_WINDOW, 99);
-  assert_true(rondo_kept_time_has_changed(&kept)); /* small steps add up */
+  rondo_tracked_time_begin(&kept, 100);
+  rondo_tracked_time_add(&kept, 96);
+  assert_false(rondo_tracked_time_has_changed(&kept));
+  rondo_tracked_time_add(&kept, 94);
+  assert_true(rondo_tracked_time_has_changed(&kept));
+  kept.dispatched_us = 94;
+  assert_false(rondo_tracked_time_has_changed(&kept));
+  add(&kept, RONDO_SAMPLES_IN_WINDOW - 2, 98); /* the window's least is 94 */
+  add(&kept, RONDO_SAMPLES_IN_WINDOW, 98);
+  assert_true(kept.us == 98 && !rondo_tracked_time_has_changed(&kept));
+  add(&kept, RONDO_SAMPLES_IN_WINDOW, 99);
+  assert_true(rondo_tracked_time_has_changed(&kept)); /* small steps add up */
 }
 
 static void test_se8_times_of_graphs_that_did_not_run(void **state) {
   const size_t rows[] = {64, 8, 16, 48, 32};
-  rondo_kept_time kept[5];
-  double us[5], unrecorded[] = {400, 50, 100, 300, 200}; /* 6.25 a row */
+  rondo_tracked_time kept[5];
+  double us[5], eager[] = {400, 50, 100, 300, 200}; /* 6.25 a row */
   (void)state;
-  for (size_t i = 0; i < 5; i++) rondo_kept_time_begin(&kept[i], (double)rows[i]);
-  rondo_kept_times_find(rows, kept, 5, us, unrecorded);
-  for (size_t i = 0; i < 5; i++) assert_true(us[i] == (double)rows[i] && unrecorded[i] == 6.25 * (double)rows[i]);
-  add(&kept[0], RONDO_READINGS_IN_WINDOW, 128); /* twice as slow */
-  add(&kept[2], RONDO_READINGS_IN_WINDOW, 8);   /* was measured beside load, but nothing says so of the others */
-  rondo_kept_time_add(&kept[3], 60);            /* faster than by the slow one beside it */
-  rondo_kept_times_find(rows, kept, 5, us, unrecorded);
+  for (size_t i = 0; i < 5; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i]);
+  rondo_tracked_times_find(rows, kept, 5, us, eager);
+  for (size_t i = 0; i < 5; i++) assert_true(us[i] == (double)rows[i] && eager[i] == 6.25 * (double)rows[i]);
+  add(&kept[0], RONDO_SAMPLES_IN_WINDOW, 128); /* twice as slow */
+  add(&kept[2], RONDO_SAMPLES_IN_WINDOW, 8);   /* was measured beside load, but nothing says so of the others */
+  rondo_tracked_time_add(&kept[3], 60);        /* faster than by the slow one beside it */
+  rondo_tracked_times_find(rows, kept, 5, us, eager);
   assert_true(us[0] == 128 && us[3] == 60 && us[2] == 8);
   assert_true(us[1] == 8);  /* as measured */
   assert_true(us[4] == 32); /* 16 rows are nearer than 64 */
 }
 
-static void test_se8_unrecorded_runs_are_as_much_slower(void **state) {
+static void test_se8_eager_runs_are_as_much_slower(void **state) {
   const size_t rows[] = {64, 8, 16};
-  rondo_kept_time kept[3];
-  double us[3], unrecorded[] = {400, 50, 100};
+  rondo_tracked_time kept[3];
+  double us[3], eager[] = {400, 50, 100};
   (void)state;
-  for (size_t i = 0; i < 3; i++) rondo_kept_time_begin(&kept[i], (double)rows[i]);
-  add(&kept[0], RONDO_READINGS_IN_WINDOW, 128);
-  rondo_kept_times_find(rows, kept, 3, us, unrecorded);
+  for (size_t i = 0; i < 3; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i]);
+  add(&kept[0], RONDO_SAMPLES_IN_WINDOW, 128);
+  rondo_tracked_times_find(rows, kept, 3, us, eager);
   assert_true(us[0] == 128 && us[1] == 16 && us[2] == 32);
-  assert_true(unrecorded[0] == 800 && unrecorded[1] == 100 && unrecorded[2] == 200);
+  assert_true(eager[0] == 800 && eager[1] == 100 && eager[2] == 200);
 }
 
 static void test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected(void **state) {
   const size_t rows[] = {64, 32};
-  rondo_kept_time kept[2];
-  double us[2], unrecorded[] = {0, 0};
+  rondo_tracked_time kept[2];
+  double us[2], eager[] = {0, 0};
   (void)state;
-  for (size_t i = 0; i < 2; i++) rondo_kept_time_begin(&kept[i], (double)rows[i] * 100);
-  rondo_kept_time_add(&kept[0], 70);
-  rondo_kept_times_find(rows, kept, 2, us, unrecorded);
-  assert_true(us[0] == 70 && us[1] == 70 && unrecorded[0] == 0 && unrecorded[1] == 0);
+  for (size_t i = 0; i < 2; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i] * 100);
+  rondo_tracked_time_add(&kept[0], 70);
+  rondo_tracked_times_find(rows, kept, 2, us, eager);
+  assert_true(us[0] == 70 && us[1] == 70 && eager[0] == 0 && eager[1] == 0);
 }
 
 /* Sizes ----------------------------------------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ static double between(const size_t *rows, const double *us, size_t at) {
   return us[i] + (us[i + 1] - us[i]) * ((double)at - (double)rows[i]) / (double)(rows[i + 1] - rows[i]);
 }
 
-/* What requests of each number of rows take in truth, with sizes chosen by such readings. */
+/* What requests of each number of rows take in truth, with sizes chosen by such samples. */
 static double choose(double slice_us, double load, bool is_bound) {
   size_t rows[PROBES], chosen[SIZES];
   double us[PROBES];
@@ -178,8 +178,8 @@ static double choose(double slice_us, double load, bool is_bound) {
     rows[i] = 1 + (MOST_ROWS - 1) * i / (PROBES - 1);
     us[i] = read_us(rows[i], slice_us, load);
   }
-  rondo_times_make_rise(rows, us, PROBES);
-  if (is_bound) rondo_times_bound(rows, us, PROBES);
+  rondo_times_make_ascending(rows, us, PROBES);
+  if (is_bound) rondo_times_limit_row_cost(rows, us, PROBES);
   for (size_t i = 0; i < CANDIDATES; i++) {
     const size_t at = MOST_ROWS * (i + 1) / CANDIDATES;
     candidates[i] = (rondo_size_candidate){.rows = at, .run_us = between(rows, us, at)};
@@ -218,7 +218,7 @@ int main(void) {
       test_case(test_se8_a_slowdown_counts_after_a_window),
       test_case(test_se8_up_to_5_percent_are_no_change),
       test_case(test_se8_times_of_graphs_that_did_not_run),
-      test_case(test_se8_unrecorded_runs_are_as_much_slower),
+      test_case(test_se8_eager_runs_are_as_much_slower),
       test_case(test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected),
       test_case(test_se7_sizes_of_a_busy_machine_are_as_good_as_those_of_a_quiet_one),
   };

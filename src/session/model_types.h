@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * The types of a model and of its instances. A model has one instance on each stream of the session: programs that
+ * share states and an arena, the graphs recorded of them, and staging memory. Only the thread that has claimed the
+ * stream's worker uses the instance.
+ *
+ * A model's graphs change only while it is changing, when no request uses it, or while all workers are claimed. The
+ * list `graphs`, the dispatch tables and the counters are guarded by the session's lock. Tables, and the times that
+ * they are made from, may also be replaced while requests run: who gives the lock up copies what it needs first.
+ */
+#ifndef RONDO_SESSION_MODEL_TYPES_H
+#define RONDO_SESSION_MODEL_TYPES_H
+
+#include <rondo/capture.h>
+#include <rondo/memory.h>
+#include <rondo/session.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "session/serve/waiting_requests.h"
+#include "session/sizing/dispatch_table.h"
+#include "session/sizing/graph_times.h"
+
+#define RONDO_STAGING_ALIGNMENT 256
+
+typedef struct rondo_session_model rondo_session_model;
+typedef struct rondo_model_devices rondo_model_devices; /* session/placement/upstream_parts.h, as is the next */
+typedef struct rondo_upstream rondo_upstream;
+
+/* Keeps the first failure of several. */
+static inline void rondo_keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
+
+/* An input or output. The shape is that of one row, and is known of a function's values only. */
+typedef struct rondo_session_value {
+  char *name;
+  rondo_type type;
+  size_t row_bytes;
+  uint32_t rank;
+  size_t shape[RONDO_TREE_MAX_RANK];
+} rondo_session_value;
+
+/* Instances -------------------------------------------------------------------------------------------------------- */
+
+/* Staging memory: host memory for `rows` rows of all inputs and outputs, each at its own offset. Functions also have
+ * device memory, in which the inputs have the same offsets. */
+typedef struct rondo_stage {
+  unsigned char *memory, *device_memory;
+  size_t rows;
+} rondo_stage;
+
+/* Host memory for the results of upstream parts. */
+typedef struct rondo_transfer_memory {
+  unsigned char *memory;
+  size_t bytes;
+} rondo_transfer_memory;
+
+/* A program for a number of rows, compiled for an instance. */
+typedef struct rondo_instance_program {
+  rondo_compiled *compiled; /* on the session's device */
+  rondo_upstream *upstream; /* its parts on other devices; NULL: none */
+  void **addresses; /* of the model's inputs, then of its outputs; NULL where `compiled` does not have the value */
+} rondo_instance_program;
+
+/* A recorded graph. A function has `function` and `recorded` in place of `program`, `graph` and `exec`. */
+typedef struct rondo_instance_graph {
+  rondo_instance_program program;
+  rondo_graph *graph;
+  rondo_exec *exec;
+  size_t rows;
+  rondo_stage stage; /* of the instance, as is the next */
+  unsigned char *transfer;
+  rondo_function *function;
+  struct rondo_recorded_call *recorded;
+  rondo_input_copy *copies; /* by input */
+} rondo_instance_graph;
+
+/* A program for eager runs of exactly this number of rows; rows 0: unused. */
+typedef struct rondo_cached_program {
+  size_t rows;
+  rondo_instance_program program;
+  uint64_t last_use;
+} rondo_cached_program;
+
+typedef struct rondo_model_instance {
+  rondo_session_model *model;
+  uint32_t worker;
+  rondo_stream *stream;
+  rondo_instance_program anchor; /* for one row; owns the states, which all instances share, and the arena */
+  rondo_tree *tree;              /* of a function, in place of the anchor */
+  rondo_function *eager_function;
+  RONDO_ARRAY(rondo_instance_graph) graphs;
+  RONDO_ARRAY(rondo_stage) stages;
+  RONDO_ARRAY(rondo_transfer_memory) transfers;
+  rondo_stage eager_stage; /* for eager runs, as is the next */
+  rondo_transfer_memory eager_transfer;
+  rondo_cached_program *programs; /* max_unrecorded of them */
+  uint64_t uses;                  /* of programs: the clock of last_use */
+  uint64_t arena_bytes;           /* under the session's lock, as is the next */
+  uint64_t upstream_arena_bytes;  /* the part of arena_bytes on other devices */
+  size_t last_graph;              /* index + 1 of the graph that a manual run launched last; 0: none */
+} rondo_model_instance;
+
+/* Models ----------------------------------------------------------------------------------------------------------- */
+
+/* What is known of a graph, on all streams. */
+typedef struct rondo_session_graph {
+  size_t rows;
+  uint32_t nodes;
+  bool has_branches;
+  double run_us, eager_us, capture_us; /* as measured */
+  double current_us, current_eager_us; /* which the dispatch tables were made with */
+  rondo_tracked_time tracked;
+  uint64_t trials;
+  double overlap, eager_overlap; /* time on all streams at once, divided by the time one after the other */
+  uint64_t exec_bytes, arena_bytes;
+  uint64_t launches, rows_run;
+} rondo_session_graph;
+
+/* Both are NULL while there are no graphs. */
+typedef struct rondo_dispatch_tables {
+  rondo_dispatch_table *any;
+  rondo_dispatch_table *recorded; /* without eager runs */
+} rondo_dispatch_tables;
+
+/* Requests of a model that wait, the oldest first. */
+typedef struct rondo_slot_list {
+  struct rondo_slot *head, *tail;
+} rondo_slot_list;
+
+struct rondo_session_model {
+  rondo_session_model *next;
+  rondo_session *session;
+  char *name;
+  rondo_model_build build;
+  rondo_function_body body; /* in place of `build`: the model is a function */
+  RONDO_ARRAY(rondo_host_range) constants;
+  rondo_model_devices *devices; /* NULL: all of it runs on the session's device */
+  rondo_device *staging_device; /* its host memory is the staging memory */
+  void *user;
+  uint32_t max_sizes;
+  size_t max_batch_rows;
+  uint64_t budget_bytes, budget_startup_us;
+  RONDO_ARRAY(size_t) history; /* ascending once sizes were chosen */
+  RONDO_ARRAY(rondo_session_value) inputs, outputs;
+  rondo_model_instance instances[RONDO_SESSION_MAX_STREAMS];
+  RONDO_ARRAY(rondo_session_graph) graphs;
+  rondo_dispatch_tables idle;   /* for a batch while nothing else runs and other workers are free */
+  rondo_dispatch_tables loaded; /* for all other batches */
+  double eager_extra_us;        /* mean time that an eager run spends on compiling a program */
+  bool has_given_times;         /* by rondo_session_set_times: they are not tracked */
+  bool is_outdated;             /* times have changed since the tables were made */
+  uint64_t next_renewal_ns;     /* the tables are not made again before that */
+  double trial_debt_us;         /* time of the last trial that batches have not yet made up for */
+  bool is_building;             /* a thread is in `build`; one at a time */
+  bool is_changing;
+  bool is_recording; /* in capture mode, a run records now */
+  uint32_t in_use;   /* requests that wait or run, and writes of states */
+  uint32_t writes;   /* of states */
+  uint32_t runs;     /* objects of rondo_model_run */
+  size_t waiting_rows;
+  rondo_slot_list waiting;
+  rondo_waiting_tree waiting_by_way[RONDO_WAY_CAPTURED]; /* the same requests, by the way that they ask for */
+  rondo_model_info info;
+};
+
+#endif

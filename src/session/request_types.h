@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * The types of requests and batches. A request occupies a slot until its ticket is waited for. A batch is a number of
+ * requests of one model that run together; it is divided into parts, each run by one graph or eagerly.
+ * All of it is guarded by the session's lock, except `done` and the lowest bit of `number` of a slot, which are atomic,
+ * and the rows that a running part reads and writes.
+ */
+#ifndef RONDO_SESSION_REQUEST_TYPES_H
+#define RONDO_SESSION_REQUEST_TYPES_H
+
+#include "session/model_types.h"
+
+typedef enum rondo_slot_state {
+  RONDO_SLOT_FREE,
+  RONDO_SLOT_QUEUED,
+  RONDO_SLOT_RUNNING,
+  RONDO_SLOT_DONE
+} rondo_slot_state;
+
+/* A request that was accepted. `number` is what its ticket holds. It is different for each request that uses the slot:
+ * bit 0, set in the slot only, says that a thread has claimed the ticket in order to wait for it; then come the index
+ * of the slot and the number of times that it was used. */
+typedef struct rondo_slot {
+  _Atomic uint64_t number;
+  rondo_session *session;
+  struct rondo_slot *next, *previous; /* in the model's list while it waits */
+  rondo_waiting_node waiting;         /* in the model's tree while it waits */
+  struct rondo_slot *next_free;
+  rondo_session_model *model;
+  rondo_slot_state state;
+  rondo_way way;
+  size_t rows;
+  uint64_t accepted_ns, deadline_ns; /* no deadline: UINT64_MAX */
+  const void *inputs[RONDO_SESSION_MAX_VALUES];
+  void *outputs[RONDO_SESSION_MAX_VALUES];
+  uint64_t direct; /* bit i: the device copies input i straight from the request's memory */
+  rondo_answer answer;
+  rondo_saved_error error;
+  _Atomic uint32_t done; /* futex */
+} rondo_slot;
+
+enum { RONDO_SLOT_INDEX_BITS = 20 }; /* at most 2^20 slots */
+#define RONDO_SLOT_CLAIMED UINT64_C(1)
+#define RONDO_SLOT_REUSED (UINT64_C(2) << RONDO_SLOT_INDEX_BITS)
+
+/* Requests that run together, and how far they have got. */
+typedef struct rondo_batch {
+  struct rondo_batch *next; /* in the list of batches with parts that nobody has started */
+  rondo_session_model *model;
+  rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
+  size_t first[RONDO_SESSION_MAX_BATCH]; /* row of each request in the batch */
+  size_t count, rows;
+  size_t repeats; /* launches of the largest graph, which come before those of `entry` */
+  rondo_dispatch_entry entry;
+  bool is_loaded; /* the table for a loaded session dispatched it */
+  bool is_eager;
+  rondo_way_reason reason;
+  size_t parts, started, done, next_row;
+  uint64_t padding;
+  uint32_t first_graph;
+  uint64_t began_ns;
+  rondo_status status;
+  rondo_saved_error error;
+} rondo_batch;
+
+#define RONDO_EAGER_PART UINT32_MAX
+
+/* Rows first .. first + rows of a batch. `graph` is an index, or RONDO_EAGER_PART. */
+typedef struct rondo_part {
+  rondo_batch *batch;
+  size_t first, rows;
+  uint32_t graph;
+} rondo_part;
+
+#endif

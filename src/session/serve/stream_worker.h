@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * Stream workers: each stream of the session has a thread. Whoever has claimed a worker, its thread or a caller, alone
+ * uses the instances of models on that stream.
+ */
+#ifndef RONDO_SESSION_SERVE_STREAM_WORKER_H
+#define RONDO_SESSION_SERVE_STREAM_WORKER_H
+
+#include "session/session_internal.h"
+
+/* All of these are called under the lock. Claiming waits, and gives the lock up meanwhile. */
+static inline bool rondo_stream_worker_is_free(const rondo_stream_worker *worker) {
+  return !worker->is_claimed && worker->claims_waiting == 0;
+}
+void rondo_stream_worker_claim(rondo_stream_worker *worker);
+void rondo_stream_worker_release(rondo_stream_worker *worker);
+
+/* Whether no other worker is claimed. */
+bool rondo_stream_worker_is_alone(const rondo_stream_worker *worker);
+
+/* Whether a stream is taken for manual runs. */
+bool rondo_session_has_manual_stream(const rondo_session *session);
+
+/* Wakes the threads of up to `count` workers that are free and asleep. */
+void rondo_stream_workers_wake(rondo_session *session, size_t count);
+
+/* Wakes one if there is work: called by whoever adds work, releases a worker, or takes a part of the work. */
+static inline void rondo_stream_workers_wake_for_rest(rondo_session *session) {
+  const bool is_outdated = session->has_outdated && !session->is_renewing;
+  if (session->waiting > 0 || session->open != NULL || is_outdated) rondo_stream_workers_wake(session, 1);
+}
+
+/* Without the lock. Claims one worker, or all of them at once, and releases them. */
+void rondo_session_claim(rondo_session *session, uint32_t number);
+void rondo_session_release(rondo_session *session, uint32_t number);
+void rondo_session_claim_all(rondo_session *session);
+void rondo_session_release_all(rondo_session *session);
+
+/* The main function of a worker's thread. */
+void *rondo_stream_worker_main(void *worker);
+
+#endif
