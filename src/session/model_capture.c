@@ -52,8 +52,9 @@ void rondo_session_take_back(rondo_session_model *model, size_t count) {
 static rondo_status check_new(const rondo_session_model *model, size_t rows) {
   if (model->graphs.count == RONDO_SESSION_MAX_SIZES)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "model '%s' has %d graphs already, which is the most: destroy one first", model->name,
-                      RONDO_SESSION_MAX_SIZES);
+                      "model '%s' has %d graphs already, which is the most: use those, or destroy them all first "
+                      "(rondo_session_destroy_graphs)",
+                      model->name, RONDO_SESSION_MAX_SIZES);
   for (size_t i = 0; i < model->graphs.count; i++)
     if (model->graphs.items[i].rows == rows)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
