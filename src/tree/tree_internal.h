@@ -324,7 +324,7 @@ struct rondo_call {
   char message[RONDO_TREE_MESSAGE];
 };
 
-/* record_call.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise
+/* record_call.c: records the body after the path's end. NONE and *out: it stands, was put in and launched; otherwise
  * the reason, and all is as before. A status that is not OK is the call's. */
 typedef struct rondo_record_result {
   rondo_skip skip;

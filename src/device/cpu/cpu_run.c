@@ -5,9 +5,9 @@
  * ever more rarely, and after changes. All compute the same bits, since a kernel must not depend on how its grid is
  * cut.
  *
- * In a crowd (cpu_contention.c), or behind one that came since its last run, times say nothing of the plans, and a plan
- * for the whole device would wait for processors that others have: a long run goes node by node there. But one that is
- * brief even there is brief, and on trial no more: a few runs beside others are timed for that.
+ * Under contention (cpu_contention.c), or where there was some since its last run, times say nothing of the plans, and
+ * a plan for the whole device would wait for processors that others have: a long run goes node by node there. But one
+ * that is brief even there is brief, and on trial no more: a few runs beside others are timed for that.
  *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
  * deque, which wakes a worker that sleeps where the run is long enough for that. The starter works along until the last

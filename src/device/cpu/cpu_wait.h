@@ -12,7 +12,7 @@
  * if there is not, and rises; true then means that it was roused. Whoever makes something ready rouses them after that;
  * false when nobody dozed.
  *
- * No wake is lost. Making ready and dozing are sequentially consistent, and so are the looks at each other behind them:
+ * No wake is lost. Making ready and dozing are sequentially consistent, and so are the looks at each other after them:
  * either the one who rouses sees the other doze, or that one, looking once more, sees what is ready. Dozing comes after
  * the number was read, and rousing changes it, so that one who is roused before it sleeps does not fall asleep. Rousing
  * ends the doze of all, so that of several who make something ready one pays for waking them; whoever is awake looks

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Paths planned again (path_plan.c). A recording made for the first time is planned with what lives of the path as it
  * stands, and without what comes later. Once a path is known, its recordings are planned together, taken out, and
- * recorded anew with that plan at their next calls. A path that was rehearsed (path_warm_up.h) is planned before its
+ * recorded again with that plan at their next calls. A path that was rehearsed (path_warm_up.h) is planned before its
  * first recording is made.
  *
  * A *path plan* is what such calls are to be recorded with: its parts, in the order of the path, behind the recording

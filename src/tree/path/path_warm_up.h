@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Rehearsals (path_warm_up.c). Before a path is recorded its calls run as they are, as warm-ups: one after another,
  * with their outputs held and given up as they will be. A *rehearsal* is what those calls were, from the first one that
- * ran so to the end of the path, behind the recording that came before it. With it, a path is planned as a whole before
+ * ran so to the end of the path, after the recording that came before it. With it, a path is planned as a whole before
  * its first recording is made, so that each is placed knowing what comes behind it.
  *
  * Its calls are recorded calls without segments, key or number, whose bits go on behind those of the path. It is
