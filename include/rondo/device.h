@@ -43,8 +43,7 @@
  *   and their nodes, trees, sessions and all others), enqueue, wait, capture, allocate, instantiate or update fail with
  *   INVALID_STATE/OTHER_PROCESS, and change nothing.
  * - Destroying, closing and freeing, also by rondo_free_async, does nothing in the child, and returns OK where a status
- *   is returned.
- *   The child keeps its copy of their host memory until it ends or calls exec.
+ *   is returned. The child keeps its copy of their host memory until it ends or calls exec.
  * - The child may call exec, and may open CPU devices of its own, before or after. For a GPU, fork before the first
  *   CUDA device is opened: the CUDA driver does not work in a child of a process that has used it.
  * - If another thread was inside a call of Rondo at the time of the fork, the child may only call exec or end: a lock

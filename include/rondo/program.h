@@ -106,7 +106,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *pro
  * it is the sum of what comes from each, computed in F32 and rounded to the type at each addition. Readers of a part of
  * the value (slices, splits, gathers and embeddings of up to 64 picks) add to one tensor in place, so that n of them
  * cost as much as all elements that they read, not n times the value. Values that are computed alike count as one, so
- * gradients pass once through what each step of a loop computes anew. A value that the loss does not depend on gets a
+ * gradients pass once through what each step of a loop computes again. A value that the loss does not depend on gets a
  * gradient of zeros. Errors: INVALID_ARGUMENT with SHAPE (loss is not a scalar), TYPE, UNKNOWN_NAME; UNSUPPORTED (an
  * operator without a gradient on the way, named; gradients have none themselves); OUT_OF_MEMORY. The program is then as
  * before. */

@@ -20,7 +20,7 @@ typedef struct rondo_device_slot {
 } rondo_device_slot;
 
 /* A device's own copies of its driver's tables, which its objects have for theirs. In a child that the process forks,
- * they are filled anew (forked_device.c): so no call has to ask which process it is in. */
+ * they are filled again (forked_device.c): so no call has to ask which process it is in. */
 typedef struct rondo_device_tables {
   rondo_device_ops device;
   rondo_queue_ops queue;

@@ -113,7 +113,7 @@ typedef struct rondo_guard_ops {
   /* A graph allocation that no alloc node is of lives from now on; `release` ends that. OUT_OF_MEMORY, LIMIT_EXCEEDED.
    */
   rondo_status (*hold)(rondo_device *device, void *address, size_t bytes, const char *name);
-  /* Graph memory from `address` on is to be given out anew, or unmapped: what had its address there is forgotten. */
+  /* Graph memory from `address` on is to be given out again, or unmapped: what had its address there is forgotten. */
   void (*forget)(rondo_device *device, void *address, size_t bytes);
   /* Whether work may write what begins at the address and lives; until its life ends, or the other is said. */
   void (*set_read_only)(rondo_device *device, rondo_queue *queue, void *address, bool read_only);
@@ -123,6 +123,9 @@ typedef struct rondo_guard_ops {
    * watch; then there is nothing to end. */
   void *(*host_begin)(rondo_device *device);
   rondo_status (*host_end)(rondo_device *device, void *watch, const char *who);
+  /* The watch, which is host_watch_begin's, also notes system calls that access what begins at the address and was
+   * released. Meanwhile no work may be given that address: its accesses would pass for the host's. */
+  void (*host_cover)(rondo_device *device, void *watch, const void *address);
 } rondo_guard_ops;
 
 /* Something of a layer above that a captured graph's work needs. */

@@ -65,23 +65,30 @@ static bool measure_box(const box_shape *box, size_t *out) {
   return total <= PTRDIFF_MAX && box->pitch <= PTRDIFF_MAX && box->slice_pitch <= PTRDIFF_MAX;
 }
 
+/* Whose box it is. */
+typedef enum box_role { BOX_DESTINATION, BOX_SOURCE, BOX_FILL } box_role;
+
+static const char *const box_names[] = {
+    [BOX_DESTINATION] = "destination", [BOX_SOURCE] = "source", [BOX_FILL] = "fill"};
+
 /* A fill's width counts elements. */
-static rondo_status fail_empty(const char *where, const char *what, const box_shape *box) {
-  const bool is_fill = strcmp(what, "fill") == 0;
+static rondo_status fail_empty(const char *where, box_role role, const box_shape *box) {
+  const bool is_fill = role == BOX_FILL;
   const char *const kind = is_fill ? "fill" : "copy";
+  const size_t height = box->height == 0 ? 1 : box->height, depth = box->depth == 0 ? 1 : box->depth;
   char rows[64] = "";
-  if (box->height > 1 || box->depth > 1)
-    (void)snprintf(rows, sizeof rows, " x %zu rows x %zu slices", box->height, box->depth);
+  if (height > 1 || depth > 1) (void)snprintf(rows, sizeof rows, " x %zu rows x %zu slices", height, depth);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                     "%s: a %s of 0 %s%s: give at least 1, or leave the %s out", where, kind,
                     is_fill ? "elements" : "bytes", rows, kind);
 }
 
-/* Resolves the box and checks its geometry; `what` names it in messages. */
-static rondo_status check_box(const char *where, const char *what, box_shape *box, size_t *out_extent) {
+/* Resolves the box and checks its geometry. */
+static rondo_status check_box(const char *where, box_role role, box_shape *box, size_t *out_extent) {
+  const char *const what = box_names[role];
   *out_extent = 0;
   const size_t given = box->pitch;
-  if (box->width == 0) return fail_empty(where, what, box);
+  if (box->width == 0) return fail_empty(where, role, box);
   if (!resolve_box(box) || (box->pitch >= box->width && !measure_box(box, out_extent)))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: the %s of %zu bytes x %zu rows x %zu slices, %zu bytes from row to row, does not fit the "
@@ -154,8 +161,8 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
 static rondo_status check_copy_shape(const char *where, const rondo_copy *copy) {
   box_shape destination = destination_box(copy), source = source_box(copy);
   size_t extent;
-  RONDO_TRY(check_box(where, "destination", &destination, &extent));
-  return check_box(where, "source", &source, &extent);
+  RONDO_TRY(check_box(where, BOX_DESTINATION, &destination, &extent));
+  return check_box(where, BOX_SOURCE, &source, &extent);
 }
 
 static rondo_status check_fill_shape(const char *where, const rondo_fill *fill) {
@@ -169,7 +176,7 @@ static rondo_status check_fill_shape(const char *where, const rondo_fill *fill) 
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill of %zu elements of %" PRIu32 " bytes does not fit the address space", where,
                       fill->width, fill->element_bytes);
-  RONDO_TRY(check_box(where, "fill", &box, &extent));
+  RONDO_TRY(check_box(where, BOX_FILL, &box, &extent));
   if (box.pitch % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill with elements of %" PRIu32
@@ -248,8 +255,8 @@ static bool have_common_bytes(const rondo_copy *copy, const box_shape *destinati
 static rondo_status check_copy_addresses(const char *where, const rondo_copy *copy) {
   box_shape destination = destination_box(copy), source = source_box(copy);
   size_t dst_extent, src_extent;
-  RONDO_TRY(check_box(where, "destination", &destination, &dst_extent));
-  RONDO_TRY(check_box(where, "source", &source, &src_extent));
+  RONDO_TRY(check_box(where, BOX_DESTINATION, &destination, &dst_extent));
+  RONDO_TRY(check_box(where, BOX_SOURCE, &source, &src_extent));
   RONDO_TRY(check_range(where, "destination", copy->dst, dst_extent));
   RONDO_TRY(check_range(where, "source", copy->src, src_extent));
   if (have_common_bytes(copy, &destination, &source))
@@ -267,7 +274,7 @@ static rondo_status check_fill_address(const char *where, const rondo_fill *fill
   const bool fits = fill_box(fill, &box);
   assert(fits);
   (void)fits;
-  RONDO_TRY(check_box(where, "fill", &box, &extent));
+  RONDO_TRY(check_box(where, BOX_FILL, &box, &extent));
   RONDO_TRY(check_range(where, "fill", fill->dst, extent));
   if ((uintptr_t)fill->dst % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,

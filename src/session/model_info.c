@@ -124,7 +124,12 @@ rondo_status rondo_session_get_graph(rondo_session *session, const char *model, 
   return status;
 }
 
-static bool is_time(double us) { return isfinite(us) && us > 0; }
+static rondo_status check_time(const rondo_session_model *m, size_t graph, const char *what, double us) {
+  if (isfinite(us) && us > 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "rondo_session_set_times: the %s time of graph %zu of model '%s' is %g us: give a time above 0",
+                    what, graph, m->name, us);
+}
 
 static rondo_status check_times(const rondo_session_model *m, const double *recorded, const double *unrecorded,
                                 size_t count, double overlap) {
@@ -134,11 +139,10 @@ static rondo_status check_times(const rondo_session_model *m, const double *reco
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: model '%s' has %zu graphs, and %zu times were given: give one for each graph", call, m->name,
                       m->graphs.count, count);
-  for (size_t i = 0; i < count; i++)
-    if (!is_time(recorded[i]) || (unrecorded != NULL && !is_time(unrecorded[i])))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "%s: the times of graph %zu of model '%s' are %g and %g us: give times above 0", call, i,
-                        m->name, recorded[i], unrecorded == NULL ? 0 : unrecorded[i]);
+  for (size_t i = 0; i < count; i++) {
+    RONDO_TRY(check_time(m, i, "recorded", recorded[i]));
+    if (unrecorded != NULL) RONDO_TRY(check_time(m, i, "unrecorded", unrecorded[i]));
+  }
   if (overlap == 0 || (overlap >= least * (1 - 1e-9) && overlap <= 1)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                     "%s: the overlap of model '%s' is %g: give %g to 1, or 0 for the measured one", call, m->name,

@@ -60,7 +60,7 @@ static void describe(char *buffer, size_t bytes, const check_fault *fault, const
     case CHECK_MISTAKE_EARLY:
       (void)snprintf(buffer, bytes, "byte %zu of %s before its alloc was reached: %s", fault->distance, allocation,
                      is_host ? "synchronise the stream before, or do it in a host step (rondo_call_host_step)"
-                             : "order it behind the alloc");
+                             : "order it after the alloc");
       break;
     case CHECK_MISTAKE_ENDED:
       (void)snprintf(buffer, bytes, "byte %zu of %s after it was freed: order it before the free, or free later",

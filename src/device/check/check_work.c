@@ -3,9 +3,11 @@
  * that is its argument. It goes through the gate, lets the thread's faults be noted, and looks at the canaries around
  * what the work was given pointers to. Alloc and free nodes, and stream-ordered allocations and frees, are works too.
  */
+#define _DEFAULT_SOURCE
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "device/check/check.h"
 #include "device/check/check_allocation.h"
@@ -112,42 +114,46 @@ rondo_status check_host_end(rondo_device *device, void *watch, const char *who) 
   return status;
 }
 
-/* Scratch memory where the areas of the reservation are shut, up to half of what there is of it. */
-static void cover_areas(check_state *check, const host_watch *watch, const void *address) {
-  check_lock(check);
-  check_spin_lock(check);
-  const check_range *region = check_index_find(&check->regions, address);
-  size_t at = region == NULL ? check->areas.count : check_index_seek(&check->areas, region->begin);
-  for (; at < check->areas.count && check->areas.items[at].begin < region->end; at++) {
-    const check_area *area = check->areas.items[at].object;
-    if (area->life == CHECK_LIVE || check->scratch_count >= CHECK_SCRATCHES / 2) continue;
-    if (!check_scratch_map(check, (check_scratch){area->pages, area->page_bytes, &watch->run})) break;
-  }
-  check_spin_unlock(check);
-  check_unlock(check);
-}
-
-/* The first page of the watch's scratch memory that was accessed. */
-static char *find_covered(check_state *check, const host_watch *watch) {
-  char *found = NULL;
-  check_spin_lock(check);
-  for (uint32_t i = 0; i < check->scratch_count && found == NULL; i++) {
-    const check_scratch *scratch = &check->scratches[i];
-    if (scratch->run == &watch->run)
-      found = cpu_find_resident(scratch->begin, scratch->bytes, check->device->page_bytes);
-  }
-  check_spin_unlock(check);
-  return found;
-}
-
 /* A system call that is given an address without access fails, and no signal comes. So there is memory meanwhile, whose
  * pages tell whether they were accessed. The handler sees to what is left without. */
 void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
   host_watch *watch = check_host_begin(device);
-  if (watch == NULL || bytes == 0) return watch;
-  cover_areas(((cpu_device *)device)->check, watch, address);
-  watch->opened = cpu_host_watch_begin(device, address, bytes);
+  if (watch != NULL && bytes > 0) watch->opened = cpu_host_watch_begin(device, address, bytes);
   return watch;
+}
+
+/* Scratch memory for one area, up to half of what there is of it. Not for all areas that are shut: work that uses one
+ * after its free must fault meanwhile, too. */
+void check_host_cover(rondo_device *device, void *watch, const void *address) {
+  check_state *check = ((cpu_device *)device)->check;
+  const host_watch *host = watch;
+  check_lock(check);
+  check_spin_lock(check);
+  const check_area *area = check_area_around(check, address);
+  if (area != NULL && area->life != CHECK_LIVE && check->scratch_count < CHECK_SCRATCHES / 2 &&
+      check_scratch_map(check, (check_scratch){area->pages, area->page_bytes, &host->run}))
+    (void)madvise(area->pages, area->page_bytes, MADV_NOHUGEPAGE); /* else one access makes many pages resident */
+  check_spin_unlock(check);
+  check_unlock(check);
+}
+
+static uint32_t list_covered(check_state *check, const host_watch *watch, check_scratch out[CHECK_SCRATCHES]) {
+  uint32_t count = 0;
+  check_spin_lock(check);
+  for (uint32_t i = 0; i < check->scratch_count; i++)
+    if (check->scratches[i].run == &watch->run) out[count++] = check->scratches[i];
+  check_spin_unlock(check);
+  return count;
+}
+
+/* The first page of the watch's scratch memory that was accessed. */
+static char *find_covered(check_state *check, const host_watch *watch) {
+  check_scratch covered[CHECK_SCRATCHES];
+  const uint32_t count = list_covered(check, watch, covered);
+  char *found = NULL;
+  for (uint32_t i = 0; i < count && found == NULL; i++)
+    found = cpu_find_resident(covered[i].begin, covered[i].bytes, check->device->page_bytes);
+  return found;
 }
 
 void *check_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes) {
@@ -411,4 +417,5 @@ const rondo_guard_ops check_guard_ops = {.allocate = guard_allocate,
                                          .forget = guard_forget,
                                          .set_read_only = guard_set_read_only,
                                          .host_begin = check_host_begin,
-                                         .host_end = check_host_end};
+                                         .host_end = check_host_end,
+                                         .host_cover = check_host_cover};

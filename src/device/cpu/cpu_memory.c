@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -62,26 +63,45 @@ static rondo_status fail_reserving(int error, size_t bytes, size_t page) {
 /* A process that has as many mappings as it may have cannot even replace one by a reservation. So the first device that
  * reserves addresses makes one more, which is given up for that moment. Shared, so that it is merged with no other. */
 static _Atomic(void *) spare_mapping;
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER; /* so that each thread at the limit gets the spare */
 
-static void make_spare(size_t page) {
-  void *none = NULL;
+static void make_spare_locked(size_t page) {
   if (atomic_load_explicit(&spare_mapping, memory_order_relaxed) != NULL) return;
   void *made = mmap(NULL, page, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (made == MAP_FAILED) return;
-  if (!atomic_compare_exchange_strong(&spare_mapping, &none, made)) (void)munmap(made, page);
+  if (made != MAP_FAILED) atomic_store_explicit(&spare_mapping, made, memory_order_relaxed);
+}
+
+static void make_spare(size_t page) {
+  if (atomic_load_explicit(&spare_mapping, memory_order_relaxed) != NULL) return;
+  pthread_mutex_lock(&spare_lock);
+  make_spare_locked(page);
+  pthread_mutex_unlock(&spare_lock);
+}
+
+static bool replace(void *address, size_t bytes) {
+  return mmap(address, bytes, PROT_NONE, RESERVATION | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+static bool replace_with_spare_locked(void *address, size_t bytes, size_t page) {
+  void *spare = atomic_exchange(&spare_mapping, NULL);
+  if (spare != NULL) (void)munmap(spare, page);
+  const bool replaced = replace(address, bytes);
+  const int error = errno;
+  make_spare_locked(page);
+  errno = error;
+  return replaced;
 }
 
 /* False, with errno, when that fails. */
 static bool map_reservation(void *address, size_t bytes, size_t page) {
-  if (mmap(address, bytes, PROT_NONE, RESERVATION | MAP_FIXED, -1, 0) != MAP_FAILED) return true;
-  void *spare = errno == ENOMEM ? atomic_exchange(&spare_mapping, NULL) : NULL;
-  if (spare == NULL) return false;
-  (void)munmap(spare, page);
-  const bool mapped = mmap(address, bytes, PROT_NONE, RESERVATION | MAP_FIXED, -1, 0) != MAP_FAILED;
+  if (replace(address, bytes)) return true;
+  if (errno != ENOMEM) return false;
+  pthread_mutex_lock(&spare_lock);
+  const bool replaced = replace_with_spare_locked(address, bytes, page);
   const int error = errno;
-  make_spare(page);
+  pthread_mutex_unlock(&spare_lock);
   errno = error;
-  return mapped;
+  return replaced;
 }
 
 rondo_status cpu_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {

@@ -12,7 +12,7 @@ RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const ro
                                            cuda_node *out);
 void cuda_node_free(cuda_executable *executable, cuda_node *node);
 
-/* Adds it to a driver's graph behind `count` nodes; what follows it stands behind the last of its parts. */
+/* Adds it to a driver's graph after `count` nodes; what follows it stands after the last of its parts. */
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                         const cu_graph_node *before, size_t count, cu_graph_node *out_parts);
 

@@ -12,7 +12,7 @@ RONDO_MUST_USE rondo_status cuda_queue_create(rondo_device *device, const char *
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable);
 
 /* Under the device's lock: of each queue the graph that was launched last since it was waited for, as a text that
- * stands behind others; "" when there are none. */
+ * stands after others; "" when there are none. */
 void cuda_queues_name_launched(const cuda_device *device, char *text, size_t bytes);
 
 /* Takes the failure of one queue's host functions, if any queue has one. */

@@ -4,7 +4,7 @@
  * that recordings that never run at once use the same bytes, and the arena is as large as the path that needs most.
  *
  * A recording is a capture into the arena (exec/capture/arena_capture.h). What is alive when it begins are its
- * *blocks*: bytes that it never gives out, unless it frees the block, which makes a free node behind which they are its
+ * *blocks*: bytes that it never gives out, unless it frees the block, which makes a free node after which they are its
  * own. What it needs for its whole length are its *slots*. What it allocates gets addresses from a plan, when what the
  * work allocates is known from an earlier run (lifetime_log.h) or a plan of the whole path was made; else, and from
  * where it departs from its plan on, by best fit in the order of the graph, as any graph's alloc nodes
@@ -17,7 +17,7 @@
  * - backs the arena (rondo_arena_back) before the first launch of a recording, for as much as it says it needs;
  * - orders launches of recordings one after another: on one stream, or by events;
  * - launches a recording only while nothing but its blocks lives, of what it may write.
- * Launching it again while its outputs live is fine and makes them anew.
+ * Launching it again while its outputs live is fine and makes them again.
  *
  * Graphs, their clones and execs hold the arena: destroying it takes it from its owner, and its memory goes with the
  * last of them. They can be destroyed at any time after their launches; that ends no block's or output's life.
@@ -36,7 +36,7 @@
  * On a guarded device ("cpu:check") nothing shares bytes, and no plan is followed: each allocation and slot has pages
  * of its own, which other recordings get only after its own is gone, and then late; so much more is backed than
  * elsewhere. A slot lives as long as its recording, an allocation from its alloc node to its free node, an output until
- * rondo_arena_end_life, or until it is allocated anew.
+ * rondo_arena_end_life, or until it is allocated again.
  *
  * Threads: an arena, and building graphs in it, one at a time; looking addresses up, statistics and the release of its
  * graphs and execs any.

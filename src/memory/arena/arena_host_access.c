@@ -18,6 +18,11 @@ static void shut_slots(rondo_device *device, const rondo_arena_slot *slots, size
     device->ops->guard->release(device, NULL, slots[i].address);
 }
 
+static void cover_slots(rondo_device *device, void *watch, const rondo_arena_slot *slots, size_t slot_count) {
+  for (size_t i = 0; i < slot_count && device->ops->guard != NULL; i++)
+    device->ops->guard->host_cover(device, watch, slots[i].address);
+}
+
 rondo_status rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count) {
   rondo_device *device = arena->memory->device;
   assert(arena->watch == NULL);
@@ -25,7 +30,9 @@ rondo_status rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot 
   shut_slots(device, slots, slot_count);
   arena->watch =
       device->ops->host_watch_begin(device, rondo_arena_base(arena) + arena->backed, arena->reserved - arena->backed);
-  return arena->watch != NULL ? RONDO_OK : open_slots(device, slots, slot_count);
+  if (arena->watch == NULL) return open_slots(device, slots, slot_count);
+  cover_slots(device, arena->watch, slots, slot_count);
+  return RONDO_OK;
 }
 
 rondo_status rondo_arena_watch_end(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count, size_t used,

@@ -14,7 +14,7 @@ RONDO_MUST_USE rondo_status rondo_graph_allocation_add(rondo_address_space *spac
 /* The record of an alloc node; NULL when there is none. Under the lock. */
 rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *space, const rondo_alloc_node *node);
 
-/* The record of an alloc node, made anew if it was forgotten; a new reference is the caller's. Under the lock. */
+/* The record of an alloc node, made again if it was forgotten; a new reference is the caller's. Under the lock. */
 RONDO_MUST_USE rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_alloc_node *node,
                                                       rondo_graph_allocation **out);
 

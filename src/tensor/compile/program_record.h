@@ -29,8 +29,8 @@ RONDO_MUST_USE rondo_status rondo_record_instantiate(rondo_compiled *compiled);
 RONDO_MUST_USE rondo_status rondo_record_replace(rondo_compiled *compiled, rondo_compiled *replaced,
                                                  rondo_update_result *out_result);
 
-/* program_record.c: captures a run into the capture that the program's stream is part of, behind its frontier, with
- * branches where it is laid out for them; what comes next there comes behind all of them. Of a program that is not
+/* program_record.c: captures a run into the capture that the program's stream is part of, after its frontier, with
+ * branches where it is laid out for them; what comes next there comes after all of them. Of a program that is not
  * recorded itself and has no staged values. Errors: INVALID_STATE/UNPREPARED as rondo_compile. */
 RONDO_MUST_USE rondo_status rondo_compiled_record_into(rondo_compiled *compiled);
 

@@ -3,7 +3,7 @@
  * operators that turn gradients of results into gradients of inputs. A value that is used more than once gets the sum;
  * operators that read parts of it add theirs to what there is (rondo_operator.adds_gradients). Values that are computed
  * alike share one sum, which passes through the first of their operations. So a loop that reshapes or transposes a
- * value anew in each step, and takes a part of it, costs no more than one that does so once. A value that is asked for
+ * value again in each step, and takes a part of it, costs no more than one that does so once. A value that is asked for
  * has a gradient of its own. Only operations between the asked values and the loss are walked, so an operator without a
  * gradient matters only there.
  */

@@ -13,7 +13,7 @@
  * is rare, and what the kernels do in its stead (row 0) is harmless until the host looks.
  *
  * Updates cannot wait for the host, so kernels that check leave a mark in device memory as well: the gate, which a
- * program has if it has both checks and updates. Updates come behind all checks (tensor/compile/operator_order.c), read
+ * program has if it has both checks and updates. Updates come after all checks (tensor/compile/operator_order.c), read
  * the marks, and do nothing if one says that this run failed. Runs have numbers, so nothing has to be reset between
  * them and no kernel or copy is added: a check that fails writes the number plus one; the first check copies the number
  * to where updates read it, and the first update sets the number of the next run.

@@ -2,7 +2,7 @@
  * From a recorded graph to an exec whose moving inputs can be told at each launch. Where all nodes that use an input
  * are known, by what they declare or by what was found (find_inputs.c), its address is patched in them; else a node in
  * front of all others copies it into its slot, and that node's source is what is patched: a copy node, or on devices
- * that have it one kernel for several inputs, with a second one behind all others that copies back what is written.
+ * that have it one kernel for several inputs, with a second one after all others that copies back what is written.
  * Where the graph cannot get such nodes, or that costs more, copies are queued around the launch.
  *
  * Invariant: an input's way is decided once for its recording, here; replay.c departs from it for single calls alone.

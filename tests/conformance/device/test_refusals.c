@@ -225,7 +225,7 @@ static void test_tr1_trees(void **state) {
       {{.inputs = &rows, .input_count = 1},
        "an input that is RONDO_INPUT_ROWS, and no buckets: give buckets, and RONDO_INPUT_ROWS"},
       {{.inputs = &rows, .input_count = 1, .buckets = buckets, .bucket_count = 2},
-       "bucket 1 has 4 rows behind one of 4: give them in ascending order"},
+       "bucket 1 has 4 rows after one of 4: give them in ascending order"},
   };
   test_fixture *t = *state;
   rondo_tree *tree = NULL;
@@ -358,6 +358,9 @@ static void test_gx1_copies_and_fills(void **state) {
   assert_message("overlap: copy through a third buffer");
   assert_error(rondo_copy_async(t->stream, words, words + 8, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
   assert_message("rondo_copy_async: a copy of 0 bytes: give at least 1, or leave the copy out");
+  const rondo_copy empty = {.dst = words, .src = words + 8, .height = 5};
+  assert_error(rondo_graph_add_copy(graph, NULL, 0, &empty, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_message("a copy of 0 bytes x 5 rows x 1 slices: give at least 1, or leave the copy out");
   assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_BAD_SIZE);
   assert_message("an allocation of 0 bytes: give at least 1, or leave the alloc node out");

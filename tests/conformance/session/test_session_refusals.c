@@ -157,6 +157,21 @@ static void test_se1_capturing(void **state) {
   close_session(session);
 }
 
+static void test_se1_the_most_graphs(void **state) {
+  static test_request r;
+  size_t most[RONDO_SESSION_MAX_SIZES];
+  rondo_session *session = open_session(*state);
+  for (size_t i = 0; i < RONDO_SESSION_MAX_SIZES; i++) most[i] = i + 1;
+  test_scorer_capture(session, "scorer", most, RONDO_SESSION_MAX_SIZES);
+  test_request_fill(&r, RONDO_SESSION_MAX_SIZES + 1, 1);
+  assert_ok(rondo_session_capture_begin(session, "scorer"));
+  assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_LIMIT_EXCEEDED,
+                 RONDO_REASON_OUT_OF_RANGE,
+                 "which is the most: use those, or destroy them all first (rondo_session_destroy_graphs)");
+  assert_ok(rondo_session_capture_end(session));
+  close_session(session);
+}
+
 static void test_se7_sizes_and_plans(void **state) {
   static const size_t twice[] = {16, 16}, empty[] = {16, 0};
   rondo_session *session = open_session(*state);
@@ -179,7 +194,10 @@ static void test_se7_sizes_and_plans(void **state) {
                  RONDO_REASON_OUT_OF_RANGE, "model 'scorer' has 2 graphs, and 1 times were given: give one for each");
   assert_refused(rondo_session_set_times(session, "scorer", times, none, 2, 1), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_OUT_OF_RANGE,
-                 "the times of graph 1 of model 'scorer' are 1 and 0 us: give times above 0");
+                 "the unrecorded time of graph 1 of model 'scorer' is 0 us: give a time above 0");
+  assert_refused(rondo_session_set_times(session, "scorer", none, NULL, 2, 1), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OUT_OF_RANGE,
+                 "the recorded time of graph 1 of model 'scorer' is 0 us: give a time above 0");
   assert_refused(rondo_session_set_times(session, "scorer", times, NULL, 2, 3), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_OUT_OF_RANGE, "the overlap of model 'scorer' is 3: give 0.5 to 1");
   close_session(session);
@@ -305,6 +323,7 @@ static void test_se6_runs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_se6_sessions),        test_case(test_se6_models),    test_case(test_se6_functions),
+      test_case(test_se9_divided_models),  test_case(test_se1_capturing), test_case(test_se1_the_most_graphs),
       test_case(test_se9_divided_models),  test_case(test_se1_capturing), test_case(test_se7_sizes_and_plans),
       test_case(test_se6_streams_by_hand), test_case(test_se6_writes),    test_case(test_se8_requests),
       test_case(test_se8_tickets),         test_case(test_se6_runs),

@@ -304,6 +304,67 @@ static void test_early_host_accesses_while_warming_up(void **state) {
   free_case(&c);
 }
 
+static _Atomic uint32_t looked;
+
+static void look_cpu(rondo_blocks blocks, void *const *args) {
+  const volatile uint32_t *const *words = args[0];
+  (void)blocks;
+  (void)(*words)[0];
+  atomic_store(&looked, 1);
+}
+
+/* Lets the other stream go on while the body is recorded. */
+static rondo_status let_other_look(rondo_call *call, odd_work *odd) {
+  (void)call;
+  test_gate_open(odd->memory);
+  return wait_for_steps(&looked);
+}
+
+/* An output that was released and that is dead by now. */
+static void *make_dead_output(odd_case *c, test_work *work) {
+  rondo_function *first = test_tree_function(c->tree, "first", RONDO_INPUT_MOVING, work);
+  void *address = NULL;
+  for (uint32_t i = 0; i < 3; i++) {
+    rondo_buffer *out = test_call_words(c->t, first, c->words, WORDS);
+    assert_ok(rondo_buffer_address(out, &address));
+    rondo_buffer_release(out);
+  }
+  call_case(c);
+  assert_ok(rondo_device_synchronize(c->t->device));
+  return address;
+}
+
+/* cpu:check: while a body is recorded, work of another stream that uses memory of the tree after its free still fails,
+ * and the body is not blamed for it. */
+static void test_use_after_free_while_recording(void **state) {
+  static const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "look", .cpu = look_cpu,
+                                               .params = {RONDO_READS}};
+  test_fixture *t = *state;
+  if (!test_is_guarded(t)) skip();
+  odd_case c;
+  test_gate gate;
+  rondo_kernel *look = NULL;
+  test_work work = {.fixture = t, .factor = 3, .term = 1};
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            let_other_look);
+  c.odd.from_run = 2;
+  c.odd.memory = &gate;
+  rondo_stream *other = test_stream(t, "other");
+  const void *dead = make_dead_output(&c, &work);
+  atomic_store(&looked, 0);
+  assert_ok(rondo_kernel_create(t->device, &options, &look));
+  test_gate_init(&gate);
+  test_gate_hold(&gate, other);
+  assert_ok(rondo_launch(other, look, (rondo_grid){1, 0, 0}, RONDO_ARGS(&dead)));
+  call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  assert_error(rondo_stream_synchronize(other), RONDO_EXECUTION_FAILED, RONDO_REASON_USE_AFTER_FREE);
+  test_gate_destroy(&gate);
+  rondo_kernel_destroy(look);
+  test_stream_destroy(other);
+  free_case(&c);
+}
+
 static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
   assert_ok(rondo_malloc_async(rondo_call_stream(call), 512, NULL, &odd->memory));
   return odd->work.runs > 1 ? RONDO_OK : rondo_free_async(rondo_call_stream(call), odd->memory);
@@ -724,6 +785,7 @@ int main(void) {
       test_tree_case(test_tr8_host_accesses_in_the_body),
       test_tree_case(test_tr8_system_calls_in_the_body),
       test_tree_case(test_early_host_accesses_while_warming_up),
+      test_tree_case(test_use_after_free_while_recording),
       test_tree_case(test_tr15_kept_memory),
       test_tree_case(test_tr8_unsafe),
       test_tree_case(test_tr8_unsafe_by_options),
