@@ -30,9 +30,15 @@ typedef struct worker {
   size_t *inside_offsets;
   uint64_t *offsets; /* of all boxes, while they are repaired */
   uint8_t *states;
-  uint64_t peak;  /* of what is repaired */
-  uint64_t steps; /* taken */
+  uint64_t peak; /* of what is repaired */
+  rondo_core_cost cost;
 } worker;
+
+/* Whether so many more steps fit. */
+static bool fits(worker *w, uint64_t steps) {
+  if (w->cost.steps + steps > w->cost.needed) w->cost.needed = w->cost.steps + steps;
+  return w->cost.needed <= w->of->most_steps;
+}
 
 /* The core --------------------------------------------------------------------------------------------------------- */
 
@@ -90,7 +96,7 @@ static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
                                       .threads = 1};
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_interval_plan(w->allocator, &problem, &options, w->inside_offsets, &info));
-  w->steps += info.steps;
+  w->cost.steps += info.steps;
   w->peak = info.peak > w->of->limit ? info.peak : w->of->limit;
   *out_better = w->peak < peak;
   return RONDO_OK;
@@ -127,6 +133,12 @@ static rondo_status lay_core(worker *w, const uint64_t *offsets) {
   return status;
 }
 
+/* Behind so many looks, the steps are more than there may be. */
+static uint64_t looks_left(const worker *w) {
+  const uint64_t steps = w->of->most_steps - w->cost.steps;
+  return steps < UINT64_MAX / LOOKS_A_STEP ? steps * LOOKS_A_STEP + LOOKS_A_STEP - 1 : UINT64_MAX;
+}
+
 static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
   const uint64_t most_looks = w->part->boxes.count * w->of->looks;
   const rondo_repair rest = {.boxes = &w->part->boxes,
@@ -134,12 +146,13 @@ static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_off
                              .states = w->states,
                              .limit = w->peak,
                              .most_looks = most_looks > LEAST_LOOKS ? most_looks : LEAST_LOOKS,
-                             .deadline_ns = w->of->deadline_ns};
+                             .deadline_ns = w->of->deadline_ns,
+                             .stop_looks = looks_left(w)};
   bool done = false;
   uint64_t looks = 0;
   RONDO_TRY(rondo_repair_run(w->allocator, &rest, w->offsets, &done, &looks));
-  w->steps += looks / LOOKS_A_STEP;
-  if (!done) return RONDO_OK;
+  w->cost.steps += looks / LOOKS_A_STEP;
+  if (!fits(w, 0) || !done) return RONDO_OK;
   *inout_peak = 0;
   for (uint32_t i = 0; i < w->part->boxes.count; i++) {
     const uint64_t top = w->offsets[i] + w->part->boxes.boxes[i].bytes;
@@ -162,7 +175,7 @@ static rondo_status repair_around(worker *w, const uint32_t *order, uint64_t *in
   const uint64_t before = *inout_peak;
   RONDO_TRY(rondo_allocate_items(w->allocator, w->part->boxes.count, sizeof *w->offsets, &w->offsets));
   RONDO_TRY(rondo_allocate_items(w->allocator, w->part->boxes.count, sizeof *w->states, &w->states));
-  for (uint32_t i = 0; i < w->of->repairs && *inout_peak == before && w->peak < before; i++) {
+  for (uint32_t i = 0; i < w->of->repairs && *inout_peak == before && w->peak < before && fits(w, 0); i++) {
     RONDO_TRY(lay_core(w, inout_offsets));
     RONDO_TRY(repair(w, order, inout_offsets, inout_peak));
     w->peak = with_more_room(w, before);
@@ -173,7 +186,8 @@ static rondo_status repair_around(worker *w, const uint32_t *order, uint64_t *in
 static rondo_status improve(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
   uint64_t least = 0;
   bool better = false;
-  w->steps = w->part->boxes.count / SORTED_A_STEP;
+  w->cost.steps = w->part->boxes.count / SORTED_A_STEP;
+  if (!fits(w, w->of->steps)) return RONDO_OK;
   RONDO_TRY(least_crowding(w, &least));
   if (least == 0) return RONDO_OK;
   RONDO_TRY(list_core(w, least));
@@ -183,9 +197,9 @@ static rondo_status improve(worker *w, const uint32_t *order, uint64_t *inout_of
 
 rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_core *core, const rondo_part *part,
                                 const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak,
-                                uint64_t *out_steps) {
+                                rondo_core_cost *out_cost) {
   worker w = {.allocator = allocator, .of = core, .part = part};
-  *out_steps = 0;
+  *out_cost = w.cost;
   if (core->limit >= *inout_peak) return RONDO_OK;
   const rondo_status status = improve(&w, order, inout_offsets, inout_peak);
   rondo_release(allocator, w.inside, w.inside_count, sizeof *w.inside);
@@ -193,6 +207,6 @@ rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_co
   rondo_release(allocator, w.inside_offsets, w.inside_count, sizeof *w.inside_offsets);
   rondo_release(allocator, w.offsets, part->boxes.count, sizeof *w.offsets);
   rondo_release(allocator, w.states, part->boxes.count, sizeof *w.states);
-  *out_steps = w.steps;
+  *out_cost = w.cost;
   return status;
 }

@@ -16,12 +16,19 @@ typedef struct rondo_core {
   uint64_t looks;       /* of a repair, for each box of the part */
   uint64_t limit;       /* a plan ends there, or where the core does */
   uint64_t deadline_ns; /* of rondo_clock_ns; 0: none */
+  uint64_t most_steps;  /* in all: it is cut short there */
 } rondo_core;
 
+/* What a core took, and the least `most_steps` with which it would not have been cut short: more than it had, if it
+ * was. Up to there it does the same with any. */
+typedef struct rondo_core_cost {
+  uint64_t steps, needed;
+} rondo_core_cost;
+
 /* Improves the plan of a part, which has no alignments and no obstacles. order: its boxes, the largest areas first.
- * The peak never rises. *out_steps: what it took. Errors: OUT_OF_MEMORY; the plan is then as it was. */
+ * The peak never rises. Errors: OUT_OF_MEMORY; the plan is then as it was. */
 RONDO_MUST_USE rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_core *core,
                                                const rondo_part *part, const uint32_t *order, uint64_t *inout_offsets,
-                                               uint64_t *inout_peak, uint64_t *out_steps);
+                                               uint64_t *inout_peak, rondo_core_cost *out_cost);
 
 #endif

@@ -34,8 +34,9 @@ typedef struct contest {
   const uint64_t *offsets; /* of the plan that there is, and its peak */
   uint64_t peak;
   _Atomic uint32_t next;
-  _Atomic uint32_t first_hit; /* the first core that reached the limit; UINT32_MAX: none */
-  uint64_t steps[SIZES];      /* that each core took */
+  _Atomic uint32_t first_hit;    /* the first core that reached the limit; UINT32_MAX: none */
+  _Atomic uint64_t steps[SIZES]; /* that each core took; 0: not known yet; UINT64_MAX: it was cut short */
+  uint64_t needed[SIZES];        /* rondo_core_cost, of each */
 } contest;
 
 typedef struct contestant {
@@ -70,6 +71,17 @@ static bool is_better(const contest *all, uint32_t core, uint64_t peak, const co
   return core < than->core;
 }
 
+/* What the cores before that are through leave for a core. Where they take more, the round is of no account. */
+static uint64_t steps_left(const contest *all, uint32_t core) {
+  uint64_t left = all->of->most_steps;
+  for (uint32_t i = 0; i < core; i++) {
+    const uint64_t steps = atomic_load(&all->steps[i]);
+    if (steps >= left) return 0;
+    left -= steps;
+  }
+  return left;
+}
+
 static rondo_core core_of(const rondo_cores *cores, uint32_t number) {
   const uint64_t round = cores->round < LONGEST_ROUND ? cores->round : LONGEST_ROUND;
   return (rondo_core){
@@ -85,12 +97,15 @@ static rondo_core core_of(const rondo_cores *cores, uint32_t number) {
 
 static rondo_status try_core(contestant *c, uint32_t number) {
   contest *all = c->all;
-  const rondo_core core = core_of(all->of, number);
+  rondo_core core = core_of(all->of, number);
+  rondo_core_cost cost;
   uint64_t peak = all->peak;
   if (core.boxes > all->part->boxes.count / TIMES_LARGER) return RONDO_OK;
   memcpy(c->offsets, all->offsets, all->part->boxes.count * sizeof *c->offsets);
-  RONDO_TRY(
-      rondo_core_improve(all->allocator, &core, all->part, all->of->order, c->offsets, &peak, &all->steps[number]));
+  core.most_steps = steps_left(all, number);
+  RONDO_TRY(rondo_core_improve(all->allocator, &core, all->part, all->of->order, c->offsets, &peak, &cost));
+  all->needed[number] = cost.needed;
+  atomic_store(&all->steps[number], cost.needed > core.most_steps ? UINT64_MAX : cost.steps);
   if (peak == all->peak || !is_better(all, number, peak, c)) return RONDO_OK;
   if (peak <= all->of->limit) note_hit(all, number);
   uint64_t *const spare = c->best;
@@ -162,10 +177,15 @@ static void take_best(const contest *all, const contestant *contestants, uint32_
   memcpy(offsets, best->best, all->part->boxes.count * sizeof *offsets);
 }
 
-static uint64_t steps_up_to_hit(const contest *all) {
-  uint64_t steps = 0;
-  for (uint32_t i = 0; i < SIZES && i <= all->first_hit; i++) steps += all->steps[i];
-  return steps;
+/* False: one of the cores up to the first that reached the limit was cut short, or would have been one by one. */
+static bool count_steps(const contest *all, uint64_t *out) {
+  uint64_t left = all->of->most_steps;
+  for (uint32_t i = 0; i < SIZES && i <= all->first_hit; i++) {
+    if (all->needed[i] > left) return false;
+    left -= all->steps[i];
+  }
+  *out = all->of->most_steps - left;
+  return true;
 }
 
 rondo_status rondo_cores_improve(const rondo_allocator *allocator, const rondo_cores *cores, const rondo_part *part,
@@ -180,10 +200,8 @@ rondo_status rondo_cores_improve(const rondo_allocator *allocator, const rondo_c
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *contestants, &contestants));
   rondo_status status = make_contestants(&all, count, contestants);
   if (status == RONDO_OK) status = run_threads(contestants, count);
-  *out_steps = steps_up_to_hit(&all);
-  if (*out_steps > cores->most_steps)
-    *out_steps = cores->most_steps;
-  else if (status == RONDO_OK)
+  *out_steps = cores->most_steps;
+  if (count_steps(&all, out_steps) && status == RONDO_OK)
     take_best(&all, contestants, count, inout_offsets, inout_peak);
   free_contestants(&all, count, contestants);
   return status;

@@ -10,7 +10,7 @@
 typedef struct rondo_cores {
   const uint32_t *order; /* the part's boxes, the largest areas first */
   uint64_t round;        /* 0: of the fast path */
-  uint64_t most_steps;   /* what takes more is of no account */
+  uint64_t most_steps;   /* cores are cut short there, and then the round is of no account */
   uint64_t limit;        /* plans end there, or where their core does */
   uint64_t deadline_ns;  /* of rondo_clock_ns; 0: none */
   uint32_t threads;      /* the caller's included; fewer when the system gives no more */

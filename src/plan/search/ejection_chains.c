@@ -213,6 +213,7 @@ static bool is_hopeless(const worker *w, uint64_t moves) {
 
 static bool is_over(const worker *w, uint64_t moves) {
   if (w->looks > w->of->most_looks || is_hopeless(w, moves)) return true;
+  if (w->of->stop_looks != 0 && w->looks > w->of->stop_looks) return true;
   return w->of->deadline_ns != 0 && moves % MOVES_A_LOOK_AT_THE_CLOCK == 0 && rondo_clock_ns() >= w->of->deadline_ns;
 }
 

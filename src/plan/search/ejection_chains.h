@@ -15,6 +15,7 @@ typedef struct rondo_repair {
   uint64_t limit;           /* no box ends above it, and none has more bytes */
   uint64_t most_looks;      /* at boxes that live together with one that goes in */
   uint64_t deadline_ns;     /* of rondo_clock_ns; 0: none */
+  uint64_t stop_looks;      /* it is cut short behind so many, and up to there goes on as without; 0: never */
 } rondo_repair;
 
 enum {

@@ -2,7 +2,7 @@
  * Planning the core of large problems first: neighbours found as by their definition, repairs that leave a plan or say
  * that they gave up, plans near the bound without a search, and failing allocators (groundwork of GM-11).
  */
-#include "plan/interval/dense_core.h"
+#include "plan/interval/dense_core_sizes.h"
 #include "plan/interval/overlapping_boxes.h"
 #include "plan/search/ejection_chains.h"
 #include "support/test_allocator.h"
@@ -86,7 +86,7 @@ static void test_a_repair_leaves_a_plan_or_gives_up(void **state) {
     uint64_t looks = 0;
     make_random_items(items, BOXES, 10U << round, &seed);
     make_set(items, BOXES, &set);
-    rondo_repair repair = {&set.all, order, states, 2 * set.lower_bound, UINT64_MAX, 0};
+    rondo_repair repair = {&set.all, order, states, 2 * set.lower_bound, UINT64_MAX, 0, 0};
     assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
     assert_true(done);
     assert_true(is_plan_of_boxes(&set.all, offsets, repair.limit));
@@ -95,6 +95,10 @@ static void test_a_repair_leaves_a_plan_or_gives_up(void **state) {
     assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
     if (done) assert_true(is_plan_of_boxes(&set.all, offsets, repair.limit));
     assert_true(looks <= repair.most_looks + BOXES);
+    repair.most_looks = UINT64_MAX;
+    repair.stop_looks = 1000;
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
+    assert_true(looks <= repair.stop_looks + BOXES);
     repair.most_looks = 0;
     assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
     assert_false(done);
@@ -146,6 +150,106 @@ static void test_any_number_of_threads_plans_alike(void **state) {
   }
 }
 
+/* One part of MORE boxes, each above the one before, to be planned around cores. */
+typedef struct stack {
+  rondo_box_set set;
+  rondo_parts parts;
+  rondo_part *part;
+  uint32_t order[MORE];
+  uint64_t base[MORE], offsets[MORE], stacked[MORE];
+  uint64_t peak;
+} stack;
+
+static void make_stack(stack *s) {
+  static rondo_plan_item items[MORE];
+  const rondo_allocator allocator = rondo_allocator_default();
+  uint64_t seed = 1;
+  make_random_items(items, MORE, 300, &seed);
+  make_set(items, MORE, &s->set);
+  assert_ok(rondo_parts_make(&allocator, &s->set, s->base, &s->parts));
+  s->part = rondo_parts_highest(&s->parts);
+  s->peak = 0;
+  for (uint32_t i = 0; i < s->part->boxes.count; i++) {
+    s->order[i] = i;
+    s->stacked[i] = s->peak;
+    s->peak += s->part->boxes.boxes[i].bytes;
+  }
+}
+
+static void free_stack(stack *s) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  rondo_parts_free(&allocator, &s->parts);
+  rondo_box_set_free(&allocator, &s->set);
+}
+
+static rondo_core_cost improve_stack(stack *s, uint64_t most_steps, uint64_t *out_peak) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  const rondo_core core = {.boxes = 300,
+                           .repairs = 2,
+                           .steps = 1000,
+                           .looks = 5000,
+                           .limit = s->part->lower_bound,
+                           .most_steps = most_steps};
+  rondo_core_cost cost;
+  memcpy(s->offsets, s->stacked, sizeof s->offsets);
+  *out_peak = s->peak;
+  assert_ok(rondo_core_improve(&allocator, &core, s->part, s->order, s->offsets, out_peak, &cost));
+  return cost;
+}
+
+/* A core does the same with as many steps as it needs and with more; with fewer it ends there, and leaves the plan. */
+static void test_a_core_ends_with_its_steps(void **state) {
+  (void)state;
+  static stack s;
+  uint64_t peak = 0, same = 0;
+  make_stack(&s);
+  const rondo_core_cost whole = improve_stack(&s, UINT64_MAX, &peak);
+  const rondo_core_cost enough = improve_stack(&s, whole.needed, &same);
+  assert_memory_equal(&whole, &enough, sizeof whole);
+  assert_int_equal(same, peak);
+  assert_true(whole.needed > 10 * MORE);
+  for (uint64_t most = 0; most < whole.needed; most += 1 + whole.needed / 10) {
+    const rondo_core_cost cost = improve_stack(&s, most, &same);
+    assert_true(cost.needed > most);
+    assert_true(cost.steps <= most + MORE);
+    assert_int_equal(same, s.peak);
+    assert_memory_equal(s.offsets, s.stacked, sizeof s.offsets);
+  }
+  free_stack(&s);
+}
+
+static uint64_t run_round(stack *s, uint64_t most_steps, uint32_t threads, uint64_t *out_peak) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  const rondo_cores cores = {
+      .order = s->order, .round = 5, .most_steps = most_steps, .limit = s->part->lower_bound, .threads = threads};
+  uint64_t steps = 0;
+  memcpy(s->offsets, s->stacked, sizeof s->offsets);
+  *out_peak = s->peak;
+  assert_ok(rondo_cores_improve(&allocator, &cores, s->part, s->offsets, out_peak, &steps));
+  return steps;
+}
+
+/* A round counts with the steps that it needs, and is of no account with fewer, on any number of threads. */
+static void test_a_round_that_lacks_steps_does_not_count(void **state) {
+  (void)state;
+  static stack s;
+  static uint64_t offsets[MORE];
+  uint64_t whole = 0, peak = 0;
+  make_stack(&s);
+  const uint64_t steps = run_round(&s, UINT64_MAX, 1, &whole);
+  assert_true(whole < s.peak);
+  for (uint64_t most = 0; most <= 2 * steps; most += 1 + steps / 5) {
+    const uint64_t own = run_round(&s, most, 1, &peak);
+    assert_true(own <= most && peak == (own == steps ? whole : s.peak));
+    memcpy(offsets, s.offsets, sizeof offsets);
+    for (uint32_t threads = 2; threads <= 3; threads++) {
+      assert_int_equal(run_round(&s, most, threads, &peak), own);
+      assert_memory_equal(offsets, s.offsets, sizeof offsets);
+    }
+  }
+  free_stack(&s);
+}
+
 /* Every allocation fails in turn, with a problem of which the core is planned. */
 static void test_failing_allocators_leak_nothing(void **state) {
   (void)state;
@@ -162,6 +266,8 @@ int main(void) {
       cmocka_unit_test(test_a_repair_leaves_a_plan_or_gives_up),
       cmocka_unit_test(test_large_problems_are_planned_near_the_bound),
       cmocka_unit_test(test_any_number_of_threads_plans_alike),
+      cmocka_unit_test(test_a_core_ends_with_its_steps),
+      cmocka_unit_test(test_a_round_that_lacks_steps_does_not_count),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
   };
   return cmocka_run_group_tests_name("plan core", tests, NULL, NULL);
