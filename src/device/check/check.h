@@ -145,18 +145,4 @@ static inline const check_work *check_work_of(const cpu_node *node) {
 }
 extern const rondo_guard_ops check_guard_ops;
 
-/* Orders (check_orders.c) and what they start from and lead to (check_snapshot.c) */
-typedef struct check_entry {
-  check_area *area; /* NULL: host memory */
-  char *begin;
-  size_t bytes;
-  check_life life_before, life_after;
-  char *before, *after; /* bytes while it lives; NULL when it does not */
-} check_entry;
-
-typedef struct check_snapshot {
-  check_state *check;
-  RONDO_ARRAY(check_entry) entries;
-} check_snapshot;
-
 #endif

@@ -7,6 +7,19 @@
 
 #include "device/check/check.h"
 
+typedef struct check_entry {
+  check_area *area; /* NULL: host memory */
+  char *begin;
+  size_t bytes;
+  check_life life_before, life_after;
+  char *before, *after; /* bytes while it lives; NULL when it does not */
+} check_entry;
+
+typedef struct check_snapshot {
+  check_state *check;
+  RONDO_ARRAY(check_entry) entries;
+} check_snapshot;
+
 /* What an executable's nodes may write. False when that is not known, or there is no memory. */
 bool check_snapshot_take(check_snapshot *snapshot, check_state *check, const cpu_executable *executable);
 void check_snapshot_free(check_snapshot *snapshot);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Making, changing and freeing executables.
+ * Making, changing and freeing executables. Invariant: segments partition the nodes in an order that the edges allow,
+ * and lanes partition the segments. A change is noted by the caller and applied by the launch that it belongs to.
+ * Threads: the caller's side, except cpu_executable_apply, which the queue's owner calls.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_EXECUTABLE_H
 #define RONDO_DEVICE_CPU_CPU_EXECUTABLE_H

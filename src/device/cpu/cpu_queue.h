@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Queues: a ring of items, written by the stream's user, consumed by one owner at a time.
+ * Queues: a ring of items, written by the stream's user and consumed by one owner at a time (a worker, or a host thread
+ * that waits). Invariant: tail <= head <= tail + CPU_RING_GRANULES; each item but a skip counts once on the timeline.
+ * Threads: begin and publish are the producer's. Any thread may drain, schedule or resume; the owner word decides who
+ * runs the queue.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_QUEUE_H
 #define RONDO_DEVICE_CPU_CPU_QUEUE_H

@@ -45,7 +45,8 @@ typedef struct cuda_hosts {
 typedef struct cuda_range {
   cu_address address;
   size_t bytes;
-  const void *owner; /* of pages that stand in for a capture: whose they are, since addresses come again; else NULL */
+  const void
+      *owner; /* of pages that are placeholders for a capture: whose they are, since addresses come again; else NULL */
 } cuda_range;
 
 typedef RONDO_ARRAY(cuda_range) cuda_ranges;
@@ -175,24 +176,11 @@ RONDO_MUST_USE static inline rondo_status cuda_require(const cuda_device *device
   return cuda_is_lost(device) ? cuda_fail_lost(device, "nothing was done") : RONDO_OK;
 }
 
-/* As cuda_check, for an error about one node: `doing` is "patching ", and the message names the node and, unless it is
- * NULL, the graph, by its label. */
-struct cuda_node;
-
 /* Slots of the tables in driver.h */
 extern const rondo_queue_ops cuda_queue_ops;
 extern const rondo_event_ops cuda_event_ops;
 extern const rondo_executable_ops cuda_executable_ops;
-/* Stand-ins (cuda_placeholder_memory.c) --------------------------------------------------------------------------- */
 
-/* All that a copy node or a memset node names must be mapped when the node is made, changed or instantiated, so that
- * the driver sees that it is a device's memory; other pages may stand there when it runs (docs/cuda-probes.md, 18 and
- * 30 to 38). Between begin and end pages stand in for all that is named and not mapped; nothing else is mapped or
- * unmapped meanwhile. */
-typedef struct cuda_placeholders {
-  cuda_device *device;
-  cuda_ranges ranges;
-} cuda_placeholders;
 static inline cu_allocation_properties cuda_memory_properties(const cuda_device *device) {
   return (cu_allocation_properties){.type = CU_ALLOCATION_PINNED,
                                     .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
@@ -213,8 +201,6 @@ static inline void cuda_queue_note_work(cuda_queue *queue) {
   atomic_store_explicit(&queue->is_busy, true, memory_order_release);
 }
 
-/* Host functions (cuda_host_function.c) --------------------------------------------------------------------------- */
-
 /* Kernels (cuda_kernel.c) ------------------------------------------------------------------------------------------ */
 
 static inline const cuda_foreign_kernel *cuda_foreign_of(const rondo_kernel *kernel) {
@@ -228,19 +214,9 @@ static inline void cuda_kernels_look(cuda_device *device) {
     cuda_kernels_reap(device, false);
 }
 
-/* Executables (cuda_executable.c) ---------------------------------------------------------------------------------- */
-
 /* Work in the driver's terms (cuda_launch_params.c, cuda_fill.c) -------------------------------------------------- */
 
 #define CUDA_FILL_NAME "rondo_fill"
-
-/* A launch of the fill kernel; `params` points into it. */
-typedef struct cuda_fill {
-  cu_kernel_params params;
-  uint64_t dst, pitch, width, height; /* bytes, bytes, bytes, rows */
-  uint32_t value;
-  void *addresses[5];
-} cuda_fill;
 
 static inline cu_address cuda_address(const void *address) { return (cu_address)(uintptr_t)address; }
 static inline cuda_device *cuda_device_of(rondo_device *device) { return (cuda_device *)device; }

@@ -6,6 +6,8 @@
 
 #include "device/cuda/cuda.h"
 
+struct cuda_node;
+
 /* For work on streams, which a capture sees. Errors: DEVICE_LOST; what making the context current says. Nothing is to
  * be left then. */
 RONDO_MUST_USE rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out);
@@ -24,6 +26,8 @@ void cuda_leave(const cuda_scope *scope);
 /* OK for CU_OK. Else the status that the code stands for, with its number and name, behind a message that says what was
  * tried; NOT_READY keeps none. A sticky code makes the device lost. */
 rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) RONDO_PRINTF(3, 4);
+/* The same for an error about one node. `doing` is a word such as "patching ". The message names the node and, unless
+ * it is NULL, the graph by its label. */
 rondo_status cuda_check_node(cuda_device *device, cu_result code, const struct cuda_node *node, const char *doing,
                              const char *graph);
 RONDO_MUST_USE rondo_status cuda_call_library(rondo_device *device, rondo_library_use use, rondo_library_call call,

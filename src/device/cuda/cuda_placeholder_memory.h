@@ -7,6 +7,15 @@
 
 #include "device/cuda/cuda.h"
 
+/* All that a copy node or a memset node names must be mapped when the node is made, changed or instantiated, so that
+ * the driver sees that it is a device's memory; other pages may stand there when it runs (docs/cuda-probes.md, 18 and
+ * 30 to 38). Between begin and end pages stand in for all that is named and not mapped; nothing else is mapped or
+ * unmapped meanwhile. */
+typedef struct cuda_placeholders {
+  cuda_device *device;
+  cuda_ranges ranges;
+} cuda_placeholders;
+
 /* In the device's context. Errors: OUT_OF_MEMORY, DEVICE_LOST; to be ended all the same. */
 RONDO_MUST_USE rondo_status cuda_placeholders_begin(cuda_device *device, cuda_placeholders *out);
 RONDO_MUST_USE rondo_status cuda_placeholders_add(cuda_placeholders *self, const void *memory, size_t bytes);
