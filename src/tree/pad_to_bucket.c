@@ -27,7 +27,7 @@ rondo_status rondo_padding_check(const rondo_function_options *options) {
   for (size_t i = 0; i < options->bucket_count; i++) {
     if (options->buckets[i] <= last)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                        "rondo_function_create: '%s': bucket %zu has %zu rows behind one of %zu: give them in "
+                        "rondo_function_create: '%s': bucket %zu has %zu rows after one of %zu: give them in "
                         "ascending order, from 1 on",
                         options->name, i, options->buckets[i], last);
     last = options->buckets[i];

@@ -8,7 +8,7 @@
 #include "tree/tree_internal.h"
 
 /* recorded_calls.c: the recorded call that fits; putting one in, which then is the tree's; taking it out with all
- * behind it and freeing them. A call of the path is never taken out but with the path. */
+ * after it and freeing them. A call of the path is never taken out but with the path. */
 rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash);
 
 /* The same for the one that the path went on with last time: without making a key, or a look at the table. */

@@ -18,7 +18,7 @@ void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffe
 RONDO_MUST_USE rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count);
 bool rondo_path_is_dead(const rondo_tree *tree); /* nobody holds anything of it */
 
-/* Takes over what was released since; memory is freed behind the stream's work, or later when it is NULL. */
+/* Takes over what was released since; memory is freed after the stream's work, or later when it is NULL. */
 void rondo_path_settle(rondo_tree *tree, rondo_stream *stream);
 
 /* The same of calls inside a body that is recorded on the stream, or captured; others are left for later. */

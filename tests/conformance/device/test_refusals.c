@@ -225,7 +225,7 @@ static void test_tr1_trees(void **state) {
       {{.inputs = &rows, .input_count = 1},
        "an input that is RONDO_INPUT_ROWS, and no buckets: give buckets, and RONDO_INPUT_ROWS"},
       {{.inputs = &rows, .input_count = 1, .buckets = buckets, .bucket_count = 2},
-       "bucket 1 has 4 rows behind one of 4: give them in ascending order"},
+       "bucket 1 has 4 rows after one of 4: give them in ascending order"},
   };
   test_fixture *t = *state;
   rondo_tree *tree = NULL;
