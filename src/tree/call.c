@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A call: its inputs looked at once, its step begun, its recording found and launched. What is not found goes the slow
- * way: warmed up, recorded, or run as it is for a reason.
+ * A call of a function. It resolves the inputs once, begins a step if the call begins one, finds the recording and
+ * launches it. A call without a recording takes the slow path: it warms up, is recorded, or runs eagerly for a reason.
+ *
+ * Invariant: a replay neither allocates nor locks. Threads: the thread that entered the tree.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -88,7 +90,7 @@ static void note_skip(const rondo_function *function, rondo_call_outcome outcome
   (void)snprintf(tree->message, sizeof tree->message, "%s", message);
 }
 
-/* The call ran as it is for once; so do those behind it. */
+/* The call ran eagerly for once; so do those after it. */
 static void begin_unrecorded(const rondo_asked *asked, rondo_form *form) {
   rondo_tree *tree = asked->function->tree;
   tree->is_unrecorded = true;
@@ -109,7 +111,7 @@ static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_
   return RONDO_OK;
 }
 
-/* Recordings of the function behind the path's end. */
+/* Recordings of the function after the path's end. */
 static uint32_t count_siblings(const rondo_function *function) {
   const rondo_tree *tree = function->tree;
   uint32_t count = 0;
@@ -186,7 +188,7 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
   const bool has_moved = find_moved(function, form, is_full);
   if (is_full) {
     *out_message = has_moved ? function->moved
-                             : "it was recorded as often as it may be behind the same call "
+                             : "it was recorded as often as it may be after the same call "
                                "(rondo_tree_options.max_recordings_per_place): what is held of its step keeps changing";
     return RONDO_SKIP_RECORDING_LIMIT;
   }
@@ -229,7 +231,7 @@ static rondo_status record(const rondo_asked *asked, rondo_form *form) {
   form->failures = 0;
   tree->recorded++;
   asked->function->recorded++;
-  rondo_log(RONDO_LOG_INFO, "tree", "'%s' is recorded: number %" PRIu32 " behind %" PRIu32 ", %zu bytes of the arena",
+  rondo_log(RONDO_LOG_INFO, "tree", "'%s' is recorded: number %" PRIu32 " after %" PRIu32 ", %zu bytes of the arena",
             asked->function->origin->name, call->number, call->parent == NULL ? 0 : call->parent->number,
             call->arena_end);
   if (asked->output_count > call->output_count)
@@ -397,7 +399,7 @@ static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
   return call_outermost(asked, given);
 }
 
-/* The front door --------------------------------------------------------------------------------------------------- */
+/* The argument checks ---------------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) rondo_status refuse(const char *call, const rondo_function *function,
                                                      const rondo_stream *stream, const rondo_input *inputs,

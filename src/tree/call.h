@@ -6,14 +6,14 @@
 
 #include "tree/tree_internal.h"
 
-/* The front door of `call`, which is not NULL. */
+/* The argument checks of `call`, which is not NULL. */
 RONDO_MUST_USE rondo_status rondo_call_check(const char *call, const rondo_function *function,
                                              const rondo_stream *stream, const rondo_input *inputs, size_t input_count);
 
 /* CAPTURE_REFUSED while the stream captures. */
 RONDO_MUST_USE rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream);
 
-/* Why a form that is warm is not recorded behind the path's end, with inputs as tree->inputs; NONE. */
+/* Why a form that is warm is not recorded after the path's end, with inputs as tree->inputs; NONE. */
 rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message);
 
 #define RONDO_INPUTS_ARE_SHARED                                                                \

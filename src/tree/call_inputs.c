@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The inputs of a call, looked at once: where each is, and how it comes to the work. Nothing is allocated.
+ * The inputs of a call, inspected once: where each is, and how it comes to the work. Nothing is allocated.
  */
 #include <assert.h>
 
@@ -155,7 +155,7 @@ static void sort_by_address(const rondo_resolved_input *inputs, uint32_t *order,
   }
 }
 
-/* An input has bytes in common with one that begins before it where that one's end is behind its beginning. So of those
+/* An input has bytes in common with one that begins before it where that one's end is after its beginning. So of those
  * before it, the furthest ends of those that move or not, and are written or not, say all. */
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs) {
   const size_t count = function->has_written ? function->options.input_count : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The inputs of a call, looked at once: where each is, and how it comes to the work.
+ * The inputs of a call, inspected once: where each is, and how it comes to the work.
  */
 #ifndef RONDO_TREE_CALL_INPUTS_H
 #define RONDO_TREE_CALL_INPUTS_H

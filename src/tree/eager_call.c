@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Running a body as it is: its work is queued, its outputs are memory of the tree's pool. A warm-up notes what is
- * allocated, for the plan of the recording to come: from one host step to the next, since that is what a segment holds.
+ * Runs a body eagerly: its work is enqueued, and its outputs are memory of the tree's pool. A warm-up also notes what
+ * the body allocates, for the plan of the recording that follows. Notes reach from one host step to the next, as
+ * segments do.
  */
 #include "tree/eager_call.h"
 

@@ -284,7 +284,7 @@ void rondo_function_forget_recordings(rondo_function *function) {
     next = call->next;
     if (call->function != function) continue;
     rondo_recorded_remove(tree, call);
-    next = tree->first; /* what was behind it went too */
+    next = tree->first; /* what was after it went too */
   }
 }
 

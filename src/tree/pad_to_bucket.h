@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Padding to buckets (rondo_function_options.buckets, TR-7): inputs with fewer rows than the next bucket come to memory
- * of the function's own, in front of all that a call does with them, so that the call is one of the bucket; outputs
+ * of the function's own, before all that a call does with them, so that the call is one of the bucket; outputs
  * with rows are handed out as their first ones.
  */
 #ifndef RONDO_TREE_PAD_TO_BUCKET_H
@@ -12,7 +12,7 @@
 typedef struct rondo_padded_input {
   char *memory; /* of the tree's pool; NULL before it is needed */
   size_t room;
-  char *given; /* of the call under way: where the caller has it, */
+  char *given; /* of the call in progress: where the caller has it, */
   size_t given_bytes;
   size_t shape[RONDO_TREE_MAX_RANK]; /* ... and its shape with the bucket's rows */
 } rondo_padded_input;
@@ -28,7 +28,7 @@ struct rondo_padding {
   rondo_padded_input *inputs; /* by input */
   size_t input_count;
   uint32_t word;
-  size_t rows, padded_rows; /* of the call under way; both 0 when nothing is padded */
+  size_t rows, padded_rows; /* of the call in progress; both 0 when nothing is padded */
 };
 
 RONDO_MUST_USE rondo_status rondo_padding_check(const rondo_function_options *options);
@@ -36,7 +36,7 @@ RONDO_MUST_USE rondo_status rondo_padding_create(const rondo_tree *tree, const r
                                                  rondo_padding **out);
 void rondo_padding_free(rondo_tree *tree, rondo_padding *padding); /* NULL is fine */
 
-/* The function's call under way, with tree->inputs: begins; ends, with what was written given back. `call` is for
+/* The function's call in progress, with tree->inputs: begins; ends, with what was written given back. `call` is for
  * messages. A function without buckets is left alone. */
 RONDO_MUST_USE rondo_status rondo_padding_begin(const char *call, rondo_function *function, rondo_stream *stream,
                                                 bool counts);

@@ -151,7 +151,7 @@ static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
     call->next->previous = call->previous;
 }
 
-/* One that nothing is behind. */
+/* One that nothing is after. */
 static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
   assert(call->children == NULL);
   assert(call != tree->current && call != tree->aside);
@@ -180,7 +180,7 @@ void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Bounds ----------------------------------------------------------------------------------------------------------- */
 
-/* Only leaves are asked for, so that ends are looked at alone. */
+/* Only leaves are asked for, so that ends are inspected alone. */
 static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
   return call == tree->current || call == tree->aside;
 }
@@ -197,7 +197,7 @@ static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
 static bool give_up_oldest(rondo_tree *tree) {
   rondo_recorded_call *oldest = find_oldest(tree);
   if (oldest == NULL) return false;
-  rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is given up: %u recordings, %llu bytes in execs",
+  rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is evicted: %u recordings, %llu bytes in execs",
             oldest->number, oldest->function->origin->name, tree->recording_count,
             (unsigned long long)tree->exec_bytes[0] + tree->exec_bytes[1]);
   tree->evicted++;

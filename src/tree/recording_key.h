@@ -15,7 +15,7 @@ typedef struct rondo_keyed_input {
   const char *address;   /* in a key: STATIC and MANAGED */
 } rondo_keyed_input;
 
-/* recording_key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
+/* recording_key.c: the words that a call of so many inputs has at most; the key of a call after the path's end, into
  * tree->words, and the form's, which has neither that nor addresses. They return the number of words. */
 size_t rondo_key_room(size_t input_count);
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,

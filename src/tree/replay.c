@@ -104,7 +104,7 @@ static void drop_saved(rondo_tree *tree, const rondo_recorded_call *call, rondo_
   for (size_t i = 0; i < call->bound_count; i++) rondo_owned_free_address(tree, stream, saved[i]);
 }
 
-/* By way of that memory, which goes again behind the copies. */
+/* By way of that memory, which goes again after the copies. */
 static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                const rondo_resolved_input *inputs) {
   void **saved;

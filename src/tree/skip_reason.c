@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Why calls are run as they are: names, counters, the log's line, and the error that a strict tree makes of it.
+ * Why calls are run eagerly: names, counters, the log's line, and the error that a strict tree makes of it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +64,7 @@ void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *mess
   keep_message(function, skip, message);
   const bool is_usual = !rondo_skip_is_strict(skip);
   rondo_log(is_usual || function->skipped[skip] > 1 ? RONDO_LOG_DEBUG : RONDO_LOG_INFO, "tree",
-            "'%s' runs as it is: %s%s%s", function->origin->name, rondo_skip_name(skip), message[0] == '\0' ? "" : ": ",
+            "'%s' runs eagerly: %s%s%s", function->origin->name, rondo_skip_name(skip), message[0] == '\0' ? "" : ": ",
             message);
 }
 
@@ -87,6 +87,6 @@ rondo_status rondo_skip_refuse(const rondo_function *function, rondo_skip skip, 
   return rondo_fail(
       RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
       "rondo_function_call: '%s' is not recorded: %s: %s. The tree is strict (rondo_tree_options.strict); "
-      "otherwise it would run as it is",
+      "otherwise it would run eagerly",
       function->origin->name, rondo_skip_name(skip), message);
 }

@@ -21,7 +21,7 @@ static const rondo_device_use tree_use = {.rank = 2, .name = "tree"};
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 
-/* One thread at a time -------------------------------------------------------------------------------------------- */
+/* One thread at a time --------------------------------------------------------------------------------------------- */
 
 bool rondo_tree_is_owner(const rondo_tree *tree) {
   /* `active` belongs to the owner: others must not look at it. */
@@ -149,7 +149,7 @@ static rondo_stream *last_stream(const rondo_tree *tree) {
   return tree->last_stream == NULL ? NULL : tree->last_stream->stream;
 }
 
-/* Waits for the last call's stream, which comes behind all earlier ones. CAPTURE_REFUSED: memory cannot be given back
+/* Waits for the last call's stream, which comes after all earlier ones. CAPTURE_REFUSED: memory cannot be given back
  * now, and nothing was done. */
 static rondo_status wait_for_work(const char *call, const rondo_tree *tree) {
   rondo_stream *stream = last_stream(tree);
@@ -228,7 +228,7 @@ rondo_status rondo_tree_step_end(rondo_tree *tree) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE, "%s: no step was begun (rondo_tree_step_begin)", call);
 }
 
-/* Switching, resetting -------------------------------------------------------------------------------------------- */
+/* Switching, resetting --------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on) {
   const char *const call = "rondo_tree_set_recording";

@@ -9,7 +9,7 @@
 /* Begins an outermost use of the tree. Fails with CONCURRENT_USE. */
 RONDO_MUST_USE rondo_status rondo_tree_enter(rondo_tree *tree, const char *call);
 static inline void rondo_tree_leave(rondo_tree *tree) { atomic_store_explicit(&tree->owner, 0, memory_order_release); }
-bool rondo_tree_is_owner(const rondo_tree *tree); /* of the call under way, which is in a body */
+bool rondo_tree_is_owner(const rondo_tree *tree); /* of the call in progress, which is in a body */
 /* Whether the calling thread is inside a call of the tree: in a body. */
 static inline bool rondo_tree_is_mine(const rondo_tree *tree) {
   return __builtin_expect(atomic_load_explicit(&tree->owner, memory_order_relaxed) != 0, 0) &&

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * A tree inside. The *path* is the recorded calls replayed or made since the step began, from a root to the current
- * one. Its fresh outputs are numbered from the root on: the *bits* of the set of live ones. A recorded call knows which
- * of the bits before it were dead when it was made; it fits while none of these is live.
+ * The types of a tree that several files share.
  *
- * The *generation* is the number of the path: buffers in the arena are valid while it is theirs. It grows when a path
- * ends, which so costs one addition, however many buffers are held.
+ * The *path* is the list of recorded calls that were replayed or made since the step began, from a root to the current
+ * call. Its fresh outputs are numbered from the root on. These numbers are the *bits* of the set of live outputs. A
+ * recorded call knows which outputs before it were dead when it was recorded, and fits while none of these is live.
  *
- * A *form* is what a function's inputs are but for their addresses; it is what warms up. A recorded call is found by
- * its *key*: function, the recorded call before it, the form, and the addresses that must be the same. Keys are words,
- * built in one order (recording_key.c), hashed once and compared once.
+ * The *generation* is the number of the path. A buffer in the arena is valid while it has the generation of its tree.
+ * The generation grows when a path ends, so that ending a path is one addition, however many buffers are retained.
  *
- * Threads: one at a time, which `owner` watches over. What buffers share with other threads stands in buffer.h.
+ * A *form* describes the inputs of a function without their addresses. Forms warm up. A recorded call is found by its
+ * *key*: the function, the recorded call before it, the form, and the addresses that must be the same. A key is an
+ * array of words, which recording_key.c builds in one order, and which is hashed once and compared once.
+ *
+ * Threads: one at a time; `owner` enforces that. buffer.h lists what buffers share with other threads.
  */
 #ifndef RONDO_TREE_TREE_INTERNAL_H
 #define RONDO_TREE_TREE_INTERNAL_H
@@ -43,11 +45,11 @@ typedef struct rondo_form {
   uint32_t number;               /* in the order of their first calls, from 1 */
   uint32_t warm_ups;             /* that are still to do */
   uint32_t recordings;           /* that there are */
-  rondo_skip skip;               /* for good; NONE: it may be recorded */
+  rondo_skip skip;               /* permanently; NONE: it may be recorded */
   uint32_t written_input;        /* of MUTATED_INPUT, which holds only while this one is none of the path's outputs */
   rondo_noted_lifetimes **noted; /* what a warm-up allocated, from one host step to the next; NULL: not known */
   size_t noted_count, noted_room;
-  uint32_t failures;               /* recordings in a row that were taken back, for no reason that is there for good */
+  uint32_t failures; /* recordings in a row that were taken back, for no reason that is there permanently */
   size_t output_count, host_steps; /* of the last run */
   uint32_t *output_orders;         /* ... and when each output was made among the fresh ones, from 1; 0: it is none */
   size_t order_room;
@@ -104,13 +106,13 @@ typedef struct rondo_output {
 typedef enum rondo_bound_way {
   RONDO_BOUND_PATCHED = 1,  /* its address is put into the nodes that use it */
   RONDO_BOUND_COPIED,       /* a node copies it into its slot, alone or with others, from an address that is set */
-  RONDO_BOUND_COPIED_BEFORE /* a copy into its slot is queued before the launch */
+  RONDO_BOUND_COPIED_BEFORE /* a copy into its slot is enqueued before the launch */
 } rondo_bound_way;
 
 typedef struct rondo_bound_input {
   rondo_bound_way way;
   uint32_t input;
-  bool is_mutated; /* what was copied is copied back behind the work */
+  bool is_mutated; /* what was copied is copied back after the work */
   uint32_t sites;  /* that its address has in the work */
   char *slot;      /* where the work has it, unless it is patched elsewhere */
   size_t bytes;
@@ -130,7 +132,7 @@ typedef struct rondo_segment {
   rondo_graph *graph;         /* to update a shared exec from; NULL where execs are not shared */
   uint64_t number;            /* of all segments that the tree had */
   rondo_patch_set *patches;   /* its inputs are the call's bound ones; NULL when it has none */
-  rondo_host_function step;   /* after it; NULL behind the last */
+  rondo_host_function step;   /* after it; NULL after the last */
   void *user;
 } rondo_segment;
 
@@ -166,14 +168,14 @@ struct rondo_recorded_call {
   uint32_t plan_part;
   bool is_planned;        /* ... or planning its path brings nothing */
   uint32_t *moves;        /* of each input, when there were any; NULL */
-  rondo_demoted *demoted; /* of functions behind it */
+  rondo_demoted *demoted; /* of functions after it */
   uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
   uint64_t replays, used; /* used: when last, by the tree's tick */
 };
 
 struct rondo_tree {
   /* What each replay reads or writes, close together. */
-  _Atomic uint64_t owner; /* thread of the call under way; 0 */
+  _Atomic uint64_t owner; /* thread of the call in progress; 0 */
   rondo_tree_commons *commons;
   rondo_device *device;
   rondo_call *active;                  /* the innermost one */
@@ -189,11 +191,11 @@ struct rondo_tree {
   uint32_t scopes;
   uint32_t calm_paths;            /* that began since a recording was made */
   uint32_t calm_after;            /* that many, and the path that needs most may be planned again */
-  rondo_path_warm_up *warming_up; /* of the path under way; NULL */
+  rondo_path_warm_up *warming_up; /* of the path in progress; NULL */
   bool is_off;
   bool is_watched;      /* the device watches lifetimes */
   bool has_copy_kernel; /* inputs are copied in the graph by kernels, which read the device's own memory alone */
-  bool is_unrecorded;   /* a call on the path warmed up: addresses behind it are not fixed */
+  bool is_unrecorded;   /* a call on the path warmed up: addresses after it are not fixed */
   bool is_marking;      /* rondo_tree_mark_step was called */
   bool is_backward_pending;
   bool is_preparing;                     /* what is recorded is not launched */
@@ -207,7 +209,7 @@ struct rondo_tree {
 
   rondo_device_memory *memory;
   rondo_allocator allocator;
-  rondo_pool *pool; /* of what runs un-recorded, of clones and rondo_buffer_create */
+  rondo_pool *pool; /* of what runs eager, of clones and rondo_buffer_create */
   rondo_arena *arena;
   uint64_t pool_bytes; /* in buffers */
 
@@ -243,7 +245,7 @@ struct rondo_tree {
   char message[RONDO_TREE_MESSAGE];
 };
 
-/* An input of a call, looked at once. */
+/* An input of a call, inspected once. */
 typedef enum rondo_input_way {
   RONDO_WAY_MOVING = 1,
   RONDO_WAY_STATIC,

@@ -60,7 +60,7 @@ static size_t find_in_order(const rondo_callables *callables, int32_t entry) {
   return at;
 }
 
-/* Each part once, a backward behind its forward. */
+/* Each part once, a backward after its forward. */
 static rondo_status check_order(const rondo_callables *callables, const rondo_callables_options *options) {
   size_t parts = 0;
   for (size_t i = 0; i < options->callable_count; i++) {
@@ -70,7 +70,7 @@ static rondo_status check_order(const rondo_callables *callables, const rondo_ca
     parts += asked->backward != NULL ? 2 : 1;
     if (forward == callables->order_count) return refuse(asked->name, i, "the order has no forward of it");
     if (asked->backward != NULL && (backward == callables->order_count || backward < forward))
-      return refuse(asked->name, i, "the order has no backward of it behind its forward");
+      return refuse(asked->name, i, "the order has no backward of it after its forward");
   }
   if (parts == callables->order_count) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
@@ -202,7 +202,7 @@ static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
-/* One round; whether no body ran as it is. */
+/* One round; whether no body ran eagerly. */
 static rondo_status call_round(rondo_callables *callables, rondo_stream *stream, bool *out_is_recorded) {
   *out_is_recorded = true;
   for (size_t i = 0; i < callables->order_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Calling graphed callables: the order is looked at, inputs that are elsewhere are copied to where the recorded work
+ * Calling graphed callables: the order is inspected, inputs that are elsewhere are copied to where the recorded work
  * has them, and the part is replayed. Nothing is allocated.
  */
 #include <inttypes.h>
@@ -30,7 +30,7 @@ void rondo_callables_end_round(rondo_callables *callables) {
   }
 }
 
-/* What the forward made stands behind the gradients and the forward's inputs. */
+/* What the forward made stands after the gradients and the forward's inputs. */
 static void set_forward_outputs(const rondo_callables *callables, const rondo_callable_part *part) {
   const int32_t entry = callables->order[callables->position];
   if (entry > 0) return;
@@ -78,7 +78,7 @@ static rondo_status refuse_order(const char *call, const rondo_callables *callab
   write_order(callables, order, sizeof order);
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CALL_ORDER,
                     "%s: '%s' is called where '%s' is due, call %zu of %zu: a round was recorded as %s. Call in that "
-                    "order, or begin anew (rondo_callables_restart)",
+                    "order, or begin again (rondo_callables_restart)",
                     call, part->function->origin->name, name_of(callables, callables->position),
                     callables->position + 1, callables->order_count, order);
 }

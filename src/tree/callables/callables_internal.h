@@ -18,7 +18,7 @@ typedef struct rondo_callable_part {
   rondo_input *values;      /* of all inputs: the samples; a backward's others point to what the forward has */
   rondo_input *given;       /* scratch of a call: the same with the caller's in front */
   size_t caller_count, value_count;
-  rondo_buffer **outputs; /* of the round under way, each held; NULL before the call */
+  rondo_buffer **outputs; /* of the round in progress, each held; NULL before the call */
   size_t output_count;
 } rondo_callable_part;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Buffers: counted handles of memory, each with the generation it is valid in. A buffer stands for memory of the arena
- * (its bit on the path says that it is held), for memory of its own, for memory of the caller's, or for a part of
- * another buffer, which it then holds.
+ * Buffers: reference-counted handles of memory, each with the generation in which it is valid. A buffer represents
+ * memory of the arena (its bit on the path is set while it is retained), memory that it owns, memory of the caller, or
+ * a part of another buffer, which it then retains.
  *
- * Threads: retaining and releasing from any thread; the last release pushes the buffer onto a list without a lock,
- * which the tree takes over with its next call (rondo_buffers_settle). All else belongs to the tree's thread. The
- * commons outlive the tree until the last buffer is gone.
+ * Threads: any thread may retain and release. The last release pushes the buffer onto a lock-free list, which the tree
+ * empties at its next call (rondo_path_settle). Everything else belongs to the tree's thread. The commons outlive the
+ * tree until the last buffer is gone.
  */
 #ifndef RONDO_TREE_PATH_BUFFER_H
 #define RONDO_TREE_PATH_BUFFER_H
@@ -17,7 +17,7 @@
 #include "base/allocation.h"
 
 #define RONDO_NO_GENERATION 0 /* of buffers that belong to no step; generations are counted from 1 */
-#define RONDO_NESTED_GENERATION (UINT64_C(1) << 63) /* those of recordings under way are counted from here */
+#define RONDO_NESTED_GENERATION (UINT64_C(1) << 63) /* those of recordings in progress are counted from here */
 
 /* Bytes, with their type and shape. */
 typedef struct rondo_buffer_layout {
@@ -43,8 +43,8 @@ typedef struct rondo_tree_commons {
   size_t buffers_out;       /* before: how many those are; the tree's own count, so that it need not be atomic */
   _Atomic bool is_gone;     /* the tree was destroyed */
   uint64_t generation;
-  uint64_t
-      nested_generation; /* of NESTED buffers while the recording that they are of is under way; RONDO_NO_GENERATION */
+  uint64_t nested_generation; /* of NESTED buffers while the recording that they are of is in progress;
+                                 RONDO_NO_GENERATION */
   uint64_t nested_captures;
   _Atomic(rondo_buffer *) released; /* by `next`; SEALED when the tree is gone */
   rondo_origin *origins;            /* all, but for those that went */
@@ -83,7 +83,7 @@ RONDO_MUST_USE rondo_status rondo_commons_create(const rondo_allocator *allocato
 /* The tree is gone: what is released from now on is freed at once, and with the last of it the commons. Returns what
  * was released before. */
 rondo_buffer *rondo_commons_seal(rondo_tree_commons *commons);
-/* The tree lets go of the commons that it sealed. */
+/* The tree releases the commons that it sealed. */
 void rondo_commons_release(rondo_tree_commons *commons);
 
 /* NESTED buffers are valid from the begin of what they are captured in to its end. */
@@ -123,7 +123,7 @@ static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
 }
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer);
 
-/* Whether it is memory that the path warm-up of the tree's path under way has as an output, or a part of that. */
+/* Whether it is memory that the path warm-up of the tree's path in progress has as an output, or a part of that. */
 static inline bool rondo_buffer_is_of_warm_up(const rondo_buffer *buffer, const rondo_tree_commons *commons) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   return memory->is_of_warm_up && memory->kind == RONDO_BUFFER_OWNED && memory->commons == commons &&

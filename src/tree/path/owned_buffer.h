@@ -11,7 +11,7 @@
 RONDO_MUST_USE rondo_status rondo_owned_allocate(const rondo_tree *tree, rondo_stream *stream, size_t bytes,
                                                  const char *name, void **out);
 
-/* Frees memory that no buffer stands for, behind the stream's work. What cannot be freed so is left to
+/* Frees memory that no buffer represents, after the stream's work. What cannot be freed so is left to
  * rondo_owned_free_late, but in a capture, which its failure ends. The thread's last error stays. */
 void rondo_owned_free_address(rondo_tree *tree, rondo_stream *stream, void *address);
 

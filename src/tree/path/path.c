@@ -63,7 +63,7 @@ void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Settling --------------------------------------------------------------------------------------------------------- */
 
-/* Where lifetimes end behind the tree's work: on the stream, else on that of the last call, which has all of it; NULL
+/* Where lifetimes end after the tree's work: on the stream, else on that of the last call, which has all of it; NULL
  * when that is gone, and the work done. */
 static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *stream) {
   if (stream == NULL && tree->last_stream != NULL) stream = tree->last_stream->stream;
@@ -161,7 +161,7 @@ static bool is_input(const rondo_tree *tree, size_t input_count, const rondo_buf
 }
 
 /* On a device that watches lifetimes, those of what is held are over; of what the call that begins reads, when it is
- * allocated anew. */
+ * allocated again. */
 static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input_count) {
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     const rondo_buffer *holder = tree->holders[bit];
@@ -200,7 +200,7 @@ static rondo_status join_streams(rondo_tree *tree, rondo_stream *last, rondo_str
   if (rondo_stream_find_capture(last) != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                       "rondo_function_call: %s, on which the tree's last call ran, captures now, so that %s cannot be "
-                      "ordered behind it: end the capture first",
+                      "ordered after it: end the capture first",
                       last->label, stream->label);
   if (tree->order == NULL) RONDO_TRY(rondo_event_create(tree->device, NULL, &tree->order));
   RONDO_TRY(rondo_event_record(tree->order, last));

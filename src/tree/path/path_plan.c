@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Planning the paths again that need most of the arena. What is planned is a path's calls from the first one on that
  * was not planned with its path, so that planning one path leaves another with the same beginning as it is, and comes
- * to an end: recordings that were planned stay so until they are forgotten, or all is planned anew on demand.
+ * to an end: recordings that were planned stay so until they are forgotten, or all is planned again on demand.
  */
 #include "tree/path/path_plan.h"
 
@@ -14,7 +14,7 @@
 #include "tree/recorded_calls.h"
 
 /* How much more than what lives at once a path may need before it is planned; and of what it needed, what its plan may
- * take to be worth recording anew. By itself, and on demand. */
+ * take to be worth recording again. By itself, and on demand. */
 typedef struct path_worth {
   double planning, recording;
   bool in_pages; /* it must save one at least */
@@ -73,7 +73,7 @@ static rondo_path_plan *find_plan(const rondo_tree *tree, uint64_t number) {
   return plan;
 }
 
-/* The part that comes behind the path's end; `count` when none does. */
+/* The part that comes after the path's end; `count` when none does. */
 static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
   const rondo_recorded_call *current = tree->current;
   if (plan->behind == (current == NULL ? 0 : current->number)) return 0;
@@ -350,7 +350,7 @@ static bool is_worth_recording(const planned_path *path, size_t peak, const path
   return !worth->in_pages || (peak + page - 1) / page < (path->need + page - 1) / page;
 }
 
-/* Recordings for which there is a better plan go, with all behind them. */
+/* Recordings for which there is a better plan go, with all after them. */
 static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   rondo_tree *tree = path->tree;
   rondo_recorded_call *first = path->calls[0];
@@ -360,7 +360,7 @@ static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   tree->planned_after = info->peak;
   rondo_log(
       RONDO_LOG_INFO, "tree",
-      "the path from '%s' on is planned again: %zu recordings, which needed %zu bytes of the arena, are made anew "
+      "the path from '%s' on is planned again: %zu recordings, which needed %zu bytes of the arena, are made again "
       "with %zu; %zu are the least",
       first->function->origin->name, path->count, path->need, info->peak, info->lower_bound);
   rondo_recorded_remove(tree, first);
@@ -412,7 +412,8 @@ rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *co
   return status;
 }
 
-/* Plans the path of the recording that needs most of the arena, if that is more than it is worth. No path is under way.
+/* Plans the path of the recording that needs most of the arena, if that is more than it is worth. No path is in
+ * progress.
  */
 static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool *out_planned) {
   rondo_recorded_call *largest = find_largest(tree);

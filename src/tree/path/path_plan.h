@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Paths planned again (path_plan.c). A recording made for the first time is planned with what lives of the path as it
  * stands, and without what comes later. Once a path is known, its recordings are planned together, taken out, and
- * recorded anew with that plan at their next calls. A path that was warmed up (path_warm_up.h) is planned before its
+ * recorded again with that plan at their next calls. A path that was warmed up (path_warm_up.h) is planned before its
  * first recording is made.
  *
- * A *path plan* is what such calls are to be recorded with: its parts, in the order of the path, behind the recording
+ * A *path plan* is what such calls are to be recorded with: its parts, in the order of the path, after the recording
  * where it begins, each with what must be so that it fits: what is dead, and what is given up. It ends when all parts
  * are recorded, when one departs, and with the functions of its parts.
  */
@@ -19,7 +19,7 @@ typedef struct rondo_plan_place {
   uint32_t part;
 } rondo_plan_place;
 
-/* The profile for a call of the form with these inputs behind the path's end; NULL when no plan has one, and none comes
+/* The profile for a call of the form with these inputs after the path's end; NULL when no plan has one, and none comes
  * of a path warm-up. The plan's. */
 rondo_profile *rondo_path_plan_find(rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
                                     size_t slot_count, rondo_plan_place *out);
@@ -33,7 +33,7 @@ void rondo_path_plan_forget(rondo_tree *tree, const rondo_function *function);
 RONDO_MUST_USE rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *const *calls,
                                                       size_t count);
 
-/* Plans all paths that need much, newest plans included, and gives back what is not needed. No path is under way, and
+/* Plans all paths that need much, newest plans included, and gives back what is not needed. No path is in progress, and
  * no work. */
 RONDO_MUST_USE rondo_status rondo_path_plan_all(rondo_tree *tree);
 

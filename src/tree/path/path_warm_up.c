@@ -49,7 +49,7 @@ void rondo_path_warm_up_forget(rondo_tree *tree, const rondo_function *function)
   }
   if (tree->warming_up == NULL || !has_function(tree->warming_up, function)) return;
   drop_calls(tree, tree->warming_up);
-  tree->warming_up->is_closed = true; /* what comes would be behind what is not known */
+  tree->warming_up->is_closed = true; /* what comes would be after what is not known */
 }
 
 void rondo_path_warm_up_forget_all(rondo_tree *tree) {
@@ -64,7 +64,7 @@ void rondo_path_warm_up_forget_all(rondo_tree *tree) {
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
-/* The first bit behind the path and what was warmed up. */
+/* The first bit after the path and what was warmed up. */
 static uint32_t next_bit(const rondo_tree *tree) {
   const rondo_path_warm_up *warm_up = tree->warming_up;
   assert(warm_up != NULL);
@@ -201,7 +201,7 @@ void rondo_path_warm_up_add(rondo_function *function, rondo_form *form, rondo_bu
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */
 
-/* Another one that begins so: a newer one stands for both. */
+/* Another one that begins so: a newer one represents both. */
 static bool is_like(const rondo_path_warm_up *a, const rondo_path_warm_up *b) {
   return a->behind == b->behind && a->calls.items[0]->form == b->calls.items[0]->form;
 }

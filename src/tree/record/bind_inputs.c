@@ -191,7 +191,7 @@ static rondo_status look_at_input(rondo_recorder *recorder, const rondo_patch_se
   return out->is_written && !bound->is_mutated ? refuse_written(recorder, bound) : RONDO_OK;
 }
 
-/* A kernel that copies is better in the graph than a queued copy up to so many bytes: to tell it where from takes the
+/* A kernel that copies is better in the graph than a enqueued copy up to so many bytes: to tell it where from takes the
  * host a third of a microsecond for all inputs together, to queue copies 4 for each. Larger ones take as long in either
  * (bench/results/2026-11-22-h200-copies.md), unless their bytes are copied one by one. */
 enum { MOST_BYTES_BY_KERNEL = 64 << 20, MOST_BYTES_ONE_BY_ONE = 4 << 20, PIECE = 16 };
@@ -200,7 +200,7 @@ static size_t most_by_kernel(const void *from, const void *to) {
   return ((uintptr_t)from - (uintptr_t)to) % PIECE == 0 ? MOST_BYTES_BY_KERNEL : MOST_BYTES_ONE_BY_ONE;
 }
 
-/* Whether a copy is better a node of the graph than queued in front of its launch, and can be. To give a copy node
+/* Whether a copy is better a node of the graph than enqueued before its launch, and can be. To give a copy node
  * another source takes a GPU's driver 6 microseconds. */
 static rondo_status is_copied_in_graph(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
@@ -259,7 +259,7 @@ static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_pat
 
 /* Copies in the graph ---------------------------------------------------------------------------------------------- */
 
-/* The nodes that nothing comes before, or (is_end) behind. */
+/* The nodes that nothing comes before, or (is_end) after. */
 typedef struct rondo_graph_border {
   rondo_node *nodes;
   size_t count, room;
@@ -289,7 +289,7 @@ static void free_border(const rondo_recorder *recorder, const rondo_graph_border
   rondo_release(&recorder->tree->allocator, border->nodes, border->room, sizeof(rondo_node));
 }
 
-/* A copy of a moving input into its slot in front of all that was recorded, or back behind it. */
+/* A copy of a moving input into its slot before all that was recorded, or back after it. */
 static rondo_status add_copy(const rondo_recorder *recorder, rondo_graph *graph, const rondo_graph_border *border,
                              const rondo_bound_input *bound, bool is_back) {
   char *source = recorder->given[bound->input].address;

@@ -22,7 +22,7 @@
 
 /* Asking ----------------------------------------------------------------------------------------------------------- */
 
-/* NULL when nothing is demoted of the function there. HOT: looks at one where calls repeat. */
+/* NULL when nothing is demoted of the function there. HOT: inspects one where calls repeat. */
 static const rondo_demoted *find_demoted(rondo_recorded_call *behind, const rondo_function *function) {
   for (rondo_demoted **place = &behind->demoted; *place != NULL; place = &(*place)->next) {
     rondo_demoted *found = *place;
@@ -168,7 +168,7 @@ static void free_one(rondo_tree *tree, rondo_demoted *demoted) {
   tree->demoted_places--;
 }
 
-/* What is demoted of the function behind the path's end; *out stays NULL where there are as many as may be. */
+/* What is demoted of the function after the path's end; *out stays NULL where there are as many as may be. */
 static rondo_status open_demoted(rondo_tree *tree, const rondo_function *function, rondo_demoted **out) {
   const rondo_allocator *allocator = &tree->allocator;
   *out = find_demoted(tree->current, function) == NULL ? NULL : tree->current->demoted;
@@ -208,10 +208,10 @@ static void demote(rondo_function *function, rondo_demoted *demoted, size_t inde
   function->demoted++;
   tree->demoted++;
   rondo_log(RONDO_LOG_INFO, "tree",
-            "input %zu of '%s' was another output of the path for %" PRIu32 " recordings behind number %" PRIu32
+            "input %zu of '%s' was another output of the path for %" PRIu32 " recordings after number %" PRIu32
             ": from now on %s there",
             index, function->origin->name, tree->moves[index], tree->current->number,
-            is_skipped ? "the function runs as it is" : "it is patched or copied as other memory that moves");
+            is_skipped ? "the function runs eagerly" : "it is patched or copied as other memory that moves");
 }
 
 static bool is_shared_there(const rondo_recorded_call *call, size_t index, const rondo_keyed_input *input) {

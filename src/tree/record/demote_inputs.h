@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Inputs that are another output of the path each time (demote_inputs.c). A recording knows its path's outputs by their
- * addresses, so that each of them makes a recording of its own. A recording counts the *moves* of each input that led
- * to it, and when there were enough, the input is *demoted* behind the recording that the path ended with then: calls
- * of the function have it there as other moving memory, or are run as they are.
+ * Inputs that are another output of the path each time (demote_inputs.c). A recording knows the outputs of its path by
+ * their addresses, so each of them needs a recording of its own. A recording counts the *moves* of each input that led
+ * to it. Once there were enough moves, the input is *demoted* after the recording at the end of the path: from then on,
+ * calls of the function treat it there as any moving memory, or run eagerly.
  *
- * Demotions belong to the recording that they are behind, and end with it, or with their function. There are never
- * more of them than recordings may be.
+ * A demotion belongs to the recording that it comes after. It ends with that recording, or with its function. There are
+ * at most as many demotions as recordings are allowed.
  */
 #ifndef RONDO_TREE_RECORD_DEMOTE_INPUTS_H
 #define RONDO_TREE_RECORD_DEMOTE_INPUTS_H
@@ -17,15 +17,15 @@ typedef struct rondo_demoted_input {
   bool is_written; /* or may be, for all that the recorded work says */
 } rondo_demoted_input;
 
-/* Of one function behind one recording. */
+/* Of one function after one recording. */
 struct rondo_demoted {
-  rondo_demoted *next; /* behind the same recording: the one that was asked for last comes first */
+  rondo_demoted *next; /* after the same recording: the one that was asked for last comes first */
   const rondo_function *function;
   rondo_demoted_input *inputs; /* all of the function's */
   bool has_written;            /* some input may be, so that bytes in common matter */
 };
 
-/* Makes inputs of a call behind the path's end moving ones that are demoted there, but for those that have bytes in
+/* Makes inputs of a call after the path's end moving ones that are demoted there, but for those that have bytes in
  * common with another input, where one may be written. HOT: neither allocates nor locks. */
 void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *inputs);
 
@@ -38,7 +38,7 @@ RONDO_MUST_USE rondo_status rondo_demoted_look(rondo_function *function, const r
 /* The counts become those of the recording that is made. */
 RONDO_MUST_USE rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_call *made);
 
-/* Whether calls with such inputs are run as they are there (RONDO_DEMOTION_SKIP). */
+/* Whether calls with such inputs are run eagerly there (RONDO_DEMOTION_SKIP). */
 bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_input *inputs);
 
 void rondo_demoted_free_all(rondo_tree *tree, rondo_recorded_call *behind); /* and its moves */

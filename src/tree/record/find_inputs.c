@@ -15,10 +15,10 @@ typedef struct rondo_further {
   rondo_arena_slot *slots;
   rondo_resolved_input *inputs;
   size_t block_count, slot_count;
-  bool is_planned; /* as the first one; else one place is given out behind the other */
+  bool is_planned; /* as the first one; else one place is given out after the other */
 } rondo_further;
 
-/* Behind the slots that are elsewhere, so that what the body allocates behind it does not move as far as they do. */
+/* Behind the slots that are elsewhere, so that what the body allocates after it does not move as far as they do. */
 enum { GAP_BYTES = 4096 };
 
 /* No input was given up yet, and those that move are in the slots. */

@@ -16,7 +16,7 @@
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* Places behind the last output that was made are of calls that were refused. */
+/* Places after the last output that was made are of calls that were refused. */
 static rondo_status settle_outputs(rondo_call *call) {
   while (call->outputs.count > 0 && !call->outputs.items[call->outputs.count - 1].is_made) call->outputs.count--;
   for (size_t i = 0; i < call->outputs.count; i++)

@@ -7,7 +7,7 @@
 
 #include "tree/tree_internal.h"
 
-/* An output of the call under way. */
+/* An output of the call in progress. */
 typedef struct rondo_made_output {
   bool is_made;
   uint32_t order; /* when it was made among the fresh ones, from 1; 0: it is none */
@@ -21,7 +21,7 @@ struct rondo_call {
   rondo_function *function;
   rondo_stream *stream;
   rondo_call *outer;        /* that it is a part of; NULL */
-  rondo_recorder *recorder; /* the recording under way; NULL when it runs as it is */
+  rondo_recorder *recorder; /* the recording in progress; NULL when it runs eagerly */
   bool is_warm_up, wants_warm_up;
   bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
   RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */

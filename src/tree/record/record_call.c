@@ -2,7 +2,7 @@
  * Recording a call: the body runs while the stream captures into the arena, where what lives of the path is left alone
  * and the moving inputs have slots. A body with host steps is recorded in segments; what a segment leaves to the next
  * is a block of that. Nothing runs, and no step is taken, before the body is done and all of it is known to stand: so a
- * recording that is given up has done nothing, and the body can run as it is.
+ * recording that is given up has done nothing, and the body can run eagerly.
  */
 #include "tree/record/record_call.h"
 
@@ -190,7 +190,7 @@ static rondo_status begin_segment(rondo_recorder *recorder) {
 
 /* Ending a segment ------------------------------------------------------------------------------------------------- */
 
-/* How much of the arena is looked at where it is not known what was recorded. */
+/* How much of the arena is inspected where it is not known what was recorded. */
 #define WATCHED_BYTES ((size_t)256 << 20)
 
 static size_t used_bytes(const rondo_recorder *recorder, const rondo_graph *graph) {

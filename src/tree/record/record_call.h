@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Recording a call (record_call.c) and making its execs (bind_inputs.c). A *recorder* is a recording under way: until
- * it stands, nothing of the tree has changed, and giving it up leaves nothing behind (TR-15).
+ * Recording a call (record_call.c) and making its execs (bind_inputs.c). A *recorder* is a recording in progress: until
+ * it stands, nothing of the tree has changed, and giving it up leaves nothing after (TR-15).
  */
 #ifndef RONDO_TREE_RECORD_RECORD_CALL_H
 #define RONDO_TREE_RECORD_RECORD_CALL_H
@@ -18,7 +18,7 @@ struct rondo_recorder {
   const rondo_resolved_input *given; /* the call's inputs */
   rondo_resolved_input *inputs;      /* what the body sees: moving ones in their slots */
   rondo_recorded_call *made;
-  RONDO_ARRAY(rondo_arena_block) blocks; /* alive when the segment under way began */
+  RONDO_ARRAY(rondo_arena_block) blocks; /* alive when the segment in progress began */
   RONDO_ARRAY(rondo_arena_slot) slots;   /* of the moving inputs, in their order */
   RONDO_ARRAY(rondo_segment) segments;
   RONDO_ARRAY(uint32_t) allocations; /* of a body of one segment: numbers of those that it leaves, as blocks */
@@ -26,7 +26,7 @@ struct rondo_recorder {
   rondo_plan_place place;            /* ... and its place there */
   rondo_graph *moved, *again;        /* the same work with the inputs elsewhere, and once more in their slots; NULL */
   const void **elsewhere;            /* where, of the bound inputs; NULL with `moved` */
-  size_t path_blocks; /* of the blocks, those of the path; behind them the slots and what segments left */
+  size_t path_blocks;                /* of the blocks, those of the path; after them the slots and what segments left */
   bool is_capturing;
   rondo_arena_access access; /* of the body's on the host to memory that was not there */
   rondo_capture_watch watch; /* of the last run of the body */
@@ -61,7 +61,7 @@ RONDO_MUST_USE rondo_status rondo_record_call(rondo_function *function, rondo_fo
 RONDO_MUST_USE rondo_status rondo_recorder_require_stream(rondo_recorder *recorder, const rondo_function *function,
                                                           rondo_stream *stream);
 
-/* In a body that is recorded: between two segments what was queued so far runs, then the step; and an input is given
+/* In a body that is recorded: between two segments what was enqueued so far runs, then the step; and an input is given
  * up. */
 RONDO_MUST_USE rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step, void *user);
 RONDO_MUST_USE rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index);

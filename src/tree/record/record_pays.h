@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whether recording a form pays (FW-8): its last warm-up is metered, and what that says is looked at when it would be
+ * Whether recording a form pays (FW-8): its last warm-up is metered, and what that says is inspected when it would be
  * recorded. For functions with RONDO_RECORD_WHERE_IT_PAYS alone. What cannot be metered is recorded.
  */
 #ifndef RONDO_TREE_RECORD_RECORD_PAYS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Copies of what a run may write, in the order of its stream: taken before it, put back behind it, bit for bit.
+ * Copies of what a run may write, in the order of its stream: taken before it, put back after it, bit for bit.
  */
 #include "tree/record/save_inputs.h"
 

@@ -20,7 +20,7 @@ typedef struct rondo_saved {
   rondo_random_journal draws; /* from the save on */
 } rondo_saved;
 
-/* Queues copies of the inputs on the stream, which does not capture. On failure nothing is saved. */
+/* Enqueues copies of the inputs on the stream, which does not capture. On failure nothing is saved. */
 RONDO_MUST_USE rondo_status rondo_save(rondo_tree *tree, rondo_stream *stream, const rondo_function *function,
                                        const rondo_resolved_input *inputs, rondo_saved *out);
 

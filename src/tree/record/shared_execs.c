@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Sharing execs. An exec costs the device memory for each of its nodes; recordings of the same work, as one function
- * makes for each place of its inputs, differ in addresses alone. So one exec can run them all, told each time by an
- * update what it is to be, which costs the host time. That is done when the tree was asked for it, or when another exec
- * would pass its bound.
+ * Sharing execs. An exec costs device memory for each of its nodes. The recordings of one function often have the same
+ * work and differ in addresses alone, so that one exec can run them all. An update gives it the parameters of the
+ * recording to run, which costs host time. Execs are shared if the tree was asked to, or if another exec would exceed
+ * the tree's limit.
  *
  * Invariant: `holds` is the number of a segment only while the exec has all of that segment's parameters, but for the
  * addresses of its inputs, which its patch set knows.

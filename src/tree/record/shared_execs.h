@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Execs that several recordings run on (shared_execs.c). A *tree_exec* is an exec with the number of the segment whose
- * parameters it has now; another segment of the same work updates it to its own before it launches.
+ * Execs that several recordings share (shared_execs.c). A *tree exec* is an exec with the number of the segment whose
+ * parameters it has now. Another segment with the same work updates the exec to its own parameters before it launches.
  */
 #ifndef RONDO_TREE_RECORD_SHARED_EXECS_H
 #define RONDO_TREE_RECORD_SHARED_EXECS_H
@@ -31,7 +31,7 @@ RONDO_MUST_USE rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_grap
 RONDO_MUST_USE rondo_status rondo_tree_exec_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment,
                                                 bool *out_made);
 void rondo_tree_exec_keep(rondo_tree *tree, const rondo_segment *segment);
-/* The segment lets go of its tree_exec, if it has one. */
+/* The segment releases its tree_exec, if it has one. */
 void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment);
 
 /* The tree_exec gets the segment's parameters back from another one. */

@@ -79,7 +79,7 @@ rondo_status rondo_recording_destroy(rondo_recording *recording) {
   return RONDO_OK;
 }
 
-/* Emptying -------------------------------------------------------------------------------------------------------- */
+/* Emptying --------------------------------------------------------------------------------------------------------- */
 
 static void forget_capture(rondo_recording *recording) {
   if (recording->capture != NULL) rondo_capture_release(recording->capture);
@@ -119,7 +119,7 @@ void rondo_recording_reset(rondo_recording *recording) {
   rondo_error_restore(&before);
 }
 
-/* Capturing ------------------------------------------------------------------------------------------------------- */
+/* Capturing -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status enter(const char *call, const rondo_recording *recording, const rondo_stream *stream) {
   RONDO_TRY(rondo_front(call, "the recording", recording));
@@ -173,7 +173,7 @@ static rondo_status fail_end(const rondo_recording *recording, rondo_status stat
   if (status != RONDO_CAPTURE_INVALID) return rondo_fail_context(status, "%s", recording->label);
   return rondo_fail_context(status,
                             "%s (allocate, feed, fetch and wait outside of the capture: inputs and outputs stand in "
-                            "memory that is there before it, written before a replay and read behind it)",
+                            "memory that is there before it, written before a replay and read after it)",
                             recording->label);
 }
 
@@ -199,7 +199,7 @@ rondo_status rondo_recording_capture_end(rondo_recording *recording, rondo_strea
   return rondo_fail_context(rondo_error_raise(&why), "%s", recording->label);
 }
 
-/* Replaying ------------------------------------------------------------------------------------------------------- */
+/* Replaying -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_freed(const char *call, const rondo_recording *recording, const rondo_host_use *use) {
   char label[RONDO_LABEL_BYTES], size[RONDO_SIZE_TEXT];
@@ -217,7 +217,7 @@ static rondo_status refuse_replay(rondo_recording *recording, rondo_stream *stre
   if (is_capturing(recording)) return fail_capturing(call, recording, "end the capture first");
   if (recording->exec == NULL && recording->was_reset)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_WAS_RESET,
-                      "%s: %s was reset and holds nothing to replay: capture anew", call, recording->label);
+                      "%s: %s was reset and holds nothing to replay: capture again", call, recording->label);
   if (recording->exec == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: %s holds nothing to replay: capture first",
                       call, recording->label);
@@ -236,7 +236,7 @@ rondo_status rondo_recording_replay(rondo_recording *recording, rondo_stream *st
   return RONDO_OK;
 }
 
-/* Decisions of the host ------------------------------------------------------------------------------------------- */
+/* Decisions of the host -------------------------------------------------------------------------------------------- */
 
 typedef struct decision_words {
   const char *what, *remedy;
@@ -280,7 +280,7 @@ rondo_status rondo_recording_note_decision(rondo_stream *stream, rondo_decision 
                     call, words->what, quoted, capture->origin_name, words->remedy);
 }
 
-/* Asking ---------------------------------------------------------------------------------------------------------- */
+/* Asking ----------------------------------------------------------------------------------------------------------- */
 
 const rondo_graph *rondo_recording_graph(const rondo_recording *recording) {
   return recording == NULL ? NULL : recording->graph;

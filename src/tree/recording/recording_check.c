@@ -32,7 +32,7 @@ static rondo_status refuse_conditional(const visit *at) {
   char label[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_HOST_DECISION, number_of(at),
                          "%s: %s of %s is a conditional node, which cannot be recorded: decide on the host which of "
-                         "several recordings to replay, or leave this work un-recorded",
+                         "several recordings to replay, or run this work eagerly",
                          at->call, label_of(at, label), at->recording->label);
 }
 
@@ -43,7 +43,7 @@ static rondo_status refuse_host_memory(const visit *at, const rondo_node_address
       RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
       "%s: %s of %s %s host memory at %p, %s: at a replay it may be another's. Feed and fetch "
       "outside of the capture: write inputs to memory that was allocated before it, replay, and read "
-      "outputs behind that; or keep memory of rondo_host_malloc until the reset; or promise to keep "
+      "outputs after that; or keep memory of rondo_host_malloc until the reset; or promise to keep "
       "this (rondo_recording_options.lasting_host_memory)",
       at->call, label_of(at, label), at->recording->label, is_source ? "reads" : "writes", (const void *)place->address,
       freed ? "which rondo_host_free has freed" : "of which the library knows nothing");

@@ -390,7 +390,7 @@ static void test_tr12_options_that_are_refused(void **state) {
   assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "an order of 3 calls");
   options.order = backwards;
   options.order_count = 2;
-  assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "behind its forward");
+  assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "after its forward");
   options.order = missing;
   options.order_count = 1;
   assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "no backward of it");

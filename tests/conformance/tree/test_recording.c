@@ -76,7 +76,7 @@ static void test_rc1_captures_replays_and_resets(void **state) {
     assert_int_equal(info_of(recording).node_count, 1);
     rondo_recording_reset(recording);
     assert_error(rondo_recording_replay(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_WAS_RESET);
-    assert_message("was reset and holds nothing to replay: capture anew");
+    assert_message("was reset and holds nothing to replay: capture again");
   }
   const rondo_recording_info info = info_of(recording);
   assert_int_equal(info.captures, 3);

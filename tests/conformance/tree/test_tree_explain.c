@@ -411,7 +411,7 @@ static void test_tr8_the_log_has_each_decision(void **state) {
   rondo_log_set_sink(hear, &h, RONDO_LOG_DEBUG);
   set_up(&s, *state);
   rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
-  static const char *const parts[] = {"'second' runs as it is: WARM_UP\n", "'second' is recorded: number 2 behind 1, ",
+  static const char *const parts[] = {"'second' runs eagerly: WARM_UP\n", "'second' is recorded: number 2 after 1, ",
                                       "'second' is replayed: number 2\n"};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     if (strstr(h.lines, parts[i]) == NULL) print_error("no \"%s\" in:\n%s\n", parts[i], h.lines);

@@ -356,7 +356,7 @@ static void count_lines(void *user, rondo_log_level level, const char *area, con
   int *counts = user;
   (void)level;
   if (strcmp(area, "tree") != 0) return;
-  counts[0] += strstr(message, "runs as it is: WARM_UP") != NULL;
+  counts[0] += strstr(message, "runs eagerly: WARM_UP") != NULL;
   counts[1] += strstr(message, "is recorded") != NULL;
   counts[2] += strstr(message, "is replayed") != NULL;
 }
