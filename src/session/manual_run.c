@@ -3,11 +3,8 @@
  * is taken keeps its worker claimed, and no graph changes until it is given back.
  */
 #include <assert.h>
-#include <math.h>
-#include <string.h>
-#include "base/versioned_struct.h"
+
 #include "session/model_instance.h"
-#include "session/placement/upstream_parts.h"
 #include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/staging_memory.h"

@@ -3,7 +3,6 @@
  * them. The size of an exec is that of one that is recorded for the purpose and destroyed. All workers are claimed
  * while plans are made, and the model is changing.
  */
-#include <string.h>
 
 #include "base/versioned_struct.h"
 #include "session/model_capture.h"

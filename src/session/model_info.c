@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <string.h>
+
 #include "base/versioned_struct.h"
 #include "session/model_instance.h"
 #include "session/placement/upstream_parts.h"

@@ -3,7 +3,6 @@
  * recorded of them; staging memory. Used by the thread that has claimed the worker, or that adds or removes the model.
  */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "session/function_instance.h"

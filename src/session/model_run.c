@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "base/versioned_struct.h"
 #include "exec/api_check.h"
 #include "session/session.h"
 #include "session/session_internal.h"

@@ -2,8 +2,6 @@
  * The copy audit: compares the host memory that each copy and fill uses with the ranges that the caller has declared.
  * The whole graph is checked before anything is removed. Stateless; runs on the thread that owns the graph.
  */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "base/array.h"
 #include "base/error.h"

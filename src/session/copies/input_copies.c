@@ -3,7 +3,6 @@
  * other nodes.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/error.h"

@@ -6,8 +6,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "exec/api_check.h"
 #include "session/model_capture.h"
 #include "session/model_instance.h"
 #include "session/serve/stream_worker.h"
