@@ -13,7 +13,8 @@
 /* Open addressing: 0 is free, else one more than an operation's number. */
 typedef struct rondo_repeats {
   uint32_t *slots;
-  size_t count; /* a power of two, more than twice the program's operations */
+  size_t count;      /* a power of two, more than twice the program's operations */
+  bool keeps_places; /* operations that were placed differently do not stand for each other. Unset at first */
 } rondo_repeats;
 
 /* Has room for the operations that the program has now. Errors: OUT_OF_MEMORY. */
