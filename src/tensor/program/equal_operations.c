@@ -48,7 +48,7 @@ void rondo_repeats_free(const rondo_program *program, rondo_repeats *repeats) {
 }
 
 bool rondo_operator_may_repeat(const rondo_operator *row) {
-  return !rondo_operator_is_update(row) && !row->is_in_place && !row->is_random;
+  return !rondo_operator_is_update(row) && !row->is_in_place;
 }
 
 uint32_t rondo_repeats_find(const rondo_program *program, const uint32_t *owners, rondo_repeats *repeats,
