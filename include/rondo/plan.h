@@ -75,20 +75,26 @@ typedef struct rondo_plan_problem {
 /* How long to search. Zero is the default: until the peak is within 1.005 of the lower bound, 5 ms at most. Plans of
  * any size get better with more budget. The items are placed again and again in other orders, and after each failed
  * try those that had no room are placed earlier. Each try takes time that grows with the items times their logarithm:
- * about 15 ms for 30,000. Small problems are also searched exactly, and large ones placed again in windows of time. */
+ * about 15 ms for 30,000. Small problems are also searched exactly, and large ones placed again in windows of time.
+ * Where 8,192 items or more without alignments, obstacles and an order have to be planned together, most of the search
+ * is rounds of cores: those that live where most bytes are live are planned alone, and the rest is repaired around
+ * them, for cores of three sizes a round. Later rounds take longer. */
 typedef struct rondo_plan_options {
   uint32_t struct_size;
   uint32_t budget_ms;    /* wall time; 0: 5, unless budget_steps is set */
   uint64_t budget_steps; /* search steps instead of time: the result does not depend on the machine or the threads, and
-                            is never worse with more steps. With an order, steps that look at more than 2,048 items on
+                            is never worse with more steps. In rounds of cores, eight looks at items that live together
+                            with the one to be placed are a step; a round that does not fit into the steps left ends
+                            with them and does not count. With an order, steps that look at more than 2,048 items on
                             average count as so many of 2,048 each, so that a budget bounds the work at every size */
   double gap;            /* stop when peak <= gap * lower bound; at least 1; 0: 1.005, or 1 when a budget or
                                        fast_only is set */
   size_t capacity;       /* stop when peak <= capacity; 0: none */
   uint64_t seed;
   uint32_t threads; /* that search, the caller's included, at most 256; 0: one */
-  bool fast_only;   /* greedy placing under a few rules; for more than 2,048 items also repairs, and up to 32 more tries
-                       that place a million items in all; no search */
+  bool fast_only;   /* greedy placing under a few rules; for more than 1,536 items also two rounds of cores, which no
+                       budget_steps bound, and for more than 2,048 up to 32 more tries that place a million items in
+                       all; no search */
   const rondo_allocator *allocator; /* NULL: the C library's */
 } rondo_plan_options;
 #define RONDO_PLAN_OPTIONS_INIT .struct_size = sizeof(rondo_plan_options)

@@ -428,6 +428,7 @@ rondo_status rondo_device_get_costs(rondo_device *device, rondo_costs *out_costs
   costs_slot *slot;
   RONDO_TRY(rondo_front(call, "the device", device));
   if (out_costs == NULL) return rondo_refuse_null(call, "out_costs");
+  RONDO_TRY(rondo_versioned_check("rondo_costs", out_costs, sizeof costs));
   RONDO_TRY(slot_of(device, &slot));
   RONDO_TRY(find(call, device, slot, &costs));
   return rondo_versioned_write("rondo_costs", &costs, out_costs, sizeof costs);

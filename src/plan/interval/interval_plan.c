@@ -20,7 +20,8 @@
 /* Rounds of cores of the fast path. */
 #define FAST_ROUNDS 2
 
-#define MANY_BOXES 16384
+/* Of so many, the core comes before most rules. */
+#define BOXES_FOR_CORE_FIRST 16384
 
 /* Before the core is planned, so many rules have been tried. */
 #define RULES_BEFORE_CORE 2
@@ -188,7 +189,7 @@ static rondo_status plan_fast(planner *p) {
     rondo_part *part = &p->parts.items[i];
     rondo_placer_bind(&p->placer, &part->boxes);
     try_slots(p, part);
-    RONDO_TRY(part->boxes.count >= MANY_BOXES ? plan_many(p, part) : plan_few(p, part));
+    RONDO_TRY(part->boxes.count >= BOXES_FOR_CORE_FIRST ? plan_many(p, part) : plan_few(p, part));
     if (part->peak != UINT64_MAX) continue;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
                       "%zu items with their alignments and %zu obstacles do not fit into %zu bits of offsets",

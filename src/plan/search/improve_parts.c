@@ -21,7 +21,7 @@
 
 /* Parts of so many boxes are planned around cores too, but for one of so many turns, which makes so many runs
  * and more. A plan around a core is to end so near the goal, as a part of what there is above it. */
-#define MANY_BOXES 8192
+#define BOXES_FOR_CORES 8192
 #define TURNS 3
 #define CORE_NEARNESS 32
 #define FEW_RUNS 32
@@ -71,7 +71,7 @@ static bool is_late(const improver *m) {
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static bool takes_cores(const rondo_part *part) {
-  return part->boxes.count >= MANY_BOXES && part->boxes.obstacles == NULL && part->boxes.alignments == NULL;
+  return part->boxes.count >= BOXES_FOR_CORES && part->boxes.obstacles == NULL && part->boxes.alignments == NULL;
 }
 
 static rondo_restarts restarts_of(const improver *m, const rondo_part *part, uint64_t goal) {

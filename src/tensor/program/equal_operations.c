@@ -14,8 +14,9 @@ static bool same_input(const rondo_program *program, const uint32_t *owners, uin
 }
 
 /* Whether `first` computes all that `second` does. */
-static bool stands_for(const rondo_program *program, const uint32_t *owners, const rondo_operation *first,
-                       const rondo_operation *second) {
+static bool stands_for(const rondo_program *program, const uint32_t *owners, const rondo_repeats *repeats,
+                       const rondo_operation *first, const rondo_operation *second) {
+  if (repeats->keeps_places && first->place != second->place) return false;
   if (first->row != second->row || !rondo_attributes_same(&first->attributes, &second->attributes)) return false;
   for (uint32_t r = 0; r < first->row->result_count; r++) {
     if (rondo_value_is_made(program, second->results[r]) && !rondo_value_is_made(program, first->results[r]))
@@ -47,7 +48,7 @@ void rondo_repeats_free(const rondo_program *program, rondo_repeats *repeats) {
 }
 
 bool rondo_operator_may_repeat(const rondo_operator *row) {
-  return !rondo_operator_is_update(row) && !row->is_in_place && !row->is_random;
+  return !rondo_operator_is_update(row) && !row->is_in_place;
 }
 
 uint32_t rondo_repeats_find(const rondo_program *program, const uint32_t *owners, rondo_repeats *repeats,
@@ -56,7 +57,7 @@ uint32_t rondo_repeats_find(const rondo_program *program, const uint32_t *owners
   size_t slot = (size_t)hash_operation(owners, operation) & (repeats->count - 1);
   for (; repeats->slots[slot] != 0; slot = (slot + 1) & (repeats->count - 1)) {
     const uint32_t other = repeats->slots[slot] - 1;
-    if (stands_for(program, owners, &program->operations.items[other], operation)) return other;
+    if (stands_for(program, owners, repeats, &program->operations.items[other], operation)) return other;
   }
   repeats->slots[slot] = number + 1;
   return number;

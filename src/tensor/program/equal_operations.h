@@ -13,14 +13,16 @@
 /* Open addressing: 0 is free, else one more than an operation's number. */
 typedef struct rondo_repeats {
   uint32_t *slots;
-  size_t count; /* a power of two, more than twice the program's operations */
+  size_t count;      /* a power of two, more than twice the program's operations */
+  bool keeps_places; /* operations that were placed differently do not stand for each other. Unset at first */
 } rondo_repeats;
 
 /* Has room for the operations that the program has now. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_repeats_make(const rondo_program *program, rondo_repeats *out);
 void rondo_repeats_free(const rondo_program *program, rondo_repeats *repeats);
 
-/* Whether one operation of the row can stand for another: it changes nothing, and gives the same results each time. */
+/* Whether one operation of the row can stand for another: it changes nothing. Rows give the same results for the
+ * same inputs and attributes; random ones too, which have different attributes. */
 bool rondo_operator_may_repeat(const rondo_operator *row);
 
 /* The number of an operation that was looked up before and computes all that this one does; or this one, which is then

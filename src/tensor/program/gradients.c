@@ -131,7 +131,9 @@ static rondo_status allocate(walk *w) {
   RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->depends, &w->depends));
   RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->owners, &w->owners));
   RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->gradients, &w->gradients));
-  return rondo_repeats_make(w->program, &w->repeats);
+  RONDO_TRY(rondo_repeats_make(w->program, &w->repeats));
+  w->repeats.keeps_places = true; /* a gradient goes where its operation was placed */
+  return RONDO_OK;
 }
 
 static void release(walk *w) {

@@ -112,7 +112,6 @@ struct rondo_operator {
   bool adds_gradients;    /* its differentiate adds to the gradient of input 0 that there is (below) */
   bool is_late;           /* one of the updates, though it changes no state: sees states as earlier updates left them */
   bool stops_gradients;   /* what its result is computed from does not count for gradients */
-  bool is_random;         /* two of them with the same inputs give different results: neither stands for the other */
   uint32_t types;         /* RONDO_TYPE_BITs of input `typed_input` of a public operator; 0: only others add it */
   uint32_t typed_input;   /* where there is no input, types of the result */
   rondo_element element;

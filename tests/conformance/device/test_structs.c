@@ -212,14 +212,26 @@ static rondo_status count_work(rondo_stream *stream, void *user) {
   return RONDO_OK;
 }
 
+static uint64_t allocations_of(rondo_device *device) {
+  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_device_get_statistics(device, &statistics));
+  return statistics.host_allocations;
+}
+
 /* A call that does something refuses the struct first. */
 static void test_a_refused_struct_comes_before_the_work(void **state) {
   test_fixture *t = *state;
   rondo_gain gain = {.struct_size = sizeof gain - 4};
+  rondo_costs costs = {.struct_size = sizeof costs - 4};
   int works = 0;
   assert_bad_options(rondo_gain_measure(t->stream, count_work, &works, 1, &gain));
   assert_message("rondo_gain: struct_size is");
   assert_int_equal(works, 0);
+  assert_ok(rondo_device_set_costs(t->device, NULL));
+  const uint64_t allocations = allocations_of(t->device);
+  assert_bad_options(rondo_device_get_costs(t->device, &costs));
+  assert_message("rondo_costs: struct_size is");
+  assert_int_equal(allocations_of(t->device), allocations);
 }
 
 static void test_patch_options_of_any_version(void **state) {

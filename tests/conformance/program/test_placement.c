@@ -416,6 +416,31 @@ static void test_se12_a_state_is_read_elsewhere_as_it_was(void **state) {
   close_pair(&p);
 }
 
+/* Values that are computed alike on two devices have gradients there, too. */
+static void test_se12_gradients_go_where_their_operation_was_placed(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  rondo_program *program = make_program();
+  rondo_value here, there, sum, gradient;
+  size_t operators = 0;
+  const rondo_value x = make_value(program, 's', "x", ROWS, WIDTH);
+  assert_ok(rondo_op_tanh(program, x, &here));
+  assert_ok(rondo_op_tanh(program, x, &there));
+  assert_ok(rondo_op_mul(program, here, there, &sum));
+  assert_ok(rondo_op_sum(program, sum, NULL, 0, false, &sum));
+  assert_ok(rondo_program_place(program, there, 1));
+  assert_ok(rondo_program_gradients(program, sum, &x, 1, &gradient));
+  assert_ok(rondo_program_output(program, "gradient", gradient));
+  rondo_divided *divided = divide(&p, program, NULL);
+  for (size_t i = 0; i < info_of(divided).parts; i++) {
+    const rondo_divided_part part = part_of(divided, i);
+    if (part.device == p.devices[1]) operators += part.operators;
+  }
+  assert_int_equal(operators, 2); /* tanh and its gradient */
+  assert_ok(rondo_divided_destroy(divided));
+  close_pair(&p);
+}
+
 static bool is_w(const char *name) { return strcmp(name, "w") == 0; }
 
 static void test_se12_weights_come_and_go(void **state) {
@@ -662,6 +687,7 @@ int main(void) {
       test_case(test_se12_one_device_is_one_part),
       test_case(test_se12_training_keeps_a_table_with_its_updates),
       test_case(test_se12_a_state_is_read_elsewhere_as_it_was),
+      test_case(test_se12_gradients_go_where_their_operation_was_placed),
       test_case(test_se12_weights_come_and_go),
       test_case(test_se12_divided_programs_share),
       test_case(test_se12_messages_name_the_programs),
