@@ -9,7 +9,7 @@
 
 #include "device_tests.h"
 
-enum { MOST = 1000000, THREADS = 2, ROUNDS = 2000, LAST_ONES = 16 };
+enum { MOST = 1000000, THREADS = 2, ROUNDS = 20000, LAST_ONES = 16 };
 
 typedef struct unmapper {
   rondo_device *device;
