@@ -57,7 +57,7 @@ succeeds tree --seconds 0.1 --shapes 2
 grep -q '^four patched, 4 readers ' out || die "no row of a case: $(cat out)"
 ! grep -q '^path' out || die "a path without buffers: $(cat out)"
 RONDO_LOG=tree "$tool" tree --seconds 0.01 --shapes 1 >out 2>err || die "exit status $?: $(tail -3 err)"
-for text in "tree: 'layers' runs as it is: WARM_UP" "tree: 'layers' is recorded: number 1" "tree: 'layers' is replayed"; do
+for text in "tree: 'layers' runs eagerly: WARM_UP" "tree: 'layers' is recorded: number 1" "tree: 'layers' is replayed"; do
   grep -qF "$text" err || die "no line '$text' in: $(head -20 err)"
 done
 fails 1 'nothing.csv' tree --seconds 0.01 --shapes 1 --buffers nothing.csv
