@@ -166,8 +166,7 @@ static void test_se1_the_most_graphs(void **state) {
   test_request_fill(&r, RONDO_SESSION_MAX_SIZES + 1, 1);
   assert_ok(rondo_session_capture_begin(session, "scorer"));
   assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_LIMIT_EXCEEDED,
-                 RONDO_REASON_OUT_OF_RANGE,
-                 "which is the most: use those, or destroy them all first (rondo_session_destroy_graphs)");
+                 RONDO_REASON_OUT_OF_RANGE, "the maximum: destroy its graphs first (rondo_session_destroy_graphs)");
   assert_ok(rondo_session_capture_end(session));
   close_session(session);
 }

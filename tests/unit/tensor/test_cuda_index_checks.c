@@ -99,8 +99,10 @@ static void test_fw1_each_finding_is_told_once(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-/* What was never waited for is told by the program's end, which leaves nothing. */
+/* What was never waited for is told by the program's end, which leaves nothing but freed memory that the device keeps.
+ */
 static void test_fw1_the_end_tells_what_is_left(void **state) {
+  const test_fixture *f = *state;
   const size_t before = fake->live(FAKE_CUDA_HOST_MEMORY);
   rondo_compiled *compiled = make_compiled(*state);
   assert_true(fake->live(FAKE_CUDA_HOST_MEMORY) > before);
@@ -108,6 +110,7 @@ static void test_fw1_the_end_tells_what_is_left(void **state) {
   write_indices(compiled, "second", 0);
   assert_ok(rondo_compiled_run(compiled));
   assert_error(rondo_compiled_destroy(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_memory_trim(f->device));
   assert_int_equal(fake->live(FAKE_CUDA_HOST_MEMORY), before);
 }
 
@@ -125,7 +128,7 @@ static void test_fw1_cells_are_counted(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-/* In the order in which it is taken. */
+/* In the order in which it is taken. The device has no freed memory that would make room. */
 static void test_fw1_fw3_host_memory_that_cannot_be_had_says_whose_and_what_for(void **state) {
   static const char *const messages[] = {"memory for writes of program 'look-up' (128.0 KiB)",
                                          "host buffers of staged values of program 'look-up' (256 B)",
@@ -137,6 +140,7 @@ static void test_fw1_fw3_host_memory_that_cannot_be_had_says_whose_and_what_for(
   rondo_program *program = make_program();
   for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
     rondo_compiled *compiled = NULL;
+    assert_ok(rondo_memory_trim(f->device));
     fake->fail_call("cuMemHostAlloc", i + 1, NO_MEMORY, false);
     assert_fails(rondo_compile(program, f->device, &options, &compiled), RONDO_OUT_OF_MEMORY);
     assert_message(messages[i]);
