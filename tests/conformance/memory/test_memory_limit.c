@@ -445,7 +445,7 @@ static void launch_many(test_fixture *t, rondo_stream *beside, rondo_exec **exec
 
 static void test_gm15_many_launched_graphs_and_few_mappings(void **state) {
   test_fixture *t = *state;
-  if (!test_device_is("cpu") || test_is_guarded(t)) skip(); /* guards need mappings of their own */
+  if (!test_device_is("cpu") || test_is_guarded(t)) skip();            /* guards need mappings of their own */
   if (TEST_EFFORT_DIVISOR > 1 || most_mappings() > MOST_EATEN) skip(); /* a sanitizer maps memory too */
   rondo_exec *execs[LAUNCHED];
   rondo_stream *beside = test_stream(t, "beside");
