@@ -51,7 +51,7 @@ static void add_json(rondo_text *text, const field *value) {
       return;
     case UNIT_NONE:
     case UNIT_RATIO:
-      assert(!"this unit is in the text alone");
+      assert(false && "this unit is in the text alone");
   }
 }
 
@@ -80,7 +80,7 @@ static void add_text(rondo_text *text, const field *value) {
       return;
     case UNIT_NONE:
     case UNIT_FLAG:
-      assert(!"the phrase of this unit has no place for a value");
+      assert(false && "the phrase of this unit has no place for a value");
   }
 }
 
