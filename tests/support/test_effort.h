@@ -15,14 +15,19 @@
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
+#define TEST_HAS_THREAD_SANITIZER 1
 #define TEST_EFFORT_DIVISOR 20
 #elif __has_feature(address_sanitizer)
 #define TEST_EFFORT_DIVISOR 4
 #endif
 #elif defined(__SANITIZE_THREAD__)
+#define TEST_HAS_THREAD_SANITIZER 1
 #define TEST_EFFORT_DIVISOR 20
 #elif defined(__SANITIZE_ADDRESS__)
 #define TEST_EFFORT_DIVISOR 4
+#endif
+#ifndef TEST_HAS_THREAD_SANITIZER
+#define TEST_HAS_THREAD_SANITIZER 0
 #endif
 #ifndef TEST_EFFORT_DIVISOR
 #define TEST_EFFORT_DIVISOR 1
