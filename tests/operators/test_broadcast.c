@@ -163,10 +163,10 @@ static void test_wrapping(void **state) {
   assert_ok(rondo_op_mul(program, in[2], in[3], &out[1]));
   assert_ok(rondo_program_output(program, "y", out[0]));
   assert_ok(rondo_program_output(program, "z", out[1]));
-  test_run_program(
-      *state, program,
-      (const test_bytes[]){TEST_BYTES("a", a), TEST_BYTES("b", b), TEST_BYTES("c", c), TEST_BYTES("d", d), {NULL}},
-      (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("z", z), {NULL}});
+  test_run_program(*state, program,
+                   (const test_bytes[]){
+                       TEST_BYTES("a", a), TEST_BYTES("b", b), TEST_BYTES("c", c), TEST_BYTES("d", d), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("z", z), {.name = NULL}});
   assert_int_equal(y, -2);
   assert_int_equal(z, -2);
 }

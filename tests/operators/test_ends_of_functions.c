@@ -34,10 +34,10 @@ static void run_at(test_fixture *t, unary op, const float *x, float *y, float *d
   assert_ok(rondo_program_gradients(program, loss, &in, 1, &gradient));
   assert_ok(rondo_program_output(program, "y", out));
   assert_ok(rondo_program_output(program, "dx", gradient));
-  test_run_program(
-      t, program,
-      (const test_bytes[]){{"x", (void *)(uintptr_t)x, POINTS * sizeof *x}, TEST_BYTES("weights", ones), {NULL}},
-      (const test_bytes[]){{"y", y, POINTS * sizeof *y}, {"dx", dx, POINTS * sizeof *dx}, {NULL}});
+  test_run_program(t, program,
+                   (const test_bytes[]){
+                       {"x", (void *)(uintptr_t)x, POINTS * sizeof *x}, TEST_BYTES("weights", ones), {.name = NULL}},
+                   (const test_bytes[]){{"y", y, POINTS * sizeof *y}, {"dx", dx, POINTS * sizeof *dx}, {.name = NULL}});
 }
 
 static void check_at(const char *name, const char *what, const float *x, const float *got, const float *wanted) {

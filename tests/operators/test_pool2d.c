@@ -105,8 +105,8 @@ static float pool_one(test_fixture *t, float *x, float *gradient) {
   assert_ok(rondo_program_gradients(program, y, &in, 1, &of_in));
   assert_ok(rondo_program_output(program, "gradient", of_in));
   test_run_program(
-      t, program, (const test_bytes[]){{"x", x, 4 * sizeof *x}, {NULL}},
-      (const test_bytes[]){TEST_BYTES("y", largest), {"gradient", gradient, 4 * sizeof *gradient}, {NULL}});
+      t, program, (const test_bytes[]){{"x", x, 4 * sizeof *x}, {.name = NULL}},
+      (const test_bytes[]){TEST_BYTES("y", largest), {"gradient", gradient, 4 * sizeof *gradient}, {.name = NULL}});
   return largest;
 }
 

@@ -122,8 +122,8 @@ static void check_long_sum(test_fixture *t, size_t rows, size_t columns, size_t 
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &in));
   assert_ok(rondo_op_sum(program, in, &dimension, 1, false, &out));
   assert_ok(rondo_program_output(program, "y", out));
-  test_run_program(t, program, (const test_bytes[]){{"x", x, count * sizeof *x}, {NULL}},
-                   (const test_bytes[]){{"y", y, results * sizeof *y}, {NULL}});
+  test_run_program(t, program, (const test_bytes[]){{"x", x, count * sizeof *x}, {.name = NULL}},
+                   (const test_bytes[]){{"y", y, results * sizeof *y}, {.name = NULL}});
   for (size_t i = 0; i < results; i++) assert_true(fabs((double)y[i] - wanted[i]) < 2e-6 * wanted[i]);
   free(x);
   free(y);
@@ -154,8 +154,8 @@ static void check_extreme(test_fixture *t, reduce op, float x[8]) {
   assert_ok(rondo_program_gradients(program, loss, &in, 1, &gradient));
   assert_ok(rondo_program_output(program, "y", out));
   assert_ok(rondo_program_output(program, "dx", gradient));
-  test_run_program(t, program, (const test_bytes[]){{"x", x, 8 * sizeof *x}, {NULL}},
-                   (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("dx", dx), {NULL}});
+  test_run_program(t, program, (const test_bytes[]){{"x", x, 8 * sizeof *x}, {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("dx", dx), {.name = NULL}});
   assert_true(y[0] == x[0] && isnan(y[1]));
   assert_near(dx, ((float[]){1.0f / 3, 0, 1.0f / 3, 1.0f / 3}), 4, 1e-6f);
 }
@@ -230,8 +230,8 @@ static void test_places_of_nan(void **state) {
   assert_ok(rondo_program_output(program, "across", y));
   assert_ok(rondo_op_argmin(program, x, 0, false, &y));
   assert_ok(rondo_program_output(program, "down", y));
-  test_run_program(*state, program, (const test_bytes[]){TEST_BYTES("x", given), {NULL}},
-                   (const test_bytes[]){TEST_BYTES("across", across), TEST_BYTES("down", down), {NULL}});
+  test_run_program(*state, program, (const test_bytes[]){TEST_BYTES("x", given), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("across", across), TEST_BYTES("down", down), {.name = NULL}});
   assert_memory_equal(across, ((int32_t[]){1, 1}), sizeof across);
   assert_memory_equal(down, ((int32_t[]){1, 0, 1}), sizeof down);
 }
