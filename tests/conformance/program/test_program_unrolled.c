@@ -69,7 +69,7 @@ static rondo_value pass_whole(rondo_program *program, way by, rondo_value x, siz
 }
 
 static rondo_value take_row_through(rondo_program *program, way by, rondo_value x, size_t steps, size_t step) {
-  size_t start[4] = {0}, length[4], rank;
+  size_t start[RONDO_MAX_DIMENSIONS] = {0}, length[RONDO_MAX_DIMENSIONS], rank;
   const size_t row[] = {1, WIDTH};
   rondo_type type;
   rondo_value taken = pass_whole(program, by, x, steps);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/device.h"
 #include "graph/graph.h"
 #include "graph/graph_internal.h"
 #include "support/test_allocator.h"
@@ -44,10 +45,10 @@ static inline void expect_message_at(const char *part, const char *file, int lin
 #define expect_error(call, status, reason) expect_error_at((call), (status), (reason), __FILE__, __LINE__)
 #define expect_message(part) expect_message_at((part), __FILE__, __LINE__)
 
-/* Identities of two devices that are never followed. */
-static char device_identities[2];
-#define TEST_DEVICE ((rondo_device *)(void *)&device_identities[0])
-#define OTHER_DEVICE ((rondo_device *)(void *)&device_identities[1])
+/* Identities of two devices. Only whether they are a parent process's is read. */
+static rondo_device device_identities[2];
+#define TEST_DEVICE (&device_identities[0])
+#define OTHER_DEVICE (&device_identities[1])
 /* Of an event only how it is held is known here. */
 static inline void ignore_event(rondo_event *event) { (void)event; }
 static rondo_lent_event lent_events[2] = {{ignore_event, ignore_event}, {ignore_event, ignore_event}};
