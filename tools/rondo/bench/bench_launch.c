@@ -356,7 +356,7 @@ const benchmark bench_launch = {
     .summary = "empty kernels in five shapes: by streams, as a graph, as a loop",
     .description =
         "Measures what it costs to launch empty kernels: 32 in a straight line, in two branches, and as a fork and\n"
-        "join (1 + 30 + 1), and straight lines of 320 and 3200. Each is enqueued kernel by kernel (on two streams\n"
+        "join (1 + 30 + 1), and straight lines of 320 and 3200. Each is enqueued eagerly (on two streams\n"
         "for the branches, on thirty for the fork) and launched as one graph captured from the same calls.\n"
         "The results include one thread that calls the same functions in a loop, which is the limit, and figures\n"
         "published for an A100 (J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021). Then the launch call alone\n"
