@@ -28,11 +28,14 @@ static inline void add(input *in, size_t bytes, uint32_t lower, uint32_t upper) 
 
 /* Generators ------------------------------------------------------------------------------------------------------- */
 
+/* One draw a statement: compilers evaluate the arguments of a call in any order. */
+
 static inline void make_random_from(input *in, size_t items, uint64_t state) {
   for (size_t i = 0; i < items; i++) {
     const uint32_t lower = (uint32_t)random_below(&state, items);
     const uint32_t longest = (uint32_t)1 << random_below(&state, 12);
-    add(in, random_bytes(&state, 12), lower, lower + 1 + (uint32_t)random_below(&state, longest));
+    const uint32_t upper = lower + 1 + (uint32_t)random_below(&state, longest);
+    add(in, random_bytes(&state, 12), lower, upper);
   }
 }
 
@@ -87,9 +90,12 @@ static inline void make_blocks_from(input *in, size_t items, uint64_t state) {
       add(in, 1 + (size_t)random_below(&state, 64) * 16, 0, end); /* a bias, and its moments */
       add(in, width * (1 + random_below(&state, 3)), forward + 1, backward);
       add(in, width / (2 + random_below(&state, 7)), forward, backward - 1);
-      add(in, width * (8 + random_below(&state, 24)), forward, forward + 2 + (uint32_t)random_below(&state, 4));
-      add(in, width * (8 + random_below(&state, 24)), backward - 2, backward + (uint32_t)random_below(&state, 4));
-      add(in, width * (2 + random_below(&state, 4)), backward, backward + 2 + (uint32_t)random_below(&state, 9));
+      const uint32_t forward_end = forward + 2 + (uint32_t)random_below(&state, 4);
+      add(in, width * (8 + random_below(&state, 24)), forward, forward_end);
+      const uint32_t backward_end = backward + (uint32_t)random_below(&state, 4);
+      add(in, width * (8 + random_below(&state, 24)), backward - 2, backward_end);
+      const uint32_t gradient_end = backward + 2 + (uint32_t)random_below(&state, 9);
+      add(in, width * (2 + random_below(&state, 4)), backward, gradient_end);
       add(in, random_bytes(&state, 6), backward - 1, 2 * passes + 2 * block + 2);
       add(in, 1 + (size_t)random_below(&state, 900), forward, backward + 2);
     }
@@ -107,10 +113,14 @@ static inline void make_blocks_from(input *in, size_t items, uint64_t state) {
 static inline void make_chain_from(input *in, size_t items, uint64_t state) {
   for (uint32_t layer = 0; in->count < items; layer++) {
     const uint64_t made = 1 + random_below(&state, 4);
-    for (uint64_t i = 0; i < made; i++)
-      add(in, random_bytes(&state, 8), layer, layer + 2 + (uint32_t)random_below(&state, 20));
-    if (random_below(&state, 50) == 0)
-      add(in, random_bytes(&state, 8), layer, layer + 2 + (uint32_t)random_below(&state, 5000));
+    for (uint64_t i = 0; i < made; i++) {
+      const uint32_t end = layer + 2 + (uint32_t)random_below(&state, 20);
+      add(in, random_bytes(&state, 8), layer, end);
+    }
+    if (random_below(&state, 50) == 0) {
+      const uint32_t end = layer + 2 + (uint32_t)random_below(&state, 5000);
+      add(in, random_bytes(&state, 8), layer, end);
+    }
   }
 }
 
