@@ -3,6 +3,7 @@
  * destroy it, which does nothing; everything with devices of its own. The child's tests end with the line of the first
  * that failed. Where a child waits for a thread that it does not have, a signal ends it.
  */
+#include <dirent.h>
 #include <rondo/callables.h>
 #include <rondo/collective.h>
 #include <rondo/executor.h>
@@ -10,6 +11,7 @@
 #include <rondo/program.h>
 #include <rondo/random.h>
 #include <rondo/recording.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -24,10 +26,42 @@ int main(void) { return 77; } /* it ends such a child */
 
 enum { PATIENCE_S = 30 };
 
+static bool is_running(const char *thread) {
+  char path[64], line[256];
+  size_t length = 0;
+  snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", thread);
+  FILE *file = fopen(path, "r");
+  if (file != NULL) {
+    length = fread(line, 1, sizeof line - 1, file);
+    (void)fclose(file);
+  }
+  line[length] = '\0';
+  const char *name_end = strrchr(line, ')'); /* the state follows: "12 (a name) S ..." */
+  return name_end != NULL && strncmp(name_end, ") R", 3) == 0;
+}
+
+/* The thread that asks is running, too. */
+static int count_running_threads(void) {
+  int running = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  if (tasks == NULL) return 1;
+  for (const struct dirent *task; (task = readdir(tasks)) != NULL;)
+    if (task->d_name[0] != '.') running += is_running(task->d_name);
+  closedir(tasks);
+  return running;
+}
+
+/* A child inherits AddressSanitizer's allocator as it is. A thread that starts or runs may hold one of its locks, which
+ * nobody releases in the child, so the other threads sleep when the process forks. */
+static pid_t fork_beside_sleepers(void) {
+  for (int ms = 0; ms < 1000 * PATIENCE_S && count_running_threads() > 1; ms++) test_sleep_ms(1);
+  return fork();
+}
+
 /* Runs it in a child, which must return 0. */
 static void in_child(int (*run)(void *), void *user) {
   int ended = 1;
-  const pid_t child = fork();
+  const pid_t child = fork_beside_sleepers();
   assert_true(child >= 0);
   if (child == 0) {
     alarm(PATIENCE_S);
@@ -353,19 +387,6 @@ static void test_destroying_does_nothing_in_a_child(void **state) {
   close_family(&f, 2);
 }
 
-static rondo_status do_nothing(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
-/* The worker runs this, since nobody waits in a call: it has started then. A child that is forked off while a thread
- * starts may find the locks of AddressSanitizer's allocator taken. */
-static int let_worker_start(rondo_stream *stream) {
-  CHECK(rondo_host_async(stream, do_nothing, NULL) == RONDO_OK);
-  while (rondo_stream_query(stream) == RONDO_NOT_READY) test_sleep_ms(1);
-  return 0;
-}
-
 /* What is made in the child is refused in the child's child. */
 static int have_a_child(void *user) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1};
@@ -374,8 +395,7 @@ static int have_a_child(void *user) {
   int ended = 1;
   CHECK(rondo_device_open("cpu", &options, &device) == RONDO_OK);
   CHECK(rondo_stream_create(device, NULL, &stream) == RONDO_OK);
-  CHECK(let_worker_start(stream) == 0);
-  const pid_t child = fork();
+  const pid_t child = fork_beside_sleepers();
   if (child == 0) {
     alarm(PATIENCE_S);
     const bool is_right = rondo_stream_synchronize(stream) == RONDO_INVALID_STATE &&
