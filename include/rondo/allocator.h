@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Where the library gets its host memory from.
+ * Allocators: where the library gets its host memory from.
  *
- * A root object (device, graph made without a device, program) takes an allocator in its options; what is made from it
- * inherits it. NULL means the C library. The library calls malloc nowhere else.
+ * A root object (a device, a graph created without a device, a program) takes an allocator in its options. Objects that
+ * are created from it inherit the allocator. NULL means the C library. The library allocates no host memory in any
+ * other way.
  */
 #ifndef RONDO_ALLOCATOR_H
 #define RONDO_ALLOCATOR_H
@@ -16,14 +17,14 @@ RONDO_EXTERN_C_BEGIN
 /* Both functions must be thread-safe, must not call Rondo, and must outlive every object that was made with them.
  * The struct itself is copied. */
 typedef struct rondo_allocator {
-  void *self; /* handed to both functions */
+  void *self; /* passed to both functions */
   /* Returns `bytes` (at least 1) aligned to `alignment` (a power of two, at least 16), or NULL. */
   void *(*allocate)(void *self, size_t bytes, size_t alignment);
-  /* Takes back what allocate returned; `bytes` is what was asked for then. `pointer` is never NULL. */
+  /* Frees what allocate returned. `bytes` is the size that was requested. `pointer` is never NULL. */
   void (*release)(void *self, void *pointer, size_t bytes);
 } rondo_allocator;
 
-/* Frees a text that the library handed out (`char **out_text`). NULL is fine. Thread-safe. */
+/* Frees a string that the library returned (`char **out_text`). NULL is fine. Thread-safe. */
 RONDO_API void rondo_text_free(char *text);
 
 RONDO_EXTERN_C_END

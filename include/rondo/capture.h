@@ -1,41 +1,47 @@
 /* SPDX-License-Identifier: MIT
- * Capture: between begin and end, what is queued on a stream, and on streams that join it through events, becomes nodes
- * of a graph instead of running. Rules and their names (C1 to C16) follow the CUDA driver's stream capture.
+ * Stream capture: between begin and end, work that is enqueued on a stream becomes nodes of a graph and does not run.
+ * So does work on streams that join the capture through events. The rules and their names (C1 to C16) follow the CUDA
+ * driver's stream capture.
  *
- * A capture is thread-bound: it ends on the thread that began it, unless its mode is RELAXED. Several captures at once,
- * on streams and threads of their own, do not disturb each other. What the thread gives to streams that capture nothing
- * runs at once, beside the capture (C2); in the body of a tree's function that is refused (<rondo/tree.h>).
+ * A capture is thread-bound: the thread that began it must end it, unless its mode is RELAXED. Several captures may be
+ * active at once, on different streams and threads. Work that the thread enqueues on streams that do not capture runs
+ * at once (C2). Inside the body of a tree's function such work is refused (<rondo/tree.h>).
  *
- * A call that the thread's own capture refuses makes it invalid (C6, C9). The error names the call and says what to do
- * instead, and where the capture was: behind which node, which rondo_error.node has too (FW-7), unless the capture is
- * RELAXED, which other threads may be adding to. The end of the capture says call and node once more.
+ * A call that the thread's own capture refuses invalidates the capture (C6, C9). The error names the call, says what to
+ * do instead, and says where the capture was: after which node. rondo_error.node has this node too (FW-7), unless the
+ * capture is RELAXED, because other threads may then be adding nodes. Ending the capture reports the call and the node
+ * again.
  *
- * Foreign work (GX-8). On a CUDA device the driver captures too: what a library (cuBLAS, cuDNN, NCCL) or the user gives
- * to the native handle of a capturing stream (rondo_stream_native), or to streams that it forks off and joins by events
- * of its own, becomes part of the graph, in the order that the driver gives it among Rondo's work.
- * - Kernels become nodes of a kernel of their name, whose one scalar parameter is all of their arguments, as the kernel
- *   gets them (cuFuncGetParamInfo says where each stands). Execs keep their attributes. Words in them that are
- *   addresses of graph memory are looked at by verification, for warnings (<rondo/verify.h>).
- * - Copies and fills become nodes like Rondo's. Host functions, events, copies of arrays and what else the driver has
- *   become nodes of the kind FOREIGN (rondo_foreign_node), of which nothing more is known.
- * - Programmatic dependent launches make programmatic edges (rondo_graph_programmatic_edges).
- * - Memory that a library takes from the driver while it captures (cuMemAllocAsync, cuBLAS without a workspace) is the
- *   driver's, beside Rondo's graph memory: rondo_exec_info.foreign_bytes counts it. It and the kinds that cannot be
- *   made anew (conditional nodes, semaphores, batches of memory operations) bind the graph to what the driver captured:
- *   it can be instantiated once, and not cloned, embedded, relocated, updated from, or lose nodes and edges
- *   (UNSUPPORTED/FOREIGN_WORK; a warning of the log says so when the capture ends). Give libraries their memory before
- *   the capture: cublasSetWorkspace and its like. Copies of such memory are captured before it is freed: later they are
- *   refused with CAPTURE_REFUSED/FOREIGN_WORK, which makes the capture invalid, and those that the driver cannot take
- *   as one (slices at uneven distances), or that are added to the graph by hand, at rondo_instantiate.
- * - Memory allocated in a capture has addresses but no memory until a launch. Libraries may use it like any other in
- *   what they give to the capture, kernels, fills and copies: until the end, pages that hold nothing stand in for it.
- *   Where the device has none left, such fills and copies may be refused.
- * - What was captured lives as long as the graph, its clones and their execs, and what libraries hung on it with it.
- * - Not seen: work on the legacy stream (Rondo's streams are non-blocking, so that it runs at once), and what a library
- *   does at once. A call that cannot be captured makes the driver's capture invalid; the next call of Rondo's on it
- *   finds that out and says between which node and which call it was.
- * - A stream of Rondo's joins a capture by rondo_stream_wait_event, or by an event of a library's, which the next call
- *   of Rondo's on it finds out.
+ * Foreign work (GX-8). On a CUDA device, the driver captures too. A library (cuBLAS, cuDNN, NCCL) or the caller may
+ * enqueue work on the native handle of a capturing stream (rondo_stream_native), or on streams that it forks and joins
+ * with its own events. This work becomes part of the graph, in the order that the driver gives it among Rondo's own
+ * work.
+ * - A kernel becomes a kernel node with the kernel's name. It has one scalar parameter, which holds all arguments as
+ *   the kernel receives them (cuFuncGetParamInfo gives the position of each). Execs keep the kernel's attributes.
+ *   Verification looks for addresses of graph memory in the arguments and gives warnings for them (<rondo/verify.h>).
+ * - Copies and fills become ordinary nodes. Host functions, events, copies of arrays, and all other kinds that the
+ *   driver has become nodes of the kind FOREIGN (rondo_foreign_node). Nothing more is known about them.
+ * - Programmatic dependent launches become programmatic edges (rondo_graph_programmatic_edges).
+ * - Memory that a library allocates from the driver during the capture (cuMemAllocAsync, or cuBLAS without a workspace)
+ *   is managed by the driver, separately from Rondo's graph memory; rondo_exec_info.foreign_bytes counts it. This
+ *   memory, and kinds of nodes that cannot be created again (conditional nodes, semaphores, batches of memory
+ *   operations), bind the graph to what the driver captured. A bound graph can be instantiated once. It cannot be
+ *   cloned, embedded, relocated or updated from, and it cannot lose nodes or edges (UNSUPPORTED/FOREIGN_WORK; a warning
+ *   in the log says so when the capture ends). To avoid this, give libraries their memory before the capture, for
+ *   example with cublasSetWorkspace. Copies of such memory must be captured before it is freed. Later copies are
+ *   refused with CAPTURE_REFUSED/FOREIGN_WORK, which invalidates the capture. Copies that the driver cannot do as one
+ *   operation (slices at uneven distances), and copies that are added to the graph explicitly, are refused by
+ *   rondo_instantiate.
+ * - Memory that is allocated in a capture has an address, but no physical memory until a launch. Libraries may still
+ *   use it in the kernels, fills and copies that they enqueue: until the capture ends, placeholder memory is mapped
+ *   there. If the device has no memory left for this, such fills and copies may be refused.
+ * - The captured work, and the objects that libraries attached to it, live as long as the graph, its clones and their
+ *   execs.
+ * - A capture does not see work on the legacy stream, which runs at once because Rondo's streams are non-blocking. It
+ *   does not see what a library does without a stream. A call that cannot be captured invalidates the driver's capture.
+ *   The next Rondo call on the stream detects that, and says between which node and which call it happened.
+ * - A Rondo stream joins a capture by rondo_stream_wait_event, or by an event of a library. The next Rondo call on the
+ *   stream detects the latter.
  */
 #ifndef RONDO_CAPTURE_H
 #define RONDO_CAPTURE_H
@@ -45,19 +51,19 @@
 
 RONDO_EXTERN_C_BEGIN
 
-/* Which calls that act at once, unseen by the capture (rondo_malloc, rondo_free, synchronising another stream, ...),
- * are refused while it lasts (C9). A refused call makes the capture invalid. Two modes meet, the capture's and the
- * thread's: thread mode GLOBAL (what a thread starts with): refused if this thread began a capture that is not RELAXED,
- * or any other thread began one that is GLOBAL; THREAD_LOCAL: refused if this thread began a capture that is not
- * RELAXED; RELAXED: never. */
+/* Which immediate calls are refused during a capture (C9). Immediate calls act at once and are not captured:
+ * rondo_malloc, rondo_free, synchronizing another stream, and so on. A refused call invalidates the capture. Two modes
+ * count: the capture's mode and the mode of the calling thread. Thread mode GLOBAL, which every thread starts with:
+ * refused if this thread began a capture that is not RELAXED, or if any other thread began one that is GLOBAL.
+ * THREAD_LOCAL: refused if this thread began a capture that is not RELAXED. RELAXED: never refused. */
 typedef enum rondo_capture_mode {
   RONDO_CAPTURE_THREAD_LOCAL = 0, /* the default */
   RONDO_CAPTURE_GLOBAL = 1,
   RONDO_CAPTURE_RELAXED = 2
 } rondo_capture_mode;
 
-/* Begins a capture on the stream. Errors: CAPTURE_REFUSED/ALREADY_CAPTURING (also when it joined another's capture),
- * INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* Begins a capture on the stream. Errors: CAPTURE_REFUSED/ALREADY_CAPTURING (also if the stream joined another
+ * capture), INVALID_ARGUMENT, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode);
 
 typedef struct rondo_capture_options {
@@ -68,29 +74,31 @@ typedef struct rondo_capture_options {
 } rondo_capture_options;
 #define RONDO_CAPTURE_OPTIONS_INIT .struct_size = sizeof(rondo_capture_options)
 
-/* As rondo_capture_begin, with the options of the graph that it makes. options may be NULL. Errors as
- * rondo_capture_begin; INVALID_ARGUMENT/BAD_OPTIONS (a profile and relocate together). */
+/* Like rondo_capture_begin, with options for the new graph. options may be NULL. Errors as rondo_capture_begin;
+ * INVALID_ARGUMENT/BAD_OPTIONS (a profile and relocate together). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_with(rondo_stream *stream,
                                                                const rondo_capture_options *options);
 
-/* As rondo_capture_begin, adding to an existing graph behind the given nodes (C14). The graph must not be instantiated,
- * destroyed or captured into otherwise until the end, where rondo_capture_end hands it out again. Errors as
- * rondo_capture_begin; INVALID_ARGUMENT with OTHER_DEVICE, UNKNOWN_NODE; INVALID_STATE/CAPTURING_INTO (another stream
- * captures into the graph). Thread-compatible, also with respect to the graph. */
+/* Like rondo_capture_begin, but adds nodes to an existing graph, after the given nodes (C14). Until the capture ends,
+ * the graph must not be instantiated, destroyed, or captured into by another capture. rondo_capture_end returns the
+ * same graph. Errors as rondo_capture_begin; INVALID_ARGUMENT with OTHER_DEVICE, UNKNOWN_NODE;
+ * INVALID_STATE/CAPTURING_INTO (another stream captures into the graph). Thread-compatible, also with respect to the
+ * graph. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *graph,
                                                                    const rondo_node *dependencies, size_t count,
                                                                    rondo_capture_mode mode);
 
-/* Ends the capture. The caller owns the graph (it may be empty). out_graph may be NULL after
- * rondo_capture_begin_to_graph only. If the stream that the capture began on was destroyed, the capture is invalid, and
- * any of its other streams ends it, on any thread. Errors, with *out_graph = NULL:
+/* Ends the capture. The caller owns the graph, which may be empty. out_graph may be NULL only after
+ * rondo_capture_begin_to_graph. If the stream on which the capture began was destroyed, the capture is invalid, and any
+ * of its other streams may end it, on any thread. Errors, with *out_graph = NULL:
  *   INVALID_STATE/NOT_CAPTURING;
- *   CAPTURE_REFUSED/UNMATCHED_STREAM (this stream joined; the message names the one that began) and WRONG_THREAD: the
- *     capture goes on;
- *   CAPTURE_REFUSED/UNJOINED (a stream that was forked off was not joined; the message names it and its last node),
- *   CAPTURE_INVALID/INVALIDATED (the message says which call did it), OUT_OF_MEMORY: the capture is over for all its
- *     streams. A graph that was captured into stays the caller's, and foreign nodes in it cannot be instantiated.
- *   DEVICE_LOST and what else the driver says of work that a library captured: the same. */
+ *   CAPTURE_REFUSED/UNMATCHED_STREAM (this stream joined the capture; the message names the stream that began it) and
+ *   WRONG_THREAD: the capture continues;
+ *   CAPTURE_REFUSED/UNJOINED (a forked stream was not joined; the message names it and its last node),
+ *   CAPTURE_INVALID/INVALIDATED (the message names the call that invalidated the capture), OUT_OF_MEMORY: the capture
+ *   has ended for all its streams. A graph that was captured into still belongs to the caller, and foreign nodes in it
+ *   cannot be instantiated;
+ *   DEVICE_LOST and other errors of the driver about work that a library captured: likewise. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph);
 
 typedef enum rondo_capture_state {
@@ -102,23 +110,24 @@ typedef enum rondo_capture_state {
 typedef struct rondo_capture_info {
   uint32_t struct_size;
   rondo_capture_state state;
-  uint64_t id;                /* unique in the process, the same for all streams of the capture; 0 when none */
-  rondo_graph *graph;         /* may be read and added to, not destroyed; NULL when none or invalid */
+  uint64_t id;        /* unique in the process, the same for all streams of the capture; 0 when none */
+  rondo_graph *graph; /* may be read and added to, not destroyed; NULL when there is no capture or it is invalid */
   const rondo_node *frontier; /* what the stream's next node will depend on; valid until the next call on the stream */
   size_t frontier_count;
 } rondo_capture_info;
 
-/* The state of the capture that the stream is part of. Never invalidates (C12), but finds out that a library has; makes
- * nodes for what libraries captured so far. Errors: INVALID_ARGUMENT, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
+/* The state of the capture that the stream takes part in. Never invalidates a capture (C12), but detects that a library
+ * invalidated it. Creates nodes for what libraries have captured so far. Errors: INVALID_ARGUMENT, IN_CALLBACK,
+ * OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_info *out_info);
 
-/* Adds nodes to what the stream's next node depends on, or (replace) sets it (C13).
+/* Adds nodes to the dependencies of the stream's next node, or replaces these dependencies if `replace` is true (C13).
  * Errors: INVALID_STATE/NOT_CAPTURING, UNKNOWN_NODE, CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *nodes,
                                                                  size_t count, bool replace);
 
-/* Sets the calling thread's mode and returns the one before in *inout_mode (see rondo_capture_mode). Touches nothing
- * but the calling thread's own mode. Errors: INVALID_ARGUMENT (NULL, no mode); the mode is then as before. */
+/* Sets the calling thread's mode and returns the previous mode in *inout_mode (see rondo_capture_mode). Affects only
+ * the calling thread. Errors: INVALID_ARGUMENT (NULL, or not a mode); the mode is then unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_exchange_thread_mode(rondo_capture_mode *inout_mode);
 
 RONDO_EXTERN_C_END

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Kernels: functions that run over a grid of blocks.
  *
- * A kernel is one object with a name, the layout and access of its parameters, and one form of its code for each kind
- * of device. On a CPU device the code is a C function that runs a range of blocks; the device calls it from several
- * threads at once with ranges that do not overlap and together cover the grid, in any order. What it computes must not
- * depend on how the grid was cut.
+ * A kernel has a name, the layout and access of its parameters, and code for each kind of device. On a CPU device the
+ * code is a C function that runs a range of blocks. The device calls it from several threads at once. The ranges do not
+ * overlap, together cover the grid, and may come in any order. The result must not depend on how the grid is divided
+ * into ranges.
  */
 #ifndef RONDO_KERNEL_H
 #define RONDO_KERNEL_H
@@ -19,15 +19,15 @@ RONDO_EXTERN_C_BEGIN
 typedef struct rondo_device rondo_device;
 typedef struct rondo_kernel rondo_kernel;
 
-/* How many blocks in each direction. y and z of 0 count as 1; x must be at least 1; x*y*z at most 2^40. A GPU has
- * limits of its own, today 2^31 - 1 in x and 65,535 in y and in z: a grid beyond them is refused
- * (INVALID_ARGUMENT/BAD_SIZE) where it is launched, added to a graph or set. */
+/* The number of blocks in each dimension. y and z of 0 count as 1; x must be at least 1; x*y*z is at most 2^40. A GPU
+ * has its own limits, today 2^31 - 1 in x and 65,535 in y and in z. A grid beyond them is refused
+ * (INVALID_ARGUMENT/BAD_SIZE) when it is launched, added to a graph or set. */
 typedef struct rondo_grid {
   uint32_t x, y, z;
 } rondo_grid;
 
-/* The blocks first <= b < last of a grid, counted x fastest: block b stands at (b % x, b / x % y, b / (x * y)).
- * `grid` has no zeros. */
+/* The blocks first <= b < last of a grid. x varies fastest: block b is at (b % x, b / x % y, b / (x * y)). `grid` has
+ * no zeros. */
 typedef struct rondo_blocks {
   size_t first, last;
   rondo_grid grid;
@@ -37,10 +37,9 @@ typedef struct rondo_blocks {
  * launch's own copies and must not be written. The function must not call Rondo. */
 typedef void (*rondo_cpu_function)(rondo_blocks blocks, void *const *args);
 
-/* What a kernel does with a parameter. Pointers say how they are accessed: verification and memory planning rely on
- * it. */
+/* How a kernel uses a parameter. Verification and memory planning rely on how pointers are accessed. */
 typedef enum rondo_access {
-  RONDO_ACCESS_SCALAR = 1, /* a value, no memory behind it */
+  RONDO_ACCESS_SCALAR = 1, /* a value, not a pointer to memory */
   RONDO_ACCESS_READ = 2,
   RONDO_ACCESS_WRITE = 3,     /* written before it is read */
   RONDO_ACCESS_READ_WRITE = 4 /* read and written */
@@ -72,43 +71,43 @@ typedef struct rondo_parameter {
 
 typedef struct rondo_kernel_options {
   uint32_t struct_size;    /* RONDO_KERNEL_OPTIONS_INIT sets it; 0 means the library's own */
-  uint32_t block_threads;  /* CUDA: threads of a block, at most 1024 and what the code allows by its registers; 0 =
-                              256. A CPU function sees blocks only */
+  uint32_t block_threads;  /* CUDA: threads in a block, at most 1024 and what the registers of the code allow; 0 =
+                              256. CPU functions ignore it */
   const char *name;        /* required; copied */
   rondo_cpu_function cpu;  /* code for CPU devices, or NULL */
   const char *cuda_source; /* code for CUDA devices: CUDA C with an extern "C" __global__ `name`; copied; or NULL */
   rondo_parameter
-      params[RONDO_MAX_INLINE_PARAMETERS]; /* up to the first whose bytes are 0; all after it must be 0 too */
-  const void *cuda_image; /* code for CUDA devices instead of a source: PTX (text up to its zero), a cubin or a fatbin
-                             with a function `name`; read during the call; or NULL */
-  void *cuda_function;    /* the same, loaded already: a CUfunction of the GPU's primary context, which must stay loaded
-                             as long as the kernel and what uses it; or NULL */
-  const rondo_parameter *param_list; /* instead of params, for more than fit there: param_count of them, at most
+      params[RONDO_MAX_INLINE_PARAMETERS]; /* ends at the first whose bytes are 0; all after it must be 0 too */
+  const void *cuda_image; /* code for CUDA devices in place of a source: PTX (a string), a cubin or a fatbin with a
+                             function `name`; read during the call; or NULL */
+  void *cuda_function;    /* the same, already loaded: a CUfunction of the GPU's primary context, which must stay
+                             loaded as long as the kernel and everything that uses it; or NULL */
+  const rondo_parameter *param_list; /* in place of params, if there are more: param_count of them, at most
                                         RONDO_MAX_PARAMETERS; copied; or NULL */
   uint32_t param_count;
   uint32_t reserved;
 } rondo_kernel_options;
 #define RONDO_KERNEL_OPTIONS_INIT .struct_size = sizeof(rondo_kernel_options)
 
-/* Makes a kernel for `device`. The caller owns it; graphs, execs and queued work that use it keep what they need of it,
- * so it may be destroyed while they live. A kernel may lack code for the device: it can then stand in graphs, and is
- * refused by name when launched or instantiated. On CUDA the driver loads the code, which waits for all that the device
- * runs: make kernels before work that waits for the caller.
+/* Creates a kernel for `device`. The caller owns it. Graphs, execs and enqueued work keep what they need of it, so it
+ * may be destroyed before them. A kernel may have no code for the device: graphs may then contain it, but launching or
+ * instantiating it is refused, and the error names it. On CUDA the driver loads the code, which waits for all work of
+ * the device: create kernels before you enqueue work that waits for the caller.
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
  * bad size, alignment or access, too many parameters or bytes, parameters both in params and in a list, a block of too
- * many threads; two forms of CUDA code; on CUDA, parameters that the code does not have so), OUT_OF_MEMORY; on CUDA
+ * many threads; two forms of CUDA code; on CUDA, parameters that differ from those of the code), OUT_OF_MEMORY; on CUDA
  * INVALID_DATA (the source does not compile, with the compiler's log; the code does not load, or has no such function),
  * UNAVAILABLE (there is no NVRTC, or it is too old for the GPU). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,
                                                           rondo_kernel **out_kernel);
 
-/* Gives the caller's hold up. NULL is fine. Thread-safe. */
+/* Releases the caller's reference. NULL is fine. Thread-safe. */
 RONDO_API void rondo_kernel_destroy(rondo_kernel *kernel);
 
-/* The kernel's own copy; valid as long as the kernel. "" for NULL. Thread-safe. */
+/* The kernel's name; valid as long as the kernel. "" for NULL. Thread-safe. */
 RONDO_API const char *rondo_kernel_name(const rondo_kernel *kernel);
 
-/* Parameters, and their number in *out_count (may be NULL). Valid as long as the kernel. NULL and 0 for NULL.
+/* The parameters, and their number in *out_count (may be NULL). Valid as long as the kernel. NULL and 0 for NULL.
  * Thread-safe. */
 RONDO_API const rondo_parameter *rondo_kernel_parameters(const rondo_kernel *kernel, size_t *out_count);
 

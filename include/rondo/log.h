@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where the library says what is not an error. It never prints by itself: without a sink, nothing is said.
+ * Log messages. The library never prints. It passes messages to a sink that the program installs; without a sink, they
+ * are dropped.
  */
 #ifndef RONDO_LOG_H
 #define RONDO_LOG_H
@@ -15,17 +16,17 @@ typedef enum rondo_log_level {
   RONDO_LOG_DEBUG = 3
 } rondo_log_level;
 
-/* Called with one line of text without a line end; `area` names the layer or a part of one: "check" (findings of
- * cpu:check), "cuda", "device", "exec", "memory", "options", "tensor", "trace", "tree" (each call of a function: what
- * became of it and why), "vendor" (libraries that were not found). May be called from any thread, also from several at
- * once; must not call Rondo. The strings live for the call only. */
+/* Called with one line of text without a newline. `area` is the layer or a part of one: "check" (findings of
+ * cpu:check), "cuda", "device", "exec", "memory", "options", "tensor", "trace", "tree" (for each call of a function
+ * whether it was recorded, and why), "vendor" (libraries that were not found). May be called from any thread, also from
+ * several at once. Must not call Rondo. The strings are valid during the call. */
 typedef void (*rondo_log_fn)(void *user, rondo_log_level level, const char *area, const char *message);
 
-/* Installs the process's one sink for messages up to `level`; fn = NULL takes it away. When it returns, the old sink is
- * no longer running: it waits for calls that are under way, so never call it from the sink or with a lock held that the
- * sink takes. The environment overrides `level`: RONDO_LOG=warning for all areas, RONDO_LOG=tree=info for one,
- * RONDO_LOG=tree for all that it says (debug); several are separated by commas, as in RONDO_LOG=error,tree,memory=info.
- * Thread-safe. */
+/* Installs the sink of the process, for messages up to `level`; fn = NULL removes it. When the call returns, the
+ * previous sink is no longer running: the call waits for it. So never call it from the sink, or while holding a lock
+ * that the sink takes. The environment overrides `level`: RONDO_LOG=warning for all areas, RONDO_LOG=tree=info for one
+ * area, RONDO_LOG=tree for all messages of an area (debug). Separate several by commas:
+ * RONDO_LOG=error,tree,memory=info. Thread-safe. */
 RONDO_API void rondo_log_set_sink(rondo_log_fn fn, void *user, rondo_log_level level);
 
 RONDO_EXTERN_C_END

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A graph as a page to look at: one HTML file for any browser, that needs nothing else (GX-7).
+ * Reports: a graph as one self-contained HTML file for any browser (GX-7).
  */
 #ifndef RONDO_REPORT_H
 #define RONDO_REPORT_H
@@ -8,8 +8,8 @@
 
 RONDO_EXTERN_C_BEGIN
 
-/* Bytes that hold something from the begin of one node to the end of another: memory that nodes share without alloc
- * nodes, such as the arena of a compiled program. */
+/* Bytes that are in use from the start of one node to the end of another: memory that nodes share without alloc nodes,
+ * for example the arena of a compiled program. */
 typedef struct rondo_report_range {
   const char *name; /* may be NULL */
   const void *address;
@@ -17,51 +17,49 @@ typedef struct rondo_report_range {
   rondo_node first, last; /* of the graph, or of child graphs in it */
 } rondo_report_range;
 
-/* A section of the host's own: curves of a training, say. */
+/* An additional section of the caller, for example training curves. */
 typedef struct rondo_report_section {
-  const char *title; /* its heading, and its link in the list of sections */
-  const char
-      *markup; /* what stands below the heading, put in as it is: well-formed elements of HTML that are XML too */
+  const char *title;  /* its heading, and its link in the list of sections */
+  const char *markup; /* the content below the heading, inserted unchanged: well-formed HTML that is also XML */
 } rondo_report_section;
 
 typedef struct rondo_report_options {
   uint32_t struct_size;
-  bool skip_verify;             /* do not look for mistakes */
-  bool no_addresses;            /* leave pointers out, so that two runs give the same page */
+  bool skip_verify;             /* do not verify the graph */
+  bool no_addresses;            /* omit pointers, so that two runs give the same page */
   const char *title;            /* NULL: the graph's name */
-  const rondo_node_time *times; /* by rondo_exec_measure, of an exec of this graph; NULL: none */
+  const rondo_node_time *times; /* of rondo_exec_measure, for an exec of this graph; NULL: none */
   size_t time_count;
-  const rondo_report_range *ranges; /* drawn in the memory map beside the graph's own allocations; NULL: none */
+  const rondo_report_range *ranges; /* drawn in the memory map with the graph's own allocations; NULL: none */
   size_t range_count;
-  const rondo_report_section *sections; /* ahead of the page's own; NULL: none */
+  const rondo_report_section *sections; /* come before the report's own sections; NULL: none */
   size_t section_count;
 } rondo_report_options;
 #define RONDO_REPORT_OPTIONS_INIT .struct_size = sizeof(rondo_report_options)
 
-/* Writes the page of a graph, also of one of data only: figures (nodes by kind, edges, depth, width, critical path,
- * bytes, peak, lower bound), what rondo_graph_verify finds, a drawing of the graph and of each child graph, the memory
- * map (address against time), and the nodes with their parameters and times. It works without a network and without
- * scripts, with the keyboard, and in light and dark.
+/* Writes the report of a graph, which may be only data. It contains figures (nodes by kind, edges, depth, width,
+ * critical path, bytes, peak, lower bound), the findings of rondo_graph_verify, a drawing of the graph and of each
+ * child graph, the memory map (address against time), and the nodes with their parameters and times. It works without
+ * network and scripts, with the keyboard, and in light and dark mode.
  *
- * Time, in the memory map, is the order of rondo_graph_sort, with what is in a child graph in the place of its node;
- * the lower bound is that of rondo_plan_make. Drawings have edges for up to 400 nodes a graph, then one cell a node.
- * However large the graph, the page has no more than 20,000 nodes drawn, 2,000 listed and 20,000 allocations, the first
- * ones in that order, and says what is left out; names are cut at 120 bytes, and what is not UTF-8 in them is shown as
- * U+FFFD.
+ * Time in the memory map is the order of rondo_graph_sort, with the nodes of a child graph in the place of its child
+ * node. The lower bound is that of rondo_plan_make. Drawings show edges for up to 400 nodes in a graph, and otherwise
+ * one cell for each node. However large the graph, the page draws at most 20,000 nodes and 20,000 allocations and lists
+ * at most 2,000 nodes, the first ones in that order, and says what it omits. Names are truncated at 120 bytes; bytes
+ * that are not UTF-8 are shown as U+FFFD.
  *
- * Markup of the host's sections follows light and dark when its colours are the page's variables of CSS: --ink,
- * --faint,
- * --line, --rule, --paper, --panel, --accent, --bad and --warn. What it is made of is not checked.
+ * The markup of additional sections follows light and dark mode if it uses the CSS variables of the page as colors:
+ * --ink, --faint, --line, --rule, --paper, --panel, --accent, --bad and --warn. The markup is not checked.
  *
- * options may be NULL. *out_text is freed with rondo_text_free. Work is O((nodes + edges) log nodes) but for the
+ * options may be NULL. *out_text is freed with rondo_text_free. Takes O((nodes + edges) log nodes), without the
  * verification. Errors: INVALID_ARGUMENT (NULL, UNKNOWN_NODE: a time or range of a node that is not in the graph);
  * INVALID_GRAPH/CYCLE; LIMIT_EXCEEDED (2^32 nodes); OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_report(const rondo_graph *graph, const rondo_report_options *options,
                                                          char **out_text);
 
-/* The page of a compiled program's recorded run: as rondo_graph_report of its graph, with what the arena holds while it
- * runs as ranges, behind those of the options: each input and result, by its name or that of its operator and its
- * number. Errors: as rondo_graph_report; INVALID_STATE when it was not recorded. Thread-compatible. */
+/* Writes the report of a compiled program's recorded graph, as rondo_graph_report. After the ranges of the options, the
+ * memory map shows the arena: each input and result, by its name or that of its operator, and its number. Errors: as
+ * rondo_graph_report; INVALID_STATE if the program is not recorded. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_report(const rondo_compiled *compiled,
                                                             const rondo_report_options *options, char **out_text);
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Rondo: records work for a GPU or a CPU once, as a graph with its memory planned, and replays it.
+ * Rondo records work for a GPU or a CPU once, as a graph with planned memory, and replays it.
  *
  * Conventions of all headers:
- * - Ownership. `create` and `instantiate` give the caller an object that `destroy` (or `close`) frees; accessors lend.
- *   NULL is accepted by destroy. Text and structs handed in are copied unless said otherwise.
- * - Options. A struct's zero is the default; begin it with its INIT macro. struct_size 0 means the size that the
- *   library itself was built with: for programs that are built together with it. Structs only ever grow at their end;
- *   one longer than the library knows is refused if its tail is not zero. Versions 0.x each have a binary interface of
- *   their own: a struct that is shorter than the library's is refused, before the call does anything. Of a longer
- *   struct that the library fills, the tail is not touched. Reserved fields must be zero.
- * - Out-parameters come last and are set to NULL or 0 before anything else.
+ * - Ownership. `create` and `instantiate` return an object that the caller frees with `destroy` (or `close`), which
+ *   accepts NULL. Other functions return pointers that the object owns. Strings and structs that are passed in are
+ *   copied unless stated otherwise.
+ * - Options. Zero is the default of every field; initialize a struct with its INIT macro. struct_size 0 means the size
+ *   with which the library was built, for programs that are built together with it. Structs only grow at their end. A
+ *   struct that is longer than the library's is refused if its tail is not zero. Each version 0.x has its own binary
+ *   interface: a struct that is shorter than the library's is refused before the call does anything. If the library
+ *   fills a longer struct, it does not touch the tail. Reserved fields must be zero.
+ * - Out-parameters come last, and are set to NULL or 0 first.
  * - Errors. See <rondo/status.h>. No call prints, exits or aborts.
- * - Threads. "Thread-safe": any threads at once. "Thread-compatible": one thread at a time per object, different
- *   objects are independent. "Thread-bound": the thread that began it.
- * - Loading. A program may load the library while it runs (dlopen), and unload it when all devices are closed, the
- *   trace's file too, no thread is inside a call, and threads in which a call failed have been joined; of those that
- *   go on, a kilobyte each is not freed.
+ * - Threads. "Thread-safe": any threads at the same time. "Thread-compatible": one thread at a time for each object;
+ *   different objects are independent. "Thread-bound": only the thread that began it.
+ * - Loading. A program may load the library at run time (dlopen). It may unload it when all devices and the trace's
+ *   file are closed, no thread is inside a call, and all threads in which a call failed have been joined. Of such
+ *   threads that continue, about one kilobyte each is not freed.
  */
 #ifndef RONDO_H
 #define RONDO_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Streams: queues of work that runs in order, asynchronously to the caller and to other streams; and events, by which
- * one stream waits for another.
+ * Streams and events. The work of a stream runs in order, asynchronously to the host and to other streams. Events let
+ * one stream wait for another.
  *
- * While a stream captures (<rondo/capture.h>) the same calls record nodes instead of queueing work. While this thread
- * is in the body of a function that is being recorded (<rondo/tree.h>), all calls that queue fail with
- * CAPTURE_REFUSED/STRAY_WORK on streams that capture nothing. A stream is thread-compatible: calls on one stream from
- * several threads need a lock of the caller's. In a forked child, streams and events of the parent refuse all work
+ * While a stream captures (<rondo/capture.h>), the same calls record nodes and enqueue nothing. While a thread is in
+ * the body of a function that is being recorded (<rondo/tree.h>), all calls that enqueue work fail with
+ * CAPTURE_REFUSED/STRAY_WORK on streams that do not capture. A stream is thread-compatible: if several threads use one
+ * stream, the caller must lock it. In a forked child, streams and events of the parent refuse all work
  * (<rondo/device.h>, Fork).
  */
 #ifndef RONDO_STREAM_H
@@ -21,133 +21,140 @@ typedef struct rondo_stream rondo_stream;
 typedef struct rondo_stream_options {
   uint32_t struct_size;
   uint32_t reserved;
-  const char *name; /* for messages and traces; copied; may be NULL: messages then tell the stream by its number, the
-                       device's first is "stream 1" */
+  const char *name; /* for messages and traces; copied; NULL: messages use the stream's number, "stream 1" for the
+                       first of the device */
 } rondo_stream_options;
 #define RONDO_STREAM_OPTIONS_INIT .struct_size = sizeof(rondo_stream_options)
 
-/* options may be NULL. The caller destroys it. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, LIMIT_EXCEEDED. */
+/* Creates a stream. options may be NULL. The caller destroys it. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY,
+ * LIMIT_EXCEEDED. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_options *options,
                                                           rondo_stream **out_stream);
 
-/* Waits for the stream's work, then frees it; a capture that it is part of becomes invalid. The capture's other streams
- * then refuse all work until it is ended (<rondo/capture.h>); with its last stream the capture is over. NULL is fine.
- * Errors: INVALID_STATE/STILL_IN_USE (a function of a tree is being called on it, <rondo/tree.h>), IN_CALLBACK; those
- * of rondo_stream_synchronize outside of captures, with which the stream is gone all the same. */
+/* Waits for the stream's work, then frees the stream. A capture that it takes part in is invalidated. The capture's
+ * other streams then refuse all work until the capture is ended (<rondo/capture.h>); it also ends with its last stream.
+ * NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a function of a tree is being called on it, <rondo/tree.h>),
+ * IN_CALLBACK; those of rondo_stream_synchronize outside of captures, where the stream is freed nevertheless. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_destroy(rondo_stream *stream);
 
-/* The device it was made for, which must outlive it; NULL for NULL. Thread-safe. */
+/* The stream's device, which must outlive it; NULL for NULL. Thread-safe. */
 RONDO_API rondo_device *rondo_stream_device(const rondo_stream *stream);
 
-/* Queues a kernel over `grid`. The arguments' values are copied during the call, so they may change at once after it.
- * `args` and `arg_count`: RONDO_ARGS(&a, &b). Errors: INVALID_ARGUMENT (NULL, grid.x = 0, another number of arguments
- * than the kernel's, another device's kernel), INVALID_GRAPH/NO_FUNCTION (no code for this device), CAPTURE_INVALID,
- * OUT_OF_MEMORY (while capturing). Does not allocate and takes no lock outside capture; waits while the stream's queue
- * is full. */
+/* Enqueues a kernel with the grid `grid`. The values of the arguments are copied, and may change after the call. `args`
+ * and `arg_count`: RONDO_ARGS(&a, &b). Errors: INVALID_ARGUMENT (NULL, grid.x = 0, another number of arguments than the
+ * kernel has, another device's kernel), INVALID_GRAPH/NO_FUNCTION (no code for this device), CAPTURE_INVALID,
+ * OUT_OF_MEMORY (in a capture). Outside of captures it does not allocate and takes no lock; it waits while the stream's
+ * queue is full. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid,
                                                    const void *const *args, size_t arg_count);
 
-/* What more can be said of a launch. */
+/* Options of a launch. */
 typedef struct rondo_launch_options {
   uint32_t struct_size;
   uint32_t reserved;
-  const char *name;        /* the node's while capturing, and for messages; NULL = the kernel's */
-  const size_t *arg_bytes; /* how many bytes behind each pointer the kernel may access at most, as in rondo_kernel_node:
-                              arg_count of them; verification of the captured graph is exact then */
+  const char *name;        /* of the node in a capture, and for messages; NULL = the kernel's name */
+  const size_t *arg_bytes; /* maximum number of bytes that the kernel accesses through each pointer, arg_count entries,
+                              as in rondo_kernel_node; makes verification of the captured graph exact */
 } rondo_launch_options;
 #define RONDO_LAUNCH_OPTIONS_INIT .struct_size = sizeof(rondo_launch_options)
 
-/* rondo_launch with options, which are read during the call and may be NULL. Errors as rondo_launch;
- * INVALID_ARGUMENT/BAD_SIZE (bytes of an argument that is no pointer). Does not allocate or lock outside capture.
- * Thread-compatible. */
+/* Like rondo_launch with options, which are read during the call and may be NULL. Errors as rondo_launch;
+ * INVALID_ARGUMENT/BAD_SIZE (bytes for an argument that is not a pointer). Outside of captures it does not allocate or
+ * lock. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid,
                                                         const void *const *args, size_t arg_count,
                                                         const rondo_launch_options *options);
 
-/* Queues a copy of `bytes` bytes between any two of host and device memory that the device can reach. Host memory must
- * stay as it is until the copy has run; work queued before it on the stream, such as a host function, may write it only
- * where it is of rondo_host_malloc: CUDA reads other host memory when it likes between the call and the copy (CUDA
- * driver API, "API synchronization behavior"). Errors: INVALID_ARGUMENT (NULL, 0 bytes, OUT_OF_RANGE: the two overlap,
- * or one passes the end of the allocation it begins in), INVALID_LIFETIME with USE_AFTER_FREE (one lies in an
- * allocation that was freed lately) or NOT_ALLOCATED (in graph memory that no launch has left allocated, GM-18; not
- * while capturing), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
+/* Enqueues a copy of `bytes` bytes, between host memory and device memory that the device can access, in any direction.
+ * Host memory must not change until the copy has run. Earlier work on the stream, such as a host function, may write it
+ * only if it is memory of rondo_host_malloc: CUDA may read other host memory at any time between the call and the copy
+ * (CUDA driver API, "API synchronization behavior"). Errors: INVALID_ARGUMENT (NULL, 0 bytes, OUT_OF_RANGE: source and
+ * destination overlap, or one passes the end of the allocation in which it begins), INVALID_LIFETIME with
+ * USE_AFTER_FREE (recently freed memory) or NOT_ALLOCATED (graph memory that no launch has left allocated, GM-18; not
+ * in a capture), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes);
 
-/* The same for a box of up to three dimensions (see rondo_copy), which is copied during the call. Errors as
+/* The same for a box of up to three dimensions (see rondo_copy). *copy is read during the call. Errors as
  * rondo_copy_async; INVALID_ARGUMENT/BAD_SIZE for pitches that are too small. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_copy_box_async(rondo_stream *stream, const rondo_copy *copy);
 
-/* Queues a fill (see rondo_fill), whose description is copied during the call. Errors: INVALID_ARGUMENT with
- * NULL_ARGUMENT, BAD_SIZE (0 elements, an element of another size than 1, 2 or 4 bytes, alignment, pitch) or
- * OUT_OF_RANGE (it passes the end of the allocation it begins in); INVALID_LIFETIME as rondo_copy_async;
+/* Enqueues a fill (see rondo_fill). *fill is read during the call. Errors: INVALID_ARGUMENT with NULL_ARGUMENT,
+ * BAD_SIZE (0 elements, an element size other than 1, 2 or 4 bytes, alignment, pitch) or OUT_OF_RANGE (it passes the
+ * end of the allocation in which it begins); INVALID_LIFETIME as rondo_copy_async;
  * CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_fill_async(rondo_stream *stream, const rondo_fill *fill);
 
-/* Queues a host function (see rondo_host_function); `user` is handed to it as it is and must last until it has run, or
- * while capturing as long as the graph and its execs. Errors: INVALID_ARGUMENT/NULL_ARGUMENT, CAPTURE_INVALID,
- * OUT_OF_MEMORY, IN_CALLBACK; what the function returns comes out at the next synchronisation. Thread-compatible. */
+/* Enqueues a host function (see rondo_host_function). `user` is passed to it unchanged. It must stay valid until the
+ * function has run, or, in a capture, as long as the graph and its execs. Errors: INVALID_ARGUMENT/NULL_ARGUMENT,
+ * CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. The next synchronization returns a failure of the function.
+ * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function, void *user);
 
-/* Waits until all that was queued on the stream is done; the waiting thread works along. Errors: the first asynchronous
- * failure since the last synchronisation, with its node's name, once; CAPTURE_REFUSED/UNSUPPORTED_CALL while the stream
- * captures, which makes the capture invalid (C6), or when another capture forbids it (C9); IN_CALLBACK. */
+/* Waits until all enqueued work of the stream is done. The waiting thread also executes work. Errors: the first
+ * asynchronous failure since the last synchronization, with the name of its node, once;
+ * CAPTURE_REFUSED/UNSUPPORTED_CALL while the stream captures, which invalidates the capture (C6), or if another capture
+ * forbids it (C9); IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_synchronize(rondo_stream *stream);
 
-/* OK when all is done, NOT_READY otherwise; else as rondo_stream_synchronize. */
+/* Returns OK if all enqueued work is done, NOT_READY if not; other errors as rondo_stream_synchronize. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_query(rondo_stream *stream);
 
-/* The driver's own handle: a CUstream on CUDA; NULL on a CPU device, and for NULL. Valid as long as the stream. What is
- * given to it runs in the stream's order, and is captured while the stream captures (<rondo/capture.h>). Any thread. */
+/* The driver's handle: a CUstream on CUDA; NULL on a CPU device, and for NULL. Valid as long as the stream. Work that
+ * is enqueued on it runs in the order of the stream, and is captured while the stream captures (<rondo/capture.h>). Any
+ * thread. */
 RONDO_API void *rondo_stream_native(rondo_stream *stream);
 
 /* Events ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct rondo_event_options {
   uint32_t struct_size;
-  bool timing; /* keep the time at which it completes */
+  bool timing; /* record the time at which the event completes */
 } rondo_event_options;
 #define RONDO_EVENT_OPTIONS_INIT .struct_size = sizeof(rondo_event_options)
 
-/* An event, from the device's free list when there is one. It starts complete, not recorded. options may be NULL.
- * Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* Creates an event, or reuses one of the device's free list. It is initially complete and not recorded. options may be
+ * NULL. Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_create(rondo_device *device, const rondo_event_options *options,
                                                          rondo_event **out_event);
 
-/* Gives it back to the free list, at once when it is complete, else when it completes (looked for at the next request).
- * NULL is fine. Thread-safe. */
+/* Returns an event to the free list: at once if it is complete, otherwise after it completes. NULL is fine.
+ * Thread-safe. */
 RONDO_API void rondo_event_destroy(rondo_event *event);
 
-/* The event completes when all that was queued on the stream so far is done. Recording again starts anew; waits made
- * before keep what they wait for. While capturing, it stands for the stream's last nodes (C3). Errors:
- * INVALID_ARGUMENT (NULL, OTHER_DEVICE), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
+/* Records the event: it completes when all work that is enqueued on the stream so far is done. Recording it again
+ * replaces the previous record; earlier waits still wait for the previous one. In a capture, it represents the stream's
+ * last nodes (C3). Errors: INVALID_ARGUMENT (NULL, OTHER_DEVICE), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK.
+ * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream);
 
-/* While capturing: adds an event-record node, so that the event is recorded at each launch (C7, flag EXTERNAL).
- * Errors: INVALID_STATE/NOT_CAPTURING outside a capture. */
+/* In a capture: adds an event-record node, so that each launch records the event (C7, flag EXTERNAL). Errors:
+ * INVALID_STATE/NOT_CAPTURING outside of a capture. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_record_external(rondo_event *event, rondo_stream *stream);
 
-/* Work queued on the stream from now on waits for the event as it is now recorded. An event never recorded is complete.
- * While the event belongs to a capture, the stream joins it (C3). Errors: CAPTURE_REFUSED with ISOLATION (a capturing
- * stream waits for an event never recorded, or recorded outside its capture) or MERGE (of another capture), which make
- * the captures invalid; CAPTURED_EVENT (the capture it was recorded in is over); CAPTURE_INVALID. */
+/* Makes later work of the stream wait for the event as it is recorded now. An event that was never recorded is
+ * complete. While the event belongs to a capture, the stream joins the capture (C3). Errors: CAPTURE_REFUSED with
+ * ISOLATION (a capturing stream waits for an event that was never recorded, or recorded outside of its capture) or
+ * MERGE (an event of another capture), which invalidate the captures; CAPTURED_EVENT (the capture in which it was
+ * recorded has ended); CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event);
 
-/* While capturing: adds an event-wait node; each launch waits for the event as it is recorded then. Errors:
- * INVALID_STATE/NOT_CAPTURING outside a capture. */
+/* In a capture: adds an event-wait node; each launch waits for the event as it is recorded at that time. Errors:
+ * INVALID_STATE/NOT_CAPTURING outside of a capture. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event_external(rondo_stream *stream, rondo_event *event);
 
-/* OK when complete, NOT_READY otherwise. Errors: CAPTURE_REFUSED with CAPTURED_EVENT for an event that was last
- * recorded in a capture, which becomes invalid if it still goes on (C6), or UNSUPPORTED_CALL when a capture forbids it
- * (C9). */
+/* Returns OK if the event is complete, NOT_READY if not. Errors: CAPTURE_REFUSED with CAPTURED_EVENT for an event that
+ * was last recorded in a capture, which is invalidated if it is still active (C6), or UNSUPPORTED_CALL if a capture
+ * forbids it (C9). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_query(rondo_event *event);
 
-/* Waits until it is complete; the waiting thread works along. Errors as rondo_event_query, IN_CALLBACK. */
+/* Waits until the event is complete. The waiting thread also executes work. Errors as rondo_event_query, IN_CALLBACK.
+ * */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_synchronize(rondo_event *event);
 
-/* Time from `start`'s completion to `end`'s, in microseconds. Errors: NOT_READY while one is not complete;
- * INVALID_STATE with NO_TIMING, EVENT_NOT_RECORDED; INVALID_ARGUMENT (NULL, OTHER_DEVICE);
- * CAPTURE_REFUSED/CAPTURED_EVENT for an event that was last recorded in a capture, which becomes invalid if it still
- * goes on (C6); IN_CALLBACK. Thread-compatible. */
+/* Returns the time from the completion of `start` to the completion of `end`, in microseconds. Errors: NOT_READY while
+ * one is not complete; INVALID_STATE with NO_TIMING, EVENT_NOT_RECORDED; INVALID_ARGUMENT (NULL, OTHER_DEVICE);
+ * CAPTURE_REFUSED/CAPTURED_EVENT for an event that was last recorded in a capture, which is invalidated if it is still
+ * active (C6); IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_elapsed(const rondo_event *start, const rondo_event *end,
                                                           double *out_microseconds);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Types of elements. Programs (<rondo/program.h>) have values of all of these but F64, collectives
- * (<rondo/collective.h>) take all.
+ * Element types. Programs (<rondo/program.h>) use all of them except F64, collectives (<rondo/collective.h>) use all.
  */
 #ifndef RONDO_TYPE_H
 #define RONDO_TYPE_H
@@ -23,7 +22,7 @@ typedef enum rondo_type {
 /* "f32", "i32", "f64", "i64", "f16", "bf16"; "unknown" for another number. Thread-safe. */
 RONDO_API const char *rondo_type_name(rondo_type type);
 
-/* The bytes of an element; 0 for another number. Thread-safe. */
+/* The size of an element in bytes; 0 for another number. Thread-safe. */
 RONDO_API size_t rondo_type_bytes(rondo_type type);
 
 RONDO_EXTERN_C_END

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Version of the library, and the macros that every public declaration carries. */
+ * The version of the library, and the macros of every public declaration. */
 #ifndef RONDO_VERSION_H
 #define RONDO_VERSION_H
 
