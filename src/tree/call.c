@@ -140,13 +140,12 @@ static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rond
 
 static void note_moved(rondo_function *function, bool is_full, size_t input, const char *before, const char *now) {
   function->moved_count++;
-  (void)snprintf(
-      function->moved, sizeof function->moved,
-      "input %zu, which is static, was at 0x%" PRIxPTR " when it was recorded and is at 0x%" PRIxPTR
-      " now; each address makes another recording%s: keep it in one place (rondo_buffer_create), or declare it "
-      "RONDO_INPUT_MOVING, and it is copied or patched",
-      input, (uintptr_t)before, (uintptr_t)now,
-      is_full ? ", and there are as many as may be (rondo_tree_options.max_recordings_per_place)" : "");
+  (void)snprintf(function->moved, sizeof function->moved,
+                 "static input %zu was at 0x%" PRIxPTR " when it was recorded and is at 0x%" PRIxPTR
+                 " now; each address makes another recording%s: keep it at one address (rondo_buffer_create), or "
+                 "declare it RONDO_INPUT_MOVING, so that it is copied or patched",
+                 input, (uintptr_t)before, (uintptr_t)now,
+                 is_full ? ", and the limit is reached (rondo_tree_options.max_recordings_per_place)" : "");
   rondo_log(function->moved_count == 1 ? RONDO_LOG_INFO : RONDO_LOG_DEBUG, "tree", "'%s': %s", function->origin->name,
             function->moved);
 }
@@ -175,21 +174,22 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
   const rondo_tree *tree = function->tree;
   *out_message = "";
   if (tree->is_unrecorded) {
-    *out_message = "a call before it in the step warmed up, so that addresses are not fixed";
+    *out_message = "an earlier call of the step was a warm-up, so addresses are not fixed yet";
     return RONDO_SKIP_BEHIND_WARM_UP;
   }
   if (rondo_demoted_skips(function, tree->inputs)) {
     *out_message =
-        "an input of it was another output of the path too often there (rondo_function_options.demote_after): give it "
-        "the same one each time, or let it be copied or patched (demotion)";
+        "one of its inputs was too often another output of the path (rondo_function_options.demote_after): pass the "
+        "same output each time, or let it be copied or patched (demotion)";
     return RONDO_SKIP_MOVING_OUTPUT;
   }
   const bool is_full = count_siblings(function) >= tree->options.max_recordings_per_place;
   const bool has_moved = find_moved(function, form, is_full);
   if (is_full) {
-    *out_message = has_moved ? function->moved
-                             : "it was recorded as often as it may be after the same call "
-                               "(rondo_tree_options.max_recordings_per_place): what is held of its step keeps changing";
+    *out_message =
+        has_moved ? function->moved
+                  : "it has reached the maximum number of recordings after one call "
+                    "(rondo_tree_options.max_recordings_per_place): which outputs of its step are held keeps changing";
     return RONDO_SKIP_RECORDING_LIMIT;
   }
   if (is_asked_for(function)) return RONDO_SKIP_NONE;
@@ -385,7 +385,7 @@ static rondo_status call_into_capture(const rondo_asked *asked, const rondo_inpu
   rondo_capture_watch_begin(&watch, asked->function->origin->name, asked->stream);
   const rondo_status status = call_inside(asked, given, RONDO_SKIP_CAPTURING);
   rondo_capture_watch_end(&watch);
-  rondo_status_ignore(rondo_path_settle_nested(tree, asked->stream), "the capture is invalid, or keeps the memory");
+  rondo_status_ignore(rondo_path_settle_nested(tree, asked->stream), "the capture is invalid, or owns the memory");
   rondo_commons_end_nested(tree->commons);
   return status;
 }
@@ -408,8 +408,9 @@ static __attribute__((noinline)) rondo_status refuse(const char *call, const ron
   RONDO_TRY(rondo_require(call, "the stream", stream));
   if (input_count > 0) RONDO_TRY(rondo_require(call, "inputs", inputs));
   RONDO_TRY(rondo_require_device(call, "the stream", function->tree->device, stream->device));
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "%s: '%s' has %zu inputs; %zu were given",
-                    call, function->origin->name, function->options.input_count, input_count);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+                    "%s: '%s' has %zu inputs, but the call passes %zu", call, function->origin->name,
+                    function->options.input_count, input_count);
 }
 
 rondo_status rondo_call_check(const char *call, const rondo_function *function, const rondo_stream *stream,

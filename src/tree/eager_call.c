@@ -138,7 +138,7 @@ static void learn(rondo_form *form, rondo_call *call) {
   if (call->refused != RONDO_SKIP_NONE) rondo_form_skip(form, call->refused, call->message);
   if (call->host_steps > 0 && call->tree->options.no_host_steps)
     rondo_form_skip(form, RONDO_SKIP_HOST_WORK,
-                    "its body takes host steps, and the tree records none (rondo_tree_options.no_host_steps)");
+                    "its body has host steps, and the tree does not record these (rondo_tree_options.no_host_steps)");
   form->output_count = call->outputs.count;
   form->host_steps = call->host_steps;
   learn_orders(form, call);

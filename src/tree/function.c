@@ -41,21 +41,20 @@ bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *i
 static void decide_skip(const rondo_function *function, rondo_form *form) {
   const rondo_function_options *options = &function->options;
   if (options->record == RONDO_RECORD_NEVER)
-    rondo_form_skip(form, RONDO_SKIP_DISABLED, "its options say so (rondo_function_options.record)");
+    rondo_form_skip(form, RONDO_SKIP_DISABLED, "its options forbid it (rondo_function_options.record)");
   else if (options->unsafe)
-    rondo_form_skip(form, RONDO_SKIP_UNSAFE, "its options say so (rondo_function_options.unsafe)");
+    rondo_form_skip(form, RONDO_SKIP_UNSAFE, "its options forbid it (rondo_function_options.unsafe)");
   else if (options->unsafe_deterministic && function->tree->options.deterministic)
     rondo_form_skip(form, RONDO_SKIP_UNSAFE_DETERMINISTIC,
-                    "its options say so, and the tree is deterministic (rondo_function_options.unsafe_deterministic)");
+                    "its options forbid it in a deterministic tree (rondo_function_options.unsafe_deterministic)");
   else if (options->static_shapes && form->number > 1)
-    rondo_form_skip(
-        form, RONDO_SKIP_CHANGING_SHAPES,
-        "another form of inputs than the first one (rondo_function_options.static_shapes): pad them, or let "
-        "several be recorded");
+    rondo_form_skip(form, RONDO_SKIP_CHANGING_SHAPES,
+                    "the form of its inputs differs from the first one (rondo_function_options.static_shapes): pad the "
+                    "inputs, or allow several forms");
   else if (form->number > options->max_shapes)
     rondo_form_skip(form, RONDO_SKIP_SHAPE_LIMIT,
-                    "it has as many forms of inputs as are recorded (rondo_function_options.max_shapes): pad inputs to "
-                    "fewer shapes, or raise the limit");
+                    "the maximum number of forms of inputs is recorded (rondo_function_options.max_shapes): pad the "
+                    "inputs to fewer shapes, or raise the limit");
 }
 
 static rondo_status make_form(rondo_function *function, const uint64_t *words, size_t count, rondo_form **out) {
@@ -121,8 +120,9 @@ static void free_forms(rondo_function *function) {
 static rondo_status check_inputs(const rondo_function_options *options) {
   const char *const call = "rondo_function_create";
   if (options->input_count > MOST_INPUTS)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: '%s' has %zu inputs; %d are the most",
-                      call, options->name, options->input_count, MOST_INPUTS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: '%s' has %zu inputs, and the maximum is %d", call, options->name, options->input_count,
+                      MOST_INPUTS);
   if (options->input_count > 0) RONDO_TRY(rondo_require(call, "inputs", options->inputs));
   for (size_t i = 0; i < options->input_count; i++) {
     const uint32_t others = options->inputs[i] & ~(uint32_t)RONDO_INPUT_MUTATED;
@@ -131,7 +131,8 @@ static rondo_status check_inputs(const rondo_function_options *options) {
     if (is_memory || ((kind == RONDO_INPUT_SCALAR || kind == RONDO_INPUT_OPAQUE) && kind == options->inputs[i]))
       continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: input %zu of '%s' is %#" PRIx32 ", which is no kind of input (RONDO_INPUT_MOVING, ...)",
+                      "%s: input %zu of '%s' is %#" PRIx32
+                      ", which is not a kind of input: use RONDO_INPUT_MOVING or another RONDO_INPUT_ name",
                       call, i, options->name, options->inputs[i]);
   }
   return RONDO_OK;
@@ -139,8 +140,8 @@ static rondo_status check_inputs(const rondo_function_options *options) {
 
 static rondo_status check_choice(const char *name, unsigned value, unsigned last, const char *what) {
   if (value <= last) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "rondo_function_create: '%s': %u is no %s", name,
-                    value, what);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "rondo_function_create: '%s': %u is not a %s",
+                    name, value, what);
 }
 
 static rondo_status read_options(const rondo_function_options *given, rondo_function_options *out) {
@@ -150,10 +151,10 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
   RONDO_TRY(rondo_require(call, "options.name", out->name));
   if (out->name[0] == '\0')
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                      "%s: options.name is empty: messages and explanations know the function by it", call);
+                      "%s: options.name is empty: give a name for messages and explanations", call);
   RONDO_TRY(rondo_require(call, "options.body", (const void *)(uintptr_t)out->body));
   RONDO_TRY(check_choice(out->name, (unsigned)out->kind, RONDO_FUNCTION_BACKWARD,
-                         "kind of functions: use a RONDO_FUNCTION_ name"));
+                         "kind of function: use a RONDO_FUNCTION_ name"));
   RONDO_TRY(check_choice(out->name, (unsigned)out->binding, RONDO_BINDING_PATCH, "binding: use a RONDO_BINDING_ name"));
   RONDO_TRY(
       check_choice(out->name, (unsigned)out->demotion, RONDO_DEMOTION_NEVER, "demotion: use a RONDO_DEMOTION_ name"));

@@ -19,11 +19,11 @@ rondo_status rondo_padding_check(const rondo_function_options *options) {
   for (size_t i = 0; i < options->input_count; i++) has_rows |= (options->inputs[i] & RONDO_INPUT_ROWS) != 0;
   if (has_rows != (options->bucket_count > 0) || (options->bucket_count > 0 && options->buckets == NULL))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_function_create: function '%s' has %s: give buckets, and RONDO_INPUT_ROWS for each input "
-                      "whose rows they count, or neither",
+                      "rondo_function_create: function '%s' has %s: give both buckets and RONDO_INPUT_ROWS for each "
+                      "padded input, or neither",
                       options->name,
-                      has_rows ? "an input that is RONDO_INPUT_ROWS, and no buckets"
-                               : "buckets, and no input that is RONDO_INPUT_ROWS");
+                      has_rows ? "an input that is RONDO_INPUT_ROWS, but no buckets"
+                               : "buckets, but no input that is RONDO_INPUT_ROWS");
   for (size_t i = 0; i < options->bucket_count; i++) {
     if (options->buckets[i] <= last)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
@@ -85,8 +85,8 @@ static rondo_status check_rows(const char *call, const rondo_function *function,
     return RONDO_OK;
   }
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "%s: input %zu of '%s' is declared RONDO_INPUT_ROWS: it needs a shape that begins with the number "
-                    "of rows, which is the same for all such inputs and divides its bytes",
+                    "%s: input %zu of '%s' is declared RONDO_INPUT_ROWS: the first dimension of its shape must be the "
+                    "number of rows, be the same for all such inputs, and divide its bytes",
                     call, index, function->origin->name);
 }
 
@@ -110,11 +110,10 @@ static rondo_status reserve(rondo_tree *tree, rondo_stream *stream, const rondo_
                             rondo_padded_input *input) {
   size_t room;
   if (__builtin_mul_overflow(row_bytes, padding->buckets[padding->bucket_count - 1].rows, &room))
-    return rondo_fail(
-        RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
-        "rondo_function_call: %zu rows of %zu bytes, an input of the largest bucket, do not fit the address "
-        "space: leave that bucket out",
-        padding->buckets[padding->bucket_count - 1].rows, row_bytes);
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
+                      "rondo_function_call: an input of the largest bucket, %zu rows of %zu bytes, does not fit the "
+                      "address space: remove that bucket",
+                      padding->buckets[padding->bucket_count - 1].rows, row_bytes);
   if (room <= input->room) return RONDO_OK;
   void *memory;
   RONDO_TRY(rondo_owned_allocate(tree, stream, room, "a padded input", &memory));
@@ -213,8 +212,8 @@ rondo_status rondo_function_get_bucket(const rondo_function *function, size_t in
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   const rondo_padding *padding = function->padding;
   if (padding == NULL || index >= padding->bucket_count)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: bucket %zu of '%s', which has %zu", call,
-                      index, function->origin->name, padding == NULL ? 0 : padding->bucket_count);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: there is no bucket %zu: '%s' has %zu",
+                      call, index, function->origin->name, padding == NULL ? 0 : padding->bucket_count);
   const rondo_bucket *bucket = &padding->buckets[index];
   const rondo_bucket_info info = {.rows = bucket->rows,
                                   .calls = bucket->calls,

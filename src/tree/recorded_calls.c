@@ -92,7 +92,7 @@ void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
 static void wait_where_watched(const rondo_tree *tree) {
   const rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
   if (tree->is_watched && stream != NULL)
-    rondo_status_ignore(stream->queue->ops->await(stream->queue), "who waits for the stream hears of it");
+    rondo_status_ignore(stream->queue->ops->await(stream->queue), "the next synchronization of the stream returns it");
 }
 
 void rondo_segment_free(rondo_tree *tree, rondo_segment *segment) {

@@ -34,7 +34,7 @@ static const char *const names[] = {
     [RONDO_SKIP_MOVING_OUTPUT] = "MOVING_OUTPUT",
     [RONDO_SKIP_NO_GAIN] = "NO_GAIN",
 };
-_Static_assert(sizeof names / sizeof names[0] <= RONDO_SKIP_ROOM, "counters by reason have too little room");
+_Static_assert(sizeof names / sizeof names[0] <= RONDO_SKIP_ROOM, "the array of counters by reason is too short");
 
 const char *rondo_skip_name(rondo_skip skip) {
   const size_t number = (size_t)skip;

@@ -33,13 +33,13 @@ rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
   if (atomic_compare_exchange_strong_explicit(&tree->owner, &nobody, rondo_thread_id(), memory_order_acquire,
                                               memory_order_relaxed))
     return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: %s%s%s is in use by %s", call,
-                    tree->options.name[0] == '\0' ? "the tree" : "tree '", tree->options.name,
-                    tree->options.name[0] == '\0' ? "" : "'",
-                    nobody == rondo_thread_id()
-                        ? "the call that this one is made from: a body may call functions and nothing else, "
-                          "a host step not even those"
-                        : "another thread: give each thread a tree, or take turns");
+  return rondo_fail(
+      RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: %s%s%s is in use by %s", call,
+      tree->options.name[0] == '\0' ? "the tree" : "tree '", tree->options.name,
+      tree->options.name[0] == '\0' ? "" : "'",
+      nobody == rondo_thread_id()
+          ? "the call from which it is made: a body may only call functions, and a host step may not call the tree"
+          : "another thread: use a tree for each thread, or lock the tree");
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static rondo_status read_options(const rondo_tree_options *given, rondo_tree_opt
   RONDO_TRY(rondo_versioned_read("rondo_tree_options", given, out, sizeof *out));
   if ((unsigned)out->outputs > RONDO_OUTPUTS_CLONE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_tree_create: %u is no policy of outputs: use RONDO_OUTPUTS_EXPIRE or RONDO_OUTPUTS_CLONE",
+                      "rondo_tree_create: %u is not an output policy: use RONDO_OUTPUTS_EXPIRE or RONDO_OUTPUTS_CLONE",
                       (unsigned)out->outputs);
   if (out->max_recordings == 0) out->max_recordings = DEFAULT_RECORDINGS;
   if (out->max_recordings_per_place == 0) out->max_recordings_per_place = DEFAULT_RECORDINGS_PER_PLACE;
@@ -225,7 +225,8 @@ rondo_status rondo_tree_step_end(rondo_tree *tree) {
   }
   rondo_tree_leave(tree);
   if (is_open) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE, "%s: no step was begun (rondo_tree_step_begin)", call);
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
+                    "%s: no step has been begun: call rondo_tree_step_begin first", call);
 }
 
 /* Switching, resetting --------------------------------------------------------------------------------------------- */

@@ -32,14 +32,14 @@ static bool is_kind(uint32_t kind) {
 static rondo_status check_samples(const rondo_callable *asked, size_t index, const uint32_t *kinds,
                                   const rondo_input *samples, size_t count) {
   if (count > 0 && (kinds == NULL || samples == NULL))
-    return refuse(asked->name, index, "inputs without their kinds or samples: give one of each for every input");
+    return refuse(asked->name, index, "inputs without kinds or samples: give a kind and a sample for every input");
   for (size_t i = 0; i < count; i++) {
     if (!is_kind(kinds[i]))
       return refuse(asked->name, index,
-                    "inputs are RONDO_INPUT_MOVING or RONDO_INPUT_STATIC: a number or pointer would be frozen; give it "
-                    "by `user`, or in memory");
+                    "inputs must be RONDO_INPUT_MOVING or RONDO_INPUT_STATIC: a scalar or pointer would be frozen; "
+                    "pass it in `user`, or in memory");
     if (samples[i].buffer != NULL || samples[i].address == NULL || samples[i].bytes == 0)
-      return refuse(asked->name, index, "a sample is memory with an address and bytes, and no buffer");
+      return refuse(asked->name, index, "a sample must be memory with an address and bytes, not a buffer");
   }
   return RONDO_OK;
 }
@@ -68,13 +68,13 @@ static rondo_status check_order(const rondo_callables *callables, const rondo_ca
     const size_t forward = find_in_order(callables, (int32_t)i + 1);
     const size_t backward = find_in_order(callables, -(int32_t)i - 1);
     parts += asked->backward != NULL ? 2 : 1;
-    if (forward == callables->order_count) return refuse(asked->name, i, "the order has no forward of it");
+    if (forward == callables->order_count) return refuse(asked->name, i, "the order does not contain its forward");
     if (asked->backward != NULL && (backward == callables->order_count || backward < forward))
-      return refuse(asked->name, i, "the order has no backward of it after its forward");
+      return refuse(asked->name, i, "the order does not contain its backward after its forward");
   }
   if (parts == callables->order_count) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    CALL ": an order of %zu calls, where the callables have %zu: each part is called once a round",
+                    CALL ": the order has %zu calls, but the callables have %zu: list each call once",
                     callables->order_count, parts);
 }
 
@@ -302,7 +302,7 @@ static void discard(rondo_callables *callables) {
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_callables_end_round(callables);
-  rondo_status_ignore(rondo_tree_destroy(callables->tree), "the failure before it is what is told");
+  rondo_status_ignore(rondo_tree_destroy(callables->tree), "the first failure is reported");
   free_callables(callables);
   rondo_error_restore(&error);
 }

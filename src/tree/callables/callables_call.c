@@ -77,8 +77,8 @@ static rondo_status refuse_order(const char *call, const rondo_callables *callab
   char order[256];
   write_order(callables, order, sizeof order);
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CALL_ORDER,
-                    "%s: '%s' is called where '%s' is due, call %zu of %zu: a round was recorded as %s. Call in that "
-                    "order, or begin again (rondo_callables_restart)",
+                    "%s: '%s' was called, but '%s' is due, call %zu of %zu of a round. The recorded order is %s. Call "
+                    "in this order, or begin a new round (rondo_callables_restart)",
                     call, part->function->origin->name, name_of(callables, callables->position),
                     callables->position + 1, callables->order_count, order);
 }
@@ -102,14 +102,15 @@ static rondo_status check_input(const char *call, const rondo_callable_part *par
   const rondo_input *sample = &part->values[index];
   if (given->bytes != sample->bytes)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: input %zu of '%s' has %zu bytes; its sample had %zu, which is what is recorded", call, index,
-                      part->function->origin->name, given->bytes, sample->bytes);
+                      "%s: input %zu of '%s' has %zu bytes, but its recorded sample has %zu: pass as many bytes", call,
+                      index, part->function->origin->name, given->bytes, sample->bytes);
   if (!is_same_form(given, sample))
     return refuse_input(call, part, index, RONDO_REASON_SHAPE, "has another type or shape than its sample");
   const bool is_static = (part->kinds[index] & 0xff) == RONDO_INPUT_STATIC;
   if (is_static && given->address != sample->address)
-    return refuse_input(call, part, index, RONDO_REASON_FOREIGN_ADDRESS,
-                        "is static, and elsewhere than its sample: declare it RONDO_INPUT_MOVING to have it copied");
+    return refuse_input(
+        call, part, index, RONDO_REASON_FOREIGN_ADDRESS,
+        "is static, but not at the address of its sample: declare it RONDO_INPUT_MOVING, so that it is copied");
   return RONDO_OK;
 }
 
@@ -126,8 +127,8 @@ static rondo_status check_apart(const char *call, const rondo_callable_part *par
     if (is_written && matters && given->address < sample + part->values[i].bytes &&
         sample < given->address + given->bytes)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OVERLAP,
-                        "%s: input %zu of '%s' is in the memory of input %zu's sample, which gets that input's bytes: "
-                        "give it in memory of its own",
+                        "%s: input %zu of '%s' is in the memory of input %zu's sample, where that input is copied to: "
+                        "pass it in other memory",
                         call, index, part->function->origin->name, i);
   }
   return RONDO_OK;
@@ -176,11 +177,12 @@ static rondo_status copy_back(const rondo_callable_part *part, rondo_stream *str
 static rondo_status check_call(const char *call, const rondo_callables *callables, const rondo_callable_part *part,
                                size_t input_count, size_t output_count) {
   if (input_count != part->caller_count)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "%s: '%s' has %zu inputs; %zu were given",
-                      call, part->function->origin->name, part->caller_count, input_count);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+                      "%s: '%s' has %zu inputs, but the call passes %zu", call, part->function->origin->name,
+                      part->caller_count, input_count);
   if (output_count > part->output_count)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
-                      "%s: %zu outputs are asked of '%s', which makes %zu", call, output_count,
+                      "%s: the call requests %zu outputs of '%s', which has %zu", call, output_count,
                       part->function->origin->name, part->output_count);
   if (rondo_callables_part(callables, callables->position) != part) return refuse_order(call, callables, part);
   return RONDO_OK;

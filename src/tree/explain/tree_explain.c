@@ -307,7 +307,7 @@ rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format, c
   RONDO_TRY(rondo_require(call, "the tree", tree));
   if ((unsigned)format > RONDO_EXPLAIN_JSON)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: %u is no format: use RONDO_EXPLAIN_TEXT or RONDO_EXPLAIN_JSON", call, (unsigned)format);
+                      "%s: %u is not a format: use RONDO_EXPLAIN_TEXT or RONDO_EXPLAIN_JSON", call, (unsigned)format);
   RONDO_TRY(rondo_tree_enter(tree, call));
   rondo_text_init(&text, &tree->allocator);
   rondo_document_begin(&document, &text, format == RONDO_EXPLAIN_JSON);

@@ -154,15 +154,16 @@ rondo_status rondo_layout_read(const char *call, size_t bytes, const rondo_outpu
   RONDO_TRY(rondo_versioned_read("rondo_output_options", options, &known, sizeof known));
   if (known.rank > RONDO_TREE_MAX_RANK)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "%s: a shape of %" PRIu32 " dimensions; %d are the most", call, known.rank, RONDO_TREE_MAX_RANK);
+                      "%s: the shape has %" PRIu32 " dimensions, and the maximum is %d", call, known.rank,
+                      RONDO_TREE_MAX_RANK);
   const bool has_rows = known.flags == RONDO_OUTPUT_ROWS;
   if ((known.flags != 0 && !has_rows) ||
       (has_rows && (known.rank == 0 || known.shape[0] == 0 || bytes % known.shape[0] != 0)))
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: flags of %#" PRIx32
-                      ": RONDO_OUTPUT_ROWS needs a shape that begins with the number of rows, "
-                      "which divides the bytes",
-                      call, known.flags);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+        "%s: flags are %#" PRIx32
+        ": RONDO_OUTPUT_ROWS needs a shape whose first dimension is the number of rows, and divides the bytes",
+        call, known.flags);
   *out = (rondo_buffer_layout){.bytes = bytes, .type = known.type, .rank = known.rank, .has_rows = has_rows};
   memcpy(out->shape, known.shape, known.rank * sizeof out->shape[0]);
   *out_name = known.name == NULL ? "" : known.name;
@@ -174,12 +175,11 @@ rondo_status rondo_layout_read(const char *call, size_t bytes, const rondo_outpu
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer) {
   if (rondo_buffer_is_gone(buffer))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE,
-                      "%s: the buffer's tree was destroyed, and its memory with it: copy what is to outlive it", call);
+                      "%s: the buffer's tree was destroyed, and its memory with it: copy the buffer before", call);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STALE_BUFFER,
-                    "%s: output %" PRIu32 " of '%s' is of step %" PRIu64
-                    ", which is over: its memory may have been written again. Clone it in its step "
-                    "(rondo_buffer_clone), make the tree with RONDO_OUTPUTS_CLONE, or let both calls be of one step "
-                    "(rondo_tree_step_begin)",
+                    "%s: output %" PRIu32 " of '%s' belongs to step %" PRIu64
+                    ", which has ended: its memory may be overwritten. Clone it in its step (rondo_buffer_clone), "
+                    "create the tree with RONDO_OUTPUTS_CLONE, or make both calls in one step (rondo_tree_step_begin)",
                     call, buffer->output, buffer->origin == NULL ? "" : buffer->origin->name, buffer->step);
 }
 

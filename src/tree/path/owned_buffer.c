@@ -211,7 +211,7 @@ rondo_status rondo_buffer_create(rondo_tree *tree, size_t bytes, const rondo_out
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_device_require_own(call, tree->device));
   if (bytes == 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: a buffer of 0 bytes: give at least 1", call);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: bytes is 0: give at least 1", call);
   rondo_buffer_layout extent;
   const char *name;
   RONDO_TRY(rondo_layout_read(call, bytes, options, &extent, &name));

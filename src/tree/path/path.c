@@ -199,8 +199,8 @@ void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream) {
 static rondo_status join_streams(rondo_tree *tree, rondo_stream *last, rondo_stream *stream) {
   if (rondo_stream_find_capture(last) != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                      "rondo_function_call: %s, on which the tree's last call ran, captures now, so that %s cannot be "
-                      "ordered after it: end the capture first",
+                      "rondo_function_call: the tree's last call ran on %s, which now captures, so the work on %s "
+                      "cannot be ordered after it: end the capture first",
                       last->label, stream->label);
   if (tree->order == NULL) RONDO_TRY(rondo_event_create(tree->device, NULL, &tree->order));
   RONDO_TRY(rondo_event_record(tree->order, last));

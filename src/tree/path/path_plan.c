@@ -358,11 +358,10 @@ static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   tree->planned_paths++;
   tree->planned_before = path->need;
   tree->planned_after = info->peak;
-  rondo_log(
-      RONDO_LOG_INFO, "tree",
-      "the path from '%s' on is planned again: %zu recordings, which needed %zu bytes of the arena, are made again "
-      "with %zu; %zu are the least",
-      first->function->origin->name, path->count, path->need, info->peak, info->lower_bound);
+  rondo_log(RONDO_LOG_INFO, "tree",
+            "the path that begins with '%s' is planned again: %zu recordings, which needed %zu bytes of the arena, "
+            "will need %zu; the minimum is %zu",
+            first->function->origin->name, path->count, path->need, info->peak, info->lower_bound);
   rondo_recorded_remove(tree, first);
   return RONDO_OK;
 }
@@ -404,8 +403,8 @@ rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *co
   if (status == RONDO_OK) {
     tree->warmed_up_paths++;
     rondo_log(RONDO_LOG_INFO, "tree",
-              "the path from '%s' on is planned as it was warmed up: %zu recordings, %zu bytes "
-              "of the arena; %zu are the least",
+              "the path that begins with '%s' is planned from its warm-ups: %zu recordings, %zu bytes of the arena; "
+              "the minimum is %zu",
               calls[0]->function->origin->name, count, info.peak, info.lower_bound);
   }
   free_path(&path);

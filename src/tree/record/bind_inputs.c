@@ -118,7 +118,8 @@ static rondo_status find_patches(rondo_recorder *recorder, rondo_exec *exec, con
                                  rondo_patch_set **out) {
   const rondo_status status = create_patches(recorder, exec, lists, out);
   if (status != RONDO_UPDATE_REFUSED || recorder->moved == NULL) return status;
-  rondo_log(RONDO_LOG_WARNING, "tree", "inputs of '%s' are not looked for, as its body does not always do the same: %s",
+  rondo_log(RONDO_LOG_WARNING, "tree",
+            "addresses of the inputs of '%s' are not searched for, because its body does not always do the same: %s",
             recorder->function->origin->name, rondo_last_error()->message);
   rondo_recorder_find_free(recorder);
   return create_patches(recorder, exec, lists, out);
@@ -143,8 +144,8 @@ static rondo_status make_patches(rondo_recorder *recorder, rondo_exec *exec, ron
 static rondo_status refuse_written(rondo_recorder *recorder, const rondo_bound_input *bound) {
   char label[64], message[RONDO_TREE_MESSAGE];
   (void)snprintf(message, sizeof message,
-                 "it writes to %s, whose address moves: declare it RONDO_INPUT_MUTATED, so that what it wrote is there "
-                 "after the call, or let the input be static or an output of the tree",
+                 "it writes to %s, whose address moves: declare it RONDO_INPUT_MUTATED, so that the caller sees the "
+                 "result, or make it a static input or an output of the tree",
                  input_label(label, recorder, bound->input));
   recorder->form->written_input = bound->input;
   return rondo_recorder_give_up(recorder, RONDO_SKIP_MUTATED_INPUT, true, message);
@@ -409,7 +410,7 @@ static rondo_status confirm(rondo_recorder *recorder, const rondo_patch_set *pat
   }
   if (is_as_decided) return RONDO_OK;
   for (size_t i = 0; i < made->bound_count; i++) made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
-  rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied: with copies in its graph they are elsewhere",
+  rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied: copies in its graph changed their addresses",
             recorder->function->origin->name);
   return RONDO_OK;
 }

@@ -238,7 +238,7 @@ static void mistrust(const rondo_recorder *recorder, const char *why) {
   for (size_t i = 0; i < recorder->made->bound_count; i++)
     if (recorder->made->bound[i].way == RONDO_BOUND_PATCHED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
   recorder->tree->mistrusted++;
-  rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, though where their addresses are was found: %s",
+  rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, although their addresses were found: %s",
             recorder->function->origin->name, why);
 }
 
@@ -251,9 +251,9 @@ static bool gives_up(const rondo_recorder *recorder) {
 /* NULL: it can be tried. */
 static const char *find_obstacle(const rondo_recorder *recorder) {
   if (recorder->tree->is_aside)
-    return "it is prepared while outputs of the step before are held, so that it cannot be tried";
+    return "it is prepared while outputs of the previous step are held, so it cannot be tested";
   if (recorder->tree->is_watched && gives_up(recorder))
-    return "it gives inputs up, whose lifetimes, which the device watches, end with the first try";
+    return "it drops inputs, and on this device their lifetime ends with the first test run";
   return NULL;
 }
 
@@ -275,6 +275,6 @@ rondo_status rondo_recorder_check(rondo_recorder *recorder) {
     mistrust(recorder, rondo_last_error()->message);
   else if (!check.is_same)
     mistrust(recorder,
-             "with inputs elsewhere it does not do the same, or they hold nothing but zeros, which tells nothing");
+             "with inputs at other addresses it gives other results, or all inputs are zero, which tests nothing");
   return RONDO_OK;
 }

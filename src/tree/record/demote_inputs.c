@@ -208,10 +208,10 @@ static void demote(rondo_function *function, rondo_demoted *demoted, size_t inde
   function->demoted++;
   tree->demoted++;
   rondo_log(RONDO_LOG_INFO, "tree",
-            "input %zu of '%s' was another output of the path for %" PRIu32 " recordings after number %" PRIu32
+            "input %zu of '%s' was another output of the path in %" PRIu32 " recordings after recording %" PRIu32
             ": from now on %s there",
             index, function->origin->name, tree->moves[index], tree->current->number,
-            is_skipped ? "the function runs eagerly" : "it is patched or copied as other memory that moves");
+            is_skipped ? "the function runs eagerly" : "it is patched or copied like a moving input");
 }
 
 static bool is_shared_there(const rondo_recorded_call *call, size_t index, const rondo_keyed_input *input) {

@@ -81,7 +81,7 @@ static rondo_status capture_again(rondo_further *further) {
   RONDO_TRY(capture(further, &further->recorder->again));
   if (is_in_place(further)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED,
-                    "the second recording of '%s' was not planned as the first one",
+                    "the second recording of '%s' was not planned like the first one",
                     further->recorder->function->origin->name);
 }
 
@@ -105,8 +105,8 @@ void rondo_recorder_find(rondo_recorder *recorder) {
   rondo_release(&recorder->tree->allocator, further.inputs, recorder->function->options.input_count,
                 sizeof *further.inputs);
   if (status == RONDO_OK) return;
-  rondo_log(RONDO_LOG_WARNING, "tree", "inputs of '%s' are not looked for: %s", recorder->function->origin->name,
-            rondo_last_error()->message);
+  rondo_log(RONDO_LOG_WARNING, "tree", "addresses of the inputs of '%s' are not searched for: %s",
+            recorder->function->origin->name, rondo_last_error()->message);
   rondo_recorder_find_free(recorder);
 }
 

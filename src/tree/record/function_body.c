@@ -22,8 +22,8 @@ static rondo_status settle_outputs(rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++)
     if (!call->outputs.items[i].is_made)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
-                        "rondo_function_call: the body of '%s' made no output %zu, of %zu: make all from 0 on "
-                        "(rondo_call_output)",
+                        "rondo_function_call: the body of '%s' did not create output %zu of %zu: create all outputs "
+                        "from 0 on (rondo_call_output)",
                         call->function->origin->name, i, call->outputs.count);
   return RONDO_OK;
 }
@@ -42,9 +42,10 @@ rondo_status rondo_body_run(rondo_call *call) {
   tree->active = call->outer;
   RONDO_TRY(rondo_fail_callback(status, before, "rondo_function_call: the body of '%s'", call->function->origin->name));
   if (call->failed_step != RONDO_OK)
-    return rondo_fail(call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
-                      "rondo_function_call: a host step of '%s' failed (%s), and its body went on",
-                      call->function->origin->name, rondo_status_name(call->failed_step));
+    return rondo_fail(
+        call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
+        "rondo_function_call: a host step of '%s' failed (%s), but its body continued: return the failure",
+        call->function->origin->name, rondo_status_name(call->failed_step));
   return settle_outputs(call);
 }
 
@@ -95,7 +96,7 @@ void *rondo_call_input(const rondo_call *call, size_t index) {
 static rondo_status check_input(const char *name, const rondo_call *call, size_t index) {
   RONDO_TRY(rondo_require(name, "the call", call));
   if (index < call->function->options.input_count) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: input %zu of '%s', which has %zu", name,
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: there is no input %zu: '%s' has %zu", name,
                     index, call->function->origin->name, call->function->options.input_count);
 }
 
@@ -120,14 +121,16 @@ rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_in
 static rondo_status open_output(const char *name, rondo_call *call, size_t index, rondo_made_output **out) {
   RONDO_TRY(rondo_require(name, "the call", call));
   if (index >= MOST_OUTPUTS)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: output %zu of '%s'; %d are the most",
-                      name, index, call->function->origin->name, MOST_OUTPUTS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: output %zu of '%s' is above the maximum of %d", name, index, call->function->origin->name,
+                      MOST_OUTPUTS);
   const rondo_made_output none = {0};
   while (call->outputs.count <= index) RONDO_TRY(rondo_array_push(&call->tree->allocator, &call->outputs, &none));
   *out = &call->outputs.items[index];
   if (!(*out)->is_made) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "%s: output %zu of '%s' was made already",
-                    name, index, call->function->origin->name);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+                    "%s: output %zu of '%s' exists already: create each output once", name, index,
+                    call->function->origin->name);
 }
 
 /* Messages call an output by its name, or by function and number. */
@@ -181,13 +184,13 @@ rondo_status rondo_call_output_of_input(rondo_call *call, size_t index, size_t i
   if (call->inputs[input].is_dropped)
     return rondo_fail(
         RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
-        "%s: input %zu of '%s' was dropped (rondo_call_drop_input): make outputs of it before, or keep it", name, input,
-        call->function->origin->name);
+        "%s: input %zu of '%s' was dropped (rondo_call_drop_input): create outputs from it before, or do not drop it",
+        name, input, call->function->origin->name);
   if ((call->function->options.inputs[input] & RONDO_INPUT_ROWS) != 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: input %zu of '%s' may be padded (RONDO_INPUT_ROWS), so that no output can be a part of it: "
-                      "copy it",
-                      name, input, call->function->origin->name);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+        "%s: input %zu of '%s' may be padded (RONDO_INPUT_ROWS), so no output can be a part of it: copy it", name,
+        input, call->function->origin->name);
   RONDO_TRY(make_part(name, made, call->inputs[input].bytes, offset, bytes, options));
   made->output.place = RONDO_OUTPUT_OF_INPUT;
   made->output.of = (uint32_t)input;
@@ -260,13 +263,13 @@ rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *
   if (reason != RONDO_SKIP_UNKNOWN_SHAPE && reason != RONDO_SKIP_HOST_WORK && reason != RONDO_SKIP_UNSAFE &&
       reason != RONDO_SKIP_UNSAFE_DETERMINISTIC)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: a body refuses for UNKNOWN_SHAPE, HOST_WORK, UNSAFE or UNSAFE_DETERMINISTIC, not for %s",
-                      name, rondo_skip_name(reason));
+                      "%s: the reason must be UNKNOWN_SHAPE, HOST_WORK, UNSAFE or UNSAFE_DETERMINISTIC, not %s", name,
+                      rondo_skip_name(reason));
   if (reason == RONDO_SKIP_UNSAFE_DETERMINISTIC && !call->tree->options.deterministic) return RONDO_OK;
   rondo_call *whole = rondo_call_outermost(call);
   if (whole->refused == RONDO_SKIP_NONE) {
     whole->refused = reason;
-    (void)snprintf(whole->message, sizeof whole->message, "the body of '%.100s' says so of '%.200s'",
+    (void)snprintf(whole->message, sizeof whole->message, "the body of '%.100s' refused it for '%.200s'",
                    call->function->origin->name, what);
   }
   if (call->recorder == NULL) return RONDO_OK;

@@ -71,7 +71,7 @@ static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
   char message[RONDO_TREE_MESSAGE];
   note_cause(recorder);
   (void)snprintf(message, sizeof message,
-                 "its body does what is not recorded; do it outside, or in a host step "
+                 "its body does work that cannot be recorded; do it outside of the body, or in a host step "
                  "(rondo_call_host_step): %.*s",
                  RONDO_TREE_MESSAGE - 120, recorder->cause[0] == '\0' ? rondo_last_error()->message : recorder->cause);
   return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
@@ -87,7 +87,7 @@ static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call 
   if (status == RONDO_NOT_READY) /* no failure of a call, which would have words */
     return rondo_recorder_give_up(
         recorder, RONDO_SKIP_OTHER_WORK, false,
-        "its body returned NOT_READY: it asks for what is not done yet, so wait for that before");
+        "its body returned NOT_READY: it queries work that is not done yet; wait for that work before the call");
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
     if (error->reason != RONDO_REASON_UNJOINED && error->reason != RONDO_REASON_HOST_FUNCTION_FAILED)
       return give_up_for_host_work(recorder);
@@ -249,8 +249,8 @@ static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_gra
   char message[RONDO_TREE_MESSAGE], name[160];
   name_touched(recorder, graph, name, sizeof name);
   (void)snprintf(message, sizeof message,
-                 "its body accesses %s at %p on the host, which has no memory while it is recorded: do it outside, or "
-                 "in a host step (rondo_call_host_step)",
+                 "its body accesses %s at %p on the host, which has no memory during a recording: do it outside of the "
+                 "body, or in a host step (rondo_call_host_step)",
                  name[0] == '\0' ? "memory of the device" : name, recorder->access.address);
   return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
 }
@@ -260,10 +260,10 @@ static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
   const uint64_t most = recorder->tree->options.max_bytes;
   if (most != 0 && need > most) {
     char asked[RONDO_SIZE_TEXT], bound[RONDO_SIZE_TEXT], message[RONDO_TREE_MESSAGE];
-    (void)snprintf(message, sizeof message,
-                   "with what lives of the path it needs %s of the arena, which may have %s "
-                   "(rondo_tree_options.max_bytes)",
-                   rondo_size_text(asked, need), rondo_size_text(bound, most));
+    (void)snprintf(
+        message, sizeof message,
+        "with the live outputs of the path it needs %s of the arena, whose limit is %s (rondo_tree_options.max_bytes)",
+        rondo_size_text(asked, need), rondo_size_text(bound, most));
     return rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, message);
   }
   if (need > recorder->made->arena_end) recorder->made->arena_end = need;
@@ -305,12 +305,12 @@ static rondo_status note_form(rondo_form *form, size_t segment, const rondo_grap
 static rondo_status note_departure(rondo_recorder *recorder, const rondo_graph *graph) {
   if (recorder->profile != NULL) rondo_path_plan_depart(recorder->tree, recorder->place);
   RONDO_TRY(note_form(recorder->form, recorder->segments.count, graph));
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_DEPARTED, false,
-                                recorder->profile != NULL
-                                    ? "what lives or what it allocates is not what its path was planned with; it is "
-                                      "recorded by itself at the next call"
-                                    : "it allocates otherwise than in the run before; it is recorded again at the next "
-                                      "call");
+  return rondo_recorder_give_up(
+      recorder, RONDO_SKIP_DEPARTED, false,
+      recorder->profile != NULL
+          ? "the live outputs or its allocations differ from the plan of its path; it is recorded by itself at the "
+            "next call"
+          : "its allocations differ from those of the previous run; it is recorded again at the next call");
 }
 
 /* For a plan of the whole path. Where lifetimes are watched nothing is planned. */
@@ -344,7 +344,7 @@ static rondo_status check_size(rondo_recorder *recorder, const rondo_exec *exec)
   RONDO_TRY(rondo_exec_get_info(exec, &info));
   if (recorder->segments.count > 1 || info.node_count >= recorder->function->options.min_nodes) return RONDO_OK;
   char message[RONDO_TREE_MESSAGE];
-  (void)snprintf(message, sizeof message, "it is %" PRIu32 " nodes; %" PRIu32 " are worth a recording (min_nodes)",
+  (void)snprintf(message, sizeof message, "it has %" PRIu32 " nodes, fewer than the minimum of %" PRIu32 " (min_nodes)",
                  info.node_count, recorder->function->options.min_nodes);
   return rondo_recorder_give_up(recorder, RONDO_SKIP_TOO_SMALL, true, message);
 }
@@ -392,11 +392,10 @@ static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call
 static rondo_status give_up_as_changed(rondo_recorder *recorder, const rondo_call *call) {
   const rondo_form *form = recorder->form;
   char message[RONDO_TREE_MESSAGE];
-  (void)snprintf(
-      message, sizeof message,
-      "its body made %zu outputs and took %zu host steps, and %zu and %zu the time before: what it does must "
-      "depend on the form of its inputs alone",
-      call->outputs.count, call->host_steps, form->output_count, form->host_steps);
+  (void)snprintf(message, sizeof message,
+                 "its body created %zu outputs and took %zu host steps, but %zu and %zu in the previous run: its work "
+                 "must depend only on the form of its inputs",
+                 call->outputs.count, call->host_steps, form->output_count, form->host_steps);
   return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, false, message);
 }
 
@@ -412,8 +411,8 @@ rondo_status rondo_recorder_require_stream(rondo_recorder *recorder, const rondo
   if (capture != NULL && capture == rondo_stream_find_capture(recorder->stream)) return RONDO_OK;
   char message[RONDO_TREE_MESSAGE];
   (void)snprintf(message, sizeof message,
-                 "its body calls '%.60s' on %s, which is not part of the recording: call it on the call's stream, or "
-                 "on one that was forked off from that",
+                 "its body calls '%.60s' on %s, which is not part of the recording: use the call's stream, or a stream "
+                 "forked from it",
                  function->origin->name, stream->label);
   return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, true, message);
 }
@@ -431,9 +430,9 @@ static rondo_status begin_next_segment(rondo_recorder *recorder, const rondo_cal
 rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_recorder *recorder = call->recorder;
   if (recorder->tree->options.no_host_steps)
-    return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true,
-                                  "its body takes host steps, and the tree records none "
-                                  "(rondo_tree_options.no_host_steps)");
+    return rondo_recorder_give_up(
+        recorder, RONDO_SKIP_HOST_WORK, true,
+        "its body has host steps, and the tree does not record these (rondo_tree_options.no_host_steps)");
   const rondo_call *whole = rondo_call_outermost(call);
   if (whole->host_steps > recorder->form->host_steps) return give_up_as_changed(recorder, whole);
   rondo_capture_watch *const paused = rondo_capture_watch_pause();
@@ -469,13 +468,13 @@ static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call)
     left++;
     if (is_output(call, block->address)) continue;
     (void)snprintf(message, sizeof message,
-                   "its body allocated %s and neither freed it (rondo_free_async) nor made it an output "
+                   "its body allocated %s, but neither freed it (rondo_free_async) nor created it as an output "
                    "(rondo_call_output)",
                    rondo_size_text(bytes, block->bytes));
     return rondo_recorder_give_up(recorder, RONDO_SKIP_KEPT_MEMORY, true, message);
   }
   if (left == fresh) return RONDO_OK;
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, true, "its body freed an output that it made");
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, true, "its body freed one of its outputs");
 }
 
 /* Which of the body's allocations an output is; without host steps, as else nothing asks. */
@@ -607,7 +606,7 @@ static void finish(rondo_recorder *recorder) {
 static void abandon_capture(rondo_recorder *recorder) {
   if (!recorder->is_capturing) return;
   rondo_graph *graph = NULL;
-  rondo_status_ignore(end_capture(recorder, &graph), "what was recorded is given up");
+  rondo_status_ignore(end_capture(recorder, &graph), "the recording is abandoned");
   if (recorder->access.address != NULL) {
     recorder->skip = RONDO_SKIP_NONE; /* whatever the body made of what it read */
     rondo_status_ignore(give_up_for_access(recorder, graph), "it is the reason from now on");

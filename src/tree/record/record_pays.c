@@ -40,7 +40,7 @@ static rondo_status estimate(const rondo_function *function, rondo_form *form) {
   rondo_status status = rondo_meter_read(&form->meter, &gain);
   if (status == RONDO_OK) status = rondo_device_get_costs(function->tree->device, &costs);
   if (status == RONDO_OK) status = rondo_gain_estimate(&costs, &gain);
-  rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "it was the thread's mode before");
+  rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "it was the thread's previous mode");
   if (status != RONDO_OK) return status;
   form->gain = gain;
   form->has_gain = true;

@@ -12,7 +12,7 @@ static bool is_to_save(const rondo_resolved_input *input) {
 static rondo_status save_one(rondo_tree *tree, rondo_stream *stream, const rondo_resolved_input *input,
                              rondo_saved *out) {
   rondo_saved_input saved = {.address = input->address, .bytes = input->bytes};
-  RONDO_TRY(rondo_owned_allocate(tree, stream, saved.bytes, "an input before a run that does not count", &saved.copy));
+  RONDO_TRY(rondo_owned_allocate(tree, stream, saved.bytes, "an input before a test run", &saved.copy));
   rondo_status status = rondo_copy_async(stream, saved.copy, saved.address, saved.bytes);
   if (status == RONDO_OK) status = rondo_array_push(&tree->allocator, &out->inputs, &saved);
   if (status == RONDO_OK) return RONDO_OK;
@@ -46,7 +46,7 @@ rondo_status rondo_save(rondo_tree *tree, rondo_stream *stream, const rondo_func
   }
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_status_ignore(end_inputs(tree, stream, out, true), "the failure before it is what is told");
+  rondo_status_ignore(end_inputs(tree, stream, out, true), "the first failure is reported");
   return rondo_error_raise(&error);
 }
 

@@ -75,7 +75,7 @@ static void keep_bound(rondo_tree *tree, uint64_t besides) {
   rondo_recorded_evict_bytes(tree, most + besides);
   if (exec_bytes(tree) - besides < most) return;
   tree->exec_overruns++;
-  rondo_log(RONDO_LOG_INFO, "tree", "an exec is made beyond max_exec_bytes: all recordings are needed");
+  rondo_log(RONDO_LOG_INFO, "tree", "an exec is created beyond max_exec_bytes, because all recordings are needed");
 }
 
 static rondo_status acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool is_trial,

@@ -25,7 +25,7 @@ static void make_label(rondo_recording *recording, const char *name) {
 static rondo_status check_options(const char *call, const rondo_recording_options *options) {
   if (options->profile == NULL || !options->relocate) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s: a recording with relocate has no use for a profile: leave one of them out", call);
+                    "%s: options has both relocate and a profile: use only one of them", call);
 }
 
 rondo_status rondo_recording_create(rondo_device *device, const rondo_recording_options *options,
@@ -62,7 +62,7 @@ static bool is_capturing(const rondo_recording *recording) {
 }
 
 static rondo_status fail_capturing(const char *call, const rondo_recording *recording, const char *remedy) {
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING, "%s: %s captures what %s is given: %s", call,
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING, "%s: %s is capturing the work of %s: %s", call,
                     recording->label, recording->capture->origin_name, remedy);
 }
 
@@ -132,7 +132,8 @@ rondo_status rondo_recording_capture_begin(rondo_recording *recording, rondo_str
   RONDO_TRY(enter(call, recording, stream));
   if (recording->exec != NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
-                      "%s: %s holds a capture: reset it first, or capture into another", call, recording->label);
+                      "%s: %s already holds a capture: reset it first, or use another recording", call,
+                      recording->label);
   if (is_capturing(recording)) return fail_capturing(call, recording, "end that capture first");
   forget_capture(recording);
   const rondo_capture_options options = {RONDO_CAPTURE_OPTIONS_INIT, .mode = mode, .profile = recording->profile,
@@ -160,21 +161,22 @@ static rondo_status check_end(const char *call, const rondo_recording *recording
   if (!is_capturing(recording))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s does not capture: %s", call,
                       recording->label,
-                      recording->capture == NULL ? "begin first" : "its capture was ended by another call");
+                      recording->capture == NULL ? "begin first" : "another call has ended its capture");
   const rondo_stream *origin = recording->capture->origin;
   if (origin == stream || (origin == NULL && rondo_stream_capture(stream) == recording->capture)) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM,
-                    "%s: %s captures what %s is given, not %s: end it there", call, recording->label,
-                    recording->capture->origin_name, stream->label);
+                    "%s: %s is capturing the work of %s, not of %s: end the capture on that stream", call,
+                    recording->label, recording->capture->origin_name, stream->label);
 }
 
 /* What made it invalid is most often a wait for what will not run, or a call that acts at once. */
 static rondo_status fail_end(const rondo_recording *recording, rondo_status status) {
   if (status != RONDO_CAPTURE_INVALID) return rondo_fail_context(status, "%s", recording->label);
-  return rondo_fail_context(status,
-                            "%s (allocate, feed, fetch and wait outside of the capture: inputs and outputs stand in "
-                            "memory that is there before it, written before a replay and read after it)",
-                            recording->label);
+  return rondo_fail_context(
+      status,
+      "%s (allocate, copy inputs and outputs, and wait outside of the capture: inputs and outputs must be in memory "
+      "that is allocated before the capture, written before a replay and read after it)",
+      recording->label);
 }
 
 rondo_status rondo_recording_capture_end(rondo_recording *recording, rondo_stream *stream) {
@@ -203,12 +205,13 @@ rondo_status rondo_recording_capture_end(rondo_recording *recording, rondo_strea
 
 static rondo_status refuse_freed(const char *call, const rondo_recording *recording, const rondo_host_use *use) {
   char label[RONDO_LABEL_BYTES], size[RONDO_SIZE_TEXT];
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
-                         rondo_graph_outer_number(use->graph, recording->graph, use->slot),
-                         "%s: %s of %s names %s of rondo_host_malloc at %p, which was freed: keep it until the reset, "
-                         "or write to memory of the device before each replay; reset, and capture again",
-                         call, rondo_node_label_in(label, use->graph, recording->graph, use->slot), recording->label,
-                         rondo_size_text(size, use->bytes), (const void *)use->begin);
+  return rondo_fail_node(
+      RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
+      rondo_graph_outer_number(use->graph, recording->graph, use->slot),
+      "%s: %s of %s names %s of rondo_host_malloc at %p, which was freed: keep it until the reset, or use device "
+      "memory that is written before each replay. Reset the recording, and capture again",
+      call, rondo_node_label_in(label, use->graph, recording->graph, use->slot), recording->label,
+      rondo_size_text(size, use->bytes), (const void *)use->begin);
 }
 
 static rondo_status refuse_replay(rondo_recording *recording, rondo_stream *stream) {
@@ -244,9 +247,11 @@ typedef struct decision_words {
 
 static const decision_words *words_of(rondo_decision decision) {
   static const decision_words conditional = {
-      "a conditional", "record each branch by itself and let the host choose what to replay, or select by a kernel"};
-  static const decision_words loop = {"a loop that values end",
-                                      "record its body and let the host replay it, or record a fixed number of rounds"};
+      "a conditional",
+      "record each branch separately and choose on the host which one to replay, or select in a kernel"};
+  static const decision_words loop = {
+      "a loop that values end",
+      "record the body of the loop and replay it from the host, or record a fixed number of iterations"};
   static const decision_words loss_scale = {
       "a loss scale that changes",
       "keep the scale in a cell of device memory that kernels read, and change it between replays"};
@@ -267,7 +272,7 @@ rondo_status rondo_recording_note_decision(rondo_stream *stream, rondo_decision 
   const decision_words *words = words_of(decision);
   if (words == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: %d is no decision: use a RONDO_DECISION_ name", call, (int)decision);
+                      "%s: %d is not a decision: use a RONDO_DECISION_ name", call, (int)decision);
   rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture == NULL) return RONDO_OK;
   char quoted[112] = "";
@@ -275,8 +280,8 @@ rondo_status rondo_recording_note_decision(rondo_stream *stream, rondo_decision 
   RONDO_TRY(rondo_capture_require_active(capture, call));
   rondo_capture_invalidate(capture, "%s%s", words->what, quoted);
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_HOST_DECISION,
-                    "%s: %s%s cannot be recorded: the capture on %s would keep one outcome for ever, and is "
-                    "now invalid: %s",
+                    "%s: %s%s cannot be recorded: the capture on %s would keep one outcome for all replays. The "
+                    "capture is now invalid: %s",
                     call, words->what, quoted, capture->origin_name, words->remedy);
 }
 

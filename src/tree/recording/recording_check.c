@@ -46,7 +46,7 @@ static rondo_status refuse_host_memory(const visit *at, const rondo_node_address
       "outputs after that; or keep memory of rondo_host_malloc until the reset; or promise to keep "
       "this (rondo_recording_options.lasting_host_memory)",
       at->call, label_of(at, label), at->recording->label, is_source ? "reads" : "writes", (const void *)place->address,
-      freed ? "which rondo_host_free has freed" : "of which the library knows nothing");
+      freed ? "which rondo_host_free has freed" : "which the library does not know");
 }
 
 /* Memory that a library's work allocates in the same capture, which may have no pages yet. */

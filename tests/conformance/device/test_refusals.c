@@ -219,11 +219,11 @@ static void test_tr1_trees(void **state) {
     rondo_function_options options;
     const char *said;
   } functions[] = {
-      {{.binding = (rondo_binding)9}, "'f': 9 is no binding: use a RONDO_BINDING_ name"},
-      {{.demotion = (rondo_demotion)9}, "'f': 9 is no demotion: use a RONDO_DEMOTION_ name"},
-      {{.inputs = &odd, .input_count = 1}, "input 0 of 'f' is 0x100000, which is no kind of input"},
+      {{.binding = (rondo_binding)9}, "'f': 9 is not a binding: use a RONDO_BINDING_ name"},
+      {{.demotion = (rondo_demotion)9}, "'f': 9 is not a demotion: use a RONDO_DEMOTION_ name"},
+      {{.inputs = &odd, .input_count = 1}, "input 0 of 'f' is 0x100000, which is not a kind of input"},
       {{.inputs = &rows, .input_count = 1},
-       "an input that is RONDO_INPUT_ROWS, and no buckets: give buckets, and RONDO_INPUT_ROWS"},
+       "an input that is RONDO_INPUT_ROWS, but no buckets: give both buckets and RONDO_INPUT_ROWS"},
       {{.inputs = &rows, .input_count = 1, .buckets = buckets, .bucket_count = 2},
        "bucket 1 has 4 rows after one of 4: give them in ascending order"},
   };
@@ -232,7 +232,7 @@ static void test_tr1_trees(void **state) {
   rondo_function *function = NULL;
   const rondo_tree_options bad = {RONDO_TREE_OPTIONS_INIT, .outputs = (rondo_output_policy)9};
   assert_error(rondo_tree_create(t->device, &bad, &tree), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
-  assert_message("9 is no policy of outputs: use RONDO_OUTPUTS_EXPIRE or RONDO_OUTPUTS_CLONE");
+  assert_message("9 is not an output policy: use RONDO_OUTPUTS_EXPIRE or RONDO_OUTPUTS_CLONE");
   assert_ok(rondo_tree_create(t->device, NULL, &tree));
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     rondo_function_options options = functions[i].options;

@@ -163,7 +163,7 @@ static void test_tr12_calls_out_of_order_are_refused(void **state) {
   const rondo_input x = scene_at(scene_words(s, 3));
   assert_error(rondo_callables_forward(p.callables, 0, s->stream, &x, 1, &out, 1), RONDO_INVALID_STATE,
                RONDO_REASON_CALL_ORDER);
-  assert_message("'encoder' is called where 'decoder' is due, call 1 of 4");
+  assert_message("'encoder' was called, but 'decoder' is due, call 1 of 4");
   assert_message("decoder, decoder backward, encoder, encoder backward");
   assert_null(out);
   out = forward(&p, 1, x);
@@ -387,13 +387,13 @@ static void test_tr12_options_that_are_refused(void **state) {
   make_parts(&p, parts, samples);
   options.order = twice;
   options.order_count = 3;
-  assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "an order of 3 calls");
+  assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "the order has 3 calls");
   options.order = backwards;
   options.order_count = 2;
   assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "after its forward");
   options.order = missing;
   options.order_count = 1;
-  assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "no backward of it");
+  assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "not contain its backward");
   options.order = NULL;
   parts[0].output_count = 2;
   assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "'encoder'");

@@ -98,16 +98,16 @@ static void test_rc1_calls_in_the_wrong_state(void **state) {
   test_affine(t, t->stream, words, WORDS, 3, 1);
   assert_error(rondo_recording_capture_begin(recording, t->stream, RONDO_CAPTURE_GLOBAL), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURING);
-  assert_message("is given: end that capture first");
+  assert_message("is capturing the work of stream 1: end that capture first");
   assert_error(rondo_recording_replay(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
-  assert_message("is given: end the capture first");
+  assert_message("is capturing the work of stream 1: end the capture first");
   assert_error(rondo_recording_destroy(recording), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
   assert_message("end the capture, or reset the recording, first");
   assert_int_equal(capture_state(t->stream), RONDO_CAPTURE_ACTIVE);
   end(t, recording);
   assert_error(rondo_recording_capture_begin(recording, t->stream, RONDO_CAPTURE_GLOBAL), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURED);
-  assert_message("holds a capture: reset it first, or capture into another");
+  assert_message("already holds a capture: reset it first, or use another recording");
   assert_error(rondo_recording_capture_end(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_int_equal(capture_state(t->stream), RONDO_CAPTURE_NONE);
   replay(t, recording);
@@ -162,7 +162,7 @@ static void test_rc1_the_end_on_another_stream(void **state) {
   assert_error(rondo_recording_capture_end(recording, joined), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM);
   assert_error(rondo_recording_capture_end(recording, apart), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM);
   assert_message("apart");
-  assert_message("end it there");
+  assert_message("end the capture on that stream");
   test_affine(t, joined, words, WORDS, 5, 0);
   test_order(t, joined, t->stream);
   end(t, recording);
@@ -267,7 +267,7 @@ static void test_rc1_captures_that_others_end(void **state) {
   test_graph_destroy(test_capture_end(t->stream));
   assert_state(recording, RONDO_RECORDING_EMPTY);
   assert_error(rondo_recording_capture_end(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
-  assert_message("ended by another call");
+  assert_message("another call has ended its capture");
   rondo_stream *stream = test_stream(t, "short-lived");
   assert_ok(rondo_recording_capture_begin(recording, stream, RONDO_CAPTURE_GLOBAL));
   test_stream_destroy(stream);
@@ -614,7 +614,7 @@ static void test_rc3_planned_memory(void **state) {
   assert_ok(rondo_profile_end(t->stream, &plan, &profile));
   rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .profile = profile, .relocate = true, .plan = &plan};
   assert_reason(rondo_recording_create(t->device, &options, &recording), RONDO_REASON_BAD_OPTIONS);
-  assert_message("a recording with relocate has no use for a profile: leave one of them out");
+  assert_message("has both relocate and a profile: use only one of them");
   for (int i = 0; i < 2; i++) {
     options.profile = i == 0 ? profile : NULL;
     options.relocate = i == 1;

@@ -174,7 +174,7 @@ static void test_rc5_feeding_while_capturing_is_refused(void **state) {
     } else {
       refuse_end(&p, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
       assert_message("rondo_stream_synchronize");
-      assert_message("inputs and outputs stand in memory that is there before it");
+      assert_message("inputs and outputs must be in memory that is allocated before the capture");
     }
   }
   begin(&p);
@@ -480,8 +480,8 @@ static void test_rc8_decisions_of_the_host(void **state) {
   static const struct {
     rondo_decision decision;
     const char *what, *remedy;
-  } rows[] = {{RONDO_DECISION_CONDITIONAL, "a conditional, 'found_inf'", "record each branch by itself"},
-              {RONDO_DECISION_LOOP, "a loop that values end, 'found_inf'", "record its body"},
+  } rows[] = {{RONDO_DECISION_CONDITIONAL, "a conditional, 'found_inf'", "record each branch separately"},
+              {RONDO_DECISION_LOOP, "a loop that values end, 'found_inf'", "record the body of the loop"},
               {RONDO_DECISION_LOSS_SCALE, "a loss scale that changes, 'found_inf'", "in a cell of device memory"}};
   program p = make_program(*state);
   rondo_stream *stream = p.t->stream;
@@ -491,7 +491,7 @@ static void test_rc8_decisions_of_the_host(void **state) {
     run(&p, ROWS);
     assert_error(rondo_recording_note_decision(stream, rows[i].decision, "found_inf"), RONDO_UNSUPPORTED,
                  RONDO_REASON_HOST_DECISION);
-    assert_message("would keep one outcome for ever, and is now invalid");
+    assert_message("would keep one outcome for all replays. The capture is now invalid");
     assert_message(rows[i].what);
     assert_message(rows[i].remedy);
     assert_fails(rondo_recording_note_decision(stream, rows[i].decision, NULL), RONDO_CAPTURE_INVALID);
@@ -499,7 +499,7 @@ static void test_rc8_decisions_of_the_host(void **state) {
     assert_message(rows[i].what);
   }
   assert_reason(rondo_recording_note_decision(stream, (rondo_decision)0, NULL), RONDO_REASON_BAD_OPTIONS);
-  assert_message("0 is no decision: use a RONDO_DECISION_ name");
+  assert_message("0 is not a decision: use a RONDO_DECISION_ name");
   assert_reason(rondo_recording_note_decision(NULL, RONDO_DECISION_LOOP, NULL), RONDO_REASON_NULL_ARGUMENT);
   free_program(&p);
 }

@@ -218,7 +218,7 @@ static void test_tr5_peer_77_options_of_functions(void **state) {
                                                                .body = combine_body, .demotion = (rondo_demotion)3},
                                      &none),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
-  assert_message("'none': 3 is no demotion");
+  assert_message("'none': 3 is not a demotion");
   assert_null(none);
 }
 
@@ -463,7 +463,7 @@ static void test_tr8_demotions_are_explained(void **state) {
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);
   rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
   assert_non_null(strstr(line, "input 0 of 'consume'"));
-  assert_non_null(strstr(line, "2 recordings after number 1"));
+  assert_non_null(strstr(line, "2 recordings after recording 1"));
   assert_explained(s, RONDO_EXPLAIN_TEXT,
                    "after 1 'produce': input 0, another output of the path for 2 recordings: bound");
   assert_explained(s, RONDO_EXPLAIN_TEXT, "; 1 demoted\n");

@@ -264,11 +264,11 @@ static void test_fw7_a_static_input_that_moved_is_named(void **state) {
     (void)snprintf(addresses[i], sizeof addresses[i], "0x%llx", (unsigned long long)(uintptr_t)others[i]);
     if (strstr(message, addresses[i]) == NULL) fail_msg("no %s in: %s", addresses[i], message);
   }
-  assert_non_null(strstr(message, "input 0, which is static, was at"));
+  assert_non_null(strstr(message, "static input 0 was at"));
   assert_non_null(strstr(message, "RONDO_INPUT_MOVING"));
   assert_non_null(strstr(message, "max_recordings_per_place"));
-  assert_explained(&c, RONDO_EXPLAIN_TEXT, "moved        2 times, the last: input 0");
-  assert_explained(&c, RONDO_EXPLAIN_JSON, "\"moved\":{\"times\":2,\"message\":\"input 0");
+  assert_explained(&c, RONDO_EXPLAIN_TEXT, "moved        2 times, the last: static input 0");
+  assert_explained(&c, RONDO_EXPLAIN_JSON, "\"moved\":{\"times\":2,\"message\":\"static input 0");
   call(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
   for (int i = 0; i < 2; i++) test_words_free(c.t, others[i]);

@@ -10,13 +10,13 @@ static void refuse_numbers(rondo_call *call) {
   rondo_input input;
   void *out;
   assert_error(rondo_call_get_input(call, 1, &input), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_message("input 1 of 'f', which has 1");
+  assert_message("no input 1: 'f' has 1");
   assert_null(rondo_call_input(call, 1));
   assert_error(rondo_call_drop_input(call, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_call_output(call, 1024, 4, NULL, &out), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_null(out);
   assert_error(rondo_call_output(call, 0, 4, NULL, &out), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
-  assert_message("output 0 of 'f' was made already");
+  assert_message("output 0 of 'f' exists already");
   assert_error(rondo_call_refuse(call, RONDO_SKIP_WARM_UP, "a sum"), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_message("WARM_UP");
 }
@@ -144,7 +144,7 @@ static void test_tr8_objects_that_are_refused(void **state) {
   const rondo_function_options many = {RONDO_FUNCTION_OPTIONS_INIT, .name = "many", .body = no_body, .inputs = kinds,
                                        .input_count = 1025};
   assert_error(rondo_function_create(s->tree, &many, &f), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_message("1024 are the most");
+  assert_message("the maximum is 1024");
   assert_null(f);
 }
 
