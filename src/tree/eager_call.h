@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Running a body as it is (eager_call.c), and handing outputs out (outputs.c).
+ * Runs a body eagerly (eager_call.c) and returns its outputs (outputs.c).
  */
 #ifndef RONDO_TREE_EAGER_CALL_H
 #define RONDO_TREE_EAGER_CALL_H
 
 #include "tree/tree_internal.h"
 
-/* Runs the body as it is, also inside another one. `form` (may be NULL) learns from the run. */
+/* Runs the body eagerly, also inside another body. `form` (may be NULL) is updated from the run. */
 RONDO_MUST_USE rondo_status rondo_eager_run(rondo_function *function, rondo_form *form, rondo_stream *stream,
                                             rondo_resolved_input *inputs, bool is_warm_up, rondo_buffer **outputs,
                                             size_t count);

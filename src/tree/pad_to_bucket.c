@@ -53,7 +53,7 @@ rondo_status rondo_padding_create(const rondo_tree *tree, const rondo_function_o
   return fill(&tree->allocator, options, *out);
 }
 
-/* Behind the tree's work. */
+/* After the tree's work. */
 static void free_memory(rondo_tree *tree, rondo_padded_input *input) {
   if (input->memory == NULL) return;
   rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;

@@ -157,7 +157,7 @@ static rondo_status make_forward(const rondo_callables *callables, rondo_callabl
   return make_function(callables, part, asked->name, asked->forward, asked->user, warm_ups);
 }
 
-/* Behind the gradients what the forward got and made, which it may not write. */
+/* After the gradients, the inputs and outputs of the forward, which the backward must not write. */
 static rondo_status make_backward(const rondo_callables *callables, rondo_callable_part *part,
                                   const rondo_callable *asked, uint32_t warm_ups) {
   const size_t gradients = asked->gradient_count, inputs = asked->input_count;

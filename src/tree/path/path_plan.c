@@ -41,7 +41,7 @@ typedef struct rondo_planned_part {
 struct rondo_path_plan {
   rondo_path_plan *next; /* of the tree, newest first */
   uint64_t number;
-  uint32_t behind; /* number of the recording before the first part; 0: none */
+  uint32_t after; /* number of the recording before the first part; 0: none */
   rondo_planned_part *parts;
   size_t count;
 };
@@ -76,7 +76,7 @@ static rondo_path_plan *find_plan(const rondo_tree *tree, uint64_t number) {
 /* The part that comes after the path's end; `count` when none does. */
 static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
   const rondo_recorded_call *current = tree->current;
-  if (plan->behind == (current == NULL ? 0 : current->number)) return 0;
+  if (plan->after == (current == NULL ? 0 : current->number)) return 0;
   return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
 }
 
@@ -319,7 +319,7 @@ static rondo_status fill_plan(planned_path *path, rondo_path_plan *plan) {
   const rondo_allocator *allocator = &path->tree->allocator;
   RONDO_TRY(rondo_allocate_items(allocator, path->count, sizeof *plan->parts, &plan->parts));
   plan->count = path->count;
-  plan->behind = path->calls[0]->parent == NULL ? 0 : path->calls[0]->parent->number;
+  plan->after = path->calls[0]->parent == NULL ? 0 : path->calls[0]->parent->number;
   for (size_t i = 0; i < path->count; i++) {
     const rondo_recorded_call *call = path->calls[i];
     plan->parts[i] = (rondo_planned_part){.function = call->function,

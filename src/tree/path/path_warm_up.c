@@ -14,7 +14,7 @@ enum { MOST_PATH_WARM_UPS = 16 };
 
 struct rondo_path_warm_up {
   rondo_path_warm_up *next; /* of those that are over, newest first */
-  uint32_t behind;          /* number of the recording before the first call; 0: none */
+  uint32_t after;           /* number of the recording before the first call; 0: none */
   bool is_closed;           /* nothing is added any more */
   RONDO_ARRAY(rondo_recorded_call *) calls;
 };
@@ -148,7 +148,7 @@ static rondo_status fill(rondo_recorded_call *call, rondo_function *function, ro
 static rondo_status open_warm_up(rondo_tree *tree) {
   if (tree->warming_up != NULL) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *tree->warming_up, &tree->warming_up));
-  tree->warming_up->behind = tree->current == NULL ? 0 : tree->current->number;
+  tree->warming_up->after = tree->current == NULL ? 0 : tree->current->number;
   return RONDO_OK;
 }
 
@@ -203,7 +203,7 @@ void rondo_path_warm_up_add(rondo_function *function, rondo_form *form, rondo_bu
 
 /* Another one that begins so: a newer one represents both. */
 static bool is_like(const rondo_path_warm_up *a, const rondo_path_warm_up *b) {
-  return a->behind == b->behind && a->calls.items[0]->form == b->calls.items[0]->form;
+  return a->after == b->after && a->calls.items[0]->form == b->calls.items[0]->form;
 }
 
 /* The older ones of the same beginning go, and what is beyond the bound. */
@@ -237,11 +237,11 @@ void rondo_path_warm_up_end(rondo_tree *tree) {
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
 static rondo_path_warm_up **find(rondo_tree *tree, const rondo_form *form) {
-  const uint32_t behind = tree->current == NULL ? 0 : tree->current->number;
+  const uint32_t after = tree->current == NULL ? 0 : tree->current->number;
   rondo_path_warm_up **place = &tree->path_warm_ups;
   for (; *place != NULL; place = &(*place)->next) {
     const rondo_recorded_call *first = (*place)->calls.items[0];
-    if ((*place)->behind == behind && first->form == form && first->first_bit == tree->path_bits &&
+    if ((*place)->after == after && first->form == form && first->first_bit == tree->path_bits &&
         rondo_recorded_fits(tree, first->dead_before, first->first_bit))
       break;
   }

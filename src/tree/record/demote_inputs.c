@@ -23,13 +23,13 @@
 /* Asking ----------------------------------------------------------------------------------------------------------- */
 
 /* NULL when nothing is demoted of the function there. HOT: inspects one where calls repeat. */
-static const rondo_demoted *find_demoted(rondo_recorded_call *behind, const rondo_function *function) {
-  for (rondo_demoted **place = &behind->demoted; *place != NULL; place = &(*place)->next) {
+static const rondo_demoted *find_demoted(rondo_recorded_call *parent, const rondo_function *function) {
+  for (rondo_demoted **place = &parent->demoted; *place != NULL; place = &(*place)->next) {
     rondo_demoted *found = *place;
     if (found->function != function) continue;
     *place = found->next;
-    found->next = behind->demoted;
-    behind->demoted = found;
+    found->next = parent->demoted;
+    parent->demoted = found;
     return found;
   }
   return NULL;
@@ -54,9 +54,9 @@ void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *i
 }
 
 bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_input *inputs) {
-  rondo_recorded_call *behind = function->tree->current;
-  if (behind == NULL || function->options.demotion != RONDO_DEMOTION_SKIP) return false;
-  const rondo_demoted *demoted = find_demoted(behind, function);
+  rondo_recorded_call *parent = function->tree->current;
+  if (parent == NULL || function->options.demotion != RONDO_DEMOTION_SKIP) return false;
+  const rondo_demoted *demoted = find_demoted(parent, function);
   for (size_t i = 0; demoted != NULL && i < function->options.input_count; i++)
     if (inputs[i].way == RONDO_WAY_MANAGED && demoted->inputs[i].after > 0) return true;
   return false;
@@ -280,21 +280,21 @@ rondo_status rondo_demoted_look(rondo_function *function, const rondo_form *form
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */
 
-void rondo_demoted_free_all(rondo_tree *tree, rondo_recorded_call *behind) {
-  while (behind->demoted != NULL) {
-    rondo_demoted *demoted = behind->demoted;
-    behind->demoted = demoted->next;
+void rondo_demoted_free_all(rondo_tree *tree, rondo_recorded_call *parent) {
+  while (parent->demoted != NULL) {
+    rondo_demoted *demoted = parent->demoted;
+    parent->demoted = demoted->next;
     free_one(tree, demoted);
   }
-  rondo_release(&tree->allocator, behind->moves, behind->function->options.input_count, sizeof *behind->moves);
+  rondo_release(&tree->allocator, parent->moves, parent->function->options.input_count, sizeof *parent->moves);
 }
 
 void rondo_demoted_forget(rondo_tree *tree, const rondo_function *function) {
-  for (rondo_recorded_call *behind = tree->first; behind != NULL; behind = behind->next) {
-    const bool is_there = find_demoted(behind, function) != NULL;
+  for (rondo_recorded_call *parent = tree->first; parent != NULL; parent = parent->next) {
+    const bool is_there = find_demoted(parent, function) != NULL;
     if (!is_there) continue;
-    rondo_demoted *demoted = behind->demoted;
-    behind->demoted = demoted->next;
+    rondo_demoted *demoted = parent->demoted;
+    parent->demoted = demoted->next;
     free_one(tree, demoted);
   }
 }

@@ -41,7 +41,7 @@ RONDO_MUST_USE rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, ron
 /* Whether calls with such inputs are run eagerly there (RONDO_DEMOTION_SKIP). */
 bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_input *inputs);
 
-void rondo_demoted_free_all(rondo_tree *tree, rondo_recorded_call *behind); /* and its moves */
+void rondo_demoted_free_all(rondo_tree *tree, rondo_recorded_call *parent); /* and its moves */
 void rondo_demoted_forget(rondo_tree *tree, const rondo_function *function);
 
 #endif

@@ -9,7 +9,7 @@
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 
-/* One more recording of the body, with slots of its own beside `block_count` of the recorder's blocks. */
+/* One more recording of the body, with its own slots in addition to `block_count` of the recorder's blocks. */
 typedef struct rondo_further {
   rondo_recorder *recorder;
   rondo_arena_slot *slots;
@@ -18,7 +18,7 @@ typedef struct rondo_further {
   bool is_planned; /* as the first one; else one place is given out after the other */
 } rondo_further;
 
-/* Behind the slots that are elsewhere, so that what the body allocates after it does not move as far as they do. */
+/* After the slots at the other addresses, so that later allocations of the body move by another distance than they. */
 enum { GAP_BYTES = 4096 };
 
 /* No input was given up yet, and those that move are in the slots. */
@@ -59,7 +59,7 @@ static bool is_in_place(const rondo_further *further) {
   return true;
 }
 
-/* Elsewhere: beside the slots of the first recording, which are blocks of this one. */
+/* At other addresses: next to the slots of the first recording, which are blocks of this one. */
 static rondo_status capture_moved(rondo_further *further) {
   rondo_recorder *recorder = further->recorder;
   const size_t count = recorder->made->bound_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a body sees of its call: stream, inputs, places for outputs, host steps, and ways to say what it must not be
- * recorded for. The same code runs recorded and as it is: an output is memory allocated on the stream either way.
+ * recorded for. The same code runs in recorded and in eager calls: an output is memory allocated on the stream in both.
  */
 #include <inttypes.h>
 #include <stdio.h>
