@@ -231,6 +231,60 @@ rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
   return (rondo_gate_memory){(uint32_t)emitter->layout->check_count, &gate->begun, is_first ? &gate->run : NULL};
 }
 
+/* Operands ----------------------------------------------------------------------------------------------------------
+ */
+
+/* The arguments of a kernel and what they point to. */
+typedef struct argument_list {
+  const void *items[RONDO_MOST_ARGUMENTS];
+  size_t count;
+  void *addresses[RONDO_MOST_ARGUMENTS];
+  rondo_gate_memory gate;
+  rondo_check_memory check;
+} argument_list;
+
+static void add_arguments(argument_list *list, const void *const *arguments, size_t count) {
+  assert(list->count + count <= RONDO_MOST_ARGUMENTS);
+  for (size_t i = 0; i < count; i++) list->items[list->count++] = arguments[i];
+}
+
+static void add_address(argument_list *list, void *address) {
+  void **at = &list->addresses[list->count];
+  *at = address;
+  add_arguments(list, (const void *[]){at}, 1);
+}
+
+static rondo_status add_operand(rondo_emitter *emitter, const rondo_operation *operation, const rondo_operand *operand,
+                                argument_list *list) {
+  switch (operand->kind) {
+    case RONDO_OPERAND_VALUE:
+      add_address(list, rondo_emit_address(emitter, rondo_operand_value(operation, operand->number)));
+      break;
+    case RONDO_OPERAND_WORKSPACE:
+      add_address(list, rondo_emit_workspace(emitter));
+      break;
+    case RONDO_OPERAND_OBJECT:
+      add_arguments(list, &operand->object, 1);
+      break;
+    case RONDO_OPERAND_GATE:
+      list->gate = rondo_emit_gate(emitter);
+      add_arguments(list, RONDO_ARGS(RONDO_GATE_ARGUMENTS(list->gate)));
+      break;
+    case RONDO_OPERAND_CHECK:
+      RONDO_TRY(rondo_emit_index_check(emitter, operand->number, operand->bound, &list->check));
+      add_arguments(list, RONDO_ARGS(RONDO_CHECK_ARGUMENTS(list->check)));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_emit_operands(rondo_emitter *emitter, const rondo_operation *operation,
+                                 const rondo_kernel_options *code, rondo_grid grid, const rondo_operand *operands,
+                                 size_t count) {
+  argument_list list = {.count = 0};
+  for (size_t i = 0; i < count; i++) RONDO_TRY(add_operand(emitter, operation, &operands[i], &list));
+  return rondo_emit_kernel(emitter, code, grid, list.items, list.count);
+}
+
 static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status) {
   char name[RONDO_CHAIN_NAME];
   rondo_schedule_name(emitter->program, &emitter->layout->schedule, emitter->operation, name, sizeof name);

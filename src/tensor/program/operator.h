@@ -140,6 +140,10 @@ struct rondo_operator {
   const rondo_join *join; /* NULL: each runs by itself */
 };
 
+/* Defines a row of the table: its name, and then fields as in an initialiser. */
+#define RONDO_OPERATOR(operator, ...) \
+  const rondo_operator rondo_operator_##operator= { .name = #operator, __VA_ARGS__ }
+
 /* The table; *out_count rows. */
 const rondo_operator *const *rondo_operator_table(size_t *out_count);
 

@@ -8,13 +8,8 @@
 
 #include <math.h>
 
-#include "base/versioned_struct.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/matmul/gemm.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 enum { Q, K, V, Y, DY, SUMS }; /* inputs */
 
@@ -49,11 +44,11 @@ static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_attention_sh
 
 rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation *operation,
                                   const rondo_attention_shape *shape, const rondo_attention_parts *of) {
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  float *sums = rondo_emit_address(emitter, operation->results[1]);
   rondo_gemm_prepare();
-  return rondo_emit_kernel(emitter, &attention_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
-                           grid_of(emitter, shape, false), RONDO_ARGS(shape, &of->q, &of->k, &of->v, &y, &sums));
+  return rondo_emit_operands(emitter, operation, &attention_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
+                             grid_of(emitter, shape, false),
+                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(of->q), RONDO_OBJECT(of->k),
+                                            RONDO_OBJECT(of->v), RONDO_RESULT(0), RONDO_RESULT(1)));
 }
 
 rondo_status rondo_emit_attention_gradient(rondo_emitter *emitter, const rondo_operation *operation,
@@ -142,15 +137,9 @@ static rondo_status emit_attention(rondo_emitter *emitter, const rondo_operation
   return rondo_emit_attention(emitter, operation, &shape, &of);
 }
 
-const rondo_operator rondo_operator_attention = {.name = "attention",
-                                                 .types = RONDO_FLOATS,
-                                                 .inputs = {"q", "k", "v"},
-                                                 .required = 3,
-                                                 .result_count = 2,
-                                                 .spare_results = 1u << 1,
-                                                 .infer = infer_attention,
-                                                 .differentiate = differentiate_attention,
-                                                 .emit = emit_attention};
+RONDO_OPERATOR(attention, .types = RONDO_FLOATS, .inputs = {"q", "k", "v"}, .required = 3, .result_count = 2,
+               .spare_results = 1u << 1, .infer = infer_attention, .differentiate = differentiate_attention,
+               .emit = emit_attention);
 
 static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
                                    rondo_shape *results) {
@@ -174,13 +163,8 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
   return rondo_emit_attention_gradient(emitter, operation, &shape, &of, &at);
 }
 
-const rondo_operator rondo_operator_attention_gradient = {.name = "attention_gradient",
-                                                          .inputs = {"q", "k", "v", "y", "gradient", "sums"},
-                                                          .required = 6,
-                                                          .result_count = 3,
-                                                          .spare_results = 7,
-                                                          .infer = infer_gradient,
-                                                          .emit = emit_gradient};
+RONDO_OPERATOR(attention_gradient, .inputs = {"q", "k", "v", "y", "gradient", "sums"}, .required = 6, .result_count = 3,
+               .spare_results = 7, .infer = infer_gradient, .emit = emit_gradient);
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 

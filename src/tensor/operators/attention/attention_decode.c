@@ -8,11 +8,7 @@
 #include <string.h>
 
 #include "tensor/operators/attention/attention.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { Q, K, V, K_CACHE, V_CACHE, LENGTH };                  /* inputs of attention_decode */
 enum { QKV, PACKED_K_CACHE, PACKED_V_CACHE, PACKED_LENGTH }; /* of attention_decode_packed */
@@ -47,16 +43,12 @@ static rondo_status infer_decode(const rondo_program *program, const rondo_opera
 /* The caches and the length stand behind q, k and v, or behind what has all three. */
 static rondo_status emit_kernel(rondo_emitter *emitter, const rondo_operation *operation,
                                 const rondo_attention_shape *shape, const rondo_attention_parts *own, uint32_t caches) {
-  const void *k_cache = rondo_emit_address(emitter, operation->inputs[caches]);
-  const void *v_cache = rondo_emit_address(emitter, operation->inputs[caches + 1]);
-  const void *length = rondo_emit_address(emitter, operation->inputs[caches + 2]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  rondo_check_memory check;
-  RONDO_TRY(rondo_emit_index_check(emitter, caches + 2, shape->columns, &check));
-  return rondo_emit_kernel(
-      emitter, &attention_decode_code[rondo_emit_shape(emitter, operation->inputs[Q])->type],
+  return rondo_emit_operands(
+      emitter, operation, &attention_decode_code[rondo_emit_shape(emitter, operation->inputs[Q])->type],
       rondo_emit_grid(emitter, shape->batches * shape->heads, (rondo_grain){1, 1}),
-      RONDO_ARGS(shape, &own->q, &own->k, &own->v, &k_cache, &v_cache, &length, &y, RONDO_CHECK_ARGUMENTS(check)));
+      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(own->q), RONDO_OBJECT(own->k), RONDO_OBJECT(own->v),
+                     RONDO_INPUT(caches), RONDO_INPUT(caches + 1), RONDO_INPUT(caches + 2), RONDO_RESULT(0),
+                     RONDO_CHECK(caches + 2, shape->columns)));
 }
 
 static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -71,12 +63,8 @@ static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *o
   .types = RONDO_FLOATS, .result_count = 1, .checks_indices = true, .always_runs = true, \
   .index_rule = "nothing was written into caches"
 
-const rondo_operator rondo_operator_attention_decode = {.name = "attention_decode",
-                                                        DECODE_ROW,
-                                                        .inputs = {"q", "k", "v", "k_cache", "v_cache", "length"},
-                                                        .required = 6,
-                                                        .infer = infer_decode,
-                                                        .emit = emit_decode};
+RONDO_OPERATOR(attention_decode, DECODE_ROW, .inputs = {"q", "k", "v", "k_cache", "v_cache", "length"}, .required = 6,
+               .infer = infer_decode, .emit = emit_decode);
 
 static rondo_status infer_packed(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *qkv = rondo_operation_input(program, operation, QKV);
@@ -111,12 +99,8 @@ static rondo_status emit_packed(rondo_emitter *emitter, const rondo_operation *o
   return emit_kernel(emitter, operation, &shape, &own, PACKED_K_CACHE);
 }
 
-const rondo_operator rondo_operator_attention_decode_packed = {.name = "attention_decode_packed",
-                                                               DECODE_ROW,
-                                                               .inputs = {"qkv", "k_cache", "v_cache", "length"},
-                                                               .required = 4,
-                                                               .infer = infer_packed,
-                                                               .emit = emit_packed};
+RONDO_OPERATOR(attention_decode_packed, DECODE_ROW, .inputs = {"qkv", "k_cache", "v_cache", "length"}, .required = 4,
+               .infer = infer_packed, .emit = emit_packed);
 
 /* Caches ----------------------------------------------------------------------------------------------------------- */
 
@@ -144,12 +128,9 @@ static void attention_append_cpu(rondo_blocks blocks, void *const *args) {
   const size_t each = shape->heads * shape->count;
   const bool has_place = given == NULL || (*given >= 0 && (size_t)*given < shape->columns);
   if (!rondo_may_update(blocks, args) || !has_place) return;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, 2 * each, 1);
-    for (size_t i = span.first; i < span.last; i++)
-      append_row(shape, from[i / each], to[i / each], i % each / shape->count, i % shape->count,
-                 given == NULL ? 0 : (size_t)*given);
-  }
+  RONDO_EACH_ITEM(i, blocks, 2 * each)
+    append_row(shape, from[i / each], to[i / each], i % each / shape->count, i % shape->count,
+               given == NULL ? 0 : (size_t)*given);
 }
 
 static const rondo_kernel_options attention_append_code = {
@@ -214,12 +195,8 @@ static rondo_status emit_append(rondo_emitter *emitter, const rondo_operation *o
   return emit_rows(emitter, &shape, &memory);
 }
 
-const rondo_operator rondo_operator_attention_append = {.name = "attention_append",
-                                                        .inputs = {"k_cache", "v_cache", "length", "k", "v"},
-                                                        .required = 4,
-                                                        .updates = 1u << TO_K | 1u << TO_V,
-                                                        .infer = infer_append,
-                                                        .emit = emit_append};
+RONDO_OPERATOR(attention_append, .inputs = {"k_cache", "v_cache", "length", "k", "v"}, .required = 4,
+               .updates = 1u << TO_K | 1u << TO_V, .infer = infer_append, .emit = emit_append);
 
 static rondo_status infer_fill(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *qkv = rondo_operation_input(program, operation, FILL_QKV);
@@ -251,13 +228,8 @@ static rondo_status emit_fill(rondo_emitter *emitter, const rondo_operation *ope
   return emit_rows(emitter, &shape, &memory);
 }
 
-const rondo_operator rondo_operator_attention_fill = {.name = "attention_fill",
-                                                      .types = RONDO_FLOATS,
-                                                      .inputs = {"qkv", "k_cache", "v_cache"},
-                                                      .required = 3,
-                                                      .updates = 1u << FILL_K | 1u << FILL_V,
-                                                      .infer = infer_fill,
-                                                      .emit = emit_fill};
+RONDO_OPERATOR(attention_fill, .types = RONDO_FLOATS, .inputs = {"qkv", "k_cache", "v_cache"}, .required = 3,
+               .updates = 1u << FILL_K | 1u << FILL_V, .infer = infer_fill, .emit = emit_fill);
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 

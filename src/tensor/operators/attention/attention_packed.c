@@ -2,12 +2,8 @@
  * attention_packed: attention where q, k and v lie side by side in each row, as one product makes them, and so do the
  * heads of the result, as the next product reads them: no copies between. Its kernels are attention's.
  */
-#include "base/error.h"
 #include "tensor/operators/attention/attention.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { QKV, Y, DY, SUMS }; /* inputs */
 
@@ -84,15 +80,9 @@ static rondo_status emit_packed(rondo_emitter *emitter, const rondo_operation *o
   return rondo_emit_attention(emitter, operation, &shape, &of);
 }
 
-const rondo_operator rondo_operator_attention_packed = {.name = "attention_packed",
-                                                        .types = RONDO_FLOATS,
-                                                        .inputs = {"qkv"},
-                                                        .required = 1,
-                                                        .result_count = 2,
-                                                        .spare_results = 1u << 1,
-                                                        .infer = infer_packed,
-                                                        .differentiate = differentiate_packed,
-                                                        .emit = emit_packed};
+RONDO_OPERATOR(attention_packed, .types = RONDO_FLOATS, .inputs = {"qkv"}, .required = 1, .result_count = 2,
+               .spare_results = 1u << 1, .infer = infer_packed, .differentiate = differentiate_packed,
+               .emit = emit_packed);
 
 static rondo_status infer_packed_gradient(const rondo_program *program, const rondo_operation *operation,
                                           rondo_shape *results) {
@@ -117,12 +107,8 @@ static rondo_status emit_packed_gradient(rondo_emitter *emitter, const rondo_ope
   return rondo_emit_attention_gradient(emitter, operation, &shape, &of, &at);
 }
 
-const rondo_operator rondo_operator_attention_packed_gradient = {.name = "attention_packed_gradient",
-                                                                 .inputs = {"qkv", "y", "gradient", "sums"},
-                                                                 .required = 4,
-                                                                 .result_count = 1,
-                                                                 .infer = infer_packed_gradient,
-                                                                 .emit = emit_packed_gradient};
+RONDO_OPERATOR(attention_packed_gradient, .inputs = {"qkv", "y", "gradient", "sums"}, .required = 4, .result_count = 1,
+               .infer = infer_packed_gradient, .emit = emit_packed_gradient);
 
 rondo_status rondo_packed_attributes(const char *call, size_t row, const rondo_packed_heads *heads,
                                      const rondo_attention_options *options, rondo_attributes *out) {

@@ -10,13 +10,9 @@
 
 #include <string.h>
 
-#include "base/versioned_struct.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/convolution/conv2d_onednn.h"
 #include "tensor/operators/matmul/gemm.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/shape.h"
 
 enum { X, WEIGHT, BIAS };                                   /* inputs */
 enum { GROUPS = RONDO_WINDOW_SIZES, HEIGHT, WIDTH, SIZES }; /* sizes, behind the window's; of x */
@@ -48,10 +44,7 @@ static void conv2d_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *a
   const unsigned char *bias = RONDO_ARG(const unsigned char *, 3);
   unsigned char *y = RONDO_ARG(unsigned char *, 4);
   const size_t bytes = rondo_type_bytes(type);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t i = span.first; i < span.last; i++) memcpy(y + i * bytes, bias + i / places % channels * bytes, bytes);
-  }
+  RONDO_EACH_ITEM(i, blocks, count) memcpy(y + i * bytes, bias + i / places % channels * bytes, bytes);
 }
 
 RONDO_TYPED_KERNEL(conv2d_bias, conv2d, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_READS,
@@ -156,12 +149,11 @@ static rondo_status emit_convolution(rondo_emitter *emitter, uint32_t x, uint32_
 static rondo_status emit_bias(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->results[0]);
   const size_t count = rondo_shape_elements(shape), places = shape->dims[2] * shape->dims[3];
-  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  if (bias == NULL) return RONDO_OK;
-  return rondo_emit_kernel(emitter, &conv2d_bias_code[shape->type],
-                           rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&count, &places, &shape->dims[1], &bias, &y));
+  if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
+  return rondo_emit_operands(emitter, operation, &conv2d_bias_code[shape->type],
+                             rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_OBJECT(count), RONDO_OBJECT(places), RONDO_OBJECT(shape->dims[1]),
+                                            RONDO_INPUT(BIAS), RONDO_RESULT(0)));
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
@@ -241,19 +233,14 @@ static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *o
       shape_of(of_x, rondo_emit_shape(emitter, operation->inputs[WEIGHT]), &operation->attributes);
   const rondo_grid grid = cut(emitter, &shape, rondo_conv2d_forward(&shape), rondo_conv2d_depthwise_tiles);
   rondo_gemm_prepare();
-  return rondo_emit_operands(emitter, operation, &conv2d_code[of_x->type], grid, &shape,
-                             RONDO_OPERANDS(X, WEIGHT, BIAS, RONDO_RESULT(0)));
+  return rondo_emit_operands(
+      emitter, operation, &conv2d_code[of_x->type], grid,
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(X), RONDO_INPUT(WEIGHT), RONDO_INPUT(BIAS), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_conv2d = {.name = "conv2d",
-                                              .types = RONDO_FLOATS,
-                                              .inputs = {"x", "weight", "bias"},
-                                              .required = 2,
-                                              .result_count = 1,
-                                              .infer = infer_conv2d,
-                                              .differentiate = differentiate_conv2d,
-                                              .prepare = prepare_conv2d,
-                                              .emit = emit_conv2d};
+RONDO_OPERATOR(conv2d, .types = RONDO_FLOATS, .inputs = {"x", "weight", "bias"}, .required = 2, .result_count = 1,
+               .infer = infer_conv2d, .differentiate = differentiate_conv2d, .prepare = prepare_conv2d,
+               .emit = emit_conv2d);
 
 rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
                              const rondo_conv2d_options *options, rondo_value *out_value) {
@@ -310,7 +297,8 @@ static rondo_status infer_weight_gradient(const rondo_program *program, const ro
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation, rondo_conv2d_shape *shape,
                                   rondo_grid grid, const rondo_kernel_options *code) {
   rondo_gemm_prepare();
-  return rondo_emit_operands(emitter, operation, code, grid, shape, RONDO_OPERANDS(0, 1, RONDO_RESULT(0)));
+  return rondo_emit_operands(emitter, operation, code, grid,
+                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(0), RONDO_INPUT(1), RONDO_RESULT(0)));
 }
 
 static rondo_status prepare_input_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
@@ -350,17 +338,7 @@ static rondo_status emit_weight_gradient(rondo_emitter *emitter, const rondo_ope
   return emit_gradient(emitter, operation, &shape, grid, &conv2d_weight_gradient_code[x->type]);
 }
 
-const rondo_operator rondo_operator_conv2d_input_gradient = {.name = "conv2d_input_gradient",
-                                                             .inputs = {"weight", "gradient"},
-                                                             .required = 2,
-                                                             .result_count = 1,
-                                                             .infer = infer_input_gradient,
-                                                             .prepare = prepare_input_gradient,
-                                                             .emit = emit_input_gradient};
-const rondo_operator rondo_operator_conv2d_weight_gradient = {.name = "conv2d_weight_gradient",
-                                                              .inputs = {"x", "gradient"},
-                                                              .required = 2,
-                                                              .result_count = 1,
-                                                              .infer = infer_weight_gradient,
-                                                              .prepare = prepare_weight_gradient,
-                                                              .emit = emit_weight_gradient};
+RONDO_OPERATOR(conv2d_input_gradient, .inputs = {"weight", "gradient"}, .required = 2, .result_count = 1,
+               .infer = infer_input_gradient, .prepare = prepare_input_gradient, .emit = emit_input_gradient);
+RONDO_OPERATOR(conv2d_weight_gradient, .inputs = {"x", "gradient"}, .required = 2, .result_count = 1,
+               .infer = infer_weight_gradient, .prepare = prepare_weight_gradient, .emit = emit_weight_gradient);

@@ -8,14 +8,7 @@
 
 #include <math.h>
 
-#include "base/error.h"
-#include "base/versioned_struct.h"
-#include "tensor/compile/emit.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { EPSILON };                                                 /* numbers */
 enum { FIXED };                                                   /* flags: mean and variance are inputs */
@@ -130,25 +123,20 @@ static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *ope
   const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
   const rondo_grid grid = grid_of(emitter, &shape);
   if (shape.is_fixed == 0) {
-    RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_statistics_code[value->type], grid, &shape,
-                                  RONDO_OPERANDS(VALUE, RONDO_WORKSPACE)));
+    RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_statistics_code[value->type], grid,
+                                  RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(VALUE), RONDO_WORKSPACE)));
   }
-  return rondo_emit_operands(emitter, operation, &batch_norm_code[value->type], grid, &shape,
-                             RONDO_OPERANDS(VALUE, RONDO_WORKSPACE, SCALE, SHIFT, GIVEN_MEAN, GIVEN_VARIANCE,
-                                            RONDO_RESULT(RESULT), RONDO_RESULT(OF_MEAN), RONDO_RESULT(OF_VARIANCE)));
+  return rondo_emit_operands(
+      emitter, operation, &batch_norm_code[value->type], grid,
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(VALUE), RONDO_WORKSPACE, RONDO_INPUT(SCALE), RONDO_INPUT(SHIFT),
+                     RONDO_INPUT(GIVEN_MEAN), RONDO_INPUT(GIVEN_VARIANCE), RONDO_RESULT(RESULT), RONDO_RESULT(OF_MEAN),
+                     RONDO_RESULT(OF_VARIANCE)));
 }
 
-const rondo_operator rondo_operator_batch_norm = {
-    .name = "batch_norm",
-    .types = RONDO_FLOATS,
-    .inputs = {"value", "scale", "shift", "running_mean", "running_variance"},
-    .required = 1,
-    .result_count = 3,
-    .spare_results = 1u << OF_MEAN | 1u << OF_VARIANCE,
-    .infer = infer_norm,
-    .differentiate = differentiate_norm,
-    .prepare = prepare_norm,
-    .emit = emit_norm};
+RONDO_OPERATOR(batch_norm, .types = RONDO_FLOATS,
+               .inputs = {"value", "scale", "shift", "running_mean", "running_variance"}, .required = 1,
+               .result_count = 3, .spare_results = 1u << OF_MEAN | 1u << OF_VARIANCE, .infer = infer_norm,
+               .differentiate = differentiate_norm, .prepare = prepare_norm, .emit = emit_norm);
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
@@ -164,21 +152,19 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
   const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
   const rondo_grid grid = grid_of(emitter, &shape);
-  RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_gradient_sums_code[value->type], grid, &shape,
-                                RONDO_OPERANDS(OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, RONDO_WORKSPACE)));
-  return rondo_emit_operands(emitter, operation, &batch_norm_gradient_code[value->type], grid, &shape,
-                             RONDO_OPERANDS(OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, RONDO_WORKSPACE, BY_SCALE,
-                                            RONDO_RESULT(DX), RONDO_RESULT(DSCALE), RONDO_RESULT(DSHIFT)));
+  RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_gradient_sums_code[value->type], grid,
+                                RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_VALUE), RONDO_INPUT(OF_RESULT),
+                                               RONDO_INPUT(FROM_MEAN), RONDO_INPUT(FROM_VARIANCE), RONDO_WORKSPACE)));
+  return rondo_emit_operands(
+      emitter, operation, &batch_norm_gradient_code[value->type], grid,
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_VALUE), RONDO_INPUT(OF_RESULT), RONDO_INPUT(FROM_MEAN),
+                     RONDO_INPUT(FROM_VARIANCE), RONDO_WORKSPACE, RONDO_INPUT(BY_SCALE), RONDO_RESULT(DX),
+                     RONDO_RESULT(DSCALE), RONDO_RESULT(DSHIFT)));
 }
 
-const rondo_operator rondo_operator_batch_norm_gradient = {.name = "batch_norm_gradient",
-                                                           .inputs = {"value", "gradient", "mean", "variance", "scale"},
-                                                           .required = 4,
-                                                           .result_count = 3,
-                                                           .spare_results = 1u << DSCALE | 1u << DSHIFT,
-                                                           .infer = infer_gradient,
-                                                           .prepare = prepare_norm,
-                                                           .emit = emit_gradient};
+RONDO_OPERATOR(batch_norm_gradient, .inputs = {"value", "gradient", "mean", "variance", "scale"}, .required = 4,
+               .result_count = 3, .spare_results = 1u << DSCALE | 1u << DSHIFT, .infer = infer_gradient,
+               .prepare = prepare_norm, .emit = emit_gradient);
 
 /* Running statistics ----------------------------------------------------------------------------------------------- */
 
@@ -194,12 +180,9 @@ static void batch_norm_update_cpu(rondo_blocks blocks, void *const *args) {
   const float unbiased = RONDO_ARG(float, 8);
   const size_t count = RONDO_ARG(size_t, 9);
   if (!rondo_may_update(blocks, args)) return;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t i = span.first; i < span.last; i++) {
-      running_mean[i] += momentum * (mean[i] - running_mean[i]);
-      running_variance[i] += momentum * (variance[i] * unbiased - running_variance[i]);
-    }
+  RONDO_EACH_ITEM(i, blocks, count) {
+    running_mean[i] += momentum * (mean[i] - running_mean[i]);
+    running_variance[i] += momentum * (variance[i] * unbiased - running_variance[i]);
   }
 }
 
@@ -228,23 +211,14 @@ static rondo_status infer_update(const rondo_program *program, const rondo_opera
 static rondo_status emit_update(rondo_emitter *emitter, const rondo_operation *operation) {
   const float *numbers = operation->attributes.numbers;
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[RUNNING_MEAN]));
-  float *running_mean = rondo_emit_address(emitter, operation->inputs[RUNNING_MEAN]);
-  float *running_variance = rondo_emit_address(emitter, operation->inputs[RUNNING_VARIANCE]);
-  const float *mean = rondo_emit_address(emitter, operation->inputs[MEAN]);
-  const float *variance = rondo_emit_address(emitter, operation->inputs[VARIANCE]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(emitter, &update_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &running_mean, &running_variance, &mean, &variance,
-                                      &numbers[MOMENTUM], &numbers[UNBIASED], &count));
+  return rondo_emit_operands(emitter, operation, &update_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNNING_MEAN), RONDO_INPUT(RUNNING_VARIANCE),
+                                            RONDO_INPUT(MEAN), RONDO_INPUT(VARIANCE), RONDO_OBJECT(numbers[MOMENTUM]),
+                                            RONDO_OBJECT(numbers[UNBIASED]), RONDO_OBJECT(count)));
 }
 
-const rondo_operator rondo_operator_batch_norm_update = {
-    .name = "batch_norm_update",
-    .inputs = {"running_mean", "running_variance", "mean", "variance"},
-    .required = 4,
-    .updates = 1u << RUNNING_MEAN | 1u << RUNNING_VARIANCE,
-    .infer = infer_update,
-    .emit = emit_update};
+RONDO_OPERATOR(batch_norm_update, .inputs = {"running_mean", "running_variance", "mean", "variance"}, .required = 4,
+               .updates = 1u << RUNNING_MEAN | 1u << RUNNING_VARIANCE, .infer = infer_update, .emit = emit_update);
 
 /* Building --------------------------------------------------------------------------------------------------------- */
 

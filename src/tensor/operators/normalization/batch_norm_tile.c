@@ -89,16 +89,13 @@ void rondo_batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void 
   const rondo_batch_norm_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   float *sums = RONDO_ARG(float *, 2), means[RONDO_CHUNK], squares[RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const norm_tile t = tile_at(s, number);
-      const float count = (float)((t.last - t.first) * s->inner);
-      add_part(type, s, &t, x, NULL, means);
-      for (size_t i = 0; i < t.slots; i++) means[i] /= count;
-      add_part(type, s, &t, x, means, squares);
-      store_sums(s, &t, means, squares, sums);
-    }
+  RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
+    const norm_tile t = tile_at(s, number);
+    const float count = (float)((t.last - t.first) * s->inner);
+    add_part(type, s, &t, x, NULL, means);
+    for (size_t i = 0; i < t.slots; i++) means[i] /= count;
+    add_part(type, s, &t, x, means, squares);
+    store_sums(s, &t, means, squares, sums);
   }
 }
 
@@ -163,18 +160,15 @@ void rondo_batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   void *y = RONDO_ARG(void *, 7);
   float rooms[2][RONDO_CHUNK];
   norm_slots slots;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const norm_tile t = tile_at(s, number);
-      make_slots(s, &t, args, &slots);
-      for (size_t image = t.first; image < t.last; image++) {
-        RONDO_EACH_CHUNK(at, length, 0, t.run) {
-          const size_t first = run_of(s, &t, image) + at;
-          float *to = rondo_chunk_of(type, y, first, rooms[1]);
-          normalise_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]), to, length);
-          rondo_store_chunk(type, y, first, length, to);
-        }
+  RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
+    const norm_tile t = tile_at(s, number);
+    make_slots(s, &t, args, &slots);
+    for (size_t image = t.first; image < t.last; image++) {
+      RONDO_EACH_CHUNK(at, length, 0, t.run) {
+        const size_t first = run_of(s, &t, image) + at;
+        float *to = rondo_chunk_of(type, y, first, rooms[1]);
+        normalise_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]), to, length);
+        rondo_store_chunk(type, y, first, length, to);
       }
     }
   }
@@ -220,24 +214,21 @@ void rondo_batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, vo
   const void *x = RONDO_ARG(const void *, 1), *dy = RONDO_ARG(const void *, 2);
   float rooms[2][RONDO_CHUNK], g[RONDO_CHUNK], gh[RONDO_CHUNK];
   gradient_slots slots;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const norm_tile t = tile_at(s, number);
-      make_statistics_slots(s, &t, args, &slots);
-      memset(g, 0, sizeof g);
-      memset(gh, 0, sizeof gh);
-      for (size_t image = t.first; image < t.last; image++) {
-        RONDO_EACH_CHUNK(at, length, 0, t.run) {
-          const size_t first = run_of(s, &t, image) + at;
-          add_products(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
-                       rondo_load_chunk(type, dy, first, length, rooms[1]), g, gh, length);
-        }
+  RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
+    const norm_tile t = tile_at(s, number);
+    make_statistics_slots(s, &t, args, &slots);
+    memset(g, 0, sizeof g);
+    memset(gh, 0, sizeof gh);
+    for (size_t image = t.first; image < t.last; image++) {
+      RONDO_EACH_CHUNK(at, length, 0, t.run) {
+        const size_t first = run_of(s, &t, image) + at;
+        add_products(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
+                     rondo_load_chunk(type, dy, first, length, rooms[1]), g, gh, length);
       }
-      add_up(&t, g);
-      add_up(&t, gh);
-      store_sums(s, &t, g, gh, RONDO_ARG(float *, 5));
     }
+    add_up(&t, g);
+    add_up(&t, gh);
+    store_sums(s, &t, g, gh, RONDO_ARG(float *, 5));
   }
 }
 
@@ -272,19 +263,16 @@ void rondo_batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
   void *dx = RONDO_ARG(void *, 7);
   float rooms[3][RONDO_CHUNK];
   gradient_slots slots;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const norm_tile t = tile_at(s, number);
-      make_gradient_slots(s, &t, args, &slots);
-      for (size_t image = t.first; image < t.last; image++) {
-        RONDO_EACH_CHUNK(at, length, 0, t.run) {
-          const size_t first = run_of(s, &t, image) + at;
-          float *to = rondo_chunk_of(type, dx, first, rooms[2]);
-          gradient_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
-                         rondo_load_chunk(type, dy, first, length, rooms[1]), to, length);
-          rondo_store_chunk(type, dx, first, length, to);
-        }
+  RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
+    const norm_tile t = tile_at(s, number);
+    make_gradient_slots(s, &t, args, &slots);
+    for (size_t image = t.first; image < t.last; image++) {
+      RONDO_EACH_CHUNK(at, length, 0, t.run) {
+        const size_t first = run_of(s, &t, image) + at;
+        float *to = rondo_chunk_of(type, dx, first, rooms[2]);
+        gradient_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
+                       rondo_load_chunk(type, dy, first, length, rooms[1]), to, length);
+        rondo_store_chunk(type, dx, first, length, to);
       }
     }
   }

@@ -11,13 +11,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "tensor/compile/emit.h"
 #include "tensor/operators/common/joined.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/program/norm_parts.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 #define PARTS RONDO_NORM_PARTS
 
@@ -82,13 +78,11 @@ static rondo_status infer_accumulate(const rondo_program *program, const rondo_o
 
 static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[SUM]));
-  float *sum = rondo_emit_address(emitter, operation->inputs[SUM]);
-  const void *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
   const uint32_t type = rondo_emit_shape(emitter, operation->inputs[ADDED])->type;
-  const int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(emitter, &accumulate_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &runs, &count, &sum, &g, &type));
+  return rondo_emit_operands(emitter, operation, &accumulate_code,
+                             rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS), RONDO_OBJECT(count), RONDO_INPUT(SUM),
+                                            RONDO_INPUT(ADDED), RONDO_OBJECT(type)));
 }
 
 static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
@@ -101,13 +95,8 @@ static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operatio
 
 static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = join_accumulate};
 
-const rondo_operator rondo_operator_accumulate = {.name = "accumulate",
-                                                  .inputs = {"sum", "gradient", "runs"},
-                                                  .required = 3,
-                                                  .updates = 1u << SUM,
-                                                  .infer = infer_accumulate,
-                                                  .emit = emit_accumulate,
-                                                  .join = &accumulate_join};
+RONDO_OPERATOR(accumulate, .inputs = {"sum", "gradient", "runs"}, .required = 3, .updates = 1u << SUM,
+               .infer = infer_accumulate, .emit = emit_accumulate, .join = &accumulate_join);
 
 /* Squares ---------------------------------------------------------------------------------------------------------- */
 
@@ -232,15 +221,10 @@ static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *
 
 static const rondo_join squares_join = {.most = MOST_SQUARES, .in_order = true, .emit = join_squares};
 
-const rondo_operator rondo_operator_gradient_squares = {
-    .name = "gradient_squares",
-    .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
-    .required = 0,
-    .result_count = 1,
-    .is_late = true,
-    .infer = infer_squares,
-    .emit = emit_squares,
-    .join = &squares_join};
+RONDO_OPERATOR(gradient_squares,
+               .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
+               .required = 0, .result_count = 1, .is_late = true, .infer = infer_squares, .emit = emit_squares,
+               .join = &squares_join);
 
 /* Control ---------------------------------------------------------------------------------------------------------- */
 
@@ -314,22 +298,14 @@ static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *
                                    .growth_interval = (int32_t)operation->attributes.sizes[GROWTH_INTERVAL],
                                    .has_squares = operation->inputs[SQUARES] != RONDO_NO_VALUE,
                                    .has_scale = operation->inputs[SCALE] != RONDO_NO_VALUE};
-  int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS_SO_FAR]);
-  void *control = rondo_emit_address(emitter, operation->results[CONTROL]);
-  void *norm = rondo_emit_address(emitter, operation->results[NORM]);
-  const void *parts = numbers.has_squares != 0 ? rondo_emit_address(emitter, operation->inputs[SQUARES]) : runs;
-  void *scale = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[SCALE]) : runs;
-  void *good = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[GOOD]) : runs;
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(
-      emitter, &gradient_control_code, (rondo_grid){.x = 1},
-      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &runs, &parts, &scale, &good, &control, &norm));
+  return rondo_emit_operands(emitter, operation, &gradient_control_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RUNS_SO_FAR),
+                                            RONDO_INPUT(numbers.has_squares != 0 ? SQUARES : RUNS_SO_FAR),
+                                            RONDO_INPUT(numbers.has_scale != 0 ? SCALE : RUNS_SO_FAR),
+                                            RONDO_INPUT(numbers.has_scale != 0 ? GOOD : RUNS_SO_FAR),
+                                            RONDO_RESULT(CONTROL), RONDO_RESULT(NORM)));
 }
 
-const rondo_operator rondo_operator_gradient_control = {.name = "gradient_control",
-                                                        .inputs = {"runs", "squares", "scale", "good updates"},
-                                                        .required = 1,
-                                                        .result_count = 2,
-                                                        .updates = 1u << RUNS_SO_FAR | 1u << SCALE | 1u << GOOD,
-                                                        .infer = infer_control,
-                                                        .emit = emit_control};
+RONDO_OPERATOR(gradient_control, .inputs = {"runs", "squares", "scale", "good updates"}, .required = 1,
+               .result_count = 2, .updates = 1u << RUNS_SO_FAR | 1u << SCALE | 1u << GOOD, .infer = infer_control,
+               .emit = emit_control);

@@ -2,13 +2,8 @@
  * permute: dimensions in another order; transpose: two of them exchanged. One that only moves dimensions of size 1 is a
  * reshape and copies nothing.
  */
-#include "base/error.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/shape/strided.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 /* sizes: dimension i of the result is dimension sizes[i] of the value. */
 
@@ -49,14 +44,8 @@ static rondo_status emit_permute(rondo_emitter *emitter, const rondo_operation *
                             rondo_emit_address(emitter, operation->results[0]));
 }
 
-const rondo_operator rondo_operator_permute = {.name = "permute",
-                                               .types = RONDO_NUMBERS,
-                                               .inputs = {"value"},
-                                               .required = 1,
-                                               .result_count = 1,
-                                               .infer = infer_permute,
-                                               .differentiate = differentiate_permute,
-                                               .emit = emit_permute};
+RONDO_OPERATOR(permute, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
+               .infer = infer_permute, .differentiate = differentiate_permute, .emit = emit_permute);
 
 /* Whether the dimensions of more than 1 stay in their order. */
 static bool moves_nothing(const rondo_shape *value, const size_t *order) {

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * reshape: the same bytes under another shape (attributes: sizes). A view: nothing runs.
  */
-#include "base/error.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 static rondo_status infer_reshape(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -25,14 +21,8 @@ static rondo_status differentiate_reshape(rondo_program *program, const rondo_op
                                   *rondo_operation_input(program, operation, 0), &input_gradients[0]);
 }
 
-const rondo_operator rondo_operator_reshape = {.name = "reshape",
-                                               .types = RONDO_NUMBERS,
-                                               .inputs = {"value"},
-                                               .required = 1,
-                                               .result_count = 1,
-                                               .is_view = true,
-                                               .infer = infer_reshape,
-                                               .differentiate = differentiate_reshape};
+RONDO_OPERATOR(reshape, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .is_view = true,
+               .infer = infer_reshape, .differentiate = differentiate_reshape);
 
 rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
                               rondo_value *out_value) {

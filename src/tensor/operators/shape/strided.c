@@ -103,12 +103,9 @@ static void strided_cpu(rondo_blocks blocks, void *const *args) {
   const unsigned char *from = RONDO_ARG(const unsigned char *, 1);
   unsigned char *to = RONDO_ARG(unsigned char *, 2);
   const size_t length = copy->dims[LAST];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, copy->count / length, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      copy_row(copy, from + rondo_strided_place(copy, row, LAST) * copy->unit_bytes,
-               to + row * length * copy->unit_bytes);
-    }
+  RONDO_EACH_ITEM(row, blocks, copy->count / length) {
+    copy_row(copy, from + rondo_strided_place(copy, row, LAST) * copy->unit_bytes,
+             to + row * length * copy->unit_bytes);
   }
 }
 
@@ -138,10 +135,7 @@ static void transpose_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_strided *copy = args[0];
   const unsigned char *from = RONDO_ARG(const unsigned char *, 1);
   unsigned char *to = RONDO_ARG(unsigned char *, 2);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, tile_count(copy), 1);
-    for (size_t tile = span.first; tile < span.last; tile++) transpose_tile(copy, tile, from, to);
-  }
+  RONDO_EACH_ITEM(tile, blocks, tile_count(copy)) transpose_tile(copy, tile, from, to);
 }
 
 #define PARAMETERS \
@@ -167,10 +161,12 @@ rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *cop
                            RONDO_ARGS(&wide, &from, &to));
 }
 
-rondo_status rondo_emit_whole_copy(rondo_emitter *emitter, uint32_t from, uint32_t to) {
-  const rondo_shape *shape = rondo_emit_shape(emitter, to);
+rondo_status rondo_emit_sum_so_far(rondo_emitter *emitter, uint32_t sum, uint32_t result) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, result);
+  const void *from = rondo_emit_address(emitter, sum);
+  void *to = rondo_emit_address(emitter, result);
   size_t strides[RONDO_MAX_DIMENSIONS];
   rondo_strides_of(shape, strides);
   const rondo_strided copy = rondo_strided_make(shape, 0, strides);
-  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, from), rondo_emit_address(emitter, to));
+  return from == to ? RONDO_OK : rondo_emit_strided(emitter, &copy, from, to);
 }

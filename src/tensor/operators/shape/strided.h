@@ -28,7 +28,8 @@ size_t rondo_strided_place(const rondo_strided *copy, size_t number, uint32_t en
 RONDO_MUST_USE rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, const void *from,
                                                void *to);
 
-/* Copies all of a value to another of its shape. */
-RONDO_MUST_USE rondo_status rondo_emit_whole_copy(rondo_emitter *emitter, uint32_t from, uint32_t to);
+/* For rows that add to a sum in place (rondo_operator.is_in_place): copies the sum so far to the result, unless both
+ * have the same bytes. */
+RONDO_MUST_USE rondo_status rondo_emit_sum_so_far(rondo_emitter *emitter, uint32_t sum, uint32_t result);
 
 #endif
