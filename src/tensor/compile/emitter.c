@@ -14,6 +14,7 @@
 #include "tensor/program/shape.h"
 
 #define MOST_BLOCKS 4096
+#define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
 void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled) {
   switch (place->block) {
@@ -32,6 +33,7 @@ void *rondo_place_address(const rondo_place *place, const rondo_compiled *compil
 }
 
 void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value) {
+  assert(value < layout->schedule.values);
   return rondo_place_address(&layout->places[value], compiled);
 }
 
@@ -63,6 +65,7 @@ bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled
 
 rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain) {
   const size_t share = rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu;
+  assert(count > 0 && share > 0);
   const size_t blocks = count / share + (count % share != 0);
   return (rondo_grid){.x = blocks > MOST_BLOCKS ? MOST_BLOCKS : (uint32_t)blocks};
 }
@@ -86,6 +89,7 @@ const rondo_allocator *rondo_emit_allocator(const rondo_emitter *emitter) { retu
 
 static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
   rondo_compiled *compiled = emitter->compiled;
+  assert((step->kernel != NULL) != (step->call != NULL));
   if (step->operator_name == NULL) step->operator_name = current(emitter)->row->name;
   step->operation = emitter->operation;
   const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->steps, step);
@@ -97,13 +101,12 @@ static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
 static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count, size_t *offsets) {
   size_t end = 0;
   for (size_t i = 0; i < count; i++) {
+    assert(parameters[i].alignment > 0 && parameters[i].alignment <= ARGUMENT_ALIGNMENT);
     offsets[i] = (end + parameters[i].alignment - 1) / parameters[i].alignment * parameters[i].alignment;
     end = offsets[i] + parameters[i].bytes;
   }
   return end;
 }
-
-#define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
 /* From the address on, which may lie inside the value; 0 when it does not. */
 static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const void *address) {
@@ -231,8 +234,7 @@ rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
   return (rondo_gate_memory){(uint32_t)emitter->layout->check_count, &gate->begun, is_first ? &gate->run : NULL};
 }
 
-/* Operands ----------------------------------------------------------------------------------------------------------
- */
+/* Operands --------------------------------------------------------------------------------------------------------- */
 
 /* The arguments of a kernel and what they point to. */
 typedef struct argument_list {

@@ -5,6 +5,7 @@
  * attention_decode_packed is the same where q, k and v lie side by side in a row. attention_fill begins caches with
  * many such rows.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/attention/attention.h"
@@ -13,16 +14,13 @@
 enum { Q, K, V, K_CACHE, V_CACHE, LENGTH };                  /* inputs of attention_decode */
 enum { QKV, PACKED_K_CACHE, PACKED_V_CACHE, PACKED_LENGTH }; /* of attention_decode_packed */
 enum { TO_K, TO_V, AT, FROM_K, FROM_V };                     /* of append; without FROM_V, FROM_K is packed */
-enum { FILL_QKV, FILL_K, FILL_V };                           /* of fill */
+enum { FILL_QKV, FILL_K, FILL_V, NO_PLACE };                 /* of fill; the last is left out: it fills from row 0 on */
 
 /* Attention -------------------------------------------------------------------------------------------------------- */
 
-static void attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_attention_decode_cpu(type, blocks, args);
-}
-
-RONDO_TYPED_KERNEL(attention_decode, attention_decode, RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
+RONDO_TYPED_KERNEL_OF(attention_decode, rondo_attention_decode_cpu, attention_decode,
+                      RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
+                      RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static rondo_status infer_decode(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *q = rondo_operation_input(program, operation, Q);
@@ -53,9 +51,7 @@ static rondo_status emit_kernel(rondo_emitter *emitter, const rondo_operation *o
 
 static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K_CACHE);
-  const rondo_attention_parts own = {rondo_emit_address(emitter, operation->inputs[Q]),
-                                     rondo_emit_address(emitter, operation->inputs[K]),
-                                     rondo_emit_address(emitter, operation->inputs[V])};
+  const rondo_attention_parts own = rondo_attention_parts_at(emitter, operation->inputs);
   return emit_kernel(emitter, operation, &shape, &own, K_CACHE);
 }
 
@@ -112,6 +108,7 @@ typedef struct append_shape {
 } append_shape;
 
 static void append_row(const append_shape *shape, const char *from, char *to, size_t head, size_t row, size_t at) {
+  assert(head < shape->heads);
   const rondo_attention_place *place = &shape->from;
   const size_t begin = head / shape->groups * place->batch + head % shape->groups * place->head + row * place->row;
   memcpy(to + (head * shape->columns + at + row) * shape->size * shape->bytes, from + begin * shape->bytes,
@@ -148,18 +145,14 @@ static append_shape append_shape_of(const rondo_shape *cache, size_t count, rond
                         .from = from};
 }
 
-/* What the kernel reads and writes beside the shape. */
-typedef struct append_memory {
-  const void *k, *v, *at;
-  void *to_k, *to_v;
-} append_memory;
-
-static rondo_status emit_rows(rondo_emitter *emitter, const append_shape *shape, const append_memory *memory) {
+/* Rows of k and v into the caches; they begin at input `at`. */
+static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *operation, const append_shape *shape,
+                              const rondo_attention_parts *from, uint32_t at, uint32_t k_cache) {
   const rondo_grain grain = {4096 / shape->size + 1, RONDO_CUDA_THREADS / 32};
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(
-      emitter, &attention_append_code, rondo_emit_grid(emitter, 2 * shape->heads * shape->count, grain),
-      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), shape, &memory->k, &memory->v, &memory->at, &memory->to_k, &memory->to_v));
+  return rondo_emit_operands(
+      emitter, operation, &attention_append_code, rondo_emit_grid(emitter, 2 * shape->heads * shape->count, grain),
+      RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(*shape), RONDO_OBJECT(from->k), RONDO_OBJECT(from->v), RONDO_INPUT(at),
+                     RONDO_INPUT(k_cache), RONDO_INPUT(k_cache + 1)));
 }
 
 static rondo_status require_states(const rondo_program *program, const rondo_operation *operation, uint32_t k,
@@ -182,17 +175,14 @@ static rondo_status emit_append(rondo_emitter *emitter, const rondo_operation *o
   const size_t size = cache->dims[3], each = cache->dims[1] * size;
   const size_t row = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[FROM_K])) / cache->dims[0];
   const append_shape shape = append_shape_of(cache, 1, rondo_attention_abreast(1, row, size));
-  append_memory memory = {.k = rondo_emit_address(emitter, operation->inputs[FROM_K]),
-                          .v = rondo_emit_address(emitter, operation->inputs[FROM_V]),
-                          .at = rondo_emit_address(emitter, operation->inputs[AT]),
-                          .to_k = rondo_emit_address(emitter, operation->inputs[TO_K]),
-                          .to_v = rondo_emit_address(emitter, operation->inputs[TO_V])};
-  if (memory.v == NULL) {
-    const char *begin = memory.k;
-    memory.k = begin + (row - 2 * each) * shape.bytes;
-    memory.v = begin + (row - each) * shape.bytes;
+  rondo_attention_parts from = {.k = rondo_emit_address(emitter, operation->inputs[FROM_K]),
+                                .v = rondo_emit_address(emitter, operation->inputs[FROM_V])};
+  if (from.v == NULL) {
+    const char *begin = from.k;
+    from.k = begin + (row - 2 * each) * shape.bytes;
+    from.v = begin + (row - each) * shape.bytes;
   }
-  return emit_rows(emitter, &shape, &memory);
+  return emit_rows(emitter, operation, &shape, &from, AT, TO_K);
 }
 
 RONDO_OPERATOR(attention_append, .inputs = {"k_cache", "v_cache", "length", "k", "v"}, .required = 4,
@@ -221,11 +211,7 @@ static rondo_status emit_fill(rondo_emitter *emitter, const rondo_operation *ope
   const rondo_attention_parts from = rondo_attention_parts_of(emitter, &packed, operation->inputs[FILL_QKV]);
   const append_shape shape =
       append_shape_of(rondo_emit_shape(emitter, operation->inputs[FILL_K]), packed.rows, packed.k);
-  const append_memory memory = {.k = from.k,
-                                .v = from.v,
-                                .to_k = rondo_emit_address(emitter, operation->inputs[FILL_K]),
-                                .to_v = rondo_emit_address(emitter, operation->inputs[FILL_V])};
-  return emit_rows(emitter, &shape, &memory);
+  return emit_rows(emitter, operation, &shape, &from, NO_PLACE, FILL_K);
 }
 
 RONDO_OPERATOR(attention_fill, .types = RONDO_FLOATS, .inputs = {"qkv", "k_cache", "v_cache"}, .required = 3,
@@ -287,8 +273,7 @@ rondo_status rondo_op_attention_fill_packed(rondo_program *program, rondo_value 
   rondo_attributes attributes;
   uint32_t inputs[3];
   RONDO_TRY(rondo_require(call, "program", program));
-  for (size_t i = 0; i < 3; i++)
-    RONDO_TRY(rondo_program_resolve(program, values[i], call, rondo_operator_attention_fill.inputs[i], &inputs[i]));
+  RONDO_TRY(rondo_program_resolve_inputs(program, &rondo_operator_attention_fill, values, 3, inputs));
   RONDO_TRY(rondo_packed_attributes(call, 1, &of, NULL, &attributes));
   return rondo_program_add(program, &rondo_operator_attention_fill, inputs, 3, &attributes, NULL);
 }

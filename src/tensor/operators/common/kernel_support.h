@@ -46,6 +46,7 @@ typedef struct rondo_span {
 
 /* The share of `block` in `count` things. All shares but the last are equal, and multiples of `unit`. */
 static inline rondo_span rondo_block_span(size_t block, rondo_blocks blocks, size_t count, size_t unit) {
+  assert(unit > 0 && blocks.grid.x > 0);
   const size_t units = count / unit + (count % unit != 0);
   const size_t share = (units / blocks.grid.x + (units % blocks.grid.x != 0)) * unit;
   const size_t first = block * share < count ? block * share : count;
@@ -54,6 +55,7 @@ static inline rondo_span rondo_block_span(size_t block, rondo_blocks blocks, siz
 
 /* The shares of all of the blocks, which follow each other: for kernels that treat each thing by itself. */
 static inline rondo_span rondo_blocks_span(rondo_blocks blocks, size_t count, size_t unit) {
+  assert(blocks.first < blocks.last);
   const size_t first = rondo_block_span(blocks.first, blocks, count, unit).first;
   return (rondo_span){first, rondo_block_span(blocks.last - 1, blocks, count, unit).last};
 }

@@ -8,6 +8,7 @@
  *
  * For dx the roles change: dy has one plane, and each phase of dx sees some of the taps.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -96,6 +97,7 @@ static patch patch_at(const rondo_window *w, size_t height, size_t width, size_t
   p.columns = smaller(widest, width - p.column);
   p.pitch = p.columns + p.reach[RONDO_WIDTH];
   p.plane = (p.rows + p.reach[RONDO_HEIGHT]) * p.pitch;
+  assert(p.rows > 0 && p.columns > 0 && p.plane * w->stride[RONDO_HEIGHT] * w->stride[RONDO_WIDTH] <= ROOM);
   return p;
 }
 

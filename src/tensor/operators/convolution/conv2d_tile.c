@@ -3,6 +3,7 @@
  * the image's windows a row a tap, which lies in memory nearly as it is), and multiplied by gemm.h, the depth in its
  * order.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -30,6 +31,7 @@ static conv_tile tile_at(const rondo_conv2d_shape *s, rondo_conv2d_product p, si
   conv_tile t = {.product = number / (across * down),
                  .row = number / across % down * s->edge,
                  .column = number % across * s->edge};
+  assert(s->edge <= EDGE && t.product < p.count);
   t.rows = smaller(p.rows - t.row, s->edge);
   t.columns = smaller(p.columns - t.column, s->edge);
   return t;

@@ -212,7 +212,7 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
                                    rondo_shape *results) {
   const size_t *sizes = operation->attributes.sizes;
   RONDO_TRY(rondo_require_float(program, operation, 0, 4));
-  if (operation->inputs[1] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, 1, RONDO_I32, 4));
+  RONDO_TRY(rondo_require_input(program, operation, 1, RONDO_I32, 4));
   results[0] = *rondo_operation_input(program, operation, 0);
   results[0].dims[2] = sizes[HEIGHT];
   results[0].dims[3] = sizes[WIDTH];

@@ -139,10 +139,7 @@ RONDO_OPERATOR(cast, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1,
 rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type, rondo_value *out_value) {
   const rondo_attributes attributes = {.sizes = {[TYPE] = type}, .size_count = 1};
   uint32_t index = 0;
-  RONDO_TRY(rondo_require("cast", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("cast", "program", program));
-  RONDO_TRY(rondo_program_resolve(program, value, "cast", "value", &index));
+  RONDO_TRY(rondo_program_begin_of(program, "cast", value, "value", out_value, &index));
   if (rondo_program_shape(program, index)->type != type)
     return rondo_program_apply(program, &rondo_operator_cast, &value, 1, &attributes, out_value);
   *out_value = value;

@@ -7,6 +7,7 @@
  * a block owns rows of the table, so that no two blocks add to one and the sum does not depend on workers. It is added
  * up in F32 and rounded once. A wrong index went to row 0 in the forward operator, and comes back there.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -34,15 +35,19 @@ static rondo_grain grain_of(size_t columns) {
   return (rondo_grain){GATHER_GRAIN / columns + 1, rondo_row_grain(columns).cuda};
 }
 
-static gather_shape shape_of(const rondo_attributes *attributes, size_t rows, size_t columns,
-                             const rondo_shape *indices, const rondo_shape *offsets) {
-  gather_shape shape = {.rows = rows,
-                        .columns = columns,
-                        .count = rondo_shape_elements(indices),
-                        .wide_indices = indices->type == RONDO_I64,
-                        .is_mean = attributes->flags[MEAN]};
-  if (offsets == NULL) shape.bag_size = attributes->flags[BAGS] ? rondo_shape_last(indices) : 1;
-  shape.bags = offsets == NULL ? shape.count / shape.bag_size : rondo_shape_elements(offsets);
+/* `table`: the shape of the table, or of its gradient. An embedding has no offsets. */
+static gather_shape shape_of(const rondo_emitter *emitter, const rondo_operation *operation, const rondo_shape *table,
+                             uint32_t indices, uint32_t offsets) {
+  const rondo_shape *of_indices = rondo_emit_shape(emitter, operation->inputs[indices]);
+  const rondo_shape *of_offsets = rondo_emit_shape(emitter, operation->inputs[offsets]);
+  gather_shape shape = {.rows = table->dims[0],
+                        .columns = table->dims[1],
+                        .count = rondo_shape_elements(of_indices),
+                        .wide_indices = of_indices->type == RONDO_I64,
+                        .is_mean = operation->attributes.flags[MEAN]};
+  if (of_offsets == NULL) shape.bag_size = operation->attributes.flags[BAGS] ? rondo_shape_last(of_indices) : 1;
+  shape.bags = of_offsets == NULL ? shape.count / shape.bag_size : rondo_shape_elements(of_offsets);
+  assert(shape.rows > 0 && shape.columns > 0 && shape.bags > 0);
   return shape;
 }
 
@@ -164,8 +169,7 @@ static rondo_status differentiate_embedding(rondo_program *program, const rondo_
 
 static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
-  const gather_shape shape = shape_of(&operation->attributes, table->dims[0], table->dims[1],
-                                      rondo_emit_shape(emitter, operation->inputs[INDICES]), NULL);
+  const gather_shape shape = shape_of(emitter, operation, table, INDICES, OFFSETS);
   return rondo_emit_operands(emitter, operation, &embedding_code[table->type],
                              rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
                              RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(TABLE), RONDO_INPUT(INDICES),
@@ -276,9 +280,7 @@ static rondo_status differentiate_bag(rondo_program *program, const rondo_operat
 
 static rondo_status emit_bag(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
-  const gather_shape shape = shape_of(&operation->attributes, table->dims[0], table->dims[1],
-                                      rondo_emit_shape(emitter, operation->inputs[INDICES]),
-                                      rondo_emit_shape(emitter, operation->inputs[OFFSETS]));
+  const gather_shape shape = shape_of(emitter, operation, table, INDICES, OFFSETS);
   const size_t of_bag = shape.count / shape.bags + 1;
   const rondo_grain grain = {GATHER_GRAIN / of_bag / shape.columns + 1, rondo_row_grain(shape.columns).cuda};
   return rondo_emit_operands(
@@ -306,24 +308,13 @@ rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, r
   const rondo_operator *row = &rondo_operator_embedding_bag;
   const rondo_value given[] = {table, indices, offsets, weights};
   const rondo_attributes attributes = {.flags = {combine == RONDO_COMBINE_MEAN, true}};
-  uint32_t inputs[4], result;
-  RONDO_TRY(rondo_require(row->name, "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require(row->name, "program", program));
+  uint32_t inputs[4], result = 0;
+  RONDO_TRY(rondo_program_begin(program, row->name, out_value));
   RONDO_TRY(rondo_require_combine(row->name, combine));
-  for (uint32_t i = 0; i < 4; i++) {
-    inputs[i] = RONDO_NO_VALUE;
-    if (i >= row->required && given[i].id == 0) continue;
-    RONDO_TRY(rondo_program_resolve(program, given[i], row->name, row->inputs[i], &inputs[i]));
-  }
+  RONDO_TRY(rondo_program_resolve_inputs(program, row, given, 4, inputs));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_bag_operation(program, given, inputs, &attributes, &result);
-  if (status != RONDO_OK) {
-    rondo_program_roll_back(program, mark);
-    return status;
-  }
-  *out_value = rondo_program_tag(program, result);
-  return RONDO_OK;
+  return rondo_program_finish(program, mark, status, result, out_value);
 }
 
 /* Gradient of the table -------------------------------------------------------------------------------------------- */
@@ -412,9 +403,7 @@ static rondo_status prepare_embedding_gradient(rondo_resources *resources, const
 
 static rondo_status emit_embedding_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
-  const gather_shape shape = shape_of(&operation->attributes, result->dims[0], result->dims[1],
-                                      rondo_emit_shape(emitter, operation->inputs[OF_INDICES]),
-                                      rondo_emit_shape(emitter, operation->inputs[OF_OFFSETS]));
+  const gather_shape shape = shape_of(emitter, operation, result, OF_INDICES, OF_OFFSETS);
   return rondo_emit_operands(
       emitter, operation, &embedding_gradient_code[result->type], gradient_grid(emitter, &shape),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_INDICES), RONDO_INPUT(OF_RESULT), RONDO_INPUT(OF_OFFSETS),
@@ -470,9 +459,7 @@ static rondo_status infer_bag_weights(const rondo_program *program, const rondo_
 
 static rondo_status emit_bag_weights(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[OF_TABLE]);
-  const gather_shape shape = shape_of(&operation->attributes, table->dims[0], table->dims[1],
-                                      rondo_emit_shape(emitter, operation->inputs[TABLE_INDICES]),
-                                      rondo_emit_shape(emitter, operation->inputs[BAG_OFFSETS]));
+  const gather_shape shape = shape_of(emitter, operation, table, TABLE_INDICES, BAG_OFFSETS);
   return rondo_emit_operands(emitter, operation, &embedding_bag_weights_code[table->type],
                              rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
                              RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_TABLE), RONDO_INPUT(TABLE_INDICES),

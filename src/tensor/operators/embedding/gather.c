@@ -7,6 +7,7 @@
  * gather_gradient makes the whole gradient. gather_add adds a few picks to a gradient that there is, and touches only
  * what was picked.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
@@ -38,6 +39,7 @@ static pick_shape shape_of(const rondo_shape *result, const rondo_shape *indices
                       .shares = attributes->flags[SHARES]};
   for (size_t i = 0; i < dimension; i++) shape.outer *= result->dims[i];
   for (size_t i = dimension + 1; i < result->rank; i++) shape.inner *= result->dims[i];
+  assert(dimension < result->rank && shape.outer * shape.picked * shape.inner == rondo_shape_elements(result));
   return shape;
 }
 
@@ -307,12 +309,6 @@ static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
 
 RONDO_TYPED_KERNEL(gather_add, gather_gradient, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_UPDATES);
 
-static rondo_status infer_gather_add(const rondo_program *program, const rondo_operation *operation,
-                                     rondo_shape *results) {
-  results[0] = *rondo_operation_input(program, operation, TO_SUM);
-  return RONDO_OK;
-}
-
 /* The picks may have several dimensions, as an embedding's: they count as one. */
 static pick_shape added_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *sum = rondo_emit_shape(emitter, operation->results[0]);
@@ -335,7 +331,7 @@ static rondo_status emit_gather_add(rondo_emitter *emitter, const rondo_operatio
 }
 
 RONDO_OPERATOR(gather_add, .inputs = {"sum", "gradient", "indices"}, .required = 3, .result_count = 1,
-               .is_in_place = true, .infer = infer_gather_add, .emit = emit_gather_add);
+               .is_in_place = true, .infer = rondo_infer_same, .emit = emit_gather_add);
 
 rondo_status rondo_program_add_picked_gradient(rondo_program *program, const uint32_t *gradient_and_indices,
                                                size_t dimension, bool shares, uint32_t *inout_sum, bool *out_is_added) {

@@ -6,6 +6,7 @@
  * With s = label smoothing over n columns, the row's loss is log(sum) - (1 - s) z[label] - s / n * (sum of z), where z
  * is logits - maximum: the cross entropy with (1 - s) onehot + s / n.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -27,9 +28,13 @@ typedef struct rows_shape {
   float to_label, to_each; /* what the label gets beside each column's share: 1 - s; s / n */
 } rows_shape;
 
-static rows_shape shape_of(const rondo_shape *logits, const rondo_shape *labels, const rondo_attributes *attributes) {
+static rows_shape shape_of(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *logits = rondo_emit_shape(emitter, operation->inputs[LOGITS]);
+  const rondo_shape *labels = rondo_emit_shape(emitter, operation->inputs[LABELS]);
+  const rondo_attributes *attributes = &operation->attributes;
   const float smoothing = attributes->numbers[SMOOTHING];
   const size_t columns = rondo_shape_last(logits);
+  assert(rondo_shape_elements(labels) * columns == rondo_shape_elements(logits));
   return (rows_shape){.rows = rondo_shape_elements(labels),
                       .columns = columns,
                       .ignored = (int64_t)attributes->sizes[IGNORED],
@@ -159,11 +164,10 @@ static rondo_status prepare_cross_entropy(rondo_resources *resources, const rond
 }
 
 static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *logits = rondo_emit_shape(emitter, operation->inputs[LOGITS]);
-  const rows_shape shape =
-      shape_of(logits, rondo_emit_shape(emitter, operation->inputs[LABELS]), &operation->attributes);
+  const rows_shape shape = shape_of(emitter, operation);
+  const rondo_type type = rondo_emit_shape(emitter, operation->inputs[LOGITS])->type;
   RONDO_TRY(rondo_emit_operands(
-      emitter, operation, &cross_entropy_rows_code[logits->type],
+      emitter, operation, &cross_entropy_rows_code[type],
       rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LOGITS), RONDO_INPUT(LABELS), RONDO_WORKSPACE,
                      RONDO_RESULT(MAXIMA), RONDO_RESULT(SUMS), RONDO_CHECK(LABELS, shape.columns))));
@@ -254,11 +258,10 @@ static rondo_status infer_cross_entropy_gradient(const rondo_program *program, c
 }
 
 static rondo_status emit_cross_entropy_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *logits = rondo_emit_shape(emitter, operation->inputs[LOGITS]);
-  const rows_shape shape =
-      shape_of(logits, rondo_emit_shape(emitter, operation->inputs[LABELS]), &operation->attributes);
+  const rows_shape shape = shape_of(emitter, operation);
+  const rondo_type type = rondo_emit_shape(emitter, operation->inputs[LOGITS])->type;
   return rondo_emit_operands(
-      emitter, operation, &cross_entropy_gradient_code[logits->type],
+      emitter, operation, &cross_entropy_gradient_code[type],
       rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LOGITS), RONDO_INPUT(LABELS), RONDO_INPUT(2), RONDO_INPUT(3),
                      RONDO_INPUT(4), RONDO_INPUT(5), RONDO_RESULT(0)));

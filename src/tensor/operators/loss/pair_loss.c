@@ -4,6 +4,7 @@
  * called <name>_parts_TYPE and <name>_gradient_TYPE. The elements are cut into parts by their count alone; one block
  * takes the sum of a part, and one block adds the parts.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -34,6 +35,7 @@ enum { MEAN, SECOND }; /* flags: a mean, not a sum; of a gradient: that of the s
 static pair_shape shape_of(const rondo_shape *shape, const rondo_attributes *attributes) {
   const size_t count = rondo_shape_elements(shape);
   const size_t share = (count + MOST_PARTS - 1) / MOST_PARTS;
+  assert(count > 0);
   return (pair_shape){count, share < PART ? PART : share, attributes->flags[SECOND]};
 }
 

@@ -28,12 +28,9 @@ static rondo_activation activation_of(const rondo_operation *operation) {
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-#define MATMUL_KERNEL(kernel)                                                                                   \
-  static void kernel##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                           \
-    rondo_matmul_cpu(type, blocks, args);                                                                       \
-  }                                                                                                             \
-  RONDO_TYPED_KERNEL(kernel, kernel, RONDO_SCALAR(rondo_matmul_problem), RONDO_READS, RONDO_READS, RONDO_READS, \
-                     RONDO_WRITES, RONDO_WRITES)
+#define MATMUL_KERNEL(kernel)                                                                              \
+  RONDO_TYPED_KERNEL_OF(kernel, rondo_matmul_cpu, kernel, RONDO_SCALAR(rondo_matmul_problem), RONDO_READS, \
+                        RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES)
 
 MATMUL_KERNEL(matmul);
 MATMUL_KERNEL(matmul_small);

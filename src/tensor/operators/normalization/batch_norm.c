@@ -6,6 +6,7 @@
  */
 #include "tensor/operators/normalization/batch_norm.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "tensor/operators/common/operator_tools.h"
@@ -19,26 +20,17 @@ enum { DX, DSCALE, DSHIFT };                                      /* its results
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-static void batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_batch_norm_statistics_cpu(type, blocks, args);
-}
-static void batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_batch_norm_cpu(type, blocks, args);
-}
-static void batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_batch_norm_gradient_sums_cpu(type, blocks, args);
-}
-static void batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_batch_norm_gradient_cpu(type, blocks, args);
-}
-
-RONDO_TYPED_KERNEL(batch_norm_statistics, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_WRITES);
-RONDO_TYPED_KERNEL(batch_norm, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
-RONDO_TYPED_KERNEL(batch_norm_gradient_sums, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_WRITES);
-RONDO_TYPED_KERNEL(batch_norm_gradient, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(batch_norm_statistics, rondo_batch_norm_statistics_cpu, batch_norm,
+                      RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(batch_norm, rondo_batch_norm_cpu, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS,
+                      RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES,
+                      RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(batch_norm_gradient_sums, rondo_batch_norm_gradient_sums_cpu, batch_norm,
+                      RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
+                      RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(batch_norm_gradient, rondo_batch_norm_gradient_cpu, batch_norm,
+                      RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
+                      RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
 
 #define MOST_PARTS 64
 #define CUDA_WIDTH 32 /* of a tile of channels side by side: batch_norm.cu */
@@ -62,6 +54,7 @@ static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo
   const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1, most = most_parts(s.images);
   s.share = (s.images + (parts < most ? parts : most) - 1) / (parts < most ? parts : most);
   s.parts = (s.images + s.share - 1) / s.share;
+  assert(s.parts > 0 && s.parts <= MOST_PARTS);
   return s;
 }
 
@@ -244,12 +237,7 @@ static rondo_status build(const norm_build *b, rondo_value value, uint32_t *out_
   const rondo_value given[] = {value, o->scale, o->shift, o->running_mean, o->running_variance};
   const rondo_attributes attributes = {.numbers = {o->epsilon}, .flags = {o->inference}};
   uint32_t inputs[5], results[RONDO_MAX_RESULTS];
-  for (uint32_t i = VALUE; i <= GIVEN_VARIANCE; i++) {
-    inputs[i] = RONDO_NO_VALUE;
-    if (i > VALUE && given[i].id == 0) continue;
-    RONDO_TRY(rondo_program_resolve(b->program, given[i], rondo_operator_batch_norm.name,
-                                    rondo_operator_batch_norm.inputs[i], &inputs[i]));
-  }
+  RONDO_TRY(rondo_program_resolve_inputs(b->program, &rondo_operator_batch_norm, given, 5, inputs));
   RONDO_TRY(
       rondo_program_add(b->program, &rondo_operator_batch_norm, inputs, o->inference ? 5 : 3, &attributes, results));
   *out_result = results[RESULT];
@@ -272,9 +260,7 @@ static rondo_status check_options(const norm_build *b) {
 
 rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value, const rondo_batch_norm_options *options,
                                  rondo_value *out_value) {
-  RONDO_TRY(rondo_require("batch_norm", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("batch_norm", "program", program));
+  RONDO_TRY(rondo_program_begin(program, "batch_norm", out_value));
   RONDO_TRY(rondo_require("batch_norm", "options", options));
   rondo_batch_norm_options given;
   RONDO_TRY(rondo_versioned_read("rondo_batch_norm_options", options, &given, sizeof given));
@@ -285,10 +271,5 @@ rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value, cons
   const rondo_program_mark mark = rondo_program_get_mark(program);
   uint32_t result = 0;
   const rondo_status status = build(&b, value, &result);
-  if (status != RONDO_OK) {
-    rondo_program_roll_back(program, mark);
-    return status;
-  }
-  *out_value = rondo_program_tag(program, result);
-  return RONDO_OK;
+  return rondo_program_finish(program, mark, status, result, out_value);
 }

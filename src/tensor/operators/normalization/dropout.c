@@ -155,18 +155,11 @@ static rondo_status add_dropout(rondo_program *program, uint32_t *inputs, uint32
 
 rondo_status rondo_op_dropout(rondo_program *program, rondo_value value, rondo_value probability,
                               rondo_value *out_value) {
-  uint32_t inputs[3], result;
-  RONDO_TRY(rondo_require("dropout", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("dropout", "program", program));
-  RONDO_TRY(rondo_program_resolve(program, value, "dropout", "value", &inputs[VALUE]));
-  RONDO_TRY(rondo_program_resolve(program, probability, "dropout", "probability", &inputs[PROBABILITY]));
+  const rondo_value given[] = {value, probability};
+  uint32_t inputs[3], result = 0;
+  RONDO_TRY(rondo_program_begin(program, "dropout", out_value));
+  RONDO_TRY(rondo_program_resolve_inputs(program, &rondo_operator_dropout, given, 2, inputs));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_dropout(program, inputs, &result);
-  if (status != RONDO_OK) {
-    rondo_program_roll_back(program, mark);
-    return status;
-  }
-  *out_value = rondo_program_tag(program, result);
-  return RONDO_OK;
+  return rondo_program_finish(program, mark, status, result, out_value);
 }

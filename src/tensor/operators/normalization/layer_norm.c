@@ -5,6 +5,7 @@
  * and shift are sums over rows: the rows are cut into parts by the shape alone; what makes dx adds those of each part
  * in their order, and one kernel for several operators the parts.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ static norm_shape shape_of(const rondo_shape *value, const rondo_operation *oper
   for (size_t i = 0; i < operation->attributes.sizes[DIMENSIONS]; i++)
     shape.columns *= value->dims[value->rank - 1 - i];
   shape.rows = rondo_shape_elements(value) / shape.columns;
+  assert(shape.rows * shape.columns == rondo_shape_elements(value));
   shape.part_rows = (shape.rows + MOST_PARTS - 1) / MOST_PARTS;
   if (shape.part_rows < LEAST_PART_ROWS) shape.part_rows = LEAST_PART_ROWS;
   shape.parts = (shape.rows + shape.part_rows - 1) / shape.part_rows;
@@ -360,6 +362,7 @@ static size_t sums_of(const norm_shape *shape) {
 }
 
 RONDO_INLINE rondo_span rows_of_part(const norm_shape *shape, size_t part) {
+  assert(part < shape->parts);
   const size_t first = part * shape->part_rows;
   return (rondo_span){first, shape->rows - first > shape->part_rows ? first + shape->part_rows : shape->rows};
 }

@@ -45,8 +45,7 @@ static const rondo_kernel_options adam_step_code = {
 static rondo_status infer_adam_step(const rondo_program *program, const rondo_operation *operation,
                                     rondo_shape *results) {
   RONDO_TRY(rondo_require_input(program, operation, STEP, RONDO_I32, 0));
-  if (operation->inputs[STEP_CONTROL] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, STEP_CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, STEP_CONTROL, RONDO_F32, 1));
   results[0] = rondo_shape_vector(RONDO_F32, 2);
   return RONDO_OK;
 }
@@ -146,8 +145,7 @@ static rondo_status infer_adam(const rondo_program *program, const rondo_operati
   for (uint32_t i = FIRST; i <= SECOND; i++) RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, i));
   RONDO_TRY(rondo_require_gradient(program, operation, PARAMETER, GRADIENT));
   RONDO_TRY(rondo_require_input(program, operation, RATE, RONDO_F32, 0));
-  if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, FACTORS, RONDO_F32, 1);
 }
 

@@ -8,12 +8,13 @@
  * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
  * the rules of PyTorch's GradScaler: half on overflow, twice after so many good steps.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
-#include "tensor/program/norm_parts.h"
+#include "tensor/program/optimizer_parts.h"
 
 #define PARTS RONDO_NORM_PARTS
 
@@ -122,6 +123,7 @@ RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, si
 }
 
 static float squares_of(rondo_type type, const void *g, rondo_span span) {
+  assert(g != NULL && span.first <= span.last);
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
   for (size_t at = span.first, count; at < span.last; at += count) {
     count = rondo_gradient_run(type, at, span.last);
@@ -173,9 +175,9 @@ static const rondo_kernel_options gradient_squares_joined_code = {
 
 static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
-  if (operation->inputs[0] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, 0, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, 0, RONDO_F32, 1));
   for (uint32_t i = FIRST_GRADIENT; i < RONDO_MAX_OPERANDS; i++) {
-    if (operation->inputs[i] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_float(program, operation, i, RONDO_ANY_RANK));
+    RONDO_TRY(rondo_require_float(program, operation, i, RONDO_ANY_RANK));
   }
   results[0] = rondo_shape_vector(RONDO_F32, PARTS);
   return RONDO_OK;
@@ -281,11 +283,9 @@ static const rondo_kernel_options gradient_control_code = {
 static rondo_status infer_control(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
   RONDO_TRY(rondo_require_input(program, operation, RUNS_SO_FAR, RONDO_I32, 0));
-  if (operation->inputs[SQUARES] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, SQUARES, RONDO_F32, 1));
-  if (operation->inputs[SCALE] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, SCALE, RONDO_F32, 0));
-  if (operation->inputs[GOOD] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, GOOD, RONDO_I32, 0));
+  RONDO_TRY(rondo_require_input(program, operation, SQUARES, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, SCALE, RONDO_F32, 0));
+  RONDO_TRY(rondo_require_input(program, operation, GOOD, RONDO_I32, 0));
   results[CONTROL] = rondo_shape_vector(RONDO_F32, 2);
   results[NORM] = rondo_shape_scalar(RONDO_F32);
   return RONDO_OK;

@@ -2,7 +2,7 @@
  * learning_rate: the rate of a schedule (rondo_rate_options) from the number of updates so far, a state, which it sees
  * as it was before the run. count_update counts them where the optimizer itself does not.
  */
-#include "tensor/program/learning_rate.h"
+#include "tensor/program/optimizer_parts.h"
 
 #include <float.h>
 #include <math.h>
@@ -149,8 +149,7 @@ static const rondo_kernel_options count_update_code = {RONDO_KERNEL_OPTIONS_INIT
 static rondo_status infer_count_update(const rondo_program *program, const rondo_operation *operation,
                                        rondo_shape *results) {
   (void)results;
-  if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, UPDATES, RONDO_I32, 0);
 }
 

@@ -116,8 +116,7 @@ static rondo_status infer_sgd(const rondo_program *program, const rondo_operatio
   (void)results;
   RONDO_TRY(rondo_require_input(program, operation, PARAMETER, RONDO_F32, RONDO_ANY_RANK));
   RONDO_TRY(rondo_require_gradient(program, operation, PARAMETER, GRADIENT));
-  if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, RATE, RONDO_F32, 0);
 }
 

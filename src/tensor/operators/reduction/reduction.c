@@ -3,6 +3,10 @@
  */
 #include "tensor/operators/reduction/reduction.h"
 
+#include <assert.h>
+
+#include <assert.h>
+
 #include "base/error.h"
 #include "tensor/program/operation.h"
 
@@ -78,6 +82,7 @@ static rondo_reduction lay_out(const rondo_shape *x, const rondo_operation *oper
   if (shape.kept_rank == 0) push(1, 0, false, &shape.kept_rank, shape.kept_dims, shape.kept_strides);
   if (shape.reduced_rank == 0) push(1, 1, false, &shape.reduced_rank, shape.reduced_dims, shape.reduced_strides);
   cut_into_parts(&shape);
+  assert(shape.kept * shape.reduced == rondo_shape_elements(x) && shape.parts > 0);
   return shape;
 }
 

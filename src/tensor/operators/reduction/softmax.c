@@ -2,6 +2,7 @@
  * softmax and log_softmax over the last dimension, with the row's maximum taken off first; and their gradients, from
  * the result y: dx = y (dy - y·dy), and dx = dy - exp(y) sum(dy).
  */
+#include <assert.h>
 #include <math.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -21,6 +22,7 @@ typedef struct softmax_shape {
 static softmax_shape shape_of(const rondo_shape *value, const rondo_operation *operation) {
   const softmax_family *family = operation->row->family;
   const size_t columns = rondo_shape_last(value);
+  assert(rondo_shape_elements(value) % columns == 0);
   return (softmax_shape){rondo_shape_elements(value) / columns, columns, family->is_log};
 }
 

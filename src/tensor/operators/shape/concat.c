@@ -3,10 +3,10 @@
  * reads. Each is the gradient of the other, and one kernel: rows, of the dimensions before, are made of runs, one a
  * part.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
-#include "tensor/operators/shape/slice.h"
 #include "tensor/operators/shape/strided.h"
 
 #define MOST_PARTS RONDO_MAX_OPERANDS
@@ -42,6 +42,7 @@ static parts_shape shape_of(const rondo_emitter *emitter, const uint32_t *parts,
   for (size_t i = 0; i < count; i++)
     shape.starts[i + 1] = shape.starts[i] + rondo_emit_shape(emitter, parts[i])->dims[dimension] * inner;
   shape.width = shape.starts[count];
+  assert(shape.rows * shape.width == rondo_shape_elements(whole));
   widen(&shape);
   return shape;
 }
@@ -91,6 +92,7 @@ static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_option
 
 /* The row of split that has so many results. */
 static const rondo_operator *split_row(size_t count) {
+  assert(count >= 2 && count <= MOST_PARTS);
   static const rondo_operator *const rows[] = {
       &rondo_operator_split_2, &rondo_operator_split_3, &rondo_operator_split_4, &rondo_operator_split_5,
       &rondo_operator_split_6, &rondo_operator_split_7, &rondo_operator_split_8};
@@ -314,8 +316,7 @@ static rondo_status emit_part(rondo_emitter *emitter, const rondo_operation *ope
   for (uint32_t i = 0; i < part; i++) start += operation->attributes.sizes[LENGTHS + i];
   const rondo_strided copy = rondo_strided_make(rondo_emit_shape(emitter, operation->results[part]),
                                                 start * strides[operation->attributes.sizes[DIMENSION]], strides);
-  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
-                            rondo_emit_address(emitter, operation->results[part]));
+  return rondo_emit_strided(emitter, &copy, operation->inputs[0], operation->results[part]);
 }
 
 static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *operation) {

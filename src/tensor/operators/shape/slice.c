@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
-#include "tensor/operators/shape/slice.h"
 #include "tensor/operators/shape/strided.h"
 
 enum { START = 0, LENGTH = RONDO_MAX_DIMENSIONS, STEP = 2 * RONDO_MAX_DIMENSIONS }; /* sizes: one a dimension each */
@@ -56,8 +55,7 @@ static rondo_strided copy_of(const rondo_shape *value, const rondo_shape *taken,
 static rondo_status emit_slice(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_strided copy = copy_of(rondo_emit_shape(emitter, operation->inputs[0]),
                                      rondo_emit_shape(emitter, operation->results[0]), operation->attributes.sizes);
-  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
-                            rondo_emit_address(emitter, operation->results[0]));
+  return rondo_emit_strided(emitter, &copy, operation->inputs[0], operation->results[0]);
 }
 
 RONDO_OPERATOR(slice, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
@@ -70,10 +68,7 @@ static bool takes_all(const rondo_shape *value, const size_t *lengths) {
 rondo_status rondo_op_slice(rondo_program *program, rondo_value value, const size_t *start, const size_t *length,
                             const size_t *step, rondo_value *out_value) {
   uint32_t index, result;
-  RONDO_TRY(rondo_require("slice", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("slice", "program", program));
-  RONDO_TRY(rondo_program_resolve(program, value, "slice", "value", &index));
+  RONDO_TRY(rondo_program_begin_of(program, "slice", value, "value", out_value, &index));
   const rondo_shape shape = *rondo_program_shape(program, index);
   if (shape.rank > 0) RONDO_TRY(rondo_require("slice", "start", start));
   if (shape.rank > 0) RONDO_TRY(rondo_require("slice", "length", length));
@@ -204,12 +199,6 @@ static void slice_add_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
 
 RONDO_TYPED_KERNEL(slice_add, slice_add, RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_UPDATES);
 
-static rondo_status infer_slice_add(const rondo_program *program, const rondo_operation *operation,
-                                    rondo_shape *results) {
-  results[0] = *rondo_operation_input(program, operation, SUM);
-  return RONDO_OK;
-}
-
 static rondo_status emit_slice_add(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
   const rondo_strided places =
@@ -221,7 +210,7 @@ static rondo_status emit_slice_add(rondo_emitter *emitter, const rondo_operation
 }
 
 RONDO_OPERATOR(slice_add, .inputs = {"sum", "gradient"}, .required = 2, .result_count = 1, .is_in_place = true,
-               .infer = infer_slice_add, .emit = emit_slice_add);
+               .infer = rondo_infer_same, .emit = emit_slice_add);
 
 rondo_status rondo_program_add_part_gradient(rondo_program *program, uint32_t value, const size_t *starts,
                                              const size_t *steps, uint32_t gradient, uint32_t *inout_sum) {

@@ -5,6 +5,7 @@
  */
 #include "tensor/operators/shape/strided.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/kernel_support.h"
@@ -54,6 +55,7 @@ rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const
       .count = rondo_shape_elements(result), .offset = offset, .unit_bytes = rondo_type_bytes(result->type)};
   uint32_t first = RONDO_MAX_DIMENSIONS;
   for (uint32_t i = result->rank; i > 0; i--) first = put_dimension(&copy, first, result->dims[i - 1], strides[i - 1]);
+  assert(first <= RONDO_MAX_DIMENSIONS);
   for (uint32_t i = 0; i < first; i++) copy.dims[i] = 1;
   if (first > LAST) copy.strides[LAST] = 1;
   return copy;
@@ -146,7 +148,10 @@ static const rondo_kernel_options strided_code = {RONDO_KERNEL_OPTIONS_INIT, .na
 static const rondo_kernel_options transpose_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "strided_transpose",
                                                     .cpu = transpose_cpu, RONDO_CUDA(strided), .params = PARAMETERS};
 
-rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, const void *from, void *to) {
+rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, uint32_t from_value,
+                                uint32_t to_value) {
+  const void *from = rondo_emit_address(emitter, from_value);
+  void *to = rondo_emit_address(emitter, to_value);
   rondo_strided wide = *copy;
   widen(&wide);
   if (wide.strides[LAST] != 1 && wide.strides[LAST - 1] == 1) {
@@ -163,10 +168,9 @@ rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *cop
 
 rondo_status rondo_emit_sum_so_far(rondo_emitter *emitter, uint32_t sum, uint32_t result) {
   const rondo_shape *shape = rondo_emit_shape(emitter, result);
-  const void *from = rondo_emit_address(emitter, sum);
-  void *to = rondo_emit_address(emitter, result);
   size_t strides[RONDO_MAX_DIMENSIONS];
+  if (rondo_emit_address(emitter, sum) == rondo_emit_address(emitter, result)) return RONDO_OK;
   rondo_strides_of(shape, strides);
   const rondo_strided copy = rondo_strided_make(shape, 0, strides);
-  return from == to ? RONDO_OK : rondo_emit_strided(emitter, &copy, from, to);
+  return rondo_emit_strided(emitter, &copy, sum, result);
 }
