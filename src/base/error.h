@@ -77,6 +77,11 @@ rondo_status rondo_fail_callback(rondo_status status, uint64_t before, const cha
     if ((expression) != RONDO_OK) rondo_error_restore(&ignored_before_); \
   } while (0)
 
+/* Of several statuses, all of which are waited for, the first failure is kept. */
+static inline void rondo_status_keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
+
 /* Returns from the calling function when the expression is not RONDO_OK. */
 #define RONDO_TRY(expression)                        \
   do {                                               \

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 enum { COLUMNS, USED }; /* sizes */
 enum { BOTH, ONLY_VALUE, ONLY_SUM, USES };
@@ -59,7 +60,7 @@ static void reference(const test_call *call, double *const *in, double *y) {
 TEST_OPERATOR(test_add_layer_norm, .name = "add_layer_norm", .draw = draw, .build = build, .reference = reference,
               .tolerance = 1e-5, .gradient_tolerance = 3e-4, .only_f32 = true)
 
-/* The same bits --------------------------------------------------------------------------------------------------- */
+/* The same bits ---------------------------------------------------------------------------------------------------- */
 
 enum { ROWS = 19, WIDTH = 37, ELEMENTS = ROWS * WIDTH };
 enum { X, ADDEND, SCALE, SHIFT, INPUTS };
@@ -86,8 +87,7 @@ static void add_network(rondo_program *program, bool is_one, const rondo_value *
 static rondo_program *new_program(rondo_type type, bool is_one) {
   const size_t shape[] = {ROWS, WIDTH};
   rondo_value in[INPUTS], gradients[INPUTS], loss;
-  rondo_program *program = NULL;
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   for (int i = X; i < INPUTS; i++)
     assert_ok(rondo_program_state(program, names[i], i < SCALE ? type : RONDO_F32, i < SCALE ? shape : shape + 1,
                                   i < SCALE ? 2 : 1, &in[i]));
@@ -122,12 +122,10 @@ static void write_states(rondo_compiled *compiled) {
 /* Into `outputs`, which has room for all of them. */
 static size_t run_program(test_fixture *t, rondo_type type, bool is_one, float *outputs, uint32_t *kernels) {
   rondo_program *program = new_program(type, is_one);
-  rondo_compiled *compiled = NULL;
   rondo_compiled_value value = {.struct_size = sizeof value};
   rondo_compiled_info info = {.struct_size = sizeof info};
   size_t count = 0;
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   assert_ok(rondo_compiled_get_info(compiled, &info));
   *kernels = info.kernels;
   write_states(compiled);
@@ -156,17 +154,14 @@ static void test_fw1_it_has_the_bits_of_add_and_layer_norm(void **state) {
 
 static void test_what_does_not_fit(void **state) {
   const float epsilon = (float)EPSILON;
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, short_one, half, sum, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
   assert_ok(rondo_program_input(program, "short one", RONDO_F32, (size_t[]){6}, 1, &short_one));
   assert_ok(rondo_program_input(program, "half", RONDO_F16, (size_t[]){4, 6}, 2, &half));
-  assert_error(rondo_op_add_layer_norm(program, x, short_one, none, none, 1, epsilon, &sum, &y), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_SHAPE);
-  assert_error(rondo_op_add_layer_norm(program, x, half, none, none, 1, epsilon, &sum, &y), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_add_layer_norm(program, x, short_one, none, none, 1, epsilon, &sum, &y), RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_add_layer_norm(program, x, half, none, none, 1, epsilon, &sum, &y), RONDO_REASON_SHAPE);
   assert_int_equal(rondo_op_add_layer_norm(program, x, none, none, none, 1, epsilon, &sum, &y), RONDO_INVALID_ARGUMENT);
   assert_message("addend");
   assert_int_equal(rondo_op_add_layer_norm(program, x, x, none, none, 1, epsilon, NULL, &y), RONDO_INVALID_ARGUMENT);

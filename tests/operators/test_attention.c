@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 enum { BATCHES, HEADS, GROUPS, ROWS, COLUMNS, SIZE, CAUSAL }; /* sizes */
 enum { SCALE };                                               /* numbers */
@@ -137,9 +138,8 @@ enum { B = 2, H = 4, G = 2, S = 19, D = 20 };
 
 static rondo_program *make_decoder(void) {
   const rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .scale = 0.5f};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value q, k, v, k_cache, v_cache, length, y;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){B, H, 1, D}, 4, &q));
   assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &k));
   assert_ok(rondo_program_input(program, "v", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &v));
@@ -166,9 +166,8 @@ static void test_tokens_see_those_before_them(void **state) {
   static double k_cache[B * G][S][D], v_cache[B * G][S][D];
   test_fixture *t = *state;
   rondo_program *program = make_decoder();
-  rondo_compiled *compiled = NULL;
   uint64_t seed = 5;
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   for (int32_t at = 0; at < S; at++) {
     double q[B * H * D], row[B * G * D], wanted[D];
     float y[B * H * D];
@@ -192,7 +191,6 @@ static void test_tokens_see_those_before_them(void **state) {
   assert_fails(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED);
   assert_message("attention_decode");
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 enum { ROW = (H + 2 * G) * D, FILLED = 7 };
@@ -210,36 +208,31 @@ static void add_caches(rondo_program *program, rondo_value out[2]) {
 
 static rondo_compiled *compile(test_fixture *t, rondo_program *program, rondo_compiled *share) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   return compiled;
 }
 
 /* Causal attention of all rows at once. */
 static rondo_compiled *compile_whole(test_fixture *t) {
   const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value y;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_op_attention_packed(program, add_packed(program, S), H, G, &causal, &y));
   assert_ok(rondo_program_output(program, "y", y));
   return compile(t, program, NULL);
 }
 
 static rondo_compiled *compile_fill(test_fixture *t) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value caches[2];
-  assert_ok(rondo_program_create(NULL, &program));
   add_caches(program, caches);
   assert_ok(rondo_op_attention_fill_packed(program, add_packed(program, FILLED), H, G, caches[0], caches[1]));
   return compile(t, program, NULL);
 }
 
 static rondo_compiled *compile_one(test_fixture *t, rondo_compiled *share) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value caches[2], length, y;
-  assert_ok(rondo_program_create(NULL, &program));
   const rondo_value qkv = add_packed(program, 1);
   add_caches(program, caches);
   assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
@@ -284,10 +277,9 @@ static void test_packed_tokens_give_what_all_at_once_do(void **state) {
 }
 
 static void test_caches_that_do_not_fit_are_refused(void **state) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value caches[2], shorter, length, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   add_caches(program, caches);
   assert_ok(rondo_program_state(program, "short", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &shorter));
   assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
@@ -308,10 +300,9 @@ static void test_caches_that_do_not_fit_are_refused(void **state) {
 
 static void test_packed_rows_that_do_not_fit_are_refused(void **state) {
   const size_t wrong[][2] = {{0, 1}, {4, 0}, {4, 3}, {5, 5}, {SIZE_MAX / 2, SIZE_MAX / 2}};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value qkv, wide, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "qkv", RONDO_F32, (const size_t[]){2, 3, 96}, 3, &qkv));
   assert_ok(rondo_program_input(program, "wide", RONDO_F32, (const size_t[]){2, 3, 3 * 129}, 3, &wide));
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -327,10 +318,9 @@ static void test_packed_rows_that_do_not_fit_are_refused(void **state) {
 
 static void test_what_does_not_fit_is_refused(void **state) {
   rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value q, k, long_q, length, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){2, 4, 1, 8}, 4, &q));
   assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){2, 3, 1, 8}, 4, &k));
   assert_ok(rondo_program_input(program, "long", RONDO_F32, (const size_t[]){2, 3, 2, 8}, 4, &long_q));

@@ -2,6 +2,7 @@
  * Offsets of bags that are wrong fail the run and touch no other memory.
  */
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 static void test_wrong_offsets(void **state) {
   const struct {
@@ -13,11 +14,9 @@ static void test_wrong_offsets(void **state) {
                {{0, -1, 3}, "offsets has -1 at position 1"},
                {{0, INT32_MAX, INT32_MAX}, "offsets has 2147483647 at position 1"}};
   test_fixture *t = *state;
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value table, indices, offsets, y, loss, gradient;
   float result[9];
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_state(program, "table", RONDO_F32, (size_t[]){5, 3}, 2, &table));
   assert_ok(rondo_program_input(program, "indices", RONDO_I32, (size_t[]){6}, 1, &indices));
   assert_ok(rondo_program_input(program, "offsets", RONDO_I32, (size_t[]){3}, 1, &offsets));
@@ -26,7 +25,7 @@ static void test_wrong_offsets(void **state) {
   assert_ok(rondo_program_gradients(program, loss, &table, 1, &gradient));
   assert_ok(rondo_program_output(program, "y", y));
   assert_ok(rondo_program_output(program, "gradient", gradient));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_ok(rondo_compiled_write(compiled, "offsets", cases[i].offsets, sizeof cases[i].offsets));
     assert_ok(rondo_compiled_run(compiled));
@@ -39,7 +38,6 @@ static void test_wrong_offsets(void **state) {
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "y", result, sizeof result));
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 int main(void) {

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 #define EPSILON 0.1
 
@@ -111,13 +112,11 @@ TEST_OPERATOR(test_batch_norm_of_given, .name = "batch_norm", .draw = draw_infer
 /* Two channels of three elements each: means 2 and 20, variances 2/3 and 200/3. */
 static void test_running_statistics(void **state) {
   test_fixture *t = *state;
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y, inferred;
   rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .momentum = 0.5f};
   const float data[3][2] = {{1, 10}, {2, 20}, {3, 30}};
   float means[2], variances[2], result[3][2];
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){3, 2}, 2, &x));
   assert_ok(rondo_program_state(program, "mean", RONDO_F32, (size_t[]){2}, 1, &options.running_mean));
   assert_ok(rondo_program_state(program, "variance", RONDO_F32, (size_t[]){2}, 1, &options.running_variance));
@@ -126,7 +125,7 @@ static void test_running_statistics(void **state) {
   assert_ok(rondo_op_batch_norm(program, x, &options, &inferred));
   assert_ok(rondo_program_output(program, "y", y));
   assert_ok(rondo_program_output(program, "inferred", inferred));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   assert_ok(rondo_compiled_write(compiled, "x", data, sizeof data));
   for (int run = 0; run < 2; run++)
     assert_ok(run == 0 ? rondo_compiled_run(compiled) : rondo_compiled_run_unrecorded(compiled));
@@ -139,28 +138,26 @@ static void test_running_statistics(void **state) {
   assert_near(&result[2][0], &(float){2.8284f}, 1, 1e-3f);
   assert_near(&result[2][1], &(float){2.8284f}, 1, 1e-3f);
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 static void test_what_does_not_fit(void **state) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, three, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){3, 2}, 2, &x));
   assert_ok(rondo_program_state(program, "three", RONDO_F32, (size_t[]){3}, 1, &three));
   rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .scale = three};
-  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_batch_norm(program, x, &options, &y), RONDO_REASON_SHAPE);
   options = (rondo_batch_norm_options){RONDO_BATCH_NORM_OPTIONS_INIT, .running_mean = three};
-  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_op_batch_norm(program, x, &options, &y), RONDO_REASON_NULL_ARGUMENT);
   options.running_variance = three;
-  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_batch_norm(program, x, &options, &y), RONDO_REASON_SHAPE);
   options.momentum = 2;
-  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_batch_norm(program, x, &options, &y), RONDO_REASON_OUT_OF_RANGE);
   options = (rondo_batch_norm_options){RONDO_BATCH_NORM_OPTIONS_INIT, .inference = true};
-  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_op_batch_norm(program, three, &(rondo_batch_norm_options){RONDO_BATCH_NORM_OPTIONS_INIT}, &y),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_batch_norm(program, x, &options, &y), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_op_batch_norm(program, three, &(rondo_batch_norm_options){RONDO_BATCH_NORM_OPTIONS_INIT}, &y),
+                 RONDO_REASON_SHAPE);
   assert_true(y.id == 0);
   rondo_program_destroy(program);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
@@ -128,10 +129,9 @@ static double is_not_equal(double a, double b) { return a != b; }
 
 static void test_what_does_not_broadcast(void **state) {
   const size_t shape[] = {2, 3}, other[] = {4}, six[] = {1, 1, 1, 1, 2, 3};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value a, b, c, d, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "a", RONDO_F32, shape, 2, &a));
   assert_ok(rondo_program_input(program, "b", RONDO_F32, other, 1, &b));
   assert_ok(rondo_program_input(program, "c", RONDO_F16, shape, 2, &c));
@@ -152,9 +152,8 @@ static void test_wrapping(void **state) {
   const int64_t c = INT64_MAX, d = 2;
   int32_t y;
   int64_t z;
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value in[4], out[2];
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "a", RONDO_I32, NULL, 0, &in[0]));
   assert_ok(rondo_program_input(program, "b", RONDO_I32, NULL, 0, &in[1]));
   assert_ok(rondo_program_input(program, "c", RONDO_I64, NULL, 0, &in[2]));
@@ -245,10 +244,9 @@ static void reference_expand(const test_call *call, double *const *inputs, doubl
 
 static void test_what_does_not_expand(void **state) {
   const size_t shape[] = {2, 3}, wide[] = {4, 3}, row[] = {3};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_int_equal(rondo_op_expand(program, x, wide, 2, &y), RONDO_INVALID_ARGUMENT);
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_SHAPE);

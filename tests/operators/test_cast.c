@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
 
@@ -69,19 +70,16 @@ TEST_OPERATOR(test_gradient, .name = "cast", .draw = draw_floats, .build = build
 /* Single numbers --------------------------------------------------------------------------------------------------- */
 
 static void cast_once(test_fixture *t, rondo_type from, rondo_type to, const void *x, void *y, size_t count) {
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value in, out;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", from, &count, 1, &in));
   assert_ok(rondo_op_cast(program, in, to, &out));
   assert_ok(rondo_program_output(program, "y", out));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   assert_ok(rondo_compiled_write(compiled, "x", x, count * rondo_type_bytes(from)));
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "y", y, count * rondo_type_bytes(to)));
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* What an integer cannot hold becomes its nearest. */
@@ -127,10 +125,9 @@ static void test_rounding(void **state) {
 
 /* Of its own type a value is itself; types that no value has are refused. */
 static void test_types(void **state) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F16, NULL, 0, &x));
   assert_ok(rondo_op_cast(program, x, RONDO_F16, &y));
   assert_true(y.id == x.id);

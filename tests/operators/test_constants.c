@@ -2,29 +2,27 @@
  * Constants of each type: full, zeros, arange.
  */
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 enum { COUNT = 15 };
 
 /* Runs the program of outputs "first" and, unless `second` is NULL, "second", recorded and not. */
 static void read_outputs(test_fixture *t, rondo_program *program, rondo_type type, void *first, void *second) {
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   for (int run = 0; run < 2; run++) {
     assert_ok(run == 0 ? rondo_compiled_run(compiled) : rondo_compiled_run_unrecorded(compiled));
     assert_ok(rondo_compiled_read(compiled, "first", first, COUNT * rondo_type_bytes(type)));
     if (second != NULL) assert_ok(rondo_compiled_read(compiled, "second", second, COUNT * rondo_type_bytes(type)));
   }
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* full ------------------------------------------------------------------------------------------------------------- */
 
 static void read_constants(test_fixture *t, rondo_type type, void *full, void *zeros) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value y;
   const size_t shape[] = {3, 5};
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_op_full(program, type, shape, 2, -2, &y));
   assert_ok(rondo_program_output(program, "first", y));
   assert_ok(rondo_op_full(program, type, shape, 2, 0, &y));
@@ -59,22 +57,20 @@ static void test_integers_of_full(void **state) {
 }
 
 static void test_what_does_not_fit_of_full(void **state) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
-  assert_error(rondo_op_full(program, RONDO_I32, NULL, 0, 0.5, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_op_full(program, RONDO_I32, NULL, 0, 3e9, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_op_full(program, RONDO_F64, NULL, 0, 1, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  assert_invalid(rondo_op_full(program, RONDO_I32, NULL, 0, 0.5, &y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_full(program, RONDO_I32, NULL, 0, 3e9, &y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_full(program, RONDO_F64, NULL, 0, 1, &y), RONDO_REASON_TYPE);
   rondo_program_destroy(program);
 }
 
 /* arange ----------------------------------------------------------------------------------------------------------- */
 
 static void read_series(test_fixture *t, rondo_type type, void *series) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value y;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_op_arange(program, type, COUNT, -3, 2, &y));
   assert_ok(rondo_program_output(program, "first", y));
   read_outputs(t, program, type, series, NULL);
@@ -100,14 +96,13 @@ static void test_integers_of_arange(void **state) {
 }
 
 static void test_what_does_not_fit_of_arange(void **state) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
-  assert_error(rondo_op_arange(program, RONDO_I32, 4, 2e9, 1e8, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_arange(program, RONDO_I32, 4, 2e9, 1e8, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_message("arange: numbers from 2e+09 to 2.3e+09 by 1e+08 are not all exactly of type i32");
-  assert_error(rondo_op_arange(program, RONDO_I64, 2, 0, 0.5, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_op_arange(program, RONDO_F32, 0, 0, 1, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_arange(program, RONDO_I64, 2, 0, 0.5, &y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_arange(program, RONDO_F32, 0, 0, 1, &y), RONDO_REASON_SHAPE);
   rondo_program_destroy(program);
 }
 

@@ -2,6 +2,7 @@
  * conv2d: stride, padding, dilation, groups, bias.
  */
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 enum { IMAGES, GROUPS, IN, OUT, HAS_BIAS, H, W, KH, KW, SH, SW, PH, PW, DH, DW }; /* sizes; in and out of a group */
 
@@ -139,10 +140,9 @@ TEST_OPERATOR(test_gradients_of_depthwise, .name = "small depthwise conv2d", .dr
 
 static void test_what_does_not_fit_is_refused(void **state) {
   rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = 2};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, weight, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 3, 4, 4}, 4, &x));
   assert_ok(rondo_program_input(program, "w", RONDO_F32, (const size_t[]){2, 3, 5, 3}, 4, &weight));
   assert_fails(rondo_op_conv2d(program, x, weight, NULL, &y), RONDO_INVALID_ARGUMENT);

@@ -4,6 +4,7 @@
 #include <rondo/random.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 #define PROBABILITY 0.25
 
@@ -42,10 +43,8 @@ TEST_OPERATOR(test_dropout, .name = "dropout", .draw = draw, .build = build, .re
 /* Two dropouts of 1001 ones each, after one another, and the gradient of the sum of the second in the first. */
 static rondo_compiled *compile_two(rondo_device *device) {
   const size_t count = 1001;
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, probability, first, second, zeros, loss, gradient;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_state(program, "x", RONDO_F32, &count, 1, &x));
   assert_ok(rondo_program_cell(program, "probability", (float)PROBABILITY, &probability));
   assert_ok(rondo_op_dropout(program, x, probability, &first));
@@ -56,8 +55,7 @@ static rondo_compiled *compile_two(rondo_device *device) {
   assert_ok(rondo_program_output(program, "first", first));
   assert_ok(rondo_program_output(program, "second", second));
   assert_ok(rondo_program_output(program, "gradient", gradient));
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, device, NULL);
   return compiled;
 }
 
@@ -109,16 +107,15 @@ static void test_share(void **state) {
 }
 
 static void test_what_does_not_fit(void **state) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4}, 1, &x));
-  assert_error(rondo_op_dropout(program, x, x, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_dropout(program, x, x, &y), RONDO_REASON_SHAPE);
   assert_message("dropout(value 'x' [4], probability 'x' [4]");
   /* Nothing is left of it: the name is free. */
   assert_ok(rondo_program_state(program, "random", RONDO_F32, NULL, 0, &y));
-  assert_error(rondo_op_dropout(program, x, y, &x), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  assert_invalid(rondo_op_dropout(program, x, y, &x), RONDO_REASON_DUPLICATE_NAME);
   rondo_program_destroy(program);
 }
 

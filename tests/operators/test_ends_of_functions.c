@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 typedef rondo_status (*unary)(rondo_program *program, rondo_value value, rondo_value *out_value);
 
@@ -21,10 +22,9 @@ static rondo_status gelu_tanh(rondo_program *program, rondo_value value, rondo_v
 static void run_at(test_fixture *t, unary op, const float *x, float *y, float *dx) {
   const size_t count = POINTS, row[] = {1, POINTS}, column[] = {POINTS, 1};
   float ones[POINTS];
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value in, out, weights, loss, gradient;
   for (size_t i = 0; i < POINTS; i++) ones[i] = 1;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, &count, 1, &in));
   assert_ok(rondo_program_input(program, "weights", RONDO_F32, column, 2, &weights));
   assert_ok(op(program, in, &out));

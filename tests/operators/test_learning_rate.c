@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 #define COUNT 3
 
@@ -60,10 +61,10 @@ static void test_wrong_schedules_are_refused(void **state) {
   float rate;
   (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-    assert_error(rondo_rate_at(&wrong[i], 0, &rate), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_rate_at(&unknown, 0, &rate), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
-  assert_error(rondo_rate_at(NULL, 0, &rate), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_rate_at(&wrong[0], 0, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+    assert_invalid(rondo_rate_at(&wrong[i], 0, &rate), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_rate_at(&unknown, 0, &rate), RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_rate_at(NULL, 0, &rate), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_rate_at(&wrong[0], 0, NULL), RONDO_REASON_NULL_ARGUMENT);
 }
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
@@ -71,9 +72,8 @@ static void test_wrong_schedules_are_refused(void **state) {
 /* The loss is x w, so the gradient of w is x. */
 static rondo_program *new_program(rondo_value *loss) {
   const size_t row[] = {1, COUNT}, column[] = {COUNT, 1};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, w;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, row, 2, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, column, 2, &w));
   assert_ok(rondo_op_matmul(program, x, w, none, loss));
@@ -94,9 +94,7 @@ static rondo_status add_optimizer(rondo_program *program, rondo_value loss, bool
 static rondo_compiled *compile(test_fixture *t, rondo_program *program, bool recorded) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = recorded ? RONDO_RECORD_ALWAYS : RONDO_RECORD_NEVER};
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   return compiled;
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 enum {
   RANK,
@@ -161,10 +162,9 @@ TEST_OPERATOR(test_matmul_of_chosen_shapes, .name = "chosen matmul", .draw = dra
 /* A matrix and a program in which it is multiplied with another one. */
 static void refuse(rondo_type type, size_t rank, const size_t *shape, size_t bias, rondo_activation activation,
                    const char *message) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value a, b, y;
   rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .activation = activation};
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){2, 3, 4}, 3, &a));
   assert_ok(rondo_program_input(program, "b", type, shape, rank, &b));
   if (bias > 0) assert_ok(rondo_program_input(program, "bias", RONDO_F32, &bias, 1, &options.bias));
@@ -194,16 +194,13 @@ enum { MOST_FACTOR = 4776 * 64, MOST_RESULT = 3582 * 64 };
 
 static rondo_compiled *compile_product(test_fixture *t, const wide_product *p, rondo_activation activation) {
   const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .activation = activation};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value left, right, result;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){p->rows, p->depth}, 2, &left));
   assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){p->depth, p->columns}, 2, &right));
   assert_ok(rondo_op_matmul_with(program, left, right, &options, &result));
   assert_ok(rondo_program_output(program, "y", result));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   return compiled;
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 enum { PLANES, H, W, KH, KW, SH, SW, PH, PW, COUNTS_PADDING }; /* sizes */
 
@@ -78,9 +79,8 @@ static double largest_of(const size_t *s, const double *plane, size_t y, size_t 
 
 static void check_refusals(const pool2d *pool) {
   rondo_pool2d_options options = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {2, 2}, .padding = {0, 2}};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 3, 4, 4}, 4, &x));
   assert_fails(pool->op(program, x, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_fails(pool->op(program, x, &options, &y), RONDO_INVALID_ARGUMENT);
@@ -94,10 +94,9 @@ static void check_refusals(const pool2d *pool) {
 
 static float pool_one(test_fixture *t, float *x, float *gradient) {
   const rondo_pool2d_options options = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {2, 2}};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value in, y, of_in;
   float largest = 0;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 1, 2, 2}, 4, &in));
   assert_ok(rondo_op_max_pool2d(program, in, &options, &y));
   assert_ok(rondo_op_reshape(program, y, NULL, 0, &y));

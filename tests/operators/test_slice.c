@@ -2,6 +2,7 @@
  * slice: starts, lengths and steps along each dimension.
  */
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 enum { START = 0, LENGTH = RONDO_MAX_DIMENSIONS, STEP = 2 * RONDO_MAX_DIMENSIONS }; /* sizes */
 
@@ -50,18 +51,15 @@ static void test_what_does_not_fit(void **state) {
   } cases[] = {{{0, 0}, {5, 6}, {1, 1}},       {{1, 0}, {4, 6}, {1, 1}}, {{0, 0}, {4, 0}, {1, 1}},
                {{0, 0}, {4, 3}, {1, 0}},       {{0, 0}, {4, 4}, {1, 2}}, {{0, 0}, {4, 3}, {1, SIZE_MAX}},
                {{0, SIZE_MAX}, {4, 2}, {1, 1}}};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_error(rondo_op_slice(program, x, cases[i].start, cases[i].length, cases[i].step, &y), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_SHAPE);
+    assert_invalid(rondo_op_slice(program, x, cases[i].start, cases[i].length, cases[i].step, &y), RONDO_REASON_SHAPE);
   }
   assert_message("slice(value 'x' [4, 6])");
-  assert_error(rondo_op_slice(program, x, NULL, cases[0].length, NULL, &y), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_op_slice(program, x, NULL, cases[0].length, NULL, &y), RONDO_REASON_NULL_ARGUMENT);
   rondo_program_destroy(program);
 }
 

@@ -2,6 +2,7 @@
  * split: each part; parts that nothing is computed from.
  */
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 enum {
   DIMENSION,
@@ -58,18 +59,16 @@ static void reference(const test_call *call, double *const *in, double *y) {
 TEST_OPERATOR(test_split, .name = "split", .draw = draw, .build = build, .reference = reference)
 
 static void test_what_does_not_fit(void **state) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y[9];
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
-  assert_error(rondo_op_split(program, x, 1, (size_t[]){3, 4}, 2, y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_split(program, x, 1, (size_t[]){3, 4}, 2, y), RONDO_REASON_SHAPE);
   assert_message("must add up to the 6 of dimension 1");
-  assert_error(rondo_op_split(program, x, 1, (size_t[]){6, 0}, 2, y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
-  assert_error(rondo_op_split(program, x, 1, (size_t[]){SIZE_MAX, 7}, 2, y), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_SHAPE);
-  assert_error(rondo_op_split(program, x, 2, (size_t[]){3, 3}, 2, y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
-  assert_error(rondo_op_split(program, x, 1, (size_t[]){6}, 1, y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_split(program, x, 1, (size_t[]){6, 0}, 2, y), RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_split(program, x, 1, (size_t[]){SIZE_MAX, 7}, 2, y), RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_split(program, x, 2, (size_t[]){3, 3}, 2, y), RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_split(program, x, 1, (size_t[]){6}, 1, y), RONDO_REASON_OUT_OF_RANGE);
   rondo_program_destroy(program);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/test_operator.h"
+#include "support/test_program.h"
 
 /* The table -------------------------------------------------------------------------------------------------------- */
 
@@ -91,10 +92,9 @@ static void reference_gelu(const test_call *call, double *const *in, double *y) 
 }
 
 static void test_gelu_form(void **state) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));
   assert_int_equal(rondo_op_gelu(program, x, (rondo_gelu_form)2, &y), RONDO_INVALID_ARGUMENT);
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_OUT_OF_RANGE);

@@ -23,7 +23,7 @@
 #include "support/test_allocator.h"
 #include "support/test_kernels.h"
 
-/* Statuses -------------------------------------------------------------------------------------------------------- */
+/* Statuses --------------------------------------------------------------------------------------------------------- */
 
 /* The call succeeds, and leaves the thread's last error as it is. The latter is asserted in the conformance suite
  * and of operators: elsewhere calls go below the public ones, which put the error back. */
@@ -36,6 +36,8 @@
 #define assert_status(call, status) test_assert_status((call), (status), #call, __FILE__, __LINE__)
 /* It fails with this status and reason, and rondo_last_error() says so in words. */
 #define assert_error(call, status, reason) test_assert_error((call), (status), (reason), #call, __FILE__, __LINE__)
+/* The same with INVALID_ARGUMENT. */
+#define assert_invalid(call, reason) assert_error(call, RONDO_INVALID_ARGUMENT, reason)
 /* It fails for this reason; the header leaves the status open. */
 #define assert_reason(call, reason) test_assert_error((call), RONDO_OK, (reason), #call, __FILE__, __LINE__)
 /* It fails with this status; the header leaves the reason open. */
@@ -58,7 +60,7 @@ void test_assert_message(const char *text, const char *file, int line);
 void test_assert_near(const float *actual, const float *expected, size_t count, float tolerance, const char *file,
                       int line);
 
-/* Devices and fixtures -------------------------------------------------------------------------------------------- */
+/* Devices and fixtures --------------------------------------------------------------------------------------------- */
 
 /* The name of the device under test, and whether it is one of the driver `prefix` ("cpu"). */
 const char *test_device_name(void);
@@ -137,7 +139,7 @@ size_t test_whole_pages(const test_fixture *fixture, size_t bytes);
 rondo_device_statistics test_statistics(const test_fixture *fixture);
 rondo_memory_statistics test_memory_statistics(const test_fixture *fixture);
 
-/* Holding a stream ------------------------------------------------------------------------------------------------ */
+/* Holding a stream ------------------------------------------------------------------------------------------------- */
 
 /* A host function test_gate_pass waits at the gate until test_gate_open. A gate that nobody opens lets go by itself
  * after a while with a failure, so that a failing test ends. One pass a gate. */
@@ -158,7 +160,7 @@ void test_gate_destroy(test_gate *gate);
  * next (RONDO_TEST_SERIAL=1: CUDA's sanitizers). To be called first. */
 void test_skip_if_serial(void);
 
-/* Threads --------------------------------------------------------------------------------------------------------- */
+/* Threads ---------------------------------------------------------------------------------------------------------- */
 
 /* Runs the function on a thread of its own and waits for it. */
 void test_on_thread(void (*function)(void *user), void *user);
@@ -172,7 +174,7 @@ void test_on_threads(const test_thread *threads, size_t count);
 
 void test_sleep_ms(unsigned milliseconds);
 
-/* Numbers --------------------------------------------------------------------------------------------------------- */
+/* Numbers ---------------------------------------------------------------------------------------------------------- */
 
 /* A random number generator (Steele, Lea, Flood 2014, "splitmix64"): the same sequence everywhere. */
 uint64_t test_random(uint64_t *state);

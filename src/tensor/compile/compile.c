@@ -6,6 +6,7 @@
  * Calls that act at once run in the thread mode RELAXED, so that no capture of another thread is disturbed; only the
  * capture itself is taken in THREAD_LOCAL, in which the library refuses what must not happen while capturing (FW-2).
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -17,6 +18,7 @@
 #include "tensor/compile/program_record.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program.h"
+#include "tensor/program/program_check.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/state_guard.h"
 
@@ -326,6 +328,7 @@ static rondo_status make_guarded_recording(const compiler *c) {
 
 static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
+  rondo_program_check(c->program);
   RONDO_TRY(rondo_record_options_keep(compiled, given));
   RONDO_TRY(rondo_executed_keep(compiled, given));
   RONDO_TRY(look_at_device(compiled));

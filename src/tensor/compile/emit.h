@@ -50,6 +50,49 @@ typedef rondo_status (*rondo_step_call)(rondo_resources *resources, rondo_stream
 RONDO_MUST_USE rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const void *user,
                                             size_t user_bytes);
 
+/* An argument of an operation's kernel, or those of its gate or index check. */
+typedef enum rondo_operand_kind {
+  RONDO_OPERAND_VALUE, /* the address of an input or result; NULL for one that is left out */
+  RONDO_OPERAND_WORKSPACE,
+  RONDO_OPERAND_OBJECT, /* a scalar, or an address that the emit computed */
+  RONDO_OPERAND_GATE,   /* RONDO_GATE_PARAMETERS */
+  RONDO_OPERAND_CHECK   /* RONDO_CHECK_PARAMETERS */
+} rondo_operand_kind;
+
+typedef struct rondo_operand {
+  rondo_operand_kind kind;
+  uint32_t number;    /* VALUE: an input, or RONDO_RESULT_NUMBER; CHECK: the input that holds the indices */
+  size_t bound;       /* CHECK */
+  const void *object; /* OBJECT: where it is; its value is copied */
+} rondo_operand;
+
+#define RONDO_RESULT_NUMBER(result) (RONDO_MAX_OPERANDS + (result))
+#define RONDO_INPUT(input) \
+  { .kind = RONDO_OPERAND_VALUE, .number = (input) }
+#define RONDO_RESULT(result) \
+  { .kind = RONDO_OPERAND_VALUE, .number = RONDO_RESULT_NUMBER(result) }
+#define RONDO_WORKSPACE \
+  { .kind = RONDO_OPERAND_WORKSPACE }
+#define RONDO_OBJECT(thing) \
+  { .kind = RONDO_OPERAND_OBJECT, .object = &(thing) }
+#define RONDO_GATE \
+  { .kind = RONDO_OPERAND_GATE }
+#define RONDO_CHECK(input, limit) \
+  { .kind = RONDO_OPERAND_CHECK, .number = (input), .bound = (limit) }
+#define RONDO_OPERANDS(...) \
+  (const rondo_operand[]){__VA_ARGS__}, sizeof((const rondo_operand[]){__VA_ARGS__}) / sizeof(rondo_operand)
+
+/* Adds a kernel of the operation with these arguments, at most RONDO_MOST_ARGUMENTS. */
+#define RONDO_MOST_ARGUMENTS 16
+RONDO_MUST_USE rondo_status rondo_emit_operands(rondo_emitter *emitter, const rondo_operation *operation,
+                                                const rondo_kernel_options *code, rondo_grid grid,
+                                                const rondo_operand *operands, size_t count);
+
+/* The value of an operation with this number: an input, or RONDO_RESULT_NUMBER. */
+static inline uint32_t rondo_operand_value(const rondo_operation *operation, uint32_t number) {
+  return number < RONDO_MAX_OPERANDS ? operation->inputs[number] : operation->results[number - RONDO_MAX_OPERANDS];
+}
+
 /* What the operation's `prepare` asked for, at 256; NULL when that was nothing. */
 void *rondo_emit_workspace(const rondo_emitter *emitter);
 

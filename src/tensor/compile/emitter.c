@@ -14,6 +14,7 @@
 #include "tensor/program/shape.h"
 
 #define MOST_BLOCKS 4096
+#define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
 void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled) {
   switch (place->block) {
@@ -32,6 +33,7 @@ void *rondo_place_address(const rondo_place *place, const rondo_compiled *compil
 }
 
 void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value) {
+  assert(value < layout->schedule.values);
   return rondo_place_address(&layout->places[value], compiled);
 }
 
@@ -63,6 +65,7 @@ bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled
 
 rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain) {
   const size_t share = rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu;
+  assert(count > 0 && share > 0);
   const size_t blocks = count / share + (count % share != 0);
   return (rondo_grid){.x = blocks > MOST_BLOCKS ? MOST_BLOCKS : (uint32_t)blocks};
 }
@@ -86,6 +89,7 @@ const rondo_allocator *rondo_emit_allocator(const rondo_emitter *emitter) { retu
 
 static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
   rondo_compiled *compiled = emitter->compiled;
+  assert((step->kernel != NULL) != (step->call != NULL));
   if (step->operator_name == NULL) step->operator_name = current(emitter)->row->name;
   step->operation = emitter->operation;
   const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->steps, step);
@@ -97,13 +101,12 @@ static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
 static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count, size_t *offsets) {
   size_t end = 0;
   for (size_t i = 0; i < count; i++) {
+    assert(parameters[i].alignment > 0 && parameters[i].alignment <= ARGUMENT_ALIGNMENT);
     offsets[i] = (end + parameters[i].alignment - 1) / parameters[i].alignment * parameters[i].alignment;
     end = offsets[i] + parameters[i].bytes;
   }
   return end;
 }
-
-#define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
 /* From the address on, which may lie inside the value; 0 when it does not. */
 static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const void *address) {
@@ -229,6 +232,59 @@ rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
   const bool is_first = !emitter->has_next;
   emitter->has_next = true;
   return (rondo_gate_memory){(uint32_t)emitter->layout->check_count, &gate->begun, is_first ? &gate->run : NULL};
+}
+
+/* Operands --------------------------------------------------------------------------------------------------------- */
+
+/* The arguments of a kernel and what they point to. */
+typedef struct argument_list {
+  const void *items[RONDO_MOST_ARGUMENTS];
+  size_t count;
+  void *addresses[RONDO_MOST_ARGUMENTS];
+  rondo_gate_memory gate;
+  rondo_check_memory check;
+} argument_list;
+
+static void add_arguments(argument_list *list, const void *const *arguments, size_t count) {
+  assert(list->count + count <= RONDO_MOST_ARGUMENTS);
+  for (size_t i = 0; i < count; i++) list->items[list->count++] = arguments[i];
+}
+
+static void add_address(argument_list *list, void *address) {
+  void **at = &list->addresses[list->count];
+  *at = address;
+  add_arguments(list, (const void *[]){at}, 1);
+}
+
+static rondo_status add_operand(rondo_emitter *emitter, const rondo_operation *operation, const rondo_operand *operand,
+                                argument_list *list) {
+  switch (operand->kind) {
+    case RONDO_OPERAND_VALUE:
+      add_address(list, rondo_emit_address(emitter, rondo_operand_value(operation, operand->number)));
+      break;
+    case RONDO_OPERAND_WORKSPACE:
+      add_address(list, rondo_emit_workspace(emitter));
+      break;
+    case RONDO_OPERAND_OBJECT:
+      add_arguments(list, &operand->object, 1);
+      break;
+    case RONDO_OPERAND_GATE:
+      list->gate = rondo_emit_gate(emitter);
+      add_arguments(list, RONDO_ARGS(RONDO_GATE_ARGUMENTS(list->gate)));
+      break;
+    case RONDO_OPERAND_CHECK:
+      RONDO_TRY(rondo_emit_index_check(emitter, operand->number, operand->bound, &list->check));
+      add_arguments(list, RONDO_ARGS(RONDO_CHECK_ARGUMENTS(list->check)));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_emit_operands(rondo_emitter *emitter, const rondo_operation *operation,
+                                 const rondo_kernel_options *code, rondo_grid grid, const rondo_operand *operands,
+                                 size_t count) {
+  argument_list list = {.count = 0};
+  for (size_t i = 0; i < count; i++) RONDO_TRY(add_operand(emitter, operation, &operands[i], &list));
+  return rondo_emit_kernel(emitter, code, grid, list.items, list.count);
 }
 
 static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status) {

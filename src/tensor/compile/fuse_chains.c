@@ -40,9 +40,7 @@ static void note_reader(joiner *j, uint32_t owner, uint32_t step) {
 /* step: a number plus one, or SEVERAL. */
 static void note_inputs(joiner *j, uint32_t number, uint32_t step) {
   const rondo_operation *operation = operation_at(j, number);
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if (operation->inputs[k] != RONDO_NO_VALUE) note_reader(j, j->schedule->owners[operation->inputs[k]], step);
-  }
+  RONDO_EACH_INPUT(k, operation) note_reader(j, j->schedule->owners[operation->inputs[k]], step);
 }
 
 static void find_last_readers(joiner *j) {
@@ -50,8 +48,7 @@ static void find_last_readers(joiner *j) {
     const rondo_operation *operation = operation_at(j, i);
     const bool is_update = rondo_operator_is_update(operation->row);
     if (!j->schedule->runs[i]) continue;
-    for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-      if (operation->inputs[k] == RONDO_NO_VALUE) continue;
+    RONDO_EACH_INPUT(k, operation) {
       uint32_t *last = &j->last[j->schedule->owners[operation->inputs[k]]];
       if (*last < i || is_update) *last = is_update ? UINT32_MAX : *last == UINT32_MAX ? *last : i;
     }

@@ -18,6 +18,7 @@
  */
 #include "tensor/compile/join_updates.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -240,6 +241,7 @@ static void note_readers(joiner *j, uint32_t position) {
 }
 
 static void put_off(joiner *j, group *g, uint32_t position) {
+  assert(g->last <= position && g->is_open);
   for (uint32_t p = g->last + 1; p <= position && !g->is_small; p++) j->live[p] += g->held;
   if (j->first_after[position] < g->first_after) g->first_after = j->first_after[position];
   g->last = position;
@@ -247,6 +249,7 @@ static void put_off(joiner *j, group *g, uint32_t position) {
 }
 
 static void bring_forward(joiner *j, group *g, uint32_t position) {
+  assert(position <= g->first && g->is_open);
   for (uint32_t p = position; p < g->first && !g->is_small; p++) j->live[p] += g->held;
   g->first = position;
 }
@@ -291,6 +294,7 @@ static const group *group_at(const joiner *j, uint32_t position) {
 }
 
 static void place_position(joiner *j, uint32_t *at, uint32_t position, uint32_t joined) {
+  assert(*at < j->schedule->count && joined <= RONDO_MOST_JOINED);
   j->order[*at] = j->schedule->order[position];
   j->joined[*at] = joined;
   j->place[position] = (*at)++;

@@ -3,9 +3,11 @@
  */
 #include "tensor/compile/layout.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/compile/join_updates.h"
+#include "tensor/compile/layout_check.h"
 #include "tensor/compile/program_arena_plan.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/index_check.h"
@@ -15,6 +17,7 @@
 /* Adds to the bytes of a block; *out_offset is where they begin. */
 static rondo_status append(const rondo_program *program, size_t bytes, size_t *block_bytes, size_t *out_offset) {
   size_t rounded = 0;
+  assert(*block_bytes % RONDO_VALUE_ALIGNMENT == 0);
   *out_offset = *block_bytes;
   if (rondo_checked_align(bytes, RONDO_VALUE_ALIGNMENT, &rounded) &&
       rondo_checked_add(*block_bytes, rounded, block_bytes))
@@ -42,6 +45,7 @@ static rondo_status place_value(const rondo_program *program, const rondo_sharin
                                 rondo_layout *layout) {
   const rondo_program_value *value = &program->values.items[index];
   rondo_place *place = &layout->places[index];
+  assert(!rondo_value_is_transient(program, (uint32_t)index) && place->block == RONDO_BLOCK_NONE);
   const size_t bytes = rondo_shape_bytes(&value->shape);
   if (value->kind == RONDO_VALUE_CONSTANT) {
     place->block = RONDO_BLOCK_OWN;
@@ -136,6 +140,7 @@ rondo_status rondo_layout_make(const rondo_program *program, const rondo_layout_
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof *out->workspaces, &out->workspaces));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof *workspaces, &workspaces));
   const rondo_status status = make(program, options == NULL ? &defaults : options, workspaces, out);
+  if (status == RONDO_OK) rondo_layout_check(program, out);
   rondo_release(allocator, workspaces, operations, sizeof *workspaces);
   return status;
 }

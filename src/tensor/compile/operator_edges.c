@@ -3,6 +3,8 @@
  */
 #include "tensor/compile/operator_edges.h"
 
+#include <assert.h>
+
 #include "base/error.h"
 
 rondo_status rondo_edges_make(const rondo_allocator *allocator, uint32_t count, size_t room, rondo_edges *out) {
@@ -20,6 +22,7 @@ void rondo_edges_free(const rondo_allocator *allocator, rondo_edges *edges) {
 /* Counts into start[p + 1], sums, and fills each list from its beginning with a moving copy in start[p]. */
 rondo_status rondo_edges_turn(const rondo_allocator *allocator, const rondo_edges *edges, rondo_edges *out) {
   const uint32_t count = edges->count, total = edges->start[count];
+  assert(edges->start[0] == 0 && total <= edges->room);
   RONDO_TRY(rondo_edges_make(allocator, count, total, out));
   for (uint32_t i = 0; i < total; i++) out->start[edges->items[i] + 1]++;
   for (uint32_t p = 0; p < count; p++) out->start[p + 1] += out->start[p];
@@ -35,6 +38,7 @@ rondo_status rondo_edges_turn(const rondo_allocator *allocator, const rondo_edge
 
 /* p comes before q, and so does all that comes before p: in the words up to p's. */
 static void join_ancestors(const rondo_ancestors *ancestors, uint32_t p, uint32_t q) {
+  assert(p < q && p / 64 < ancestors->words);
   uint64_t *mine = ancestors->bits + q * ancestors->words;
   const uint64_t *theirs = ancestors->bits + p * ancestors->words;
   for (size_t w = 0; w <= p / 64; w++) mine[w] |= theirs[w];

@@ -7,6 +7,7 @@
  *
  * List scheduling for registers (Sethi and Ullman 1970; Goodman and Hsu 1988) with bytes in the place of registers.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/allocation.h"
@@ -50,10 +51,7 @@ static uint32_t add_owner(uint32_t *owners, uint32_t count, uint32_t owner) {
 static uint32_t list_inputs(const scheduler *s, uint32_t position, uint32_t owners[MOST_OWNERS]) {
   const rondo_operation *operation = operation_at(s, position);
   uint32_t count = 0;
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if (operation->inputs[k] != RONDO_NO_VALUE)
-      count = add_owner(owners, count, s->schedule->owners[operation->inputs[k]]);
-  }
+  RONDO_EACH_INPUT(k, operation) count = add_owner(owners, count, s->schedule->owners[operation->inputs[k]]);
   return count;
 }
 
@@ -116,14 +114,13 @@ static void note_write(accesses *a, uint32_t owner, uint32_t position) {
 static void note_inputs(const scheduler *s, accesses *a, uint32_t position, rondo_edges *edges, uint32_t first,
                         uint32_t *count) {
   const rondo_operation *operation = operation_at(s, position);
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if (operation->inputs[k] == RONDO_NO_VALUE) continue;
+  RONDO_EACH_INPUT(k, operation) {
     const uint32_t owner = s->schedule->owners[operation->inputs[k]];
     if (a->writer[owner] != 0 && a->writer[owner] != position + 1) push_edge(edges, first, count, a->writer[owner] - 1);
     note_read(a, owner, position);
   }
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if ((operation->row->updates >> k & 1u) == 0 || operation->inputs[k] == RONDO_NO_VALUE) continue;
+    if (!rondo_operation_updates(operation, k) || operation->inputs[k] == RONDO_NO_VALUE) continue;
     const uint32_t owner = s->schedule->owners[operation->inputs[k]];
     depend_on_readers(a, owner, position, edges, first, count);
     note_write(a, owner, position);
@@ -286,6 +283,7 @@ static bool goes_first(const list_walk *w, uint32_t a, uint32_t b) {
 }
 
 static void put_at(list_walk *w, uint32_t at, uint32_t position) {
+  assert(at < w->ready_count && position < w->s->count);
   w->s->ready[at] = position;
   w->s->place[position] = at + 1;
   w->s->schedule->looks++;

@@ -8,6 +8,8 @@
  */
 #include "tensor/compile/program_arena_plan.h"
 
+#include <assert.h>
+
 #include "base/allocation.h"
 #include "plan/partial_order/order_bound.h"
 #include "tensor/program/operation.h"
@@ -48,6 +50,7 @@ static const rondo_operation *operation_at(const arena *a, uint32_t position) {
 /* Items ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status add_item(arena *a, const arena_item *item, size_t bytes) {
+  assert(a->count < a->item_room && bytes > 0);
   arena_item *mine = &a->items[a->count++];
   *mine = *item;
   if (rondo_checked_align(bytes, RONDO_VALUE_ALIGNMENT, &mine->bytes)) return RONDO_OK;
@@ -60,9 +63,7 @@ static uint32_t list_touched(const arena *a, uint32_t position, uint32_t touched
   const rondo_operation *operation = operation_at(a, position);
   const uint32_t *owners = a->layout->schedule.owners;
   uint32_t count = 0;
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if (operation->inputs[k] != RONDO_NO_VALUE) touched[count++] = owners[operation->inputs[k]];
-  }
+  RONDO_EACH_INPUT(k, operation) touched[count++] = owners[operation->inputs[k]];
   for (uint32_t r = 0; r < operation->row->result_count; r++) {
     if (rondo_value_is_made(a->program, operation->results[r])) touched[count++] = owners[operation->results[r]];
   }
@@ -101,6 +102,8 @@ static void mark_touched(arena *a) {
 
 static void add_user(arena *a, arena_item *item, uint32_t position) {
   if (item->end_user > item->first_user && a->users[item->end_user - 1] == position) return;
+  assert(item->end_user < a->user_room);
+  assert(item->end_user == item->first_user || a->users[item->end_user - 1] < position);
   a->users[item->end_user++] = position;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "tensor/compile/program_record.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -181,6 +182,7 @@ static rondo_status capture_outputs(recorder *r, uint32_t operation) {
 /* Operations ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status begin_branch(recorder *r, uint32_t position) {
+  assert(r->first_end != NULL && position < r->before->count);
   const rondo_edges *edges = r->before;
   if (edges->start[position] == edges->start[position + 1])
     return set_frontier(r, r->roots.items, r->roots.count, true);

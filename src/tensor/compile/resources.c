@@ -5,6 +5,7 @@
  */
 #include "tensor/compile/resources.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,14 +16,8 @@ void rondo_resources_init(rondo_resources *resources, const rondo_allocator *all
 }
 
 void rondo_resources_deinit(rondo_resources *resources) {
-  for (size_t i = 0; i < resources->products.count; i++) rondo_product_destroy(resources->products.items[i].product);
-  rondo_array_free(&resources->allocator, &resources->products);
-  for (size_t i = 0; i < resources->convolutions.count; i++)
-    rondo_convolution_destroy(resources->convolutions.items[i].convolution);
-  rondo_array_free(&resources->allocator, &resources->convolutions);
-  for (size_t i = 0; i < resources->objects.count; i++)
-    resources->objects.items[i].destroy(resources->objects.items[i].object);
-  rondo_array_free(&resources->allocator, &resources->objects);
+  for (size_t i = 0; i < resources->made.count; i++) resources->made.items[i].destroy(resources->made.items[i].object);
+  rondo_array_free(&resources->allocator, &resources->made);
 }
 
 static void free_made(const rondo_kernel_set *set, const rondo_made_kernel *made) {
@@ -92,60 +87,64 @@ rondo_status rondo_resources_made_kernel(rondo_resources *resources, const rondo
   return RONDO_OK;
 }
 
+/* Products, convolutions, objects ---------------------------------------------------------------------------------- */
+
+static void *find(const rondo_resources *resources, uint32_t operation, rondo_ready_kind kind) {
+  for (size_t i = 0; i < resources->made.count; i++) {
+    const rondo_ready *ready = &resources->made.items[i];
+    if (ready->operation == operation && ready->kind == kind) return ready->object;
+  }
+  return NULL;
+}
+
+/* The object is destroyed where it cannot be kept. */
+static rondo_status keep(rondo_resources *resources, const rondo_ready *ready) {
+  assert(find(resources, ready->operation, ready->kind) == NULL);
+  const rondo_status status = rondo_array_push(&resources->allocator, &resources->made, ready);
+  if (status != RONDO_OK) ready->destroy(ready->object);
+  return status;
+}
+
+static void destroy_product(void *product) { rondo_product_destroy(product); }
+static void destroy_convolution(void *convolution) { rondo_convolution_destroy(convolution); }
+
 rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t operation,
                                          const rondo_product_shape *shape, size_t *out_workspace_bytes) {
-  rondo_ready_product ready = {.operation = operation};
+  rondo_product *product;
   *out_workspace_bytes = 0;
   if (resources->own_kernels) return RONDO_OK;
-  RONDO_TRY(rondo_product_create(resources->maker, shape, &ready.product));
-  if (ready.product == NULL) return RONDO_OK;
-  const rondo_status status = rondo_array_push(&resources->allocator, &resources->products, &ready);
-  if (status != RONDO_OK) {
-    rondo_product_destroy(ready.product);
-    return status;
-  }
-  *out_workspace_bytes = rondo_product_workspace(ready.product);
+  RONDO_TRY(rondo_product_create(resources->maker, shape, &product));
+  if (product == NULL) return RONDO_OK;
+  RONDO_TRY(keep(resources, &(rondo_ready){operation, RONDO_READY_PRODUCT, product, destroy_product}));
+  *out_workspace_bytes = rondo_product_workspace(product);
   return RONDO_OK;
 }
 
 rondo_product *rondo_resources_product(const rondo_resources *resources, uint32_t operation) {
-  for (size_t i = 0; i < resources->products.count; i++)
-    if (resources->products.items[i].operation == operation) return resources->products.items[i].product;
-  return NULL;
+  return find(resources, operation, RONDO_READY_PRODUCT);
 }
 
 rondo_status rondo_resources_add_convolution(rondo_resources *resources, uint32_t operation,
                                              const rondo_convolution_shape *shape, size_t *out_workspace_bytes) {
-  rondo_ready_convolution ready = {.operation = operation};
+  rondo_convolution *convolution;
   *out_workspace_bytes = 0;
   if (resources->own_kernels) return RONDO_OK;
-  RONDO_TRY(rondo_convolution_create(resources->convolution_maker, shape, &ready.convolution));
-  if (ready.convolution == NULL) return RONDO_OK;
-  const rondo_status status = rondo_array_push(&resources->allocator, &resources->convolutions, &ready);
-  if (status != RONDO_OK) {
-    rondo_convolution_destroy(ready.convolution);
-    return status;
-  }
-  *out_workspace_bytes = rondo_convolution_workspace(ready.convolution);
+  RONDO_TRY(rondo_convolution_create(resources->convolution_maker, shape, &convolution));
+  if (convolution == NULL) return RONDO_OK;
+  RONDO_TRY(keep(resources, &(rondo_ready){operation, RONDO_READY_CONVOLUTION, convolution, destroy_convolution}));
+  *out_workspace_bytes = rondo_convolution_workspace(convolution);
   return RONDO_OK;
 }
 
 rondo_convolution *rondo_resources_convolution(const rondo_resources *resources, uint32_t operation) {
-  for (size_t i = 0; i < resources->convolutions.count; i++)
-    if (resources->convolutions.items[i].operation == operation) return resources->convolutions.items[i].convolution;
-  return NULL;
+  return find(resources, operation, RONDO_READY_CONVOLUTION);
 }
 
 rondo_status rondo_resources_add_object(rondo_resources *resources, uint32_t operation, void *object,
                                         void (*destroy)(void *object)) {
-  const rondo_ready_object ready = {operation, object, destroy};
-  const rondo_status status = rondo_array_push(&resources->allocator, &resources->objects, &ready);
-  if (status != RONDO_OK) destroy(object);
-  return status;
+  return keep(resources, &(rondo_ready){operation, RONDO_READY_OBJECT, object, destroy});
 }
 
 void *rondo_resources_object(const rondo_resources *resources, uint32_t operation) {
-  for (size_t i = 0; i < resources->objects.count; i++)
-    if (resources->objects.items[i].operation == operation) return resources->objects.items[i].object;
-  return NULL;
+  return find(resources, operation, RONDO_READY_OBJECT);
 }

@@ -39,23 +39,14 @@ typedef struct rondo_kernel_set {
 
 void rondo_kernel_set_free(rondo_kernel_set *set);
 
-/* A product that a library makes for an operation. */
-typedef struct rondo_ready_product {
+/* What an operation's `prepare` made for it. */
+typedef enum rondo_ready_kind { RONDO_READY_PRODUCT, RONDO_READY_CONVOLUTION, RONDO_READY_OBJECT } rondo_ready_kind;
+typedef struct rondo_ready {
   uint32_t operation;
-  rondo_product *product;
-} rondo_ready_product;
-
-typedef struct rondo_ready_convolution {
-  uint32_t operation;
-  rondo_convolution *convolution;
-} rondo_ready_convolution;
-
-/* What an operator's `prepare` made for an operation by itself. */
-typedef struct rondo_ready_object {
-  uint32_t operation;
+  rondo_ready_kind kind;
   void *object;
   void (*destroy)(void *object);
-} rondo_ready_object;
+} rondo_ready;
 
 struct rondo_resources {
   rondo_allocator allocator;
@@ -63,11 +54,9 @@ struct rondo_resources {
   rondo_kernel_set *kernels; /* somebody else's; set before a kernel is asked for */
   bool own_kernels;          /* no library is to make anything */
   bool capturing;
-  char late[RONDO_LATE_TEXT]; /* what was made while capturing, by name; "" when nothing */
-  RONDO_ARRAY(rondo_ready_product) products;
-  RONDO_ARRAY(rondo_ready_convolution) convolutions;
-  RONDO_ARRAY(rondo_ready_object) objects;
-  rondo_product_maker *maker; /* likewise, this and the next */
+  char late[RONDO_LATE_TEXT];    /* what was made while capturing, by name; "" when nothing */
+  RONDO_ARRAY(rondo_ready) made; /* at most one of a kind for an operation */
+  rondo_product_maker *maker;    /* likewise, this and the next */
   rondo_convolution_maker *convolution_maker;
 };
 

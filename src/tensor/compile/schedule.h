@@ -15,6 +15,8 @@
 #ifndef RONDO_TENSOR_COMPILE_SCHEDULE_H
 #define RONDO_TENSOR_COMPILE_SCHEDULE_H
 
+#include <assert.h>
+
 #include "tensor/compile/chain_plan.h"
 #include "tensor/compile/operator_edges.h"
 #include "tensor/program/program_internal.h"
@@ -66,6 +68,7 @@ void rondo_schedule_free(const rondo_program *program, rondo_schedule *schedule)
 /* What the step of this number does: the program's operation, or the chain's. */
 static inline const rondo_operation *rondo_schedule_operation(const rondo_program *program,
                                                               const rondo_schedule *schedule, uint32_t number) {
+  assert(number < schedule->operations);
   const uint32_t chain = schedule->chain_of[number];
   return chain == 0 ? &program->operations.items[number] : &schedule->chains.items[chain - 1].operation;
 }

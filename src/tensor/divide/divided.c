@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -168,6 +169,7 @@ static rondo_status fill_link(const builder *b, const rondo_crossing *crossing, 
       find_value(from->compiled, crossing->at_beginning ? 's' : 'o', crossing->at_beginning ? name : crossing->name)
           ->address;
   link->input = find_value(to->compiled, 'i', crossing->name);
+  assert(link->input != NULL);
   link->bytes = rondo_shape_bytes(&link->input->shape);
   RONDO_TRY(describe_link(b, crossing, link));
   if (!link->is_crossing) return RONDO_OK;
@@ -234,22 +236,18 @@ rondo_status rondo_compile_divided(rondo_program *program, rondo_device *const *
 
 /* The end ---------------------------------------------------------------------------------------------------------- */
 
-static void keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
 static void free_link(rondo_divided *divided, rondo_divided_link *link, rondo_status *kept) {
   rondo_event_destroy(link->sent);
   rondo_event_destroy(link->taken);
-  if (link->buffer != NULL) keep_first(kept, rondo_host_free(link->host_of, link->buffer));
+  if (link->buffer != NULL) rondo_status_keep_first(kept, rondo_host_free(link->host_of, link->buffer));
   rondo_release_text(&divided->allocator, link->what);
 }
 
 /* The parts' streams are waited for, and with them who uses the links' memory. */
 static void settle(rondo_divided *divided, rondo_status *kept) {
-  keep_first(kept, rondo_divided_tell_failure(divided));
+  rondo_status_keep_first(kept, rondo_divided_tell_failure(divided));
   for (size_t i = divided->parts.count; i-- > 0;)
-    keep_first(kept, rondo_compiled_destroy(divided->parts.items[i].compiled));
+    rondo_status_keep_first(kept, rondo_compiled_destroy(divided->parts.items[i].compiled));
   for (size_t i = 0; i < divided->parts.count; i++) rondo_event_destroy(divided->parts.items[i].done);
   for (size_t i = 0; i < divided->links.count; i++) free_link(divided, &divided->links.items[i], kept);
 }
@@ -264,7 +262,7 @@ rondo_status rondo_divided_destroy(rondo_divided *divided) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   settle(divided, &status);
-  keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  rondo_status_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   for (size_t i = 0; i < divided->values.count; i++) rondo_release_text(&allocator, divided->values.items[i].name);
   rondo_array_free(&allocator, &divided->parts);
   rondo_array_free(&allocator, &divided->links);

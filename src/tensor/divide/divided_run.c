@@ -2,6 +2,7 @@
  * Running a divided program, and writing, reading and listing what it has. No call holds up another thread's capture:
  * what waits does so in the thread mode RELAXED.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/versioned_struct.h"
@@ -15,6 +16,7 @@
 
 /* Behind all that was queued on the part's device so far. */
 static rondo_status enter(rondo_divided *divided, uint32_t part) {
+  assert(part < divided->parts.count);
   const rondo_divided_unit *unit = &divided->parts.items[part];
   const uint32_t last = divided->last[unit->place];
   if (last == 0 || last - 1 == part) return RONDO_OK;
@@ -45,6 +47,7 @@ static rondo_status reserve(rondo_divided *divided, rondo_divided_link *link) {
 
 /* Into the host memory, once what was there is taken; behind what computes it. */
 static rondo_status send(rondo_divided *divided, rondo_divided_link *link) {
+  assert(link->is_crossing && link->source != NULL);
   rondo_stream *stream = divided->parts.items[link->from].compiled->stream;
   RONDO_TRY(reserve(divided, link));
   RONDO_TRY(rondo_event_synchronize(link->taken));

@@ -146,7 +146,7 @@ static rondo_status refuse_later_change(const divider *d, uint32_t number, uint3
   for (uint32_t i = number + 1; i < d->places.operations; i++) {
     const rondo_operation *operation = operation_at(d, i);
     for (uint32_t k = 0; d->places.runs[i] && k < RONDO_MAX_OPERANDS; k++) {
-      if (operation->inputs[k] != state || (operation->row->updates >> k & 1u) == 0) continue;
+      if (operation->inputs[k] != state || !rondo_operation_updates(operation, k)) continue;
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
                         "%s (operator %u of %s) on %s reads the state '%s' of %s between two changes of it "
                         "in one run: place it where the state lies",

@@ -5,6 +5,8 @@
  */
 #include "tensor/divide/division_parts.h"
 
+#include <assert.h>
+
 /* `after` runs behind `before`. Edges stand in the order of what is after, which is that of the walk. */
 typedef struct part_edge {
   uint32_t before, after;
@@ -39,6 +41,7 @@ static bool reads(const rondo_operation *operation, uint32_t value) {
 }
 
 static rondo_status add_edge(walker *w, uint32_t before, uint32_t after) {
+  assert(w->places->runs[before] && w->places->runs[after]);
   return rondo_array_push(&w->program->allocator, &w->edges, (&(part_edge){before, after}));
 }
 
@@ -54,7 +57,7 @@ static rondo_status follow_changes(walker *w, uint32_t position, uint32_t state)
   for (uint32_t p = 0; p < position; p++) {
     const rondo_operation *operation = &w->program->operations.items[w->order[p]];
     for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++)
-      if (operation->inputs[k] == state && (operation->row->updates >> k & 1u) != 0)
+      if (operation->inputs[k] == state && rondo_operation_updates(operation, k))
         RONDO_TRY(add_edge(w, w->order[p], w->order[position]));
   }
   return RONDO_OK;
@@ -72,13 +75,12 @@ static rondo_status follow_inputs(walker *w, uint32_t position) {
   const uint32_t number = w->order[position];
   const rondo_operation *operation = &w->program->operations.items[number];
   if (operation->row->updates != 0) RONDO_TRY(follow_checks(w, position));
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+  RONDO_EACH_INPUT(k, operation) {
     const uint32_t input = operation->inputs[k];
-    if (input == RONDO_NO_VALUE) continue;
     const rondo_program_value *value = &w->program->values.items[input];
     if (value->kind == RONDO_VALUE_RESULT) RONDO_TRY(add_edge(w, value->operation, number));
     if (value->kind != RONDO_VALUE_STATE) continue;
-    if ((operation->row->updates >> k & 1u) != 0)
+    if (rondo_operation_updates(operation, k))
       RONDO_TRY(follow_users(w, position, input));
     else if (rondo_places_reads_changed(w->program, w->places, number, input))
       RONDO_TRY(follow_changes(w, position, input));

@@ -3,6 +3,7 @@
  */
 #include "tensor/divide/operator_placement.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/compile/schedule.h"
@@ -19,8 +20,49 @@ static const rondo_operation *operation_at(const finder *f, uint32_t number) {
   return &f->program->operations.items[number];
 }
 
-static bool changes(const rondo_operation *operation, uint32_t input) {
-  return (operation->row->updates >> input & 1u) != 0;
+/* The list of devices and rules ------------------------------------------------------------------------------------ */
+
+static rondo_status list_devices(const char *caller, rondo_device *const *devices, size_t count,
+                                 rondo_place_list *out) {
+  if (count == 0 || count > RONDO_MAX_PLACES)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu devices, and 1 to %d are possible",
+                      caller, count, RONDO_MAX_PLACES);
+  out->count = count;
+  for (uint32_t i = 0; i < count; i++) {
+    rondo_device_info info = {.struct_size = sizeof info};
+    RONDO_TRY(rondo_require(caller, "a device of the list", devices[i]));
+    RONDO_TRY(rondo_device_get_info(devices[i], &info));
+    memcpy(out->names[i], info.name, sizeof out->names[i]);
+    out->first[i] = i;
+    for (uint32_t k = i; k-- > 0;)
+      if (devices[k] == devices[i]) out->first[i] = k;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_rules(const char *caller, const rondo_place_list *list) {
+  if (list->rule_count > 0) RONDO_TRY(rondo_require(caller, "rules", list->rules));
+  for (size_t i = 0; i < list->rule_count; i++) {
+    const rondo_placement_rule *rule = &list->rules[i];
+    if (rule->operator_name == NULL && rule->least_bytes == 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                        "%s: rule %zu names no operator and no bytes of states, so it says nothing", caller, i);
+    if (rule->reserved != 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: rule %zu: 'reserved' is set: leave it 0",
+                        caller, i);
+    if (rule->place >= list->count)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "%s: rule %zu places operators at %u, and there are %zu devices", caller, i, rule->place,
+                        list->count);
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_place_list_make(const char *caller, rondo_device *const *devices, size_t device_count,
+                                   const rondo_placement_rule *rules, size_t rule_count, rondo_place_list *out) {
+  *out = (rondo_place_list){.rules = rules, .rule_count = rule_count};
+  RONDO_TRY(list_devices(caller, devices, device_count, out));
+  return check_rules(caller, out);
 }
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */
@@ -60,7 +102,7 @@ static uint32_t placed_state(const finder *f, const rondo_operation *operation) 
 /* Where the states that it changes lie already. */
 static uint32_t changed_state(const finder *f, const rondo_operation *operation) {
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if (!changes(operation, k) || operation->inputs[k] == RONDO_NO_VALUE) continue;
+    if (!rondo_operation_updates(operation, k) || operation->inputs[k] == RONDO_NO_VALUE) continue;
     const uint32_t place = f->places->of_value[operation->inputs[k]];
     if (place != RONDO_NO_VALUE) return place;
   }
@@ -126,10 +168,10 @@ static rondo_status take_states(const finder *f, uint32_t number) {
   const bool is_update = rondo_operator_is_update(operation->row);
   for (uint32_t k = 0; f->places->runs[number] && k < RONDO_MAX_OPERANDS; k++) {
     const uint32_t state = operation->inputs[k];
-    if (!rondo_value_is_state(f->program, state) || (is_update && !changes(operation, k))) continue;
+    if (!rondo_value_is_state(f->program, state) || (is_update && !rondo_operation_updates(operation, k))) continue;
     uint32_t *place = &f->places->of_value[state];
     if (*place == RONDO_NO_VALUE) *place = f->places->of_operation[number];
-    if (!changes(operation, k)) continue;
+    if (!rondo_operation_updates(operation, k)) continue;
     if (*place != f->places->of_operation[number]) return refuse_change(f, number, state);
     if (f->places->first_change[state] == RONDO_NO_VALUE) f->places->first_change[state] = number;
   }

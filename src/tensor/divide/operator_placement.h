@@ -18,7 +18,7 @@ typedef struct rondo_place_list {
   size_t rule_count;
 } rondo_place_list;
 
-/* placement_rules_list.c: of these devices, with these rules, which stay the caller's. Errors, `caller` first:
+/* Of these devices, with these rules, which stay the caller's. Errors, `caller` first:
  * INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE and BAD_OPTIONS as rondo_compile_divided. */
 RONDO_MUST_USE rondo_status rondo_place_list_make(const char *caller, rondo_device *const *devices, size_t device_count,
                                                   const rondo_placement_rule *rules, size_t rule_count,

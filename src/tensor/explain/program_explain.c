@@ -3,13 +3,16 @@
  * document (base/document/document.h) whose keys and their order are those of <rondo/program.h>. Nothing is run or
  * measured.
  */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/document/document.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "device/device.h"
-#include "tensor/explain/program_advice.h"
 #include "tensor/program/shape.h"
+#include "tensor/run/compiled.h"
 
 enum { MOST_NAMED = 8 }; /* states of an optimizer that a text names */
 
@@ -42,32 +45,41 @@ static void explain_reason(const rondo_compiled *compiled, rondo_document *out) 
 
 /* Work ------------------------------------------------------------------------------------------------------------- */
 
-static rondo_branch_state find_branches(const rondo_compiled *compiled) {
-  if (compiled->info.has_branches) return RONDO_BRANCH_TAKEN;
-  if (compiled->branches == RONDO_BRANCHES_NEVER) return RONDO_BRANCH_REFUSED;
-  if (compiled->info.branches_ended_early) return RONDO_BRANCH_BUDGET;
-  return compiled->info.branch_bytes > 0 ? RONDO_BRANCH_MEMORY : RONDO_BRANCH_NONE;
+/* Why the recorded graph's nodes are parallel, or why they are not. */
+typedef enum branch_state {
+  BRANCH_NONE, /* each operator depends on the one before it */
+  BRANCH_TAKEN,
+  BRANCH_REFUSED, /* RONDO_BRANCHES_NEVER */
+  BRANCH_MEMORY,  /* they would take too much memory */
+  BRANCH_BUDGET   /* not all were tried: too many operators, or too much work */
+} branch_state;
+
+static branch_state find_branches(const rondo_compiled *compiled) {
+  if (compiled->info.has_branches) return BRANCH_TAKEN;
+  if (compiled->branches == RONDO_BRANCHES_NEVER) return BRANCH_REFUSED;
+  if (compiled->info.branches_ended_early) return BRANCH_BUDGET;
+  return compiled->info.branch_bytes > 0 ? BRANCH_MEMORY : BRANCH_NONE;
 }
 
-static void explain_branches(const rondo_compiled_info *info, rondo_branch_state state, rondo_document *out) {
+static void explain_branches(const rondo_compiled_info *info, branch_state state, rondo_document *out) {
   static const struct {
     const char *name, *phrase;
   } states[] = {
-      [RONDO_BRANCH_NONE] = {"none", "none: each operator depends on the one before it"},
-      [RONDO_BRANCH_TAKEN] = {"taken", "parallel"},
-      [RONDO_BRANCH_REFUSED] = {"refused", "none: RONDO_BRANCHES_NEVER"},
-      [RONDO_BRANCH_MEMORY] = {"memory", "none: they would need an arena of"},
-      [RONDO_BRANCH_BUDGET] = {"budget", "none: the search for memory used up its budget before all widths were tried"},
+      [BRANCH_NONE] = {"none", "none: each operator depends on the one before it"},
+      [BRANCH_TAKEN] = {"taken", "parallel"},
+      [BRANCH_REFUSED] = {"refused", "none: RONDO_BRANCHES_NEVER"},
+      [BRANCH_MEMORY] = {"memory", "none: they would need an arena of"},
+      [BRANCH_BUDGET] = {"budget", "none: the search for memory used up its budget before all widths were tried"},
   };
-  const char *const phrase = state == RONDO_BRANCH_BUDGET && info->branch_bytes == 0
+  const char *const phrase = state == BRANCH_BUDGET && info->branch_bytes == 0
                                  ? "none: not planned, as there are more than 16,384 operators"
                                  : states[state].phrase;
   rondo_document_label(out, "branches");
   rondo_document_string(out, "branches", states[state].name, phrase);
-  if (state == RONDO_BRANCH_TAKEN)
+  if (state == BRANCH_TAKEN)
     rondo_document_count(out, NULL, info->dependencies,
                          info->dependencies == 1 ? "by % dependency" : "by % dependencies");
-  if (state == RONDO_BRANCH_MEMORY) rondo_document_bytes(out, NULL, info->branch_bytes, " % or more");
+  if (state == BRANCH_MEMORY) rondo_document_bytes(out, NULL, info->branch_bytes, " % or more");
 }
 
 /* Inputs that are not staged, with their bytes, and staged ones. */
@@ -90,7 +102,7 @@ static inputs count_inputs(const rondo_compiled *compiled) {
   return found;
 }
 
-static void explain_work(const rondo_compiled *compiled, rondo_branch_state branches, rondo_document *out) {
+static void explain_work(const rondo_compiled *compiled, branch_state branches, rondo_document *out) {
   const rondo_compiled_info *info = &compiled->info;
   rondo_document_label(out, compiled->exec != NULL ? "recorded" : "work");
   rondo_document_count(out, "kernels", info->kernels, "% kernel(s)");
@@ -128,17 +140,106 @@ static void explain_gain(const rondo_compiled *compiled, rondo_document *out) {
   }
 }
 
-static void explain_advice(const rondo_advice_list *advice, rondo_document *out) {
+/* Advice ----------------------------------------------------------------------------------------------------------- */
+
+#define MUCH 0.25 /* of a recorded run: what nodes cost besides their work */
+#define LITTLE 0.1
+#define FEW_WORKS 8          /* hardly worth a launch of their own */
+#define MANY_BYTES (1 << 16) /* copies of which are worth a thought */
+
+/* The list of advice, into which each piece is written as it is given. */
+typedef struct advice {
+  rondo_document *out;
+  size_t count;
+} advice;
+
+static void advise(advice *list, const char *kind, const char *format, ...) RONDO_PRINTF(3, 4);
+static void advise(advice *list, const char *kind, const char *format, ...) {
+  char message[320];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)rondo_format_cut(message, sizeof message, format, arguments);
+  va_end(arguments);
+  rondo_document_label(list->out, list->count++ == 0 ? "to gain more" : "");
+  rondo_document_object_begin(list->out, NULL);
+  rondo_document_string(list->out, "kind", kind, "%");
+  rondo_document_string(list->out, "message", message, ": %");
+  rondo_document_object_end(list->out);
+}
+
+static void advise_unrecorded(const rondo_compiled *compiled, advice *list) {
+  const rondo_gain *gain = &compiled->gain;
+  if (compiled->exec != NULL) return;
+  if (rondo_gain_pays(gain, compiled->bar.least, compiled->bar.runs))
+    advise(list, "RECORD", "recording it would pay: compile it with RONDO_RECORD_ALWAYS");
+  else if (gain->works < FEW_WORKS)
+    advise(list, "LARGER_PIECE",
+           "%" PRIu32
+           " works are too few for a launch of their own: put more into one program, such as forward, "
+           "backward and update of a step",
+           gain->works);
+}
+
+/* What a recorded run is made of. */
+static void advise_on_nodes(const rondo_compiled *compiled, advice *list) {
+  const rondo_gain *gain = &compiled->gain;
+  const rondo_costs *costs = &compiled->costs;
+  if (gain->recorded_total_us <= 0) return;
+  const double nodes_us = costs->launch_latency + gain->works * costs->launch_kernel;
+  const double share = nodes_us / gain->recorded_total_us;
+  if (share >= MUCH)
+    advise(list, "JOIN_WORKS",
+           "launching %" PRIu32
+           " nodes takes about %.1f us of the %.1f us of a recorded run: fewer and larger kernels "
+           "(operators that compute elements one after another join; larger batches) leave less of that",
+           gain->works, nodes_us, gain->recorded_total_us);
+  else if (share < LITTLE && gain->total_gain > 0 && gain->total_gain < 1 + LITTLE)
+    advise(
+        list, "WORK_BOUND",
+        "the kernels themselves take about %.0f %% of a recorded run, which recording does not change; what it saves "
+        "is %.1f us of the host's time",
+        100 * (1 - share), gain->host_us - gain->recorded_host_us);
+}
+
+static void advise_on_branches(const rondo_compiled *compiled, branch_state branches, advice *list) {
+  const rondo_compiled_info *info = &compiled->info;
+  char with[RONDO_SIZE_TEXT], without[RONDO_SIZE_TEXT];
+  if (branches == BRANCH_REFUSED)
+    advise(list, "BRANCHES",
+           "operators do not run in parallel, because of RONDO_BRANCHES_NEVER: use RONDO_BRANCHES_AUTO");
+  if (branches == BRANCH_MEMORY)
+    advise(list, "BRANCHES",
+           "operators that depend on nothing of each other could run side by side with an arena of %s or more instead "
+           "of %s: RONDO_BRANCHES_ALWAYS takes it",
+           rondo_size_text(with, info->branch_bytes), rondo_size_text(without, info->arena_bytes));
+}
+
+static void advise_on_inputs(uint64_t input_bytes, advice *list) {
+  char size[RONDO_SIZE_TEXT];
+  if (input_bytes < MANY_BYTES) return;
+  advise(list, "INPUTS",
+         "%s of inputs are copied before each run that they are written for: stage them "
+         "(rondo_compile_options.staged), which puts the copy into the graph, or make what does not change a state",
+         rondo_size_text(size, input_bytes));
+}
+
+/* What would raise the gain of recording. `input_bytes`: of inputs that are not staged. */
+static void explain_advice(const rondo_compiled *compiled, branch_state branches, uint64_t input_bytes,
+                           rondo_document *out) {
+  advice list = {.out = out};
   rondo_document_list_begin(out, "advice");
-  for (size_t i = 0; i < advice->count; i++) {
-    rondo_document_label(out, i == 0 ? "to gain more" : "");
-    rondo_document_object_begin(out, NULL);
-    rondo_document_string(out, "kind", rondo_advice_name(advice->items[i].kind), "%");
-    rondo_document_string(out, "message", advice->items[i].message, ": %");
-    rondo_document_object_end(out);
+  if (compiled->has_gain) {
+    advise_unrecorded(compiled, &list);
+    advise_on_nodes(compiled, &list);
+  } else {
+    advise(&list, "MEASURE", "what recording gains is not known: call rondo_compiled_measure");
   }
+  advise_on_branches(compiled, branches, &list);
+  advise_on_inputs(input_bytes, &list);
   rondo_document_list_end(out);
 }
+
+/* Executor --------------------------------------------------------------------------------------------------------- */
 
 /* How eager runs are executed, where there is a choice. */
 static void explain_executor(const rondo_compiled_info *info, rondo_document *out) {
@@ -212,17 +313,15 @@ static void explain_updates(const rondo_compiled *compiled, rondo_document *out)
 /* The public call -------------------------------------------------------------------------------------------------- */
 
 static void explain(const rondo_compiled *compiled, rondo_document *out) {
-  rondo_advice_list advice;
   const inputs found = count_inputs(compiled);
-  const rondo_branch_state branches = find_branches(compiled);
-  rondo_advise(compiled, branches, found.bytes, &advice);
+  const branch_state branches = find_branches(compiled);
   rondo_document_number(out, "rondo_compiled", 1, NULL);
   explain_decision(compiled, out);
   explain_reason(compiled, out);
   explain_work(compiled, branches, out);
   explain_inputs(&found, out);
   explain_gain(compiled, out);
-  explain_advice(&advice, out);
+  explain_advice(compiled, branches, found.bytes, out);
   explain_executor(&compiled->info, out);
   explain_memory(&compiled->info, out);
   explain_updates(compiled, out);

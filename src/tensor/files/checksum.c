@@ -4,6 +4,7 @@
  */
 #include "tensor/files/checksum.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +44,7 @@ static uint64_t sum_of_description(const rondo_weights *set, const char *form) {
 
 /* In parts, each of which gives its pages of a mapped file back. */
 static uint64_t sum_of_data(const rondo_weights *set, const rondo_weights_entry *entry) {
+  assert(entry->data != NULL);
   const unsigned char *data = entry->data;
   const size_t bytes = rondo_shape_bytes(&entry->shape);
   uint64_t sum = RONDO_HASH_START;

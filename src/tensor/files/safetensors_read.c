@@ -6,6 +6,7 @@
  *
  * A file is mapped, and its entries point into the mapping; bytes of the caller are copied.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,7 @@ static rondo_status read_metadata(reader *r, const rondo_json_value *metadata) {
 }
 
 static rondo_status list_tensor(reader *r, const char *name, const rondo_json_value *tensor) {
+  assert(r->listed_count < r->room);
   listed *next = &r->tensors[r->listed_count++];
   next->name = name;
   if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is no object");
@@ -219,6 +221,7 @@ static rondo_status read_tensor(reader *r, const listed *tensor) {
   rondo_weights *weights = r->weights;
   const size_t offset = LENGTH_BYTES + r->header_bytes + (size_t)tensor->begin;
   const size_t bytes = rondo_shape_bytes(&tensor->shape);
+  assert(!tensor->skips && offset + bytes <= r->count);
   const bool is_aligned = offset % rondo_type_bytes(tensor->shape.type) == 0;
   if (!is_wanted(r->options, tensor->name))
     return rondo_weights_append_view(weights, tensor->name, &tensor->shape, NULL);

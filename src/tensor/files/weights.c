@@ -129,6 +129,7 @@ static rondo_status check_name(const char *name) {
 
 /* Takes the entry's data. */
 static rondo_status append_entry(rondo_weights *weights, const char *name, rondo_weights_entry *entry) {
+  assert(entry->name == NULL && rondo_shape_bytes(&entry->shape) > 0);
   rondo_status status = check_name(name);
   if (status == RONDO_OK) status = rondo_allocate_text(&weights->allocator, name, &entry->name);
   if (status == RONDO_OK) status = rondo_array_push(&weights->allocator, &weights->entries, entry);
@@ -169,6 +170,7 @@ static bool entry_is_at(const rondo_weights *weights, size_t at, const char *nam
 
 const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name) {
   const size_t at = position_of(&weights->entries, name);
+  assert(at <= weights->entries.count);
   return entry_is_at(weights, at, name) ? &weights->entries.items[at] : NULL;
 }
 

@@ -7,6 +7,7 @@
  * has a gradient of its own. Only operations between the asked values and the loss are walked, so an operator without a
  * gradient matters only there.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@
 #include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program.h"
+#include "tensor/program/program_check.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 
@@ -74,6 +76,20 @@ static void note_gradients(walk *w, uint32_t index, size_t before) {
   }
 }
 
+/* A gradient has the sizes of its input, and a type of float. */
+static void assert_gradients(const rondo_program *program, const rondo_operation *operation,
+                             const uint32_t *of_inputs) {
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
+    if (of_inputs[i] == RONDO_NO_VALUE) continue;
+    const rondo_shape *gradient = rondo_program_shape(program, of_inputs[i]);
+    const rondo_shape *input = rondo_operation_input(program, operation, i);
+    assert(input != NULL && rondo_shape_is_float(gradient) && gradient->rank == input->rank);
+    assert(memcmp(gradient->dims, input->dims, sizeof input->dims) == 0);
+    (void)gradient;
+    (void)input;
+  }
+}
+
 /* The operators that pass gradients through one operation, and the sums with what its inputs' other readers gave. */
 static rondo_status pass_through(walk *w, const rondo_operation *operation, const uint32_t *of_results) {
   const bool adds = operation->row->adds_gradients && w->depends[operation->inputs[0]];
@@ -81,6 +97,7 @@ static rondo_status pass_through(walk *w, const rondo_operation *operation, cons
   for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) of_inputs[i] = RONDO_NO_VALUE;
   if (adds) of_inputs[0] = w->gradients[w->owners[operation->inputs[0]]];
   RONDO_TRY(operation->row->differentiate(w->program, operation, of_results, of_inputs));
+  assert_gradients(w->program, operation, of_inputs);
   for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
     if (of_inputs[i] == RONDO_NO_VALUE || !w->depends[operation->inputs[i]]) continue;
     uint32_t *sum = &w->gradients[w->owners[operation->inputs[i]]];
@@ -225,6 +242,7 @@ rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss, c
   uint32_t *asked = NULL; /* and the gradients behind them */
   RONDO_TRY(rondo_allocate_items(&program->allocator, count, 2 * sizeof *asked, &asked));
   const rondo_status status = add_gradients(program, index, values, count, asked, out_gradients);
+  rondo_program_check(program);
   rondo_release(&program->allocator, asked, count, 2 * sizeof *asked);
   return status;
 }

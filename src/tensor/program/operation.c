@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Adding operators to a program: inputs checked, shapes inferred, results made; and the messages about them.
  */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
                                          uint32_t input) {
   const uint32_t value = operation->inputs[input];
+  assert(input < RONDO_MAX_OPERANDS);
   return value == RONDO_NO_VALUE ? NULL : rondo_program_shape(program, value);
 }
 
@@ -109,6 +111,7 @@ static rondo_status fail_type(const rondo_program *program, const rondo_operatio
 rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                                  rondo_type type, uint32_t rank) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  if (shape == NULL) return RONDO_OK; /* an optional input that is left out */
   if (shape->type != type) return fail_type(program, operation, input, rondo_type_name(type));
   return require_rank(program, operation, input, rank);
 }
@@ -116,6 +119,7 @@ rondo_status rondo_require_input(const rondo_program *program, const rondo_opera
 rondo_status rondo_require_float(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                                  uint32_t rank) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  if (shape == NULL) return RONDO_OK; /* an optional input that is left out */
   if (!rondo_shape_is_float(shape)) return fail_type(program, operation, input, "f32, f16 or bf16");
   return require_rank(program, operation, input, rank);
 }
@@ -125,6 +129,11 @@ rondo_status rondo_require_indices(const rondo_program *program, const rondo_ope
   const rondo_type type = rondo_operation_input(program, operation, input)->type;
   if (type != RONDO_I32 && type != RONDO_I64) return fail_type(program, operation, input, "i32 or i64");
   return require_rank(program, operation, input, rank);
+}
+
+rondo_status rondo_infer_same(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  results[0] = *rondo_operation_input(program, operation, 0);
+  return RONDO_OK;
 }
 
 rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation, uint32_t a,
@@ -218,6 +227,7 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
                                uint32_t count, const rondo_attributes *attributes, uint32_t *out_results) {
   rondo_operation operation = {.row = row};
   rondo_shape shapes[RONDO_MAX_RESULTS];
+  assert(count <= RONDO_MAX_OPERANDS && count >= row->required && row->result_count <= RONDO_MAX_RESULTS);
   for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) operation.inputs[i] = i < count ? inputs[i] : RONDO_NO_VALUE;
   for (uint32_t i = 0; i < RONDO_MAX_RESULTS; i++) operation.results[i] = RONDO_NO_VALUE;
   if (attributes != NULL) operation.attributes = *attributes;
@@ -232,8 +242,7 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
                               .view_of = row->is_view ? operation.inputs[0] : RONDO_NO_VALUE};
     if (out_results != NULL) out_results[i] = operation.results[i];
   }
-  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++)
-    if (operation.inputs[i] != RONDO_NO_VALUE) program->values.items[operation.inputs[i]].readers++;
+  RONDO_EACH_INPUT(i, &operation) program->values.items[operation.inputs[i]].readers++;
   program->operations.items[program->operations.count++] = operation;
   return RONDO_OK;
 }
@@ -245,18 +254,43 @@ rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operat
   return rondo_program_add(program, row, &value, 1, &attributes, out_value);
 }
 
+rondo_status rondo_program_begin(const rondo_program *program, const char *call, rondo_value *out_value) {
+  RONDO_TRY(rondo_require(call, "out_value", out_value));
+  *out_value = (rondo_value){0};
+  return rondo_require(call, "program", program);
+}
+
+rondo_status rondo_program_begin_of(const rondo_program *program, const char *call, rondo_value value, const char *what,
+                                    rondo_value *out_value, uint32_t *out_index) {
+  RONDO_TRY(rondo_program_begin(program, call, out_value));
+  return rondo_program_resolve(program, value, call, what, out_index);
+}
+
+rondo_status rondo_program_finish(rondo_program *program, rondo_program_mark mark, rondo_status status, uint32_t result,
+                                  rondo_value *out_value) {
+  if (status == RONDO_OK)
+    *out_value = rondo_program_tag(program, result);
+  else
+    rondo_program_roll_back(program, mark);
+  return status;
+}
+
+rondo_status rondo_program_resolve_inputs(const rondo_program *program, const rondo_operator *row,
+                                          const rondo_value *inputs, uint32_t count, uint32_t *out_indices) {
+  assert(count <= rondo_operator_input_count(row));
+  for (uint32_t i = 0; i < count; i++) {
+    out_indices[i] = RONDO_NO_VALUE;
+    if (i >= row->required && inputs[i].id == 0) continue;
+    RONDO_TRY(rondo_program_resolve(program, inputs[i], row->name, row->inputs[i], &out_indices[i]));
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row, const rondo_value *inputs,
                                  uint32_t count, const rondo_attributes *attributes, rondo_value *out_value) {
-  RONDO_TRY(rondo_require(row->name, "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require(row->name, "program", program));
-  uint32_t indices[RONDO_MAX_OPERANDS];
-  for (uint32_t i = 0; i < count; i++) {
-    indices[i] = RONDO_NO_VALUE;
-    if (i >= row->required && inputs[i].id == 0) continue;
-    RONDO_TRY(rondo_program_resolve(program, inputs[i], row->name, row->inputs[i], &indices[i]));
-  }
-  uint32_t results[RONDO_MAX_RESULTS];
+  uint32_t indices[RONDO_MAX_OPERANDS], results[RONDO_MAX_RESULTS];
+  RONDO_TRY(rondo_program_begin(program, row->name, out_value));
+  RONDO_TRY(rondo_program_resolve_inputs(program, row, inputs, count, indices));
   RONDO_TRY(rondo_program_add(program, row, indices, count, attributes, results));
   *out_value = rondo_program_tag(program, results[0]);
   return RONDO_OK;

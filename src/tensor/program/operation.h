@@ -16,7 +16,23 @@ RONDO_MUST_USE rondo_status rondo_program_add(rondo_program *program, const rond
 RONDO_MUST_USE rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operator *row, uint32_t value,
                                                      rondo_shape shape, uint32_t *out_value);
 
-/* The body of every public operator: resolves the tags (zero tags are inputs left out), adds, tags the first result. */
+/* The beginning of a public operator: *out_value becomes no value. NULL_ARGUMENT where that or the program is NULL. */
+RONDO_MUST_USE rondo_status rondo_program_begin(const rondo_program *program, const char *call, rondo_value *out_value);
+
+/* The same with the index of its first value, called `what`. */
+RONDO_MUST_USE rondo_status rondo_program_begin_of(const rondo_program *program, const char *call, rondo_value value,
+                                                   const char *what, rondo_value *out_value, uint32_t *out_index);
+
+/* The end of one that added several operations since the mark: all or nothing. */
+RONDO_MUST_USE rondo_status rondo_program_finish(rondo_program *program, rondo_program_mark mark, rondo_status status,
+                                                 uint32_t result, rondo_value *out_value);
+
+/* The indices of a row's inputs; zero tags of optional ones are RONDO_NO_VALUE. */
+RONDO_MUST_USE rondo_status rondo_program_resolve_inputs(const rondo_program *program, const rondo_operator *row,
+                                                         const rondo_value *inputs, uint32_t count,
+                                                         uint32_t *out_indices);
+
+/* The body of most public operators: resolves the tags (zero tags are inputs left out), adds, tags the first result. */
 RONDO_MUST_USE rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row,
                                                 const rondo_value *inputs, uint32_t count,
                                                 const rondo_attributes *attributes, rondo_value *out_value);
@@ -45,6 +61,10 @@ RONDO_MUST_USE rondo_status rondo_require_float(const rondo_program *program, co
 /* The same for indices: I32 or I64. */
 RONDO_MUST_USE rondo_status rondo_require_indices(const rondo_program *program, const rondo_operation *operation,
                                                   uint32_t input, uint32_t rank);
+
+/* rondo_operator.infer of a row whose result has the type and shape of input 0. */
+RONDO_MUST_USE rondo_status rondo_infer_same(const rondo_program *program, const rondo_operation *operation,
+                                             rondo_shape *results);
 
 /* SHAPE unless both inputs have the same shape. */
 RONDO_MUST_USE rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation,

@@ -48,6 +48,13 @@ typedef struct rondo_operation {
   uint32_t gradient_of; /* the operation that it passes gradients through, plus one; 0: none */
 } rondo_operation;
 
+/* The loop over the inputs that an operation has. */
+#define RONDO_EACH_INPUT(k, operation)              \
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) \
+    if ((operation)->inputs[k] == RONDO_NO_VALUE)   \
+      continue;                                     \
+    else
+
 /* Some elements that follow each other, for an operator that works element by element, on a CPU. Memory holds numbers:
  * floats, or int64_t where the type is an integer. */
 typedef struct rondo_chunk_call {
@@ -140,11 +147,20 @@ struct rondo_operator {
   const rondo_join *join; /* NULL: each runs by itself */
 };
 
+/* Defines a row of the table: its name, and then fields as in an initialiser. */
+#define RONDO_OPERATOR(operator, ...) \
+  const rondo_operator rondo_operator_##operator= { .name = #operator, __VA_ARGS__ }
+
 /* The table; *out_count rows. */
 const rondo_operator *const *rondo_operator_table(size_t *out_count);
 
 /* Whether it belongs to the updates, which come behind all that computes. */
 static inline bool rondo_operator_is_update(const rondo_operator *row) { return row->updates != 0 || row->is_late; }
+
+/* Whether the operation changes its input `input`, a state. */
+static inline bool rondo_operation_updates(const rondo_operation *operation, uint32_t input) {
+  return (operation->row->updates >> input & 1u) != 0;
+}
 
 /* Inputs of a row, required and optional. */
 uint32_t rondo_operator_input_count(const rondo_operator *row);

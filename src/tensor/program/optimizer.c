@@ -2,6 +2,7 @@
  * Optimizers: the gradients of the loss for the states of a list, or for every F32 state that it depends on and that is
  * not frozen, and one update operator for each that has one. All or nothing: a failure rolls the program back.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,11 +10,11 @@
 #include "base/error.h"
 #include "base/versioned_struct.h"
 #include "tensor/program/gradients.h"
-#include "tensor/program/learning_rate.h"
-#include "tensor/program/norm_parts.h"
 #include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/optimizer_parts.h"
 #include "tensor/program/program.h"
+#include "tensor/program/program_check.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 
@@ -275,6 +276,7 @@ static rondo_status train(trainees t, uint32_t loss, const rondo_gradient_option
   rondo_release(&program->allocator, t.states, t.room, sizeof *t.states);
   rondo_release(&program->allocator, t.gradients, t.room, sizeof *t.gradients);
   if (status != RONDO_OK) rondo_program_roll_back(program, mark);
+  rondo_program_check(program);
   return status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Programs: making them, their named values and outputs, and the values' tags.
  */
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program.h"
+#include "tensor/program/program_check.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 
@@ -62,10 +64,11 @@ rondo_program_mark rondo_program_get_mark(const rondo_program *program) {
 }
 
 void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
+  assert(mark.values <= program->values.count && mark.operations <= program->operations.count);
+  assert(mark.outputs <= program->outputs.count);
   while (program->operations.count > mark.operations) {
     const rondo_operation *last = &program->operations.items[--program->operations.count];
-    for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++)
-      if (last->inputs[i] != RONDO_NO_VALUE) program->values.items[last->inputs[i]].readers--;
+    RONDO_EACH_INPUT(i, last) program->values.items[last->inputs[i]].readers--;
   }
   while (program->outputs.count > mark.outputs) {
     const rondo_named_output *last = &program->outputs.items[--program->outputs.count];
@@ -80,6 +83,7 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
 /* Tags ------------------------------------------------------------------------------------------------------------- */
 
 rondo_value rondo_program_tag(const rondo_program *program, uint32_t index) {
+  assert(index < program->values.count);
   return (rondo_value){(uint64_t)program->serial << 32 | (index + 1)};
 }
 
@@ -98,6 +102,7 @@ rondo_status rondo_program_resolve(const rondo_program *program, rondo_value val
 }
 
 const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t index) {
+  assert(index < program->values.count);
   return &program->values.items[index].shape;
 }
 
@@ -248,5 +253,6 @@ rondo_status rondo_program_output(rondo_program *program, const char *name, rond
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_output(program, name, index);
   if (status != RONDO_OK) rondo_program_roll_back(program, mark);
+  rondo_program_check(program);
   return status;
 }

@@ -48,6 +48,7 @@ rondo_shape rondo_shape_matrix(rondo_type type, size_t m, size_t n) {
 }
 
 size_t rondo_shape_elements(const rondo_shape *shape) {
+  assert(shape->rank <= RONDO_MAX_DIMENSIONS);
   size_t elements = 1;
   for (uint32_t i = 0; i < shape->rank; i++) elements *= shape->dims[i];
   return elements;

@@ -3,6 +3,8 @@
  */
 #include "tensor/run/arena_use.h"
 
+#include <assert.h>
+
 #include "base/error.h"
 #include "tensor/program/program_internal.h"
 
@@ -37,6 +39,7 @@ static bool is_lost(const rondo_compiled *compiled, const rondo_named_value *val
 }
 
 rondo_status rondo_arena_take(rondo_compiled *compiled, const char *call) {
+  assert(compiled->arena != NULL);
   for (size_t i = 0; i < compiled->values.count; i++) {
     const rondo_named_value *value = &compiled->values.items[i];
     if (value->kind != 'i' || !is_lost(compiled, value)) continue;

@@ -3,6 +3,7 @@
  */
 #include "tensor/run/bounce_buffer.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <rondo/memory.h>
@@ -42,6 +43,7 @@ static rondo_status change_halves(rondo_bounce *bounce, rondo_stream *stream) {
 rondo_status rondo_bounce_write(rondo_bounce *bounce, rondo_stream *stream, void *dst, const void *src, size_t bytes) {
   for (size_t done = 0; done < bytes;) {
     if (bounce->used >= bounce->half_bytes) RONDO_TRY(change_halves(bounce, stream));
+    assert(bounce->used < bounce->half_bytes && bounce->used % PIECE_ALIGNMENT == 0);
     const size_t room = bounce->half_bytes - bounce->used;
     const size_t piece = bytes - done < room ? bytes - done : room;
     unsigned char *at = bounce->memory + bounce->current * bounce->half_bytes + bounce->used;

@@ -3,6 +3,8 @@
  */
 #include "tensor/run/compiled.h"
 
+#include <assert.h>
+
 #include "base/error.h"
 #include "base/versioned_struct.h"
 #include "device/device.h"
@@ -11,7 +13,7 @@
 
 const rondo_device_use rondo_compiled_use = {.rank = 1, .name = "compiled program"};
 
-/* Running --------------------------------------------------------------------------------------------------------- */
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
 /* What is recorded is verified, so the bytes are said. */
 static rondo_status play_kernel(const rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
@@ -22,6 +24,7 @@ static rondo_status play_kernel(const rondo_compiled *compiled, const rondo_step
 }
 
 rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+  assert((step->kernel != NULL) != (step->call != NULL));
   const rondo_status status = step->kernel != NULL ? play_kernel(compiled, step, stream)
                                                    : step->call(&compiled->resources, stream, step->memory);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
@@ -86,7 +89,7 @@ rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_st
   return rondo_fail_context(status, "%s of %s (%s)", what, compiled->label, rondo_size_text(text, bytes));
 }
 
-/* What is known --------------------------------------------------------------------------------------------------- */
+/* What is known ---------------------------------------------------------------------------------------------------- */
 
 rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled) {
   return compiled == NULL ? NULL : compiled->stream;
@@ -102,11 +105,7 @@ rondo_status rondo_compiled_get_info(const rondo_compiled *compiled, rondo_compi
   return rondo_versioned_write("rondo_compiled_info", &compiled->info, out_info, sizeof compiled->info);
 }
 
-/* The end --------------------------------------------------------------------------------------------------------- */
-
-static void keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
+/* The end ---------------------------------------------------------------------------------------------------------- */
 
 static void free_host(rondo_compiled *compiled) {
   const rondo_allocator allocator = compiled->allocator;
@@ -142,15 +141,15 @@ static rondo_status settle(rondo_compiled *compiled) {
   rondo_status status = finish_work(compiled);
   rondo_exec_destroy(compiled->exec);
   rondo_executed_deinit(compiled);
-  keep_first(&status, rondo_graph_destroy(compiled->graph));
-  keep_first(&status, rondo_feeds_deinit(compiled));
-  keep_first(&status, rondo_bounce_deinit(&compiled->bounce));
-  keep_first(&status, rondo_index_checks_deinit(&compiled->checks));
-  keep_first(&status, rondo_sharing_leave_arena(compiled->sharing, compiled->arena, compiled));
-  keep_first(&status, rondo_free(compiled->device, compiled->own));
-  keep_first(&status, rondo_free(compiled->device, compiled->states));
+  rondo_status_keep_first(&status, rondo_graph_destroy(compiled->graph));
+  rondo_status_keep_first(&status, rondo_feeds_deinit(compiled));
+  rondo_status_keep_first(&status, rondo_bounce_deinit(&compiled->bounce));
+  rondo_status_keep_first(&status, rondo_index_checks_deinit(&compiled->checks));
+  rondo_status_keep_first(&status, rondo_sharing_leave_arena(compiled->sharing, compiled->arena, compiled));
+  rondo_status_keep_first(&status, rondo_free(compiled->device, compiled->own));
+  rondo_status_keep_first(&status, rondo_free(compiled->device, compiled->states));
   rondo_resources_deinit(&compiled->resources);
-  keep_first(&status, rondo_sharing_release(compiled->sharing));
+  rondo_status_keep_first(&status, rondo_sharing_release(compiled->sharing));
   return status;
 }
 
@@ -158,8 +157,8 @@ rondo_status rondo_compiled_destroy(rondo_compiled *compiled) {
   if (compiled == NULL || compiled->device->is_inherited) return RONDO_OK;
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* freeing must not disturb a capture of somebody else's */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
-  keep_first(&status, settle(compiled));
-  keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  rondo_status_keep_first(&status, settle(compiled));
+  rondo_status_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   free_host(compiled);
   return status;
 }

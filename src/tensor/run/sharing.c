@@ -3,6 +3,7 @@
  */
 #include "tensor/run/sharing.h"
 
+#include <assert.h>
 #include <string.h>
 
 rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device *device, const char *name,
@@ -26,16 +27,13 @@ rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device
   return RONDO_OK;
 }
 
-static void keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
 rondo_status rondo_sharing_release(rondo_sharing *sharing) {
   if (sharing == NULL || --sharing->users > 0) return RONDO_OK;
+  assert(sharing->arenas.count == 0); /* each program has left its own */
   const rondo_allocator allocator = sharing->allocator;
   rondo_status status = rondo_stream_destroy(sharing->stream);
   for (size_t i = 0; i < sharing->blocks.count; i++)
-    keep_first(&status, rondo_free(sharing->device, sharing->blocks.items[i]));
+    rondo_status_keep_first(&status, rondo_free(sharing->device, sharing->blocks.items[i]));
   for (size_t i = 0; i < sharing->values.count; i++) rondo_release_text(&allocator, sharing->values.items[i].name);
   rondo_kernel_set_free(&sharing->kernels);
   rondo_product_maker_deinit(&sharing->maker);
@@ -43,7 +41,7 @@ rondo_status rondo_sharing_release(rondo_sharing *sharing) {
   rondo_array_free(&allocator, &sharing->blocks);
   rondo_array_free(&allocator, &sharing->values);
   rondo_array_free(&allocator, &sharing->arenas);
-  keep_first(&status, rondo_sharing_release(sharing->lender));
+  rondo_status_keep_first(&status, rondo_sharing_release(sharing->lender));
   rondo_release(&allocator, sharing, 1, sizeof *sharing);
   return status;
 }
@@ -94,6 +92,7 @@ rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rond
 }
 
 void *rondo_sharing_give_back(rondo_sharing *sharing, size_t count) {
+  assert(count <= sharing->values.count && sharing->blocks.count > 0);
   drop_values(sharing, count);
   return sharing->blocks.items[--sharing->blocks.count];
 }
@@ -128,6 +127,7 @@ rondo_status rondo_sharing_take_arena(rondo_sharing *sharing, size_t bytes, rond
 
 rondo_status rondo_sharing_leave_arena(rondo_sharing *sharing, rondo_arena *arena, const rondo_compiled *user) {
   if (arena == NULL) return RONDO_OK;
+  assert(arena->users > 0);
   if (arena->holder == user) arena->holder = NULL;
   if (--arena->users > 0) return RONDO_OK;
   size_t at = 0;

@@ -182,20 +182,16 @@ rondo_status rondo_feeds_init(const rondo_program *program, const rondo_layout *
   return make_stream(compiled);
 }
 
-static void keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
 rondo_status rondo_feeds_deinit(rondo_compiled *compiled) {
   rondo_feeds *feeds = &compiled->feeds;
   rondo_status status = rondo_stream_destroy(feeds->stream);
   for (size_t i = 0; i < feeds->inputs.count; i++) {
     const rondo_staged_input *input = &feeds->inputs.items[i];
-    if (input->is_written) keep_first(&status, rondo_event_synchronize(input->written));
+    if (input->is_written) rondo_status_keep_first(&status, rondo_event_synchronize(input->written));
   }
-  keep_first(&status, rondo_bounce_deinit(&feeds->bounce));
-  if (feeds->host != NULL) keep_first(&status, rondo_host_free(compiled->device, feeds->host));
-  keep_first(&status, rondo_free(compiled->device, feeds->memory));
+  rondo_status_keep_first(&status, rondo_bounce_deinit(&feeds->bounce));
+  if (feeds->host != NULL) rondo_status_keep_first(&status, rondo_host_free(compiled->device, feeds->host));
+  rondo_status_keep_first(&status, rondo_free(compiled->device, feeds->memory));
   for (size_t i = 0; i < feeds->inputs.count; i++) rondo_event_destroy(feeds->inputs.items[i].written);
   for (size_t i = 0; i < feeds->outputs.count; i++) rondo_event_destroy(feeds->outputs.items[i].ready);
   rondo_event_destroy(feeds->taken);
@@ -228,6 +224,7 @@ rondo_staged_output *rondo_feeds_output(const rondo_feeds *feeds, uint32_t outpu
 /* Playing ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_feeds_play_input(const rondo_staged_input *input, rondo_stream *stream) {
+  assert(input->slot != NULL && input->buffer != NULL);
   return rondo_copy_async(stream, input->slot, input->buffer, input->bytes);
 }
 

@@ -3,6 +3,8 @@
  */
 #include "tensor/run/state_guard.h"
 
+#include <assert.h>
+
 #include "base/error.h"
 #include "tensor/program/shape.h"
 
@@ -13,6 +15,7 @@ static bool is_guarded(const rondo_state_guard *guard, const void *address) {
 }
 
 static rondo_status keep(const rondo_compiled *compiled, void *address, size_t bytes, rondo_state_guard *guard) {
+  assert(address != NULL && bytes > 0);
   rondo_guarded_state state = {.address = address, .bytes = bytes};
   if (is_guarded(guard, address)) return RONDO_OK;
   RONDO_TRY(rondo_allocate(&compiled->allocator, bytes, 1, &state.copy));
@@ -28,7 +31,7 @@ static rondo_status keep_updated(const rondo_layout *layout, const rondo_operati
                                  const rondo_compiled *compiled, rondo_state_guard *guard) {
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
     const uint32_t value = operation->inputs[k];
-    if ((operation->row->updates >> k & 1u) == 0 || value == RONDO_NO_VALUE) continue;
+    if (!rondo_operation_updates(operation, k) || value == RONDO_NO_VALUE) continue;
     const rondo_place *place = &layout->places[value];
     if (place->block != RONDO_BLOCK_SHARED) continue;
     const rondo_shared_value *shared = &compiled->sharing->values.items[place->offset];

@@ -4,6 +4,8 @@
  */
 #include "tensor/vendor/cublaslt.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "device/device.h"
 #include "vendor/libraries.h"
@@ -258,6 +260,8 @@ static rondo_status name_memory(rondo_product *product, int attribute, const voi
 
 rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory) {
   const void *kept = memory->unactivated;
+  assert(product->has_way && (memory->workspace != NULL || product->workspace_bytes == 0));
+  assert(!product->shape.has_bias || memory->bias != NULL);
   product->memory = *memory;
   if (product->shape.has_bias)
     RONDO_TRY(name_memory(product, CUBLASLT_PRODUCT_BIAS, &memory->bias, "naming the bias of a matrix product"));

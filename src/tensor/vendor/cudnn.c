@@ -4,6 +4,7 @@
  */
 #include "tensor/vendor/cudnn.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -364,6 +365,7 @@ rondo_status rondo_convolution_bind(rondo_convolution *convolution, const rondo_
                               {CUDNN_PACK_WORKSPACE, CUDNN_OF_ADDRESS, 1, &memory->workspace}};
   const char *const what = "naming the memory of a convolution";
   cudnn_descriptor *pack = &convolution->descriptors[PACK];
+  assert(convolution->descriptors[PLAN] != NULL && *pack == NULL);
   RONDO_TRY(check(rondo_cudnn_api.descriptor_create(CUDNN_PACK, pack), what));
   return check(set_all(*pack, settings, convolution->workspace_bytes > 0 ? 3 : 2), what);
 }
@@ -390,6 +392,7 @@ static rondo_status execute(void *user) {
 }
 
 rondo_status rondo_convolution_run(const rondo_convolution *convolution, rondo_stream *stream) {
+  assert(convolution->descriptors[PACK] != NULL);
   convolution_run run = {convolution, rondo_stream_native(stream)};
   return rondo_device_call_library(convolution->maker->device, RONDO_LIBRARY_WORK, execute, &run);
 }

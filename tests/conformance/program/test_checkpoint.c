@@ -12,6 +12,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 
 enum { ROWS = 8, WIDTH = 6, HIDDEN = 10, STEPS = 40 };
 
@@ -103,12 +104,10 @@ static void build(rondo_program *program, variant how) {
 
 static rondo_compiled *compile(rondo_device *device, variant how) {
   rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   assert_ok(
       rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "checkpointed"}, &program));
   build(program, how);
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, device, NULL);
   return compiled;
 }
 
@@ -399,18 +398,17 @@ static void test_wrong_arguments_are_named(void **state) {
   test_fixture *f = *state;
   rondo_compiled *compiled = compile(f->device, SAME);
   rondo_weights *checkpoint = gather(compiled, 0);
-  assert_error(rondo_checkpoint_gather(checkpoint, compiled), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
-  assert_error(rondo_checkpoint_gather(NULL, compiled), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_gather(checkpoint, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_apply(NULL, compiled), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_apply(checkpoint, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_save(NULL, "x"), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_save(checkpoint, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_load("x", NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_parse("x", 1, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_keep_generator(NULL, "x", NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_checkpoint_restore_generator(checkpoint, NULL, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_gather(checkpoint, compiled), RONDO_REASON_DUPLICATE_NAME);
+  assert_invalid(rondo_checkpoint_gather(NULL, compiled), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_gather(checkpoint, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_apply(NULL, compiled), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_apply(checkpoint, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_save(NULL, "x"), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_save(checkpoint, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_load("x", NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_parse("x", 1, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_keep_generator(NULL, "x", NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_checkpoint_restore_generator(checkpoint, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   rondo_weights_destroy(checkpoint);
   save(compiled, 0, "half");
   assert_ok(rondo_compiled_destroy(compiled));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { ROWS = 4, WIDTH = 8, COUNT = ROWS * WIDTH, STEPS = 60 };
 
@@ -194,10 +195,9 @@ static void test_fw3_the_copies_are_nodes_of_the_graph(void **state) {
 /* A slot that each run fills anew is free behind its last use. */
 static void test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read(void **state) {
   test_fixture *t = *state;
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y;
   size_t bytes[2];
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){64, 64}, 2, &x));
   assert_ok(rondo_op_tanh(program, x, &y));
   for (int i = 0; i < 3; i++) assert_ok(rondo_op_softmax(program, y, &y));
@@ -336,17 +336,15 @@ static void test_fw3_mapping_refuses_what_does_not_fit(void **state) {
   rondo_compiled *slots = compile(t, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
   rondo_stream *own = rondo_compiled_stream(compiled);
   void *address = &address;
-  assert_error(rondo_compiled_map(compiled, "x", t->stream, &address), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compiled_map(compiled, "x", t->stream, &address), RONDO_REASON_BAD_OPTIONS);
   assert_null(address);
-  assert_error(rondo_compiled_map(compiled, "mask", NULL, &address), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_map(compiled, "mask", own, &address), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
-  assert_error(rondo_compiled_map(slots, "x", NULL, &address), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
+  assert_invalid(rondo_compiled_map(compiled, "mask", NULL, &address), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_map(compiled, "mask", own, &address), RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compiled_map(slots, "x", NULL, &address), RONDO_REASON_NONE);
   assert_error(rondo_compiled_map(compiled, "y", NULL, &address), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_error(rondo_compiled_map(NULL, "x", NULL, &address), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_map(compiled, NULL, NULL, &address), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_map(compiled, "x", NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_map(NULL, "x", NULL, &address), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_map(compiled, NULL, NULL, &address), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_map(compiled, "x", NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_compiled_unmap(compiled, "x"), RONDO_INVALID_STATE, RONDO_REASON_NONE);
   assert_ok(rondo_compiled_map(compiled, "x", NULL, &address));
   const batch b = make_batch(0);
@@ -365,7 +363,7 @@ static void test_fw3_mapping_refuses_a_stream_of_another_device(void **state) {
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
   assert_ok(rondo_device_open("cpu", NULL, &device));
   assert_ok(rondo_stream_create(device, NULL, &stream));
-  assert_error(rondo_compiled_map(compiled, "x", stream, &address), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_compiled_map(compiled, "x", stream, &address), RONDO_REASON_OTHER_DEVICE);
   assert_message("use one of the same rondo_device");
   test_stream_destroy(stream);
   assert_ok(rondo_device_close(device));
@@ -476,7 +474,7 @@ static void test_fw3_staging_refuses_what_does_not_fit(void **state) {
     assert_null(compiled);
   }
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged_count = 1};
-  assert_error(try_compile(t, &options, &compiled), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(try_compile(t, &options, &compiled), RONDO_REASON_NULL_ARGUMENT);
 }
 
 /* An output that an input, state or cell is, or an input in another shape: there is no operator behind which it could
@@ -489,8 +487,7 @@ static void test_fw3_outputs_that_nothing_computes_cannot_be_staged(void **state
   const float w_is[6] = {1, 2, 3, 4, 5, 6};
   const size_t shape[] = {2, 3}, flat[] = {6};
   rondo_value w, x, c, flat_w, flat_x;
-  rondo_program *program = NULL;
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   assert_ok(rondo_program_state(program, "w", RONDO_F32, shape, 2, &w));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_program_cell(program, "c", 1, &c));
@@ -504,8 +501,7 @@ static void test_fw3_outputs_that_nothing_computes_cannot_be_staged(void **state
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = 1};
     rondo_compiled *compiled = NULL;
     if (rows[i].shown != NULL) {
-      assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
-                   RONDO_REASON_BAD_OPTIONS);
+      assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_BAD_OPTIONS);
       assert_message(rows[i].shown);
       continue;
     }
@@ -524,18 +520,15 @@ static void test_feeding_refuses_what_does_not_fit(void **state) {
   test_fixture *t = *state;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
   batch b = make_batch(0);
-  assert_error(rondo_compiled_feed(NULL, "x", b.x, sizeof b.x), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_feed(compiled, NULL, b.x, sizeof b.x), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_feed(compiled, "x", NULL, sizeof b.x), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_feed(compiled, "x", b.x, 4), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_compiled_feed(NULL, "x", b.x, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_feed(compiled, NULL, b.x, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_feed(compiled, "x", NULL, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_feed(compiled, "x", b.x, 4), RONDO_REASON_BAD_SIZE);
   assert_error(rondo_compiled_feed(compiled, "w", b.x, 256), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_message("x, mask");
   assert_error(rondo_compiled_fetch(compiled, "x", b.x, sizeof b.x), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_error(rondo_compiled_fetch(compiled, "y", b.x, 8), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
-  assert_error(rondo_compiled_fetch(compiled, "y", NULL, sizeof b.x), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_fetch(compiled, "y", b.x, 8), RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_compiled_fetch(compiled, "y", NULL, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_compiled_destroy(compiled));
 }
 

@@ -30,7 +30,7 @@ static void assert_alike(const pair *p, const float *actual, const float *expect
   assert_near(actual, expected, count, 1e-4f);
 }
 
-/* The network ----------------------------------------------------------------------------------------------------- */
+/* The network ------------------------------------------------------------------------------------------------------ */
 
 /* Names of what a test may want to place. */
 typedef struct network {
@@ -459,8 +459,7 @@ static void test_se12_weights_come_and_go(void **state) {
   assert_int_equal(w.bytes, IDS * WIDTH * sizeof(float));
   assert_ok(rondo_weights_gather_divided(one, divided, is_w));
   assert_error(rondo_weights_find(one, "table", &w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_error(rondo_weights_gather_divided(weights, divided, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_DUPLICATE_NAME);
+  assert_invalid(rondo_weights_gather_divided(weights, divided, NULL), RONDO_REASON_DUPLICATE_NAME);
   assert_error(rondo_weights_apply_divided(one, divided, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
   write_reals(write_divided, divided, "table", IDS * WIDTH, 20);
   write_reals(write_divided, divided, "w", FEATURES * WIDTH, 20);
@@ -496,8 +495,7 @@ static void test_se12_divided_programs_share(void **state) {
   n = make_network(2); /* in one part */
   rondo_divided *other = NULL;
   const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT, .share = small[0]};
-  assert_error(rondo_compile_divided(n.program, p.devices, 2, &options, &other), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_compile_divided(n.program, p.devices, 2, &options, &other), RONDO_REASON_OTHER_DEVICE);
   assert_null(other);
   rondo_program_destroy(n.program);
   assert_ok(rondo_divided_destroy(small[0]));
@@ -537,8 +535,7 @@ static void test_se12_messages_name_the_programs(void **state) {
     rondo_divided *other = NULL, *divided = divide(&p, make_sandwich(options[i], "s"), NULL);
     rondo_program *program = make_sandwich(options[i], "other");
     const rondo_divide_options share = {RONDO_DIVIDE_OPTIONS_INIT, .share = divided};
-    assert_error(rondo_compile_divided(program, p.devices, 2, &share, &other), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_UNKNOWN_NAME);
+    assert_invalid(rondo_compile_divided(program, p.devices, 2, &share, &other), RONDO_REASON_UNKNOWN_NAME);
     assert_message(missing[i]);
     assert_ok(rondo_compiled_explain(part_of(divided, 1).compiled, RONDO_EXPLAIN_TEXT, &text));
     assert_non_null(strstr(text, parts[i]));
@@ -566,7 +563,7 @@ static void test_se12_a_wrong_index_comes_out_of_waiting(void **state) {
   assert_ok(rondo_divided_synchronize(divided)); /* it was told */
   assert_ok(rondo_divided_run(divided));
   assert_error(rondo_divided_synchronize(divided), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_divided_synchronize(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_divided_synchronize(NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_scores(t, &p, divided, ROWS);
   assert_ok(rondo_divided_destroy(divided));
   close_pair(&p);
@@ -578,26 +575,22 @@ static void test_se12_wrong_places_are_told(void **state) {
   network n = make_network(ROWS);
   rondo_divided *divided = (rondo_divided *)&n;
   const rondo_value other = {n.table.id ^ (UINT64_C(1) << 40)};
-  assert_error(rondo_program_place(NULL, n.table, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_program_place(n.program, none, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_program_place(n.program, other, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME);
-  assert_error(rondo_program_place(n.program, n.ids, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_program_place(NULL, n.table, 0), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_program_place(n.program, none, 0), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_program_place(n.program, other, 0), RONDO_REASON_UNKNOWN_NAME);
+  assert_invalid(rondo_program_place(n.program, n.ids, 0), RONDO_REASON_BAD_OPTIONS);
   assert_message("'ids'");
-  assert_error(rondo_program_place(n.program, n.table, RONDO_MAX_PLACES), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_compile_divided(n.program, p.devices, 0, NULL, &divided), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_program_place(n.program, n.table, RONDO_MAX_PLACES), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_compile_divided(n.program, p.devices, 0, NULL, &divided), RONDO_REASON_OUT_OF_RANGE);
   assert_null(divided);
-  assert_error(rondo_compile_divided(n.program, (rondo_device *[]){t->device, NULL}, 2, NULL, &divided),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compile_divided(n.program, (rondo_device *[]){t->device, NULL}, 2, NULL, &divided),
+                 RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_program_place(n.program, n.looked_up, 2));
-  assert_error(rondo_compile_divided(n.program, p.devices, 2, NULL, &divided), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_compile_divided(n.program, p.devices, 2, NULL, &divided), RONDO_REASON_OUT_OF_RANGE);
   assert_message("embedding");
   assert_ok(rondo_program_place(n.program, n.looked_up, 0));
   assert_ok(rondo_program_place(n.program, n.table, 1)); /* where nothing runs: the look-up was placed elsewhere */
-  assert_error(rondo_compile_divided(n.program, p.devices, 2, NULL, &divided), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compile_divided(n.program, p.devices, 2, NULL, &divided), RONDO_REASON_BAD_OPTIONS);
   assert_message("'table'");
   rondo_program_destroy(n.program);
   close_pair(&p);
@@ -610,19 +603,16 @@ static void test_se12_wrong_options_are_told(void **state) {
   rondo_divided *divided = NULL;
   const rondo_placement_rule silent = {.place = 1}, far = {.operator_name = "matmul", .place = 2};
   rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT, .rules = &silent, .rule_count = 1};
-  assert_error(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_REASON_BAD_OPTIONS);
   options.rules = &far;
-  assert_error(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_REASON_OUT_OF_RANGE);
   const rondo_staged_value staged = {"x", RONDO_STAGING_HOST};
   const rondo_compile_options compile = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = 1};
   options = (rondo_divide_options){RONDO_DIVIDE_OPTIONS_INIT, .compile = &compile};
-  assert_error(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_REASON_BAD_OPTIONS);
   rondo_program_destroy(n.program);
   rondo_program *empty = make_program();
-  assert_error(rondo_compile_divided(empty, p.devices, 2, NULL, &divided), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
+  assert_invalid(rondo_compile_divided(empty, p.devices, 2, NULL, &divided), RONDO_REASON_NONE);
   rondo_program_destroy(empty);
   close_pair(&p);
 }
@@ -646,8 +636,7 @@ static void test_se12_a_change_from_elsewhere_is_refused(void **state) {
   assert_ok(rondo_program_output(program, "y", y));
   assert_ok(rondo_program_place(program, caches[0], 0));
   assert_ok(rondo_program_place(program, caches[1], 1));
-  assert_error(rondo_compile_divided(program, p.devices, 2, NULL, &divided), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compile_divided(program, p.devices, 2, NULL, &divided), RONDO_REASON_BAD_OPTIONS);
   assert_message("changes the state");
   rondo_program_destroy(program);
   close_pair(&p);

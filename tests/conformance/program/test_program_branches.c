@@ -7,6 +7,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 #include "support/test_random_program.h"
 
 enum { EDGE = TEST_RANDOM_EDGE, CELLS = TEST_RANDOM_CELLS, STATES = TEST_RANDOM_STATES, STEPS = 4, MOST_WAITS = 1024 };
@@ -70,11 +71,9 @@ static void test_every_form_gives_the_same_bits(void **state) {
 static void test_independent_operators_become_branches(void **state) {
   test_fixture *t = *state;
   const size_t shape[] = {EDGE, EDGE};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, a, b;
   size_t nodes = 0, edges = 0;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_op_tanh(program, x, &a));
   assert_ok(rondo_op_tanh(program, a, &a));
@@ -84,7 +83,7 @@ static void test_independent_operators_become_branches(void **state) {
   assert_ok(rondo_program_output(program, "y", a));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS,
                                          .fusion = RONDO_FUSION_NEVER};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   rondo_compiled_info info = {.struct_size = sizeof info};
   assert_ok(rondo_compiled_get_info(compiled, &info));
   assert_int_equal(info.operators, 5);
@@ -95,7 +94,6 @@ static void test_independent_operators_become_branches(void **state) {
   if (nodes == 5) assert_int_equal(edges, 4); /* a product can be more than one node */
   assert_true(edges <= nodes - 1);
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* The edges of a graph whose nodes are numbered in an order that they keep. */

@@ -8,6 +8,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 
 #define MOST_VALUES 64
 #define MOST_BYTES 2048
@@ -247,17 +248,15 @@ static void test_chains_give_the_same_bits(void **state) {
   assert_true(4 * in_chains > operators);
 }
 
-/* A known one ----------------------------------------------------------------------------------------------------- */
+/* A known one ------------------------------------------------------------------------------------------------------ */
 
 enum { KNOWN_ROWS = 6, KNOWN_WIDTH = 50, KNOWN_COUNT = KNOWN_ROWS * KNOWN_WIDTH };
 
 /* z = silu(a x + b) y */
 static rondo_compiled *compile_known(rondo_device *device) {
   const size_t shape[] = {KNOWN_ROWS, KNOWN_WIDTH}, *row = shape + 1;
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, a, b, y, z;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_program_input(program, "y", RONDO_F32, shape, 2, &y));
   assert_ok(rondo_program_state(program, "a", RONDO_F32, row, 1, &a));
@@ -267,8 +266,7 @@ static rondo_compiled *compile_known(rondo_device *device) {
   assert_ok(rondo_op_silu(program, z, &z));
   assert_ok(rondo_op_mul(program, z, y, &z));
   assert_ok(rondo_program_output(program, "z", z));
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, device, NULL);
   return compiled;
 }
 

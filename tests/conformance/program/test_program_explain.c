@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 /* With these nothing pays; and with those all does, and nodes cost nothing. */
 static const rondo_costs dear = {RONDO_COSTS_INIT, .launch_host = 1e9, .launch_latency = 1e9};
@@ -17,7 +18,6 @@ static const rondo_value none = {0};
 /* tanh(x w) and softmax(x v), which depend on nothing of each other, and their sum. */
 static rondo_compiled *compile(test_fixture *t, const rondo_compile_options *options) {
   rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value x, w, v, a, b;
   assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "odd \"name\"\n\xff"},
                                  &program));
@@ -30,8 +30,7 @@ static rondo_compiled *compile(test_fixture *t, const rondo_compile_options *opt
   assert_ok(rondo_op_softmax(program, b, &b));
   assert_ok(rondo_op_add(program, a, b, &a));
   assert_ok(rondo_program_output(program, "y", a));
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, options);
   return compiled;
 }
 
@@ -210,10 +209,8 @@ static void test_fw7_branches_are_told(void **state) {
 static void test_fw7_branches_that_take_too_much_memory_are_told(void **state) {
   test_fixture *t = *state;
   static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, in, out, parts[3];
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){8, 8}, 2, &x));
   for (size_t i = 0; i < 3; i++) {
     assert_ok(rondo_program_state(program, names[2 * i], RONDO_F32, (const size_t[]){8, 4096}, 2, &in));
@@ -223,7 +220,7 @@ static void test_fw7_branches_that_take_too_much_memory_are_told(void **state) {
   }
   for (size_t i = 1; i < 3; i++) assert_ok(rondo_op_add(program, parts[0], parts[i], &parts[0]));
   assert_ok(rondo_program_output(program, "y", parts[0]));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   json_t *json = explain(compiled);
   assert_string_equal(string_of(json, "branches"), "memory");
   assert_true(number_of(json, "branch_bytes") > number_of(json, "arena_bytes"));
@@ -231,7 +228,6 @@ static void test_fw7_branches_that_take_too_much_memory_are_told(void **state) {
   json_decref(json);
   assert_text_has(compiled, "none: they would need an arena of");
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* Two lines of so many operators that what they depend on is not looked at. */
@@ -239,17 +235,15 @@ static void test_fw7_branches_that_are_not_tried_are_told(void **state) {
   enum { OPERATORS = 16386 };
   test_fixture *t = *state;
   const size_t one = 1;
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_value lines[2];
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, &one, 1, &lines[0]));
   assert_ok(rondo_op_tanh(program, lines[0], &lines[1]));
   for (int i = 0; i < OPERATORS; i++) assert_ok(rondo_op_softmax(program, lines[i % 2], &lines[i % 2]));
   for (int i = 0; i < 2; i++) assert_ok(rondo_program_output(program, i == 0 ? "a" : "b", lines[i]));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   assert_ok(rondo_compiled_get_info(compiled, &info));
   assert_true(info.branches_ended_early);
   json_t *json = explain(compiled);
@@ -257,15 +251,13 @@ static void test_fw7_branches_that_are_not_tried_are_told(void **state) {
   json_decref(json);
   assert_text_has(compiled, "none: not planned, as there are more than 16,384 operators");
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 static void test_a_program_without_a_name_is_told(void **state) {
   test_fixture *t = *state;
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_compiled *compiled = NULL;
   rondo_value x;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));
   assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
@@ -282,13 +274,10 @@ static void test_what_cannot_be_explained_is_refused(void **state) {
   test_fixture *t = *state;
   char *text = NULL;
   rondo_compiled *compiled = compile(t, NULL);
-  assert_error(rondo_compiled_explain(compiled, (rondo_explain_format)2, &text), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compiled_explain(compiled, (rondo_explain_format)2, &text), RONDO_REASON_BAD_OPTIONS);
   assert_null(text);
-  assert_error(rondo_compiled_explain(NULL, RONDO_EXPLAIN_TEXT, &text), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_explain(compiled, RONDO_EXPLAIN_TEXT, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_explain(NULL, RONDO_EXPLAIN_TEXT, &text), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_explain(compiled, RONDO_EXPLAIN_TEXT, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_compiled_destroy(compiled));
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { BATCH = 6, IDS = 10, CHANNELS = 8, CLASSES = 5, MOST_BYTES = 4096, MOST_STATES = 40 };
 
@@ -264,10 +265,9 @@ static void test_pr11_any_of_many_checks_holds_updates_back(void **state) {
   enum { TABLES = 20 };
   test_fixture *t = *state;
   const size_t batch = BATCH;
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value sum = none, loss, rate;
   static snapshot before;
-  assert_ok(rondo_program_create(NULL, &program));
   for (int i = 0; i < TABLES; i++) {
     char name[16];
     rondo_value ids, row;

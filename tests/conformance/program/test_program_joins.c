@@ -8,6 +8,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 
 #define LAYERS 21
 #define STEPS 3
@@ -53,11 +54,10 @@ static void add_layer(rondo_program *program, rondo_type type, rondo_value w, ro
 static rondo_program *new_program(method by, size_t rows, size_t width, bool is_mixed,
                                   const rondo_gradient_options *gradients) {
   static const rondo_type types[] = {RONDO_F32, RONDO_BF16, RONDO_F16};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   size_t from = 5;
   const size_t shape[] = {rows, from};
   rondo_value x, target, loss;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   for (int i = 0; i < LAYERS; i++) {
     const size_t to = width + (size_t)(i % 4);
@@ -204,9 +204,8 @@ static const struct {
 enum { SUMS = sizeof sums / sizeof sums[0], JOINED_SUMS = 5 };
 
 static rondo_program *new_sums(rondo_type type) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   char name[16];
-  assert_ok(rondo_program_create(NULL, &program));
   for (int i = 0; i < SUMS; i++) {
     rondo_value value;
     (void)snprintf(name, sizeof name, "x%d", i);

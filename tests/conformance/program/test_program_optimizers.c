@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 #define COUNT 5
 #define MOST_RUNS 12
@@ -42,10 +43,8 @@ static void add_optimizer(rondo_program *program, rondo_value loss, const settin
 
 static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool unrecorded) {
   const size_t row[] = {1, COUNT}, column[] = {COUNT, 1};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, w, loss;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, row, 2, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, column, 2, &w));
   const rondo_type type = s->type == 0 ? RONDO_F32 : s->type;
@@ -58,8 +57,7 @@ static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool u
   add_optimizer(program, loss, s);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   return compiled;
 }
 
@@ -302,10 +300,9 @@ static void test_wrong_gradient_options_are_refused(void **state) {
       {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = UINT32_MAX},
   };
   const size_t row[] = {1, COUNT}, column[] = {COUNT, 1};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, w, loss, rate;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, row, 2, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, column, 2, &w));
   assert_ok(rondo_program_cell(program, "rate", 1, &rate));
@@ -314,31 +311,29 @@ static void test_wrong_gradient_options_are_refused(void **state) {
   rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     sgd.gradients = &wrong[i];
-    assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_OUT_OF_RANGE);
   }
   sgd.gradients = NULL;
   sgd.weight_decay = -0.5f;
-  assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_OUT_OF_RANGE);
   const rondo_gradient_options taken = {RONDO_GRADIENT_OPTIONS_INIT, .norm_output = "rate"};
   sgd.weight_decay = 0;
   sgd.gradients = &taken;
-  assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_DUPLICATE_NAME);
   sgd.gradients = NULL; /* as before: an optimizer can be added */
   assert_ok(rondo_program_sgd(program, loss, &sgd));
   rondo_program_destroy(program);
 }
 
-/* States to which no gradient comes ------------------------------------------------------------------------------- */
+/* States to which no gradient comes -------------------------------------------------------------------------------- */
 
 #define CHANNELS 3
 
 /* The loss: batch_norm of x with the statistics of states, times the weight w, summed. */
 static rondo_compiled *compile_fixed_norm(test_fixture *t, const setting *s) {
   const size_t of_x[] = {4, CHANNELS}, of_w[] = {CHANNELS};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, w, mean, variance, y, loss;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, of_x, 2, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, of_w, 1, &w));
   assert_ok(rondo_program_state(program, "mean", RONDO_F32, of_w, 1, &mean));
@@ -350,8 +345,7 @@ static rondo_compiled *compile_fixed_norm(test_fixture *t, const setting *s) {
   assert_ok(rondo_op_sum(program, y, NULL, 0, false, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
   add_optimizer(program, loss, s);
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   return compiled;
 }
 
@@ -383,10 +377,9 @@ static void test_fw4_states_without_a_gradient_are_left(void **state) {
 /* An operator that makes its own of a state, and hands no gradient on, leaves nothing to train. */
 static void test_a_loss_without_a_trained_state_is_refused(void **state) {
   const size_t one[] = {CHANNELS};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value rate, mean, variance, x, y, loss;
   (void)state;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_cell(program, "rate", 1, &rate));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){2, CHANNELS}, 2, &x));
   assert_ok(rondo_program_state(program, "mean", RONDO_F32, one, 1, &mean));
@@ -396,7 +389,7 @@ static void test_a_loss_without_a_trained_state_is_refused(void **state) {
   assert_ok(rondo_op_batch_norm(program, x, &options, &y));
   assert_ok(rondo_op_sum(program, y, NULL, 0, false, &loss));
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.1f};
-  assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
+  assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_NONE);
   assert_message("has a gradient for no f32 state");
   rondo_program_destroy(program);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { WIDTH = 3, CLASSES = 4, MOST_ROWS = 64 };
 
@@ -42,10 +43,8 @@ static rondo_program *make_program(shape_of_step shape) {
 
 static rondo_compiled *compile_with(test_fixture *t, shape_of_step shape, const rondo_compile_options *options) {
   rondo_program *program = make_program(shape);
-  rondo_compiled *compiled = NULL;
   float w[WIDTH * CLASSES];
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, options);
   for (int i = 0; i < WIDTH * CLASSES; i++) w[i] = (float)(i % 5) * 0.25f - 0.5f;
   assert_ok(rondo_compiled_write(compiled, "w", w, sizeof w));
   return compiled;
@@ -92,7 +91,7 @@ static void assert_counts(const rondo_compiled *compiled, uint64_t captures, uin
   assert_int_equal(info.instantiations, instantiations);
 }
 
-/* Updating and instantiating -------------------------------------------------------------------------------------- */
+/* Updating and instantiating --------------------------------------------------------------------------------------- */
 
 /* Against programs of each shape that share the states. */
 static void test_fw6_another_batch_size_has_the_losses_of_a_program_of_its_own(void **state) {
@@ -222,12 +221,11 @@ static void test_fw6_staging_and_sharing_hold_on(void **state) {
   assert_ok(rondo_compiled_destroy(fed));
 }
 
-/* Errors ---------------------------------------------------------------------------------------------------------- */
+/* Errors ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_program *make_wrong_program(void) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value w;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){2}, 1, &w));
   assert_ok(rondo_program_output(program, "all", w));
   return program;
@@ -239,10 +237,10 @@ static void test_fw6_errors_leave_what_there_was(void **state) {
   rondo_program *wrong = make_wrong_program(), *empty = NULL;
   rondo_graph *graph = NULL;
   assert_ok(rondo_program_create(NULL, &empty));
-  assert_error(rondo_compiled_recompile(NULL, wrong, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_recompile(compiled, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_compiled_recompile(compiled, wrong, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
-  assert_error(rondo_compiled_recompile(compiled, empty, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
+  assert_invalid(rondo_compiled_recompile(NULL, wrong, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_recompile(compiled, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_compiled_recompile(compiled, wrong, NULL), RONDO_REASON_SHAPE);
+  assert_invalid(rondo_compiled_recompile(compiled, empty, NULL), RONDO_REASON_NONE);
   assert_ok(rondo_capture_begin(rondo_compiled_stream(compiled), RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_compiled_recompile(compiled, wrong, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   assert_ok(rondo_capture_end(rondo_compiled_stream(compiled), &graph));
@@ -262,9 +260,8 @@ static void test_fw6_a_staged_value_that_is_gone_or_mapped_is_refused(void **sta
   const rondo_staged_value staged = {"x", RONDO_STAGING_HOST};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = 1};
   rondo_compiled *compiled = compile_with(t, (shape_of_step){.rows = 4}, &options);
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value w;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){WIDTH, CLASSES}, 2, &w));
   assert_ok(rondo_op_tanh(program, w, &w));
   assert_ok(rondo_program_output(program, "y", w));

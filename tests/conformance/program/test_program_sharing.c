@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { FEATURES = 3, CLASSES = 4, MOST_ROWS = 8 };
 
@@ -240,7 +241,7 @@ static void test_sharing_adds_states_and_cells_that_are_new(void **state) {
   assert_ok(rondo_compiled_destroy(layer));
 }
 
-/* What is overwritten --------------------------------------------------------------------------------------------- */
+/* What is overwritten ---------------------------------------------------------------------------------------------- */
 
 static void test_rc5_an_input_that_another_program_overwrote_is_refused(void **state) {
   test_fixture *t = *state;
@@ -299,7 +300,7 @@ static void test_rc5_an_output_that_another_program_overwrote_is_refused(void **
   assert_ok(rondo_compiled_destroy(small));
 }
 
-/* Refusals -------------------------------------------------------------------------------------------------------- */
+/* Refusals --------------------------------------------------------------------------------------------------------- */
 
 static void test_sharing_refuses_states_that_differ(void **state) {
   test_fixture *t = *state;
@@ -316,17 +317,16 @@ static void test_sharing_refuses_states_that_differ(void **state) {
     assert_ok(rondo_program_create(NULL, &program));
     assert_ok(rondo_program_state(program, "w", wrong[i].type, (const size_t[]){wrong[i].rows, CLASSES}, 2, &w));
     assert_ok(rondo_program_output(program, "all of w", w));
-    assert_error(try_compile(t, program, layer, &other), RONDO_INVALID_ARGUMENT, wrong[i].reason);
+    assert_invalid(try_compile(t, program, layer, &other), wrong[i].reason);
     assert_message("'w'");
     assert_message("[3, 4]");
     assert_null(other);
   }
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value w;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_cell(program, "w", 1, &w));
   assert_ok(rondo_program_output(program, "w too", w));
-  assert_error(try_compile(t, program, layer, &other), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  assert_invalid(try_compile(t, program, layer, &other), RONDO_REASON_DUPLICATE_NAME);
   write_rows(layer, MOST_ROWS, 0);
   assert_ok(rondo_compiled_run(layer));
   assert_rows(layer, MOST_ROWS, 0);
@@ -341,7 +341,7 @@ static void test_sharing_refuses_another_device(void **state) {
   assert_ok(rondo_device_open("cpu", NULL, &device));
   rondo_program *program = make_layer(2, &y);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = layer};
-  assert_error(rondo_compile(program, device, &options, &other), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_compile(program, device, &options, &other), RONDO_REASON_OTHER_DEVICE);
   assert_message("what shares is compiled for one rondo_device");
   rondo_program_destroy(program);
   assert_ok(rondo_compiled_destroy(layer));

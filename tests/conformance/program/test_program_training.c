@@ -8,6 +8,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 
 enum { BATCH = 8, CONTEXT = 4, SYMBOLS = 19, WIDTH = 6, HIDDEN = 24, JOINED = CONTEXT * WIDTH };
 
@@ -212,11 +213,9 @@ static void train_wide(uint32_t workers, bool unrecorded, trace *out) {
                                                  .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   const size_t rows = 300, symbols = 700, width = 50, hidden = 200;
   rondo_device *device = NULL;
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value tokens, table, w, b, v, x;
   assert_ok(rondo_device_open(test_device_name(), &options, &device));
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "tokens", RONDO_I32, &rows, 1, &tokens));
   assert_ok(rondo_program_state(program, "table", RONDO_F32, (const size_t[]){symbols, width}, 2, &table));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){width, hidden}, 2, &w));
@@ -230,8 +229,7 @@ static void train_wide(uint32_t workers, bool unrecorded, trace *out) {
   assert_ok(rondo_op_cross_entropy(program, x, tokens, &x));
   assert_ok(rondo_program_output(program, "loss", x));
   add_optimizer(program, x, ADAM);
-  assert_ok(rondo_compile(program, device, &compile_options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, device, &compile_options);
   write_wide(compiled, rows, symbols);
   for (size_t step = 0; step < test_effort(3); step++) {
     assert_ok(rondo_compiled_run(compiled));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { WIDTH = 8, FEW = 6 };
 
@@ -127,10 +128,9 @@ static rondo_value add_recurrence(rondo_program *program, rondo_value *rows, siz
 
 static rondo_program *make_unrolled(way by, size_t steps) {
   const size_t shape[] = {steps, WIDTH};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, loss, gradient, *rows = calloc(steps, sizeof *rows);
   assert_non_null(rows);
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   take_rows(program, by, x, steps, rows);
   loss = add_recurrence(program, rows, steps);
@@ -144,14 +144,12 @@ static rondo_program *make_unrolled(way by, size_t steps) {
 /* What a program of so many steps takes. */
 static rondo_compiled_info info_of(test_fixture *t, way by, size_t steps) {
   rondo_program *program = make_unrolled(by, steps);
-  rondo_compiled *compiled = NULL;
   rondo_compiled_info info = {.struct_size = sizeof info};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                          .branches = RONDO_BRANCHES_NEVER};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   assert_ok(rondo_compiled_get_info(compiled, &info));
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
   return info;
 }
 
@@ -187,14 +185,12 @@ static void write_numbers(rondo_compiled *compiled, const char *name, size_t cou
 /* Twice, since a sum must begin anew in each run. */
 static void run_unrolled(test_fixture *t, way by, size_t steps, const rondo_compile_options *options, float *dx) {
   rondo_program *program = make_unrolled(by, steps);
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, options);
   write_numbers(compiled, "x", steps * WIDTH);
   write_numbers(compiled, "a", WIDTH);
   for (int i = 0; i < 2; i++) assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "dx", dx, steps * WIDTH * sizeof *dx));
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 static void test_gradients_are_those_of_one_split(void **state) {
@@ -252,18 +248,15 @@ static void run_mixture(rondo_compiled *compiled, const float *x, float *loss, f
 /* With the parts taken of x in this type. */
 static rondo_compiled *compile_mixture(test_fixture *t, rondo_type type) {
   const size_t shape[] = {FEW, WIDTH};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, typed, gradient;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_op_cast(program, x, type, &typed));
   const rondo_value loss = add_mixture(program, typed);
   assert_ok(rondo_program_gradients(program, loss, &x, 1, &gradient));
   assert_ok(rondo_program_output(program, "loss", loss));
   assert_ok(rondo_program_output(program, "dx", gradient));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   return compiled;
 }
 
@@ -299,18 +292,16 @@ static void test_gradients_of_every_type_of_float(void **state) {
   }
 }
 
-/* Sums that begin alike ------------------------------------------------------------------------------------------ */
+/* Sums that begin alike -------------------------------------------------------------------------------------------- */
 
 /* Two losses that have their last rows in common: the sums of their gradients begin alike and go on differently, and
  * what is read of one on its way is not what the other makes of it. */
 static void test_sums_that_begin_alike_stay_apart(void **state) {
   test_fixture *t = *state;
   const size_t shape[] = {2, WIDTH};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, rows[2], parts[3], losses[2], d[2], twice;
   float dx[2][2 * WIDTH], doubled[2 * WIDTH];
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   for (size_t i = 0; i < 2; i++) rows[i] = take_row(program, BY_SLICE, x, 2, i);
   assert_ok(rondo_op_sum(program, rows[0], NULL, 0, false, &parts[0]));
@@ -326,7 +317,7 @@ static void test_sums_that_begin_alike_stay_apart(void **state) {
   assert_ok(rondo_program_output(program, "twice", twice));
   const rondo_staged_value staged[] = {{"first", RONDO_STAGING_HOST}};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 1};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   write_numbers(compiled, "x", 2 * WIDTH);
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "first", dx[0], sizeof dx[0]));
@@ -338,7 +329,6 @@ static void test_sums_that_begin_alike_stay_apart(void **state) {
     assert_float_equal(doubled[i], 2, 0);
   }
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* What is asked for stays apart from what computes the same: the gradient of either is its own. */
@@ -346,11 +336,9 @@ static void test_gradients_of_values_that_are_computed_alike(void **state) {
   test_fixture *t = *state;
   const size_t shape[] = {WIDTH, 2};
   const char *const names[] = {"dx", "da", "db"};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value asked[3], d[3], terms[3], sums[3], loss;
   float row[2 * WIDTH];
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){2, WIDTH}, 2, &asked[0]));
   for (int i = 0; i < 3; i++) { /* asked[1], asked[2], and a third of which nothing is asked */
     assert_ok(rondo_op_reshape(program, asked[0], shape, 2, i < 2 ? &asked[i + 1] : &terms[2]));
@@ -361,7 +349,7 @@ static void test_gradients_of_values_that_are_computed_alike(void **state) {
   assert_ok(rondo_op_add(program, loss, sums[2], &loss));
   assert_ok(rondo_program_gradients(program, loss, asked, 3, d));
   for (int i = 0; i < 3; i++) assert_ok(rondo_program_output(program, names[i], d[i]));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   write_numbers(compiled, "x", 2 * WIDTH);
   assert_ok(rondo_compiled_run(compiled));
   for (int k = 0; k < 3; k++) {
@@ -369,7 +357,6 @@ static void test_gradients_of_values_that_are_computed_alike(void **state) {
     for (int i = 0; i < 2 * WIDTH; i++) assert_float_equal(row[i], k == 0 ? 6.0f : (float)k, 0);
   }
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* Divided ---------------------------------------------------------------------------------------------------------- */
@@ -380,13 +367,12 @@ static void test_sums_cross_between_devices(void **state) {
   test_fixture *t = *state;
   const size_t shape[] = {STEPS, WIDTH};
   rondo_device *devices[2] = {t->device};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_divided *divided = NULL;
   rondo_value x, rows[STEPS], gradient;
   float expected[STEPS * WIDTH], dx[STEPS * WIDTH], numbers[STEPS * WIDTH], a[WIDTH];
   run_unrolled(t, BY_WHOLE_SPLIT, STEPS, NULL, expected);
   assert_ok(rondo_device_open(test_device_is("cpu") ? "cpu:1" : "cpu", NULL, &devices[1]));
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   take_rows(program, BY_SLICE, x, STEPS, rows);
   for (size_t i = 0; i < STEPS; i++) assert_ok(rondo_program_place(program, rows[i], (uint32_t)(i % 2)));

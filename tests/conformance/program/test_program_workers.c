@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { MOST_WORKERS = 3, VALUES = 4 };
 
@@ -99,15 +100,12 @@ static void step(const work *of, uint32_t workers, rondo_record_policy record, b
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = record};
   rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT};
   rondo_device *device = NULL;
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   assert_ok(rondo_device_open(test_device_name(), &device_options, &device));
-  assert_ok(rondo_program_create(NULL, &program));
   const rondo_value loss = build(program, of);
   assert_ok(rondo_program_cell(program, "rate", 50.0f, &sgd.learning_rate)); /* all bits of the gradients take part */
   assert_ok(rondo_program_sgd(program, loss, &sgd));
-  assert_ok(rondo_compile(program, device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, device, &options);
   fill_states(compiled);
   assert_ok(rondo_compiled_run(compiled));
   read_bits(compiled, out);

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 #include "tensor/compile/layout.h"
 
 enum { EDGE = 16 };
 
 static rondo_program *new_program(void) {
-  rondo_program *program = NULL;
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   return program;
 }
 

@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "fake_cuda/fake_cudnn.h"
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 /* A convolution in two groups whose windows leave places out. */
 enum { IMAGES = 2, GROUPS = 2, IN = 4, OUT = 6, HEIGHT = 5, WIDTH = 7, KERNEL = 3, STRIDE = 2, PADDING = 1 };
@@ -196,12 +197,11 @@ static void test_workspaces_are_in_the_memory_map(void **state) {
 static uint64_t share_of(test_fixture *t, rondo_type type, bool with_bias, size_t channels, size_t padding,
                          const char *least) {
   rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .padding = {padding, padding}};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_compiled *compiled = NULL;
   rondo_value image, windows, y;
   assert_int_equal(setenv("RONDO_CUDNN_LEAST", least, 1), 0);
   rondo_options_reload();
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", type, (const size_t[]){1, channels, 4, 4}, 4, &image));
   assert_ok(rondo_program_input(program, "weight", type, (const size_t[]){5, channels, 2, 2}, 4, &windows));
   if (with_bias) assert_ok(rondo_program_input(program, "bias", type, (const size_t[]){5}, 1, &options.bias));

@@ -4,6 +4,7 @@
  * (FW-1).
  */
 #include "fake_cuda/fake_fixture.h"
+#include "support/test_program.h"
 
 enum { ROWS = 8, WIDTH = 3, COUNT = 4, NO_MEMORY = 2 };
 
@@ -25,23 +26,19 @@ static rondo_program *make_program(void) {
 
 static rondo_compiled *make_compiled(const test_fixture *f) {
   rondo_program *program = make_program();
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, f->device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, f->device, NULL);
   return compiled;
 }
 
 static rondo_compiled *make_plain(const test_fixture *f) {
   const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "sum"};
   rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value x, y;
   assert_ok(rondo_program_create(&named, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){COUNT}, 1, &x));
   assert_ok(rondo_op_add(program, x, x, &y));
   assert_ok(rondo_program_output(program, "y", y));
-  assert_ok(rondo_compile(program, f->device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, f->device, NULL);
   return compiled;
 }
 

@@ -9,6 +9,7 @@
 #include "base/environment.h"
 #include "fake_cuda/fake_cublaslt.h"
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 #include "unit/tensor/reference.h"
 
 enum { M = 5, K = 100, N = 7 }; /* so deep that the product is made in parts */
@@ -100,15 +101,12 @@ static void test_products_are_the_librarys(void **state) {
 static uint64_t products_in_tf32(test_fixture *t, rondo_type type, bool allow_tf32) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .allow_tf32 = allow_tf32};
   const size_t shape[] = {16, 16};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value left, result;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "a", type, shape, 2, &left));
   assert_ok(rondo_op_matmul(program, left, left, (rondo_value){0}, &result));
   assert_ok(rondo_program_output(program, "c", result));
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   const uint64_t before = library->in_tf32(), all_before = library->products();
   assert_ok(rondo_compiled_run_unrecorded(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
@@ -129,19 +127,16 @@ static void test_parts_are_added_in_f32(void **state) {
   static uint16_t left[K], right[K];
   const uint16_t one = 0x3f80, most = 0x4380, least = 0xc380;
   test_fixture *t = *state;
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value x, y, product;
   uint16_t result = 0;
   for (size_t i = 0; i < K; i++) left[i] = one;
   right[0] = most, right[1] = one, right[K - 1] = least;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "a", RONDO_BF16, (const size_t[]){1, K}, 2, &x));
   assert_ok(rondo_program_input(program, "b", RONDO_BF16, (const size_t[]){K, 1}, 2, &y));
   assert_ok(rondo_op_matmul(program, x, y, (rondo_value){0}, &product));
   assert_ok(rondo_program_output(program, "c", product));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   assert_ok(rondo_compiled_write(compiled, "a", left, sizeof left));
   assert_ok(rondo_compiled_write(compiled, "b", right, sizeof right));
   const uint64_t in_parts = library->workspaces();
@@ -183,12 +178,11 @@ static void test_without_a_way_the_own_kernel_runs(void **state) {
  * RONDO_CUBLASLT_LEAST. */
 static uint64_t librarys_share(test_fixture *t, size_t m, size_t k, size_t n, const char *least) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
-  rondo_program *program = NULL;
+  rondo_program *program = test_new_program();
   rondo_compiled *compiled = NULL;
   rondo_value left, right, result;
   assert_int_equal(setenv("RONDO_CUBLASLT_LEAST", least, 1), 0);
   rondo_options_reload();
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){m, k}, 2, &left));
   assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){k, n}, 2, &right));
   assert_ok(rondo_op_matmul(program, left, right, (rondo_value){0}, &result));
@@ -223,11 +217,9 @@ static void test_ways_that_leave_the_device_idle_are_not_taken(void **state) {
 static uint32_t kernels_with(test_fixture *t, rondo_type type, size_t n, rondo_activation activation,
                              bool with_gradient) {
   const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .activation = activation, .transpose_b = true};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_value left, right, result, loss, gradient;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){3, M, 20}, 3, &left));
   assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){3, n, 20}, 3, &right));
   if (type != RONDO_F32) assert_ok(rondo_op_cast(program, left, type, &left));
@@ -245,13 +237,12 @@ static uint32_t kernels_with(test_fixture *t, rondo_type type, size_t n, rondo_a
     assert_ok(rondo_program_output(program, "gradient", gradient));
   }
   const uint64_t before = library->products();
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
   assert_true(library->products() > before);
   assert_ok(rondo_compiled_get_info(compiled, &info));
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
   return info.kernels;
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "exec/eager/executor.h"
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { MOST_SECONDS = 30 };
 
@@ -69,8 +70,7 @@ static void compile_until_busy(void *user) {
 static rondo_program *make_program(void) {
   const size_t shape[] = {4};
   const char *const inputs[] = {"a", "b"}, *const outputs[] = {"c", "d"};
-  rondo_program *program = NULL;
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   for (size_t i = 0; i < 2; i++) {
     rondo_value x;
     assert_ok(rondo_program_input(program, inputs[i], RONDO_F32, shape, 1, &x));

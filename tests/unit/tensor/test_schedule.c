@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 #include "tensor/compile/join_updates.h"
 #include "tensor/compile/layout.h"
 #include "tensor/program/operators.h"
@@ -83,8 +84,7 @@ static void test_edges_that_others_imply_go(void **state) {
 
 static rondo_program *new_program(rondo_value *x) {
   const size_t shape[] = {EDGE, EDGE};
-  rondo_program *program = NULL;
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, x));
   return program;
 }

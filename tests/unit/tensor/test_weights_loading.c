@@ -14,6 +14,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 
 /* Files ------------------------------------------------------------------------------------------------------------ */
 
@@ -116,15 +117,12 @@ static void test_tensors_that_no_value_can_hold_are_passed_over(void **state) {
 }
 
 static rondo_compiled *compile_state(rondo_device *device, const char *name, size_t count) {
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = test_new_program();
   rondo_value value, cell;
-  assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_state(program, name, RONDO_F32, &count, 1, &value));
   assert_ok(rondo_program_cell(program, "cell", 1, &cell));
   assert_ok(rondo_program_output(program, "out", cell));
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, device, NULL);
   return compiled;
 }
 
@@ -200,8 +198,8 @@ static void test_options_of_another_version_are_refused(void **state) {
   rondo_weights *weights = NULL;
   const rondo_weights_options options = {.struct_size = 1};
   save_three(path);
-  assert_error(rondo_weights_load(path, &options, &weights), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
-  assert_error(rondo_weights_parse("", 0, &options, &weights), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_weights_load(path, &options, &weights), RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_weights_parse("", 0, &options, &weights), RONDO_REASON_BAD_OPTIONS);
 }
 
 /* The mapping ------------------------------------------------------------------------------------------------------ */

@@ -8,29 +8,18 @@
 
 #include <math.h>
 
-#include "base/versioned_struct.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/matmul/gemm.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 enum { Q, K, V, Y, DY, SUMS }; /* inputs */
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-static void attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_attention_cpu(type, blocks, args);
-}
-static void attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_attention_gradient_cpu(type, blocks, args);
-}
-
-RONDO_TYPED_KERNEL(attention, attention, RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_WRITES, RONDO_WRITES);
-RONDO_TYPED_KERNEL(attention_gradient, attention, RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(attention, rondo_attention_cpu, attention, RONDO_SCALAR(rondo_attention_shape), RONDO_READS,
+                      RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(attention_gradient, rondo_attention_gradient_cpu, attention, RONDO_SCALAR(rondo_attention_shape),
+                      RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES,
+                      RONDO_WRITES, RONDO_WRITES);
 
 /* On CUDA a block has so many rows, or columns, as its shared memory has room for (attention.cu). */
 static size_t tile_on_cuda(size_t size) { return size <= 32 ? 64 : size <= 64 ? 32 : 16; }
@@ -49,21 +38,28 @@ static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_attention_sh
 
 rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation *operation,
                                   const rondo_attention_shape *shape, const rondo_attention_parts *of) {
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  float *sums = rondo_emit_address(emitter, operation->results[1]);
   rondo_gemm_prepare();
-  return rondo_emit_kernel(emitter, &attention_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
-                           grid_of(emitter, shape, false), RONDO_ARGS(shape, &of->q, &of->k, &of->v, &y, &sums));
+  return rondo_emit_operands(emitter, operation, &attention_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
+                             grid_of(emitter, shape, false),
+                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(of->q), RONDO_OBJECT(of->k),
+                                            RONDO_OBJECT(of->v), RONDO_RESULT(0), RONDO_RESULT(1)));
 }
 
 rondo_status rondo_emit_attention_gradient(rondo_emitter *emitter, const rondo_operation *operation,
                                            const rondo_attention_shape *shape, const rondo_attention_parts *of,
-                                           const rondo_attention_gradient_memory *at) {
+                                           uint32_t y, const rondo_attention_parts *to) {
   rondo_gemm_prepare();
-  return rondo_emit_kernel(
-      emitter, &attention_gradient_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
-      grid_of(emitter, shape, true),
-      RONDO_ARGS(shape, &of->q, &of->k, &of->v, &at->y, &at->dy, &at->sums, &at->dq, &at->dk, &at->dv));
+  return rondo_emit_operands(emitter, operation,
+                             &attention_gradient_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
+                             grid_of(emitter, shape, true),
+                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(of->q), RONDO_OBJECT(of->k),
+                                            RONDO_OBJECT(of->v), RONDO_INPUT(y), RONDO_INPUT(y + 1), RONDO_INPUT(y + 2),
+                                            RONDO_OBJECT(to->q), RONDO_OBJECT(to->k), RONDO_OBJECT(to->v)));
+}
+
+rondo_attention_parts rondo_attention_parts_at(const rondo_emitter *emitter, const uint32_t *values) {
+  return (rondo_attention_parts){rondo_emit_address(emitter, values[0]), rondo_emit_address(emitter, values[1]),
+                                 rondo_emit_address(emitter, values[2])};
 }
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
@@ -136,21 +132,13 @@ static rondo_status differentiate_attention(rondo_program *program, const rondo_
 
 static rondo_status emit_attention(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K);
-  const rondo_attention_parts of = {rondo_emit_address(emitter, operation->inputs[Q]),
-                                    rondo_emit_address(emitter, operation->inputs[K]),
-                                    rondo_emit_address(emitter, operation->inputs[V])};
+  const rondo_attention_parts of = rondo_attention_parts_at(emitter, operation->inputs);
   return rondo_emit_attention(emitter, operation, &shape, &of);
 }
 
-const rondo_operator rondo_operator_attention = {.name = "attention",
-                                                 .types = RONDO_FLOATS,
-                                                 .inputs = {"q", "k", "v"},
-                                                 .required = 3,
-                                                 .result_count = 2,
-                                                 .spare_results = 1u << 1,
-                                                 .infer = infer_attention,
-                                                 .differentiate = differentiate_attention,
-                                                 .emit = emit_attention};
+RONDO_OPERATOR(attention, .types = RONDO_FLOATS, .inputs = {"q", "k", "v"}, .required = 3, .result_count = 2,
+               .spare_results = 1u << 1, .infer = infer_attention, .differentiate = differentiate_attention,
+               .emit = emit_attention);
 
 static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
                                    rondo_shape *results) {
@@ -164,23 +152,13 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
 
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K);
-  const rondo_attention_parts of = {rondo_emit_address(emitter, operation->inputs[Q]),
-                                    rondo_emit_address(emitter, operation->inputs[K]),
-                                    rondo_emit_address(emitter, operation->inputs[V])};
-  const rondo_attention_gradient_memory at = {
-      rondo_emit_address(emitter, operation->inputs[Y]),    rondo_emit_address(emitter, operation->inputs[DY]),
-      rondo_emit_address(emitter, operation->inputs[SUMS]), rondo_emit_address(emitter, operation->results[0]),
-      rondo_emit_address(emitter, operation->results[1]),   rondo_emit_address(emitter, operation->results[2])};
-  return rondo_emit_attention_gradient(emitter, operation, &shape, &of, &at);
+  const rondo_attention_parts of = rondo_attention_parts_at(emitter, operation->inputs);
+  const rondo_attention_parts to = rondo_attention_parts_at(emitter, operation->results);
+  return rondo_emit_attention_gradient(emitter, operation, &shape, &of, Y, &to);
 }
 
-const rondo_operator rondo_operator_attention_gradient = {.name = "attention_gradient",
-                                                          .inputs = {"q", "k", "v", "y", "gradient", "sums"},
-                                                          .required = 6,
-                                                          .result_count = 3,
-                                                          .spare_results = 7,
-                                                          .infer = infer_gradient,
-                                                          .emit = emit_gradient};
+RONDO_OPERATOR(attention_gradient, .inputs = {"q", "k", "v", "y", "gradient", "sums"}, .required = 6, .result_count = 3,
+               .spare_results = 7, .infer = infer_gradient, .emit = emit_gradient);
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
@@ -200,10 +178,7 @@ rondo_status rondo_attention_attributes(const char *call, size_t size, const ron
 rondo_status rondo_attention_begin(const rondo_program *program, const char *call, rondo_value value, const char *what,
                                    rondo_value *out_value, size_t *out_size) {
   uint32_t index = 0;
-  RONDO_TRY(rondo_require(call, "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require(call, "program", program));
-  RONDO_TRY(rondo_program_resolve(program, value, call, what, &index));
+  RONDO_TRY(rondo_program_begin_of(program, call, value, what, out_value, &index));
   *out_size = rondo_shape_last(rondo_program_shape(program, index));
   return RONDO_OK;
 }

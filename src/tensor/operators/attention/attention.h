@@ -73,23 +73,22 @@ rondo_attention_shape rondo_attention_packed_shape(const rondo_emitter *emitter,
 typedef struct rondo_attention_parts {
   const void *q, *k, *v;
 } rondo_attention_parts;
+/* Of rows in which they lie side by side. */
 rondo_attention_parts rondo_attention_parts_of(const rondo_emitter *emitter, const rondo_attention_shape *shape,
                                                uint32_t value);
+/* Of three values. */
+rondo_attention_parts rondo_attention_parts_at(const rondo_emitter *emitter, const uint32_t *values);
 
 /* What runs: a kernel. Inputs of `operation` are of one type; its results are y and the sums of rows. */
 RONDO_MUST_USE rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation *operation,
                                                  const rondo_attention_shape *shape, const rondo_attention_parts *of);
 
-/* What gradients are made of beside q, k and v, and where those go that are wanted. */
-typedef struct rondo_attention_gradient_memory {
-  const void *y, *dy;
-  const float *sums;
-  void *dq, *dk, *dv;
-} rondo_attention_gradient_memory;
+/* The same of the gradients. Inputs from `y` on are y, dy and the sums of rows; `to`: where the gradients of q, k and v
+ * go, NULL for one that is not wanted. */
 RONDO_MUST_USE rondo_status rondo_emit_attention_gradient(rondo_emitter *emitter, const rondo_operation *operation,
                                                           const rondo_attention_shape *shape,
-                                                          const rondo_attention_parts *of,
-                                                          const rondo_attention_gradient_memory *at);
+                                                          const rondo_attention_parts *of, uint32_t y,
+                                                          const rondo_attention_parts *to);
 
 /* The fronts of the calls. First the out-parameter and the program, with the elements of a row of `value`; then the
  * options, of heads of `size` elements, or of so many in a row. */

@@ -5,28 +5,22 @@
  * attention_decode_packed is the same where q, k and v lie side by side in a row. attention_fill begins caches with
  * many such rows.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/attention/attention.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { Q, K, V, K_CACHE, V_CACHE, LENGTH };                  /* inputs of attention_decode */
 enum { QKV, PACKED_K_CACHE, PACKED_V_CACHE, PACKED_LENGTH }; /* of attention_decode_packed */
 enum { TO_K, TO_V, AT, FROM_K, FROM_V };                     /* of append; without FROM_V, FROM_K is packed */
-enum { FILL_QKV, FILL_K, FILL_V };                           /* of fill */
+enum { FILL_QKV, FILL_K, FILL_V, NO_PLACE };                 /* of fill; the last is left out: it fills from row 0 on */
 
 /* Attention -------------------------------------------------------------------------------------------------------- */
 
-static void attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_attention_decode_cpu(type, blocks, args);
-}
-
-RONDO_TYPED_KERNEL(attention_decode, attention_decode, RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
+RONDO_TYPED_KERNEL_OF(attention_decode, rondo_attention_decode_cpu, attention_decode,
+                      RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
+                      RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static rondo_status infer_decode(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *q = rondo_operation_input(program, operation, Q);
@@ -47,23 +41,17 @@ static rondo_status infer_decode(const rondo_program *program, const rondo_opera
 /* The caches and the length stand behind q, k and v, or behind what has all three. */
 static rondo_status emit_kernel(rondo_emitter *emitter, const rondo_operation *operation,
                                 const rondo_attention_shape *shape, const rondo_attention_parts *own, uint32_t caches) {
-  const void *k_cache = rondo_emit_address(emitter, operation->inputs[caches]);
-  const void *v_cache = rondo_emit_address(emitter, operation->inputs[caches + 1]);
-  const void *length = rondo_emit_address(emitter, operation->inputs[caches + 2]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  rondo_check_memory check;
-  RONDO_TRY(rondo_emit_index_check(emitter, caches + 2, shape->columns, &check));
-  return rondo_emit_kernel(
-      emitter, &attention_decode_code[rondo_emit_shape(emitter, operation->inputs[Q])->type],
+  return rondo_emit_operands(
+      emitter, operation, &attention_decode_code[rondo_emit_shape(emitter, operation->inputs[Q])->type],
       rondo_emit_grid(emitter, shape->batches * shape->heads, (rondo_grain){1, 1}),
-      RONDO_ARGS(shape, &own->q, &own->k, &own->v, &k_cache, &v_cache, &length, &y, RONDO_CHECK_ARGUMENTS(check)));
+      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(own->q), RONDO_OBJECT(own->k), RONDO_OBJECT(own->v),
+                     RONDO_INPUT(caches), RONDO_INPUT(caches + 1), RONDO_INPUT(caches + 2), RONDO_RESULT(0),
+                     RONDO_CHECK(caches + 2, shape->columns)));
 }
 
 static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K_CACHE);
-  const rondo_attention_parts own = {rondo_emit_address(emitter, operation->inputs[Q]),
-                                     rondo_emit_address(emitter, operation->inputs[K]),
-                                     rondo_emit_address(emitter, operation->inputs[V])};
+  const rondo_attention_parts own = rondo_attention_parts_at(emitter, operation->inputs);
   return emit_kernel(emitter, operation, &shape, &own, K_CACHE);
 }
 
@@ -71,12 +59,8 @@ static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *o
   .types = RONDO_FLOATS, .result_count = 1, .checks_indices = true, .always_runs = true, \
   .index_rule = "nothing was written into caches"
 
-const rondo_operator rondo_operator_attention_decode = {.name = "attention_decode",
-                                                        DECODE_ROW,
-                                                        .inputs = {"q", "k", "v", "k_cache", "v_cache", "length"},
-                                                        .required = 6,
-                                                        .infer = infer_decode,
-                                                        .emit = emit_decode};
+RONDO_OPERATOR(attention_decode, DECODE_ROW, .inputs = {"q", "k", "v", "k_cache", "v_cache", "length"}, .required = 6,
+               .infer = infer_decode, .emit = emit_decode);
 
 static rondo_status infer_packed(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *qkv = rondo_operation_input(program, operation, QKV);
@@ -111,12 +95,8 @@ static rondo_status emit_packed(rondo_emitter *emitter, const rondo_operation *o
   return emit_kernel(emitter, operation, &shape, &own, PACKED_K_CACHE);
 }
 
-const rondo_operator rondo_operator_attention_decode_packed = {.name = "attention_decode_packed",
-                                                               DECODE_ROW,
-                                                               .inputs = {"qkv", "k_cache", "v_cache", "length"},
-                                                               .required = 4,
-                                                               .infer = infer_packed,
-                                                               .emit = emit_packed};
+RONDO_OPERATOR(attention_decode_packed, DECODE_ROW, .inputs = {"qkv", "k_cache", "v_cache", "length"}, .required = 4,
+               .infer = infer_packed, .emit = emit_packed);
 
 /* Caches ----------------------------------------------------------------------------------------------------------- */
 
@@ -128,6 +108,7 @@ typedef struct append_shape {
 } append_shape;
 
 static void append_row(const append_shape *shape, const char *from, char *to, size_t head, size_t row, size_t at) {
+  assert(head < shape->heads);
   const rondo_attention_place *place = &shape->from;
   const size_t begin = head / shape->groups * place->batch + head % shape->groups * place->head + row * place->row;
   memcpy(to + (head * shape->columns + at + row) * shape->size * shape->bytes, from + begin * shape->bytes,
@@ -144,12 +125,9 @@ static void attention_append_cpu(rondo_blocks blocks, void *const *args) {
   const size_t each = shape->heads * shape->count;
   const bool has_place = given == NULL || (*given >= 0 && (size_t)*given < shape->columns);
   if (!rondo_may_update(blocks, args) || !has_place) return;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, 2 * each, 1);
-    for (size_t i = span.first; i < span.last; i++)
-      append_row(shape, from[i / each], to[i / each], i % each / shape->count, i % shape->count,
-                 given == NULL ? 0 : (size_t)*given);
-  }
+  RONDO_EACH_ITEM(i, blocks, 2 * each)
+    append_row(shape, from[i / each], to[i / each], i % each / shape->count, i % shape->count,
+               given == NULL ? 0 : (size_t)*given);
 }
 
 static const rondo_kernel_options attention_append_code = {
@@ -167,18 +145,14 @@ static append_shape append_shape_of(const rondo_shape *cache, size_t count, rond
                         .from = from};
 }
 
-/* What the kernel reads and writes beside the shape. */
-typedef struct append_memory {
-  const void *k, *v, *at;
-  void *to_k, *to_v;
-} append_memory;
-
-static rondo_status emit_rows(rondo_emitter *emitter, const append_shape *shape, const append_memory *memory) {
+/* Rows of k and v into the caches; they begin at input `at`. */
+static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *operation, const append_shape *shape,
+                              const rondo_attention_parts *from, uint32_t at, uint32_t k_cache) {
   const rondo_grain grain = {4096 / shape->size + 1, RONDO_CUDA_THREADS / 32};
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(
-      emitter, &attention_append_code, rondo_emit_grid(emitter, 2 * shape->heads * shape->count, grain),
-      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), shape, &memory->k, &memory->v, &memory->at, &memory->to_k, &memory->to_v));
+  return rondo_emit_operands(
+      emitter, operation, &attention_append_code, rondo_emit_grid(emitter, 2 * shape->heads * shape->count, grain),
+      RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(*shape), RONDO_OBJECT(from->k), RONDO_OBJECT(from->v), RONDO_INPUT(at),
+                     RONDO_INPUT(k_cache), RONDO_INPUT(k_cache + 1)));
 }
 
 static rondo_status require_states(const rondo_program *program, const rondo_operation *operation, uint32_t k,
@@ -201,25 +175,18 @@ static rondo_status emit_append(rondo_emitter *emitter, const rondo_operation *o
   const size_t size = cache->dims[3], each = cache->dims[1] * size;
   const size_t row = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[FROM_K])) / cache->dims[0];
   const append_shape shape = append_shape_of(cache, 1, rondo_attention_abreast(1, row, size));
-  append_memory memory = {.k = rondo_emit_address(emitter, operation->inputs[FROM_K]),
-                          .v = rondo_emit_address(emitter, operation->inputs[FROM_V]),
-                          .at = rondo_emit_address(emitter, operation->inputs[AT]),
-                          .to_k = rondo_emit_address(emitter, operation->inputs[TO_K]),
-                          .to_v = rondo_emit_address(emitter, operation->inputs[TO_V])};
-  if (memory.v == NULL) {
-    const char *begin = memory.k;
-    memory.k = begin + (row - 2 * each) * shape.bytes;
-    memory.v = begin + (row - each) * shape.bytes;
+  rondo_attention_parts from = {.k = rondo_emit_address(emitter, operation->inputs[FROM_K]),
+                                .v = rondo_emit_address(emitter, operation->inputs[FROM_V])};
+  if (from.v == NULL) {
+    const char *begin = from.k;
+    from.k = begin + (row - 2 * each) * shape.bytes;
+    from.v = begin + (row - each) * shape.bytes;
   }
-  return emit_rows(emitter, &shape, &memory);
+  return emit_rows(emitter, operation, &shape, &from, AT, TO_K);
 }
 
-const rondo_operator rondo_operator_attention_append = {.name = "attention_append",
-                                                        .inputs = {"k_cache", "v_cache", "length", "k", "v"},
-                                                        .required = 4,
-                                                        .updates = 1u << TO_K | 1u << TO_V,
-                                                        .infer = infer_append,
-                                                        .emit = emit_append};
+RONDO_OPERATOR(attention_append, .inputs = {"k_cache", "v_cache", "length", "k", "v"}, .required = 4,
+               .updates = 1u << TO_K | 1u << TO_V, .infer = infer_append, .emit = emit_append);
 
 static rondo_status infer_fill(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *qkv = rondo_operation_input(program, operation, FILL_QKV);
@@ -244,20 +211,11 @@ static rondo_status emit_fill(rondo_emitter *emitter, const rondo_operation *ope
   const rondo_attention_parts from = rondo_attention_parts_of(emitter, &packed, operation->inputs[FILL_QKV]);
   const append_shape shape =
       append_shape_of(rondo_emit_shape(emitter, operation->inputs[FILL_K]), packed.rows, packed.k);
-  const append_memory memory = {.k = from.k,
-                                .v = from.v,
-                                .to_k = rondo_emit_address(emitter, operation->inputs[FILL_K]),
-                                .to_v = rondo_emit_address(emitter, operation->inputs[FILL_V])};
-  return emit_rows(emitter, &shape, &memory);
+  return emit_rows(emitter, operation, &shape, &from, NO_PLACE, FILL_K);
 }
 
-const rondo_operator rondo_operator_attention_fill = {.name = "attention_fill",
-                                                      .types = RONDO_FLOATS,
-                                                      .inputs = {"qkv", "k_cache", "v_cache"},
-                                                      .required = 3,
-                                                      .updates = 1u << FILL_K | 1u << FILL_V,
-                                                      .infer = infer_fill,
-                                                      .emit = emit_fill};
+RONDO_OPERATOR(attention_fill, .types = RONDO_FLOATS, .inputs = {"qkv", "k_cache", "v_cache"}, .required = 3,
+               .updates = 1u << FILL_K | 1u << FILL_V, .infer = infer_fill, .emit = emit_fill);
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
@@ -315,8 +273,7 @@ rondo_status rondo_op_attention_fill_packed(rondo_program *program, rondo_value 
   rondo_attributes attributes;
   uint32_t inputs[3];
   RONDO_TRY(rondo_require(call, "program", program));
-  for (size_t i = 0; i < 3; i++)
-    RONDO_TRY(rondo_program_resolve(program, values[i], call, rondo_operator_attention_fill.inputs[i], &inputs[i]));
+  RONDO_TRY(rondo_program_resolve_inputs(program, &rondo_operator_attention_fill, values, 3, inputs));
   RONDO_TRY(rondo_packed_attributes(call, 1, &of, NULL, &attributes));
   return rondo_program_add(program, &rondo_operator_attention_fill, inputs, 3, &attributes, NULL);
 }

@@ -2,12 +2,10 @@
  * attention_packed: attention where q, k and v lie side by side in each row, as one product makes them, and so do the
  * heads of the result, as the next product reads them: no copies between. Its kernels are attention's.
  */
-#include "base/error.h"
+#include <assert.h>
+
 #include "tensor/operators/attention/attention.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { QKV, Y, DY, SUMS }; /* inputs */
 
@@ -35,6 +33,7 @@ rondo_attention_shape rondo_attention_packed_shape(const rondo_emitter *emitter,
   const size_t heads = attributes->sizes[RONDO_ATTENTION_HEADS], groups = attributes->sizes[RONDO_ATTENTION_GROUPS];
   const size_t rows = qkv->dims[1], size = qkv->dims[2] / (heads + 2 * groups);
   const rondo_attention_place place = rondo_attention_abreast(rows, qkv->dims[2], size);
+  assert(heads % groups == 0 && size <= RONDO_HEAD_MOST);
   return (rondo_attention_shape){.batches = qkv->dims[0],
                                  .heads = heads,
                                  .groups = groups,
@@ -49,15 +48,11 @@ rondo_attention_shape rondo_attention_packed_shape(const rondo_emitter *emitter,
                                  .causal = attributes->flags[RONDO_ATTENTION_CAUSAL]};
 }
 
-/* Elements from q to k, and to v. */
-static size_t k_offset(const rondo_attention_shape *shape) { return shape->heads * shape->size; }
-static size_t v_offset(const rondo_attention_shape *shape) { return (shape->heads + shape->groups) * shape->size; }
-
 rondo_attention_parts rondo_attention_parts_of(const rondo_emitter *emitter, const rondo_attention_shape *shape,
                                                uint32_t value) {
-  const char *begin = rondo_emit_address(emitter, value);
-  const size_t bytes = rondo_type_bytes(rondo_emit_shape(emitter, value)->type);
-  return (rondo_attention_parts){begin, begin + k_offset(shape) * bytes, begin + v_offset(shape) * bytes};
+  const char *q = rondo_emit_address(emitter, value);
+  const size_t bytes = rondo_type_bytes(rondo_emit_shape(emitter, value)->type) * shape->size;
+  return (rondo_attention_parts){q, q + shape->heads * bytes, q + (shape->heads + shape->groups) * bytes};
 }
 
 static rondo_status infer_packed(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -84,15 +79,9 @@ static rondo_status emit_packed(rondo_emitter *emitter, const rondo_operation *o
   return rondo_emit_attention(emitter, operation, &shape, &of);
 }
 
-const rondo_operator rondo_operator_attention_packed = {.name = "attention_packed",
-                                                        .types = RONDO_FLOATS,
-                                                        .inputs = {"qkv"},
-                                                        .required = 1,
-                                                        .result_count = 2,
-                                                        .spare_results = 1u << 1,
-                                                        .infer = infer_packed,
-                                                        .differentiate = differentiate_packed,
-                                                        .emit = emit_packed};
+RONDO_OPERATOR(attention_packed, .types = RONDO_FLOATS, .inputs = {"qkv"}, .required = 1, .result_count = 2,
+               .spare_results = 1u << 1, .infer = infer_packed, .differentiate = differentiate_packed,
+               .emit = emit_packed);
 
 static rondo_status infer_packed_gradient(const rondo_program *program, const rondo_operation *operation,
                                           rondo_shape *results) {
@@ -106,23 +95,12 @@ static rondo_status infer_packed_gradient(const rondo_program *program, const ro
 static rondo_status emit_packed_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_attention_shape shape = rondo_attention_packed_shape(emitter, operation);
   const rondo_attention_parts of = rondo_attention_parts_of(emitter, &shape, operation->inputs[QKV]);
-  const size_t bytes = rondo_type_bytes(rondo_emit_shape(emitter, operation->inputs[QKV])->type);
-  char *to = rondo_emit_address(emitter, operation->results[0]);
-  const rondo_attention_gradient_memory at = {rondo_emit_address(emitter, operation->inputs[Y]),
-                                              rondo_emit_address(emitter, operation->inputs[DY]),
-                                              rondo_emit_address(emitter, operation->inputs[SUMS]),
-                                              to,
-                                              to + k_offset(&shape) * bytes,
-                                              to + v_offset(&shape) * bytes};
-  return rondo_emit_attention_gradient(emitter, operation, &shape, &of, &at);
+  const rondo_attention_parts to = rondo_attention_parts_of(emitter, &shape, operation->results[0]);
+  return rondo_emit_attention_gradient(emitter, operation, &shape, &of, Y, &to);
 }
 
-const rondo_operator rondo_operator_attention_packed_gradient = {.name = "attention_packed_gradient",
-                                                                 .inputs = {"qkv", "y", "gradient", "sums"},
-                                                                 .required = 4,
-                                                                 .result_count = 1,
-                                                                 .infer = infer_packed_gradient,
-                                                                 .emit = emit_packed_gradient};
+RONDO_OPERATOR(attention_packed_gradient, .inputs = {"qkv", "y", "gradient", "sums"}, .required = 4, .result_count = 1,
+               .infer = infer_packed_gradient, .emit = emit_packed_gradient);
 
 rondo_status rondo_packed_attributes(const char *call, size_t row, const rondo_packed_heads *heads,
                                      const rondo_attention_options *options, rondo_attributes *out) {

@@ -203,10 +203,8 @@ void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args
                                .k = RONDO_ARG(const void *, 2),
                                .v = RONDO_ARG(const void *, 3)};
   const size_t each = rondo_attention_tiles(data.shape->rows), tiles = data.shape->batches * data.shape->heads * each;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t tile = block; tile < tiles; tile += blocks.grid.x)
-      attend(&data, tile / each, tile % each * TILE, RONDO_ARG(void *, 4), RONDO_ARG(float *, 5));
-  }
+  RONDO_EACH_TILE(tile, blocks, tiles)
+    attend(&data, tile / each, tile % each * TILE, RONDO_ARG(void *, 4), RONDO_ARG(float *, 5));
 }
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
@@ -332,14 +330,12 @@ void rondo_attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *co
   const size_t down = rondo_attention_tiles(data.shape->rows), across = rondo_attention_tiles(data.shape->columns);
   const size_t of_q = dq == NULL ? 0 : data.shape->batches * data.shape->heads * down;
   const size_t of_k = dk == NULL && dv == NULL ? 0 : data.shape->batches * data.shape->groups * across;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t tile = block; tile < of_q + of_k; tile += blocks.grid.x) {
-      const size_t left = tile - of_q; /* where it is one of columns */
-      if (tile < of_q)
-        make_q_gradient(&data, tile / down, tile % down * TILE, dq);
-      else
-        make_k_gradient(&data, left / across, left % across * TILE, dk, dv);
-    }
+  RONDO_EACH_TILE(tile, blocks, of_q + of_k) {
+    const size_t left = tile - of_q; /* where it is one of columns */
+    if (tile < of_q)
+      make_q_gradient(&data, tile / down, tile % down * TILE, dq);
+    else
+      make_k_gradient(&data, left / across, left % across * TILE, dk, dv);
   }
 }
 
@@ -395,15 +391,13 @@ void rondo_attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *cons
   float rooms[2][RONDO_HEAD_MOST];
   keys.count = values.count = length_of(shape, RONDO_ARG(const int32_t *, 6));
   if (blocks.first == 0) (void)rondo_check_index(cell, 0, *RONDO_ARG(const int32_t *, 6), shape->columns);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t head = block; head < heads; head += blocks.grid.x) {
-      const size_t group = group_of(shape, head), at = y_rows(shape, head).begin;
-      const float *from = rondo_load_chunk(type, q, q_rows(shape, head).begin, shape->size, rooms[0]);
-      float *to = rondo_chunk_of(type, y, at, rooms[1]);
-      keys.in_cache = values.in_cache = k_rows(shape, group);
-      keys.own_begin = values.own_begin = rows_in(&shape->own, shape->groups, group, 1).begin;
-      decode_row(shape, type, from, &keys, &values, to);
-      rondo_store_chunk(type, y, at, shape->size, to);
-    }
+  RONDO_EACH_TILE(head, blocks, heads) {
+    const size_t group = group_of(shape, head), at = y_rows(shape, head).begin;
+    const float *from = rondo_load_chunk(type, q, q_rows(shape, head).begin, shape->size, rooms[0]);
+    float *to = rondo_chunk_of(type, y, at, rooms[1]);
+    keys.in_cache = values.in_cache = k_rows(shape, group);
+    keys.own_begin = values.own_begin = rows_in(&shape->own, shape->groups, group, 1).begin;
+    decode_row(shape, type, from, &keys, &values, to);
+    rondo_store_chunk(type, y, at, shape->size, to);
   }
 }

@@ -120,18 +120,21 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
 }
 
 /* The functions of a kernel for each type, and the declarations of the CUDA texts with that kernel. */
-#define RONDO_TYPED_FUNCTION(kernel, file, suffix, type) \
-  RONDO_DECLARE_CUDA_SOURCE(file##suffix)                \
-  static void kernel##suffix(rondo_blocks blocks, void *const *args) { kernel##_cpu(type, blocks, args); }
-#define RONDO_FLOAT_FUNCTIONS(kernel, file)           \
-  RONDO_TYPED_FUNCTION(kernel, file, _f32, RONDO_F32) \
-  RONDO_TYPED_FUNCTION(kernel, file, _f16, RONDO_F16) \
-  RONDO_TYPED_FUNCTION(kernel, file, _bf16, RONDO_BF16)
+#define RONDO_TYPED_FUNCTION(kernel, function, file, suffix, type) \
+  RONDO_DECLARE_CUDA_SOURCE(file##suffix)                          \
+  static void kernel##suffix(rondo_blocks blocks, void *const *args) { function(type, blocks, args); }
+#define RONDO_FLOAT_FUNCTIONS(kernel, function, file)           \
+  RONDO_TYPED_FUNCTION(kernel, function, file, _f32, RONDO_F32) \
+  RONDO_TYPED_FUNCTION(kernel, function, file, _f16, RONDO_F16) \
+  RONDO_TYPED_FUNCTION(kernel, function, file, _bf16, RONDO_BF16)
 
 /* A kernel in three forms, `kernel`_code[type], from one CPU function `kernel`_cpu(type, blocks, args) and the typed
  * CUDA source `file`, with functions `kernel`_TYPE. The rest are its parameters. */
-#define RONDO_TYPED_KERNEL(kernel, file, ...)                                \
-  RONDO_FLOAT_FUNCTIONS(kernel, file)                                        \
+#define RONDO_TYPED_KERNEL(kernel, file, ...) RONDO_TYPED_KERNEL_OF(kernel, kernel##_cpu, file, __VA_ARGS__)
+
+/* The same with a CPU function of another name. */
+#define RONDO_TYPED_KERNEL_OF(kernel, function, file, ...)                   \
+  RONDO_FLOAT_FUNCTIONS(kernel, function, file)                              \
   static const rondo_kernel_options kernel##_code[] = {                      \
       [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__), \
       [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__), \
@@ -139,9 +142,9 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
 
 /* The same in five forms, with I32 and I64; the functions of its CUDA source are called `kernel`_NUMBER. */
 #define RONDO_NUMBER_KERNEL(kernel, file, ...)                                  \
-  RONDO_FLOAT_FUNCTIONS(kernel, file)                                           \
-  RONDO_TYPED_FUNCTION(kernel, file, _i32, RONDO_I32)                           \
-  RONDO_TYPED_FUNCTION(kernel, file, _i64, RONDO_I64)                           \
+  RONDO_FLOAT_FUNCTIONS(kernel, kernel##_cpu, file)                             \
+  RONDO_TYPED_FUNCTION(kernel, kernel##_cpu, file, _i32, RONDO_I32)             \
+  RONDO_TYPED_FUNCTION(kernel, kernel##_cpu, file, _i64, RONDO_I64)             \
   static const rondo_kernel_options kernel##_code[] = {                         \
       [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__),    \
       [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__),    \
@@ -151,7 +154,7 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
 
 /* The first again, with the parameters in a list. */
 #define RONDO_TYPED_KERNEL_LIST(kernel, file, list)                        \
-  RONDO_FLOAT_FUNCTIONS(kernel, file)                                      \
+  RONDO_FLOAT_FUNCTIONS(kernel, kernel##_cpu, file)                        \
   static const rondo_kernel_options kernel##_code[] = {                    \
       [RONDO_F32] = RONDO_TYPED_LIST_CODE(kernel##_f32, file##_f32, list), \
       [RONDO_F16] = RONDO_TYPED_LIST_CODE(kernel##_f16, file##_f16, list), \

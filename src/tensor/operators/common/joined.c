@@ -6,13 +6,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "tensor/program/operation.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t block) {
   uint32_t operation = 0;
   while (block >= table->first_blocks[operation + 1]) operation++;
+  assert(operation < RONDO_MOST_JOINED);
   const size_t first = table->first_blocks[operation];
   const rondo_blocks blocks = {.grid = {.x = table->first_blocks[operation + 1] - (uint32_t)first}};
   return (rondo_joined_share){operation, (rondo_type)table->types[operation],
@@ -29,16 +28,13 @@ rondo_status rondo_require_gradient(const rondo_program *program, const rondo_op
                               operation->row->inputs[parameter], operation->row->inputs[gradient]);
 }
 
-static uint32_t value_of(const rondo_operation *operation, uint32_t index) {
-  return index < RONDO_MAX_OPERANDS ? operation->inputs[index] : operation->results[index - RONDO_MAX_OPERANDS];
-}
-
 static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *kernel,
                        const rondo_operation *const *operations, uint32_t count, rondo_joined_table *table) {
   for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
     uint32_t blocks = 0;
     if (i < count) {
-      table->elements[i] = rondo_shape_elements(rondo_emit_shape(emitter, value_of(operations[i], kernel->values[0])));
+      table->elements[i] =
+          rondo_shape_elements(rondo_emit_shape(emitter, rondo_operand_value(operations[i], kernel->values[0])));
       table->types[i] = (uint8_t)rondo_emit_shape(emitter, operations[i]->inputs[kernel->typed])->type;
       blocks = rondo_emit_grid(emitter, table->elements[i], kernel->grain).x;
     }
@@ -58,7 +54,8 @@ rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel
   assert(arg_count + RONDO_MOST_JOINED * kernel->value_count <= RONDO_MAX_PARAMETERS);
   for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
     for (uint32_t k = 0; k < kernel->value_count; k++, arg_count++) {
-      pointers[arg_count] = i < count ? rondo_emit_address(emitter, value_of(operations[i], kernel->values[k])) : NULL;
+      pointers[arg_count] =
+          i < count ? rondo_emit_address(emitter, rondo_operand_value(operations[i], kernel->values[k])) : NULL;
       args[arg_count] = &pointers[arg_count];
     }
   }

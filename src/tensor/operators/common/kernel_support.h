@@ -40,38 +40,13 @@
 /* The same, whose CUDA kernels take four elements at once. */
 #define RONDO_PACKED_GRAIN ((rondo_grain){8192, 4 * RONDO_CUDA_THREADS})
 
-/* What rondo_emit_operands passes to a kernel: an input by its number, a result, or the workspace. */
-#define RONDO_RESULT(result) (RONDO_MAX_OPERANDS + (result))
-#define RONDO_WORKSPACE (RONDO_MAX_OPERANDS + RONDO_MAX_RESULTS)
-#define RONDO_MOST_OPERANDS 10
-#define RONDO_OPERANDS(...) (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
-
-/* Adds a kernel whose arguments are a scalar and the addresses of these operands; NULL for one that is left out. */
-RONDO_MUST_USE static inline rondo_status rondo_emit_operands(rondo_emitter *emitter, const rondo_operation *operation,
-                                                              const rondo_kernel_options *code, rondo_grid grid,
-                                                              const void *scalar, const uint32_t *operands,
-                                                              size_t count) {
-  const void *addresses[RONDO_MOST_OPERANDS], *args[1 + RONDO_MOST_OPERANDS] = {scalar};
-  assert(count <= RONDO_MOST_OPERANDS);
-  for (size_t i = 0; i < count; i++) {
-    const uint32_t operand = operands[i];
-    if (operand == RONDO_WORKSPACE)
-      addresses[i] = rondo_emit_workspace(emitter);
-    else if (operand >= RONDO_MAX_OPERANDS)
-      addresses[i] = rondo_emit_address(emitter, operation->results[operand - RONDO_MAX_OPERANDS]);
-    else
-      addresses[i] = rondo_emit_address(emitter, operation->inputs[operand]);
-    args[1 + i] = &addresses[i];
-  }
-  return rondo_emit_kernel(emitter, code, grid, args, 1 + count);
-}
-
 typedef struct rondo_span {
   size_t first, last; /* first <= i < last */
 } rondo_span;
 
 /* The share of `block` in `count` things. All shares but the last are equal, and multiples of `unit`. */
 static inline rondo_span rondo_block_span(size_t block, rondo_blocks blocks, size_t count, size_t unit) {
+  assert(unit > 0 && blocks.grid.x > 0);
   const size_t units = count / unit + (count % unit != 0);
   const size_t share = (units / blocks.grid.x + (units % blocks.grid.x != 0)) * unit;
   const size_t first = block * share < count ? block * share : count;
@@ -80,9 +55,21 @@ static inline rondo_span rondo_block_span(size_t block, rondo_blocks blocks, siz
 
 /* The shares of all of the blocks, which follow each other: for kernels that treat each thing by itself. */
 static inline rondo_span rondo_blocks_span(rondo_blocks blocks, size_t count, size_t unit) {
+  assert(blocks.first < blocks.last);
   const size_t first = rondo_block_span(blocks.first, blocks, count, unit).first;
   return (rondo_span){first, rondo_block_span(blocks.last - 1, blocks, count, unit).last};
 }
+
+/* The loop over the items of all of the blocks, for kernels that treat each of `count` items by itself. */
+#define RONDO_EACH_ITEM(i, blocks, count)                                                                        \
+  for (size_t i = rondo_blocks_span(blocks, count, 1).first, i##_end = rondo_blocks_span(blocks, count, 1).last; \
+       i < i##_end; i++)
+
+/* The same where a block has every grid.x-th tile, so that blocks of a large grid begin with tiles that lie together.
+ */
+#define RONDO_EACH_TILE(number, blocks, count)                                                   \
+  for (size_t number##_block = (blocks).first; number##_block < (blocks).last; number##_block++) \
+    for (size_t number = number##_block; number < (count); number += (blocks).grid.x)
 
 /* Indices are I32, or I64 where `is_wide` is not 0. */
 static inline int64_t rondo_index_at(const void *indices, uint32_t is_wide, size_t i) {

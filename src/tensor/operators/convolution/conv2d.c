@@ -10,13 +10,9 @@
 
 #include <string.h>
 
-#include "base/versioned_struct.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/convolution/conv2d_onednn.h"
 #include "tensor/operators/matmul/gemm.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/shape.h"
 
 enum { X, WEIGHT, BIAS };                                   /* inputs */
 enum { GROUPS = RONDO_WINDOW_SIZES, HEIGHT, WIDTH, SIZES }; /* sizes, behind the window's; of x */
@@ -48,10 +44,7 @@ static void conv2d_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *a
   const unsigned char *bias = RONDO_ARG(const unsigned char *, 3);
   unsigned char *y = RONDO_ARG(unsigned char *, 4);
   const size_t bytes = rondo_type_bytes(type);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t i = span.first; i < span.last; i++) memcpy(y + i * bytes, bias + i / places % channels * bytes, bytes);
-  }
+  RONDO_EACH_ITEM(i, blocks, count) memcpy(y + i * bytes, bias + i / places % channels * bytes, bytes);
 }
 
 RONDO_TYPED_KERNEL(conv2d_bias, conv2d, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_READS,
@@ -68,16 +61,6 @@ static size_t cut_product(rondo_conv2d_shape *shape, rondo_conv2d_product produc
   return rondo_conv2d_tiles(shape, product);
 }
 
-typedef size_t (*count_tiles)(const rondo_conv2d_shape *shape);
-
-static rondo_grid cut(const rondo_emitter *emitter, rondo_conv2d_shape *shape, rondo_conv2d_product product,
-                      count_tiles depthwise) {
-  const bool is_cuda = rondo_emit_is_cuda(emitter);
-  const bool is_depthwise = !is_cuda && rondo_conv2d_is_depthwise(shape);
-  const size_t tiles = is_depthwise ? depthwise(shape) : cut_product(shape, product, is_cuda);
-  return (rondo_grid){.x = (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
-}
-
 /* Of an x, a weight and the attributes. */
 static rondo_conv2d_shape shape_of(const rondo_shape *x, const rondo_shape *weight,
                                    const rondo_attributes *attributes) {
@@ -91,6 +74,40 @@ static rondo_conv2d_shape shape_of(const rondo_shape *x, const rondo_shape *weig
 
 /* Convolutions of a library ---------------------------------------------------------------------------------------- */
 
+/* A row of convolutions: what it makes of what. x, weight and y are inputs or results (rondo_operand_value). */
+typedef struct conv_pass {
+  rondo_convolution_pass pass;
+  uint32_t x, weight, y;
+  const rondo_kernel_options *code; /* one per type */
+  rondo_conv2d_product (*product)(const rondo_conv2d_shape *shape);
+  size_t (*depthwise_tiles)(const rondo_conv2d_shape *shape);
+} conv_pass;
+
+static const conv_pass forward_pass = {RONDO_CONVOLUTION_FORWARD,   X,           WEIGHT,
+                                       RONDO_RESULT_NUMBER(0),      conv2d_code, rondo_conv2d_forward,
+                                       rondo_conv2d_depthwise_tiles};
+static const conv_pass input_gradient_pass = {RONDO_CONVOLUTION_INPUT_GRADIENT,
+                                              RONDO_RESULT_NUMBER(0),
+                                              0,
+                                              1,
+                                              conv2d_input_gradient_code,
+                                              rondo_conv2d_input_gradient,
+                                              rondo_conv2d_depthwise_input_gradient_tiles};
+static const conv_pass weight_gradient_pass = {RONDO_CONVOLUTION_WEIGHT_GRADIENT,
+                                               0,
+                                               RONDO_RESULT_NUMBER(0),
+                                               1,
+                                               conv2d_weight_gradient_code,
+                                               rondo_conv2d_weight_gradient,
+                                               rondo_conv2d_depthwise_weight_gradient_tiles};
+
+static rondo_grid cut(const rondo_emitter *emitter, rondo_conv2d_shape *shape, const conv_pass *pass) {
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  const bool is_depthwise = !is_cuda && rondo_conv2d_is_depthwise(shape);
+  const size_t tiles = is_depthwise ? pass->depthwise_tiles(shape) : cut_product(shape, pass->product(shape), is_cuda);
+  return (rondo_grid){.x = (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
+}
+
 static rondo_status prepare_on_cpu(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
                                    const rondo_conv2d_shape *shape, bool has_bias, size_t *out_workspace_bytes) {
   rondo_onednn_convolution *made;
@@ -102,17 +119,11 @@ static rondo_status prepare_on_cpu(rondo_resources *resources, uint32_t number, 
   return rondo_resources_add_object(resources, number, made, rondo_onednn_convolution_destroy);
 }
 
-/* adds: a bias. */
-static rondo_status prepare(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
-                            const rondo_shape *x, const rondo_conv2d_shape *shape, bool adds,
-                            size_t *out_workspace_bytes) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  if (!info.cuda && x->type == RONDO_F32)
-    return prepare_on_cpu(resources, number, pass, shape, adds, out_workspace_bytes);
+static rondo_convolution_shape library_shape_of(const rondo_conv2d_shape *shape, rondo_convolution_pass pass,
+                                                rondo_type type, bool adds) {
   const rondo_window *w = &shape->window;
   rondo_convolution_shape made = {.pass = pass,
-                                  .type = x->type,
+                                  .type = type,
                                   .adds = adds,
                                   .images = shape->images,
                                   .groups = shape->groups,
@@ -124,6 +135,24 @@ static rondo_status prepare(rondo_resources *resources, uint32_t number, rondo_c
   memcpy(made.stride, w->stride, sizeof made.stride);
   memcpy(made.padding, w->padding, sizeof made.padding);
   memcpy(made.dilation, w->dilation, sizeof made.dilation);
+  return made;
+}
+
+/* Gradients have no bias. */
+static rondo_status prepare(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                            size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const conv_pass *pass = operation->row->family;
+  const rondo_shape *x = rondo_program_shape(program, rondo_operand_value(operation, pass->x));
+  const rondo_shape *weight = rondo_program_shape(program, rondo_operand_value(operation, pass->weight));
+  const rondo_conv2d_shape shape = shape_of(x, weight, &operation->attributes);
+  const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
+  rondo_device_info info = {.struct_size = sizeof info};
+  if (adds && x->type != RONDO_F32) return RONDO_OK; /* the library rounds to the type before it adds */
+  RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  if (!info.cuda && x->type == RONDO_F32)
+    return prepare_on_cpu(resources, number, pass->pass, &shape, adds, out_workspace_bytes);
+  const rondo_convolution_shape made = library_shape_of(&shape, pass->pass, x->type, adds);
   return rondo_resources_add_convolution(resources, number, &made, out_workspace_bytes);
 }
 
@@ -139,29 +168,47 @@ static bool is_librarys(const rondo_emitter *emitter) {
   return rondo_emit_convolution(emitter) != NULL || rondo_emit_object(emitter) != NULL;
 }
 
-/* bias: for oneDNN; cuDNN's was brought before. */
-static rondo_status emit_convolution(rondo_emitter *emitter, uint32_t x, uint32_t weight, uint32_t y,
-                                     const void *bias) {
-  rondo_convolution *convolution = rondo_emit_convolution(emitter);
-  const rondo_convolution_memory memory = {.x = rondo_emit_address(emitter, x),
-                                           .weight = rondo_emit_address(emitter, weight),
-                                           .y = rondo_emit_address(emitter, y),
-                                           .workspace = rondo_emit_workspace(emitter)};
-  if (convolution == NULL) return rondo_onednn_convolution_emit(emitter, rondo_emit_object(emitter), &memory, bias);
-  RONDO_TRY(rondo_convolution_bind(convolution, &memory));
-  return rondo_emit_call(emitter, run_convolution, &convolution, sizeof convolution);
-}
-
 /* Fills the result with the bias, if there is one. */
 static rondo_status emit_bias(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->results[0]);
   const size_t count = rondo_shape_elements(shape), places = shape->dims[2] * shape->dims[3];
-  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  if (bias == NULL) return RONDO_OK;
-  return rondo_emit_kernel(emitter, &conv2d_bias_code[shape->type],
-                           rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&count, &places, &shape->dims[1], &bias, &y));
+  if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
+  return rondo_emit_operands(emitter, operation, &conv2d_bias_code[shape->type],
+                             rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_OBJECT(count), RONDO_OBJECT(places), RONDO_OBJECT(shape->dims[1]),
+                                            RONDO_INPUT(BIAS), RONDO_RESULT(0)));
+}
+
+static rondo_status emit_library(rondo_emitter *emitter, const rondo_operation *operation) {
+  const conv_pass *pass = operation->row->family;
+  rondo_convolution *convolution = rondo_emit_convolution(emitter);
+  const rondo_convolution_memory memory = {
+      .x = rondo_emit_address(emitter, rondo_operand_value(operation, pass->x)),
+      .weight = rondo_emit_address(emitter, rondo_operand_value(operation, pass->weight)),
+      .y = rondo_emit_address(emitter, rondo_operand_value(operation, pass->y)),
+      .workspace = rondo_emit_workspace(emitter)};
+  if (rondo_emit_is_cuda(emitter)) RONDO_TRY(emit_bias(emitter, operation));
+  if (convolution == NULL)
+    return rondo_onednn_convolution_emit(emitter, rondo_emit_object(emitter), &memory,
+                                         rondo_emit_address(emitter, operation->inputs[BIAS]));
+  RONDO_TRY(rondo_convolution_bind(convolution, &memory));
+  return rondo_emit_call(emitter, run_convolution, &convolution, sizeof convolution);
+}
+
+static rondo_status emit(rondo_emitter *emitter, const rondo_operation *operation) {
+  const conv_pass *pass = operation->row->family;
+  if (is_librarys(emitter)) return emit_library(emitter, operation);
+  const rondo_shape *x = rondo_emit_shape(emitter, rondo_operand_value(operation, pass->x));
+  const rondo_shape *weight = rondo_emit_shape(emitter, rondo_operand_value(operation, pass->weight));
+  rondo_conv2d_shape shape = shape_of(x, weight, &operation->attributes);
+  const rondo_grid grid = cut(emitter, &shape, pass);
+  rondo_gemm_prepare();
+  if (pass == &forward_pass)
+    return rondo_emit_operands(
+        emitter, operation, &pass->code[x->type], grid,
+        RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(X), RONDO_INPUT(WEIGHT), RONDO_INPUT(BIAS), RONDO_RESULT(0)));
+  return rondo_emit_operands(emitter, operation, &pass->code[x->type], grid,
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_INPUT(1), RONDO_RESULT(0)));
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
@@ -219,50 +266,16 @@ static rondo_status differentiate_conv2d(rondo_program *program, const rondo_ope
   return add_bias_gradient(program, dy, &input_gradients[BIAS]);
 }
 
-static rondo_status prepare_conv2d(rondo_resources *resources, const rondo_program *program, uint32_t number,
-                                   size_t *out_workspace_bytes) {
-  const rondo_operation *operation = &program->operations.items[number];
-  const rondo_shape *x = rondo_operation_input(program, operation, X);
-  const rondo_conv2d_shape shape =
-      shape_of(x, rondo_operation_input(program, operation, WEIGHT), &operation->attributes);
-  const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
-  if (adds && x->type != RONDO_F32) return RONDO_OK; /* the library rounds to the type before it adds */
-  return prepare(resources, number, RONDO_CONVOLUTION_FORWARD, x, &shape, adds, out_workspace_bytes);
-}
-
-static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *operation) {
-  if (is_librarys(emitter)) {
-    if (rondo_emit_is_cuda(emitter)) RONDO_TRY(emit_bias(emitter, operation));
-    return emit_convolution(emitter, operation->inputs[X], operation->inputs[WEIGHT], operation->results[0],
-                            rondo_emit_address(emitter, operation->inputs[BIAS]));
-  }
-  const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[X]);
-  rondo_conv2d_shape shape =
-      shape_of(of_x, rondo_emit_shape(emitter, operation->inputs[WEIGHT]), &operation->attributes);
-  const rondo_grid grid = cut(emitter, &shape, rondo_conv2d_forward(&shape), rondo_conv2d_depthwise_tiles);
-  rondo_gemm_prepare();
-  return rondo_emit_operands(emitter, operation, &conv2d_code[of_x->type], grid, &shape,
-                             RONDO_OPERANDS(X, WEIGHT, BIAS, RONDO_RESULT(0)));
-}
-
-const rondo_operator rondo_operator_conv2d = {.name = "conv2d",
-                                              .types = RONDO_FLOATS,
-                                              .inputs = {"x", "weight", "bias"},
-                                              .required = 2,
-                                              .result_count = 1,
-                                              .infer = infer_conv2d,
-                                              .differentiate = differentiate_conv2d,
-                                              .prepare = prepare_conv2d,
-                                              .emit = emit_conv2d};
+RONDO_OPERATOR(conv2d, .types = RONDO_FLOATS, .family = &forward_pass, .inputs = {"x", "weight", "bias"}, .required = 2,
+               .result_count = 1, .infer = infer_conv2d, .differentiate = differentiate_conv2d, .prepare = prepare,
+               .emit = emit);
 
 rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
                              const rondo_conv2d_options *options, rondo_value *out_value) {
   rondo_conv2d_options given;
   rondo_attributes attributes = {0};
   uint32_t index = 0;
-  RONDO_TRY(rondo_require("conv2d", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("conv2d", "program", program));
+  RONDO_TRY(rondo_program_begin(program, "conv2d", out_value));
   RONDO_TRY(rondo_versioned_read("rondo_conv2d_options", options, &given, sizeof given));
   RONDO_TRY(rondo_program_resolve(program, weight, "conv2d", "weight", &index));
   rondo_window_attributes(&rondo_program_shape(program, index)->dims[2], given.stride, given.padding, given.dilation,
@@ -275,92 +288,27 @@ rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value 
 
 /* Gradients: inputs are one of x and weight, and dy ---------------------------------------------------------------- */
 
-static rondo_shape x_of(const rondo_shape *weight, const rondo_shape *dy, const rondo_attributes *attributes) {
-  const size_t *sizes = attributes->sizes;
-  return (rondo_shape){
-      .type = dy->type, .rank = 4, .dims = {dy->dims[0], weight->dims[1] * sizes[GROUPS], sizes[HEIGHT], sizes[WIDTH]}};
+/* dx, given the weight, or dweight, given x. */
+static rondo_shape gradient_shape(const rondo_operation *operation, const rondo_shape *given, const rondo_shape *dy) {
+  const size_t *sizes = operation->attributes.sizes, *kernel = sizes + RONDO_WINDOW_KERNEL;
+  const bool is_of_x = operation->row->family == &input_gradient_pass;
+  const rondo_shape x = {
+      .type = dy->type, .rank = 4, .dims = {dy->dims[0], given->dims[1] * sizes[GROUPS], sizes[HEIGHT], sizes[WIDTH]}};
+  const rondo_shape weight = {
+      .type = dy->type, .rank = 4, .dims = {dy->dims[1], given->dims[1] / sizes[GROUPS], kernel[0], kernel[1]}};
+  return is_of_x ? x : weight;
 }
 
-static rondo_shape weight_of(const rondo_shape *x, const rondo_shape *dy, const rondo_attributes *attributes) {
-  const size_t *sizes = attributes->sizes;
-  return (rondo_shape){
-      .type = x->type,
-      .rank = 4,
-      .dims = {dy->dims[1], x->dims[1] / sizes[GROUPS], sizes[RONDO_WINDOW_KERNEL], sizes[RONDO_WINDOW_KERNEL + 1]}};
-}
-
-static rondo_status infer_input_gradient(const rondo_program *program, const rondo_operation *operation,
-                                         rondo_shape *results) {
-  const rondo_shape *weight = rondo_operation_input(program, operation, 0);
+static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  const rondo_shape *given = rondo_operation_input(program, operation, 0);
   RONDO_TRY(rondo_require_float(program, operation, 0, 4));
-  RONDO_TRY(rondo_require_input(program, operation, 1, weight->type, 4));
-  results[0] = x_of(weight, rondo_operation_input(program, operation, 1), &operation->attributes);
+  RONDO_TRY(rondo_require_input(program, operation, 1, given->type, 4));
+  results[0] = gradient_shape(operation, given, rondo_operation_input(program, operation, 1));
   return RONDO_OK;
 }
 
-static rondo_status infer_weight_gradient(const rondo_program *program, const rondo_operation *operation,
-                                          rondo_shape *results) {
-  const rondo_shape *x = rondo_operation_input(program, operation, 0);
-  RONDO_TRY(rondo_require_float(program, operation, 0, 4));
-  RONDO_TRY(rondo_require_input(program, operation, 1, x->type, 4));
-  results[0] = weight_of(x, rondo_operation_input(program, operation, 1), &operation->attributes);
-  return RONDO_OK;
-}
+#define GRADIENT_ROW .required = 2, .result_count = 1, .infer = infer_gradient, .prepare = prepare, .emit = emit
 
-static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation, rondo_conv2d_shape *shape,
-                                  rondo_grid grid, const rondo_kernel_options *code) {
-  rondo_gemm_prepare();
-  return rondo_emit_operands(emitter, operation, code, grid, shape, RONDO_OPERANDS(0, 1, RONDO_RESULT(0)));
-}
-
-static rondo_status prepare_input_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
-                                           size_t *out_workspace_bytes) {
-  const rondo_operation *operation = &program->operations.items[number];
-  const rondo_shape *x = rondo_program_shape(program, operation->results[0]);
-  const rondo_conv2d_shape shape = shape_of(x, rondo_operation_input(program, operation, 0), &operation->attributes);
-  return prepare(resources, number, RONDO_CONVOLUTION_INPUT_GRADIENT, x, &shape, false, out_workspace_bytes);
-}
-
-static rondo_status prepare_weight_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
-                                            size_t *out_workspace_bytes) {
-  const rondo_operation *operation = &program->operations.items[number];
-  const rondo_shape *x = rondo_operation_input(program, operation, 0);
-  const rondo_conv2d_shape shape =
-      shape_of(x, rondo_program_shape(program, operation->results[0]), &operation->attributes);
-  return prepare(resources, number, RONDO_CONVOLUTION_WEIGHT_GRADIENT, x, &shape, false, out_workspace_bytes);
-}
-
-static rondo_status emit_input_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  if (is_librarys(emitter))
-    return emit_convolution(emitter, operation->results[0], operation->inputs[0], operation->inputs[1], NULL);
-  const rondo_shape *weight = rondo_emit_shape(emitter, operation->inputs[0]);
-  rondo_conv2d_shape shape = shape_of(rondo_emit_shape(emitter, operation->results[0]), weight, &operation->attributes);
-  const rondo_grid grid =
-      cut(emitter, &shape, rondo_conv2d_input_gradient(&shape), rondo_conv2d_depthwise_input_gradient_tiles);
-  return emit_gradient(emitter, operation, &shape, grid, &conv2d_input_gradient_code[weight->type]);
-}
-
-static rondo_status emit_weight_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  if (is_librarys(emitter))
-    return emit_convolution(emitter, operation->inputs[0], operation->results[0], operation->inputs[1], NULL);
-  const rondo_shape *x = rondo_emit_shape(emitter, operation->inputs[0]);
-  rondo_conv2d_shape shape = shape_of(x, rondo_emit_shape(emitter, operation->results[0]), &operation->attributes);
-  const rondo_grid grid =
-      cut(emitter, &shape, rondo_conv2d_weight_gradient(&shape), rondo_conv2d_depthwise_weight_gradient_tiles);
-  return emit_gradient(emitter, operation, &shape, grid, &conv2d_weight_gradient_code[x->type]);
-}
-
-const rondo_operator rondo_operator_conv2d_input_gradient = {.name = "conv2d_input_gradient",
-                                                             .inputs = {"weight", "gradient"},
-                                                             .required = 2,
-                                                             .result_count = 1,
-                                                             .infer = infer_input_gradient,
-                                                             .prepare = prepare_input_gradient,
-                                                             .emit = emit_input_gradient};
-const rondo_operator rondo_operator_conv2d_weight_gradient = {.name = "conv2d_weight_gradient",
-                                                              .inputs = {"x", "gradient"},
-                                                              .required = 2,
-                                                              .result_count = 1,
-                                                              .infer = infer_weight_gradient,
-                                                              .prepare = prepare_weight_gradient,
-                                                              .emit = emit_weight_gradient};
+RONDO_OPERATOR(conv2d_input_gradient, .family = &input_gradient_pass, .inputs = {"weight", "gradient"}, GRADIENT_ROW);
+RONDO_OPERATOR(conv2d_weight_gradient, .family = &weight_gradient_pass, .inputs = {"x", "gradient"}, GRADIENT_ROW);

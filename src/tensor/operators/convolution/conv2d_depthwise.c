@@ -8,6 +8,7 @@
  *
  * For dx the roles change: dy has one plane, and each phase of dx sees some of the taps.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -96,6 +97,7 @@ static patch patch_at(const rondo_window *w, size_t height, size_t width, size_t
   p.columns = smaller(widest, width - p.column);
   p.pitch = p.columns + p.reach[RONDO_WIDTH];
   p.plane = (p.rows + p.reach[RONDO_HEIGHT]) * p.pitch;
+  assert(p.rows > 0 && p.columns > 0 && p.plane * w->stride[RONDO_HEIGHT] * w->stride[RONDO_WIDTH] <= ROOM);
   return p;
 }
 
@@ -210,14 +212,12 @@ void rondo_conv2d_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *cons
   const size_t patches = forward_patches(w), count = rondo_conv2d_taps(s);
   tap taps[EXTENT * EXTENT];
   patch held = {.pitch = 0};
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t number = block; number < patches * s->images * s->groups; number += blocks.grid.x) {
-      const size_t plane = number / patches, group = plane % s->groups;
-      const patch p = patch_at(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH], number % patches);
-      place_taps_anew(w, &p, &held, taps);
-      load_weights(type, weight, group * count, count, taps);
-      convolve(&x, s, &p, plane, taps, bias == NULL ? 0.0f : load_one(type, bias, group), RONDO_ARG(void *, 4));
-    }
+  RONDO_EACH_TILE(number, blocks, patches * s->images * s->groups) {
+    const size_t plane = number / patches, group = plane % s->groups;
+    const patch p = patch_at(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH], number % patches);
+    place_taps_anew(w, &p, &held, taps);
+    load_weights(type, weight, group * count, count, taps);
+    convolve(&x, s, &p, plane, taps, bias == NULL ? 0.0f : load_one(type, bias, group), RONDO_ARG(void *, 4));
   }
 }
 
@@ -303,13 +303,11 @@ void rondo_conv2d_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blo
   const size_t height = count_strides(w, RONDO_HEIGHT), width = count_strides(w, RONDO_WIDTH);
   const size_t patches = gradient_patches(w), taps = rondo_conv2d_taps(s);
   tap weights[EXTENT * EXTENT];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t number = block; number < patches * s->images * s->groups; number += blocks.grid.x) {
-      const size_t plane = number / patches;
-      const patch p = patch_at(w, height, width, number % patches);
-      load_weights(type, weight, plane % s->groups * taps, taps, weights);
-      make_input_gradient(&dy, s, &p, plane, weights, RONDO_ARG(void *, 3));
-    }
+  RONDO_EACH_TILE(number, blocks, patches * s->images * s->groups) {
+    const size_t plane = number / patches;
+    const patch p = patch_at(w, height, width, number % patches);
+    load_weights(type, weight, plane % s->groups * taps, taps, weights);
+    make_input_gradient(&dy, s, &p, plane, weights, RONDO_ARG(void *, 3));
   }
 }
 
@@ -337,16 +335,14 @@ void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks bl
   const size_t patches = forward_patches(w), count = rondo_conv2d_taps(s);
   tap taps[EXTENT * EXTENT];
   patch held = {.pitch = 0};
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t group = block; group < s->groups; group += blocks.grid.x) {
-      float sums[EXTENT * EXTENT] = {0};
-      for (size_t number = 0; number < s->images * patches; number++) {
-        const patch p = patch_at(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH], number % patches);
-        place_taps_anew(w, &p, &held, taps);
-        add_patch(&x, &dy, s, &p, number / patches * s->groups + group, taps, sums);
-      }
-      store_row(type, RONDO_ARG(void *, 3), group * count, sums, count);
+  RONDO_EACH_TILE(group, blocks, s->groups) {
+    float sums[EXTENT * EXTENT] = {0};
+    for (size_t number = 0; number < s->images * patches; number++) {
+      const patch p = patch_at(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH], number % patches);
+      place_taps_anew(w, &p, &held, taps);
+      add_patch(&x, &dy, s, &p, number / patches * s->groups + group, taps, sums);
     }
+    store_row(type, RONDO_ARG(void *, 3), group * count, sums, count);
   }
 }
 

@@ -3,6 +3,7 @@
  * the image's windows a row a tap, which lies in memory nearly as it is), and multiplied by gemm.h, the depth in its
  * order.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -30,6 +31,7 @@ static conv_tile tile_at(const rondo_conv2d_shape *s, rondo_conv2d_product p, si
   conv_tile t = {.product = number / (across * down),
                  .row = number / across % down * s->edge,
                  .column = number % across * s->edge};
+  assert(s->edge <= EDGE && t.product < p.count);
   t.rows = smaller(p.rows - t.row, s->edge);
   t.columns = smaller(p.columns - t.column, s->edge);
   return t;
@@ -246,14 +248,12 @@ void rondo_conv2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
       .shape = args[0], .type = type, .image = RONDO_ARG(const void *, 1), .weight = RONDO_ARG(const void *, 2)};
   const rondo_conv2d_product p = rondo_conv2d_forward(d.shape);
   const size_t tiles = rondo_conv2d_tiles(d.shape, p);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t number = block; number < tiles; number += blocks.grid.x) {
-      const conv_tile t = tile_at(d.shape, p, number);
-      if (is_pointwise(&d)) {
-        convolve_pointwise(&d, p, &t, RONDO_ARG(const float *, 3), RONDO_ARG(float *, 4));
-      } else {
-        convolve(&d, p, &t, RONDO_ARG(const void *, 3), RONDO_ARG(void *, 4));
-      }
+  RONDO_EACH_TILE(number, blocks, tiles) {
+    const conv_tile t = tile_at(d.shape, p, number);
+    if (is_pointwise(&d)) {
+      convolve_pointwise(&d, p, &t, RONDO_ARG(const float *, 3), RONDO_ARG(float *, 4));
+    } else {
+      convolve(&d, p, &t, RONDO_ARG(const void *, 3), RONDO_ARG(void *, 4));
     }
   }
 }
@@ -299,14 +299,12 @@ void rondo_conv2d_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void 
       .shape = args[0], .type = type, .weight = RONDO_ARG(const void *, 1), .image = RONDO_ARG(const void *, 2)};
   const rondo_conv2d_product p = rondo_conv2d_input_gradient(d.shape);
   const size_t tiles = rondo_conv2d_tiles(d.shape, p);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t number = block; number < tiles; number += blocks.grid.x) {
-      const conv_tile t = tile_at(d.shape, p, number);
-      if (is_pointwise(&d)) {
-        make_input_gradient_pointwise(&d, p, &t, RONDO_ARG(float *, 3));
-      } else {
-        make_input_gradient(&d, p, &t, RONDO_ARG(void *, 3));
-      }
+  RONDO_EACH_TILE(number, blocks, tiles) {
+    const conv_tile t = tile_at(d.shape, p, number);
+    if (is_pointwise(&d)) {
+      make_input_gradient_pointwise(&d, p, &t, RONDO_ARG(float *, 3));
+    } else {
+      make_input_gradient(&d, p, &t, RONDO_ARG(void *, 3));
     }
   }
 }
@@ -363,14 +361,12 @@ void rondo_conv2d_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void
       .shape = args[0], .type = type, .image = RONDO_ARG(const void *, 1), .weight = RONDO_ARG(const void *, 2)};
   const rondo_conv2d_product p = rondo_conv2d_weight_gradient(d.shape);
   const size_t tiles = rondo_conv2d_tiles(d.shape, p);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t number = block; number < tiles; number += blocks.grid.x) {
-      const conv_tile t = tile_at(d.shape, p, number);
-      if (is_pointwise(&d)) {
-        make_weight_gradient_pointwise(&d, p, &t, RONDO_ARG(float *, 3));
-      } else {
-        make_weight_gradient(&d, p, &t, RONDO_ARG(void *, 3));
-      }
+  RONDO_EACH_TILE(number, blocks, tiles) {
+    const conv_tile t = tile_at(d.shape, p, number);
+    if (is_pointwise(&d)) {
+      make_weight_gradient_pointwise(&d, p, &t, RONDO_ARG(float *, 3));
+    } else {
+      make_weight_gradient(&d, p, &t, RONDO_ARG(void *, 3));
     }
   }
 }

@@ -4,11 +4,8 @@
  */
 #include <string.h>
 
-#include "base/versioned_struct.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/convolution/window.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/shape.h"
 
 enum { COUNTS_PADDING };                            /* flags */
 enum { HEIGHT = RONDO_WINDOW_SIZES, WIDTH, SIZES }; /* sizes, behind the window's; of x */
@@ -104,15 +101,12 @@ static void pool(rondo_type type, rondo_blocks blocks, void *const *args, bool i
   void *y = RONDO_ARG(void *, 2);
   int32_t *places = is_max ? RONDO_ARG(int32_t *, 3) : NULL;
   const size_t width = s->window.out[RONDO_WIDTH];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, s->planes * out_of(s), 1);
-    for (size_t i = span.first; i < span.last; i++) {
-      const size_t plane = i / out_of(s) * in_of(s), out = i % out_of(s);
-      const extent window = inside(&s->window, out / width, out % width);
-      const size_t place = is_max ? find_largest(s, type, x, plane, window) : 0;
-      store_one(type, y, i, is_max ? load_one(type, x, plane + place) : find_mean(s, type, x, plane, window));
-      if (places != NULL) places[i] = (int32_t)place;
-    }
+  RONDO_EACH_ITEM(i, blocks, s->planes * out_of(s)) {
+    const size_t plane = i / out_of(s) * in_of(s), out = i % out_of(s);
+    const extent window = inside(&s->window, out / width, out % width);
+    const size_t place = is_max ? find_largest(s, type, x, plane, window) : 0;
+    store_one(type, y, i, is_max ? load_one(type, x, plane + place) : find_mean(s, type, x, plane, window));
+    if (places != NULL) places[i] = (int32_t)place;
   }
 }
 
@@ -140,11 +134,8 @@ static void pool_gradient(rondo_type type, rondo_blocks blocks, void *const *arg
   const void *dy = RONDO_ARG(const void *, 1);
   void *dx = RONDO_ARG(void *, 2);
   const int32_t *places = is_max ? RONDO_ARG(const int32_t *, 3) : NULL;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, s->planes * in_of(s), 1);
-    for (size_t i = span.first; i < span.last; i++)
-      store_one(type, dx, i, gather_gradient(s, type, places, dy, i / in_of(s), i % in_of(s)));
-  }
+  RONDO_EACH_ITEM(i, blocks, s->planes * in_of(s))
+    store_one(type, dx, i, gather_gradient(s, type, places, dy, i / in_of(s), i % in_of(s)));
 }
 
 static void max_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { pool(type, blocks, args, true); }
@@ -221,7 +212,7 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
                                    rondo_shape *results) {
   const size_t *sizes = operation->attributes.sizes;
   RONDO_TRY(rondo_require_float(program, operation, 0, 4));
-  if (operation->inputs[1] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, 1, RONDO_I32, 4));
+  RONDO_TRY(rondo_require_input(program, operation, 1, RONDO_I32, 4));
   results[0] = *rondo_operation_input(program, operation, 0);
   results[0].dims[2] = sizes[HEIGHT];
   results[0].dims[3] = sizes[WIDTH];
@@ -253,39 +244,15 @@ static const pool_family avg_family = {avg_pool2d_code, .has_places = false};
 static const pool_family max_gradient_family = {max_pool2d_gradient_code, .has_places = true, .is_gradient = true};
 static const pool_family avg_gradient_family = {avg_pool2d_gradient_code, .is_gradient = true};
 
-const rondo_operator rondo_operator_max_pool2d = {.name = "max_pool2d",
-                                                  .types = RONDO_FLOATS,
-                                                  .inputs = {"x"},
-                                                  .required = 1,
-                                                  .result_count = 2,
-                                                  .spare_results = 1u << 1,
-                                                  .infer = infer_pool,
-                                                  .differentiate = differentiate_max,
-                                                  .family = &max_family,
-                                                  .emit = emit_pool};
-const rondo_operator rondo_operator_avg_pool2d = {.name = "avg_pool2d",
-                                                  .types = RONDO_FLOATS,
-                                                  .inputs = {"x"},
-                                                  .required = 1,
-                                                  .result_count = 1,
-                                                  .infer = infer_pool,
-                                                  .differentiate = differentiate_avg,
-                                                  .family = &avg_family,
-                                                  .emit = emit_pool};
-const rondo_operator rondo_operator_max_pool2d_gradient = {.name = "max_pool2d_gradient",
-                                                           .inputs = {"gradient", "places"},
-                                                           .required = 2,
-                                                           .result_count = 1,
-                                                           .infer = infer_gradient,
-                                                           .family = &max_gradient_family,
-                                                           .emit = emit_pool};
-const rondo_operator rondo_operator_avg_pool2d_gradient = {.name = "avg_pool2d_gradient",
-                                                           .inputs = {"gradient"},
-                                                           .required = 1,
-                                                           .result_count = 1,
-                                                           .infer = infer_gradient,
-                                                           .family = &avg_gradient_family,
-                                                           .emit = emit_pool};
+RONDO_OPERATOR(max_pool2d, .types = RONDO_FLOATS, .inputs = {"x"}, .required = 1, .result_count = 2,
+               .spare_results = 1u << 1, .infer = infer_pool, .differentiate = differentiate_max, .family = &max_family,
+               .emit = emit_pool);
+RONDO_OPERATOR(avg_pool2d, .types = RONDO_FLOATS, .inputs = {"x"}, .required = 1, .result_count = 1,
+               .infer = infer_pool, .differentiate = differentiate_avg, .family = &avg_family, .emit = emit_pool);
+RONDO_OPERATOR(max_pool2d_gradient, .inputs = {"gradient", "places"}, .required = 2, .result_count = 1,
+               .infer = infer_gradient, .family = &max_gradient_family, .emit = emit_pool);
+RONDO_OPERATOR(avg_pool2d_gradient, .inputs = {"gradient"}, .required = 1, .result_count = 1, .infer = infer_gradient,
+               .family = &avg_gradient_family, .emit = emit_pool);
 
 static rondo_status add_pool(rondo_program *program, const rondo_operator *row, rondo_value x,
                              const rondo_pool2d_options *options, rondo_value *out_value) {

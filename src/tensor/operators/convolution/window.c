@@ -3,6 +3,8 @@
  */
 #include "tensor/operators/convolution/window.h"
 
+#include <assert.h>
+
 #include "tensor/program/operation.h"
 
 #define MOST ((size_t)1 << 30)
@@ -24,6 +26,7 @@ rondo_window rondo_window_of(const rondo_shape *image, const rondo_attributes *a
   rondo_window w;
   for (size_t axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
     w.in[axis] = image->dims[2 + axis];
+    assert(attributes->sizes[RONDO_WINDOW_KERNEL + axis] > 0 && attributes->sizes[RONDO_WINDOW_STRIDE + axis] > 0);
     w.kernel[axis] = attributes->sizes[RONDO_WINDOW_KERNEL + axis];
     w.stride[axis] = attributes->sizes[RONDO_WINDOW_STRIDE + axis];
     w.padding[axis] = attributes->sizes[RONDO_WINDOW_PADDING + axis];

@@ -47,11 +47,11 @@ static rondo_status differentiate_affine(rondo_program *program, const rondo_ope
 static rondo_status emit_affine(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
   const size_t count = rondo_shape_elements(shape);
-  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
   const float *numbers = operation->attributes.numbers;
-  return rondo_emit_kernel(emitter, &affine_code[shape->type], rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
-                           RONDO_ARGS(&x, &y, &count, &numbers[SLOPE], &numbers[OFFSET]));
+  return rondo_emit_operands(emitter, operation, &affine_code[shape->type],
+                             rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
+                             RONDO_OPERANDS(RONDO_INPUT(0), RONDO_RESULT(0), RONDO_OBJECT(count),
+                                            RONDO_OBJECT(numbers[SLOPE]), RONDO_OBJECT(numbers[OFFSET])));
 }
 
 #define AFFINE_ROW                                                                                          \
@@ -59,9 +59,9 @@ static rondo_status emit_affine(rondo_emitter *emitter, const rondo_operation *o
   .differentiate = differentiate_affine, .emit = emit_affine,                                               \
   .element = {.compute = compute_affine, .function = "affine_of", .source = rondo_cuda_affine_functions, .numbers = 2}
 
-const rondo_operator rondo_operator_scale = {.name = "scale", AFFINE_ROW};
-const rondo_operator rondo_operator_add_constant = {.name = "add_constant", AFFINE_ROW};
-const rondo_operator rondo_operator_neg = {.name = "neg", AFFINE_ROW};
+RONDO_OPERATOR(scale, AFFINE_ROW);
+RONDO_OPERATOR(add_constant, AFFINE_ROW);
+RONDO_OPERATOR(neg, AFFINE_ROW);
 
 rondo_status rondo_op_scale(rondo_program *program, rondo_value value, float number, rondo_value *out_value) {
   const rondo_attributes attributes = rondo_scale_attributes(number);

@@ -33,6 +33,7 @@ static rondo_broadcast lay_out(const rondo_shape *const *inputs, uint32_t terms,
     for (uint32_t t = 0; t < terms; t++) shape.strides[t][shape.rank - 1] = strides[t][d];
   }
   if (shape.rank == 0) shape.dims[shape.rank++] = 1;
+  assert(terms <= RONDO_MAX_TERMS && shape.rank <= RONDO_MAX_DIMENSIONS);
   return shape;
 }
 

@@ -3,11 +3,7 @@
  * an F32, all others are F32 on their way.
  */
 #include "tensor/operators/common/joined.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { TYPE }; /* sizes */
 
@@ -120,16 +116,14 @@ static rondo_status differentiate_cast(rondo_program *program, const rondo_opera
 static rondo_status emit_cast(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
   const size_t count = rondo_shape_elements(shape);
-  const uint32_t from = shape->type;
-  const uint32_t to = rondo_emit_shape(emitter, operation->results[0])->type;
-  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &cast_code, rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
-                           RONDO_ARGS(&x, &y, &from, &to, &count));
+  const uint32_t from = shape->type, to = (uint32_t)operation->attributes.sizes[TYPE];
+  return rondo_emit_operands(
+      emitter, operation, &cast_code, rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
+      RONDO_OPERANDS(RONDO_INPUT(0), RONDO_RESULT(0), RONDO_OBJECT(from), RONDO_OBJECT(to), RONDO_OBJECT(count)));
 }
 
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
-  static const uint32_t values[] = {0, RONDO_RESULT(0)};
+  static const uint32_t values[] = {0, RONDO_RESULT_NUMBER(0)};
   const rondo_joined_kernel kernel = {&cast_joined_code, values, 2, 0, RONDO_PACKED_GRAIN};
   const uint32_t to = (uint32_t)operations[0]->attributes.sizes[TYPE];
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&to));
@@ -138,24 +132,14 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
 /* Of parameters: few kernels make what a network works with in another type. */
 static const rondo_join cast_join = {.most = RONDO_MOST_JOINED, .is_early = true, .emit = emit_joined};
 
-const rondo_operator rondo_operator_cast = {.name = "cast",
-                                            .types = RONDO_NUMBERS,
-                                            .inputs = {"value"},
-                                            .required = 1,
-                                            .result_count = 1,
-                                            .infer = infer_cast,
-                                            .differentiate = differentiate_cast,
-                                            .emit = emit_cast,
-                                            .join = &cast_join,
-                                            .element = RONDO_ELEMENT(compute_cast, cast, cast)};
+RONDO_OPERATOR(cast, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_cast,
+               .differentiate = differentiate_cast, .emit = emit_cast, .join = &cast_join,
+               .element = RONDO_ELEMENT(compute_cast, cast, cast));
 
 rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type, rondo_value *out_value) {
   const rondo_attributes attributes = {.sizes = {[TYPE] = type}, .size_count = 1};
   uint32_t index = 0;
-  RONDO_TRY(rondo_require("cast", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("cast", "program", program));
-  RONDO_TRY(rondo_program_resolve(program, value, "cast", "value", &index));
+  RONDO_TRY(rondo_program_begin_of(program, "cast", value, "value", out_value, &index));
   if (rondo_program_shape(program, index)->type != type)
     return rondo_program_apply(program, &rondo_operator_cast, &value, 1, &attributes, out_value);
   *out_value = value;

@@ -5,11 +5,9 @@
  */
 #include "tensor/compile/chain_plan.h"
 
-#include "tensor/operators/common/element.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/elementwise/chain_source.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/shape.h"
 
 /* Elements of a block: several operators' work. */
 #define GRAIN ((rondo_grain){2048, RONDO_CHAIN_PACK * RONDO_CUDA_THREADS})
@@ -170,4 +168,4 @@ static rondo_status emit_chain(rondo_emitter *emitter, const rondo_operation *op
   return status;
 }
 
-const rondo_operator rondo_operator_chain = {.name = "chain", .result_count = 1, .emit = emit_chain};
+RONDO_OPERATOR(chain, .result_count = 1, .emit = emit_chain);

@@ -35,16 +35,9 @@ static rondo_status differentiate_expand(rondo_program *program, const rondo_ope
 static const rondo_broadcast_row expand_family = {
     .code = expand_code, .floats = expand_floats, .integers = expand_integers};
 
-const rondo_operator rondo_operator_expand = {.name = "expand",
-                                              .types = RONDO_NUMBERS,
-                                              .inputs = {"value"},
-                                              .required = 1,
-                                              .result_count = 1,
-                                              .family = &expand_family,
-                                              .infer = infer_expand,
-                                              .differentiate = differentiate_expand,
-                                              .emit = rondo_emit_broadcast,
-                                              .element = RONDO_ELEMENT(rondo_compute_broadcast, expand, expand)};
+RONDO_OPERATOR(expand, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
+               .family = &expand_family, .infer = infer_expand, .differentiate = differentiate_expand,
+               .emit = rondo_emit_broadcast, .element = RONDO_ELEMENT(rondo_compute_broadcast, expand, expand));
 
 rondo_status rondo_op_expand(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
                              rondo_value *out_value) {

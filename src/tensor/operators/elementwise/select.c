@@ -47,21 +47,12 @@ static const rondo_broadcast_row select_gradient_a_family = {
 static const rondo_broadcast_row select_gradient_b_family = {
     .code = select_gradient_b_code, .floats = keep_where_zero, .has_condition = true};
 
-const rondo_operator rondo_operator_select = {.name = "select",
-                                              .types = RONDO_NUMBERS,
-                                              .typed_input = 1,
-                                              .inputs = {"condition", "a", "b"},
-                                              .required = 3,
-                                              .differentiate = differentiate_select,
-                                              RONDO_BROADCAST_ROW(select, select)};
-const rondo_operator rondo_operator_select_gradient_a = {.name = "select_gradient_a",
-                                                         .inputs = {"condition", "gradient"},
-                                                         .required = 2,
-                                                         RONDO_BROADCAST_ROW(select_gradient_a, select_gradient)};
-const rondo_operator rondo_operator_select_gradient_b = {.name = "select_gradient_b",
-                                                         .inputs = {"condition", "gradient"},
-                                                         .required = 2,
-                                                         RONDO_BROADCAST_ROW(select_gradient_b, select_gradient)};
+RONDO_OPERATOR(select, .types = RONDO_NUMBERS, .typed_input = 1, .inputs = {"condition", "a", "b"}, .required = 3,
+               .differentiate = differentiate_select, RONDO_BROADCAST_ROW(select, select));
+RONDO_OPERATOR(select_gradient_a, .inputs = {"condition", "gradient"}, .required = 2,
+               RONDO_BROADCAST_ROW(select_gradient_a, select_gradient));
+RONDO_OPERATOR(select_gradient_b, .inputs = {"condition", "gradient"}, .required = 2,
+               RONDO_BROADCAST_ROW(select_gradient_b, select_gradient));
 
 rondo_status rondo_op_select(rondo_program *program, rondo_value condition, rondo_value a, rondo_value b,
                              rondo_value *out_value) {

@@ -69,12 +69,11 @@ static rondo_status emit_unary(rondo_emitter *emitter, const rondo_operation *op
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
   const size_t count = rondo_shape_elements(shape);
   const rondo_grid grid = rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN);
-  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
   if (family->slope == NULL)
-    return rondo_emit_kernel(emitter, &family->code[shape->type], grid, RONDO_ARGS(&x, &y, &count));
-  const void *dy = rondo_emit_address(emitter, operation->inputs[1]);
-  return rondo_emit_kernel(emitter, &family->code[shape->type], grid, RONDO_ARGS(&x, &dy, &y, &count));
+    return rondo_emit_operands(emitter, operation, &family->code[shape->type], grid,
+                               RONDO_OPERANDS(RONDO_INPUT(0), RONDO_RESULT(0), RONDO_OBJECT(count)));
+  return rondo_emit_operands(emitter, operation, &family->code[shape->type], grid,
+                             RONDO_OPERANDS(RONDO_INPUT(0), RONDO_INPUT(1), RONDO_RESULT(0), RONDO_OBJECT(count)));
 }
 
 /* The table -------------------------------------------------------------------------------------------------------- */

@@ -7,19 +7,12 @@
  * a block owns rows of the table, so that no two blocks add to one and the sum does not depend on workers. It is added
  * up in F32 and rounded once. A wrong index went to row 0 in the forward operator, and comes back there.
  */
+#include <assert.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/element.h"
 #include "tensor/operators/common/operator_rows.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/embedding/gather.h"
-#include "tensor/program/gradients.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 enum { TABLE, INDICES, OFFSETS, WEIGHTS };              /* inputs of the operators */
 enum { OF_INDICES, OF_RESULT, OF_OFFSETS, OF_WEIGHTS }; /* of the table's gradient */
@@ -42,15 +35,19 @@ static rondo_grain grain_of(size_t columns) {
   return (rondo_grain){GATHER_GRAIN / columns + 1, rondo_row_grain(columns).cuda};
 }
 
-static gather_shape shape_of(const rondo_attributes *attributes, size_t rows, size_t columns,
-                             const rondo_shape *indices, const rondo_shape *offsets) {
-  gather_shape shape = {.rows = rows,
-                        .columns = columns,
-                        .count = rondo_shape_elements(indices),
-                        .wide_indices = indices->type == RONDO_I64,
-                        .is_mean = attributes->flags[MEAN]};
-  if (offsets == NULL) shape.bag_size = attributes->flags[BAGS] ? rondo_shape_last(indices) : 1;
-  shape.bags = offsets == NULL ? shape.count / shape.bag_size : rondo_shape_elements(offsets);
+/* `table`: the shape of the table, or of its gradient. An embedding has no offsets. */
+static gather_shape shape_of(const rondo_emitter *emitter, const rondo_operation *operation, const rondo_shape *table,
+                             uint32_t indices, uint32_t offsets) {
+  const rondo_shape *of_indices = rondo_emit_shape(emitter, operation->inputs[indices]);
+  const rondo_shape *of_offsets = rondo_emit_shape(emitter, operation->inputs[offsets]);
+  gather_shape shape = {.rows = table->dims[0],
+                        .columns = table->dims[1],
+                        .count = rondo_shape_elements(of_indices),
+                        .wide_indices = of_indices->type == RONDO_I64,
+                        .is_mean = operation->attributes.flags[MEAN]};
+  if (of_offsets == NULL) shape.bag_size = operation->attributes.flags[BAGS] ? rondo_shape_last(of_indices) : 1;
+  shape.bags = of_offsets == NULL ? shape.count / shape.bag_size : rondo_shape_elements(of_offsets);
+  assert(shape.rows > 0 && shape.columns > 0 && shape.bags > 0);
   return shape;
 }
 
@@ -114,13 +111,10 @@ static void embedding_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   char *y = RONDO_ARG(char *, 3);
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 4);
   const size_t row_bytes = shape->columns * rondo_type_bytes(type);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
-    for (size_t i = span.first; i < span.last; i++) {
-      const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
-      const size_t row = rondo_check_index(cell, i, index, shape->rows) ? (size_t)index : 0;
-      memcpy(y + i * row_bytes, table + row * row_bytes, row_bytes);
-    }
+  RONDO_EACH_ITEM(i, blocks, shape->count) {
+    const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
+    const size_t row = rondo_check_index(cell, i, index, shape->rows) ? (size_t)index : 0;
+    memcpy(y + i * row_bytes, table + row * row_bytes, row_bytes);
   }
 }
 
@@ -174,29 +168,17 @@ static rondo_status differentiate_embedding(rondo_program *program, const rondo_
 }
 
 static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
-  const gather_shape shape = shape_of(&operation->attributes, of_table->dims[0], of_table->dims[1],
-                                      rondo_emit_shape(emitter, operation->inputs[INDICES]), NULL);
-  const void *table = rondo_emit_address(emitter, operation->inputs[TABLE]);
-  const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  rondo_check_memory check;
-  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.rows, &check));
-  return rondo_emit_kernel(emitter, &embedding_code[of_table->type],
-                           rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
-                           RONDO_ARGS(&shape, &table, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
+  const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
+  const gather_shape shape = shape_of(emitter, operation, table, INDICES, OFFSETS);
+  return rondo_emit_operands(emitter, operation, &embedding_code[table->type],
+                             rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(TABLE), RONDO_INPUT(INDICES),
+                                            RONDO_RESULT(0), RONDO_CHECK(INDICES, shape.rows)));
 }
 
-const rondo_operator rondo_operator_embedding = {.name = "embedding",
-                                                 .types = RONDO_FLOATS,
-                                                 .inputs = {"table", "indices"},
-                                                 .required = 2,
-                                                 .result_count = 1,
-                                                 .checks_indices = true,
-                                                 .adds_gradients = true,
-                                                 .infer = infer_embedding,
-                                                 .differentiate = differentiate_embedding,
-                                                 .emit = emit_embedding};
+RONDO_OPERATOR(embedding, .types = RONDO_FLOATS, .inputs = {"table", "indices"}, .required = 2, .result_count = 1,
+               .checks_indices = true, .adds_gradients = true, .infer = infer_embedding,
+               .differentiate = differentiate_embedding, .emit = emit_embedding);
 
 rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                 rondo_value *out_value) {
@@ -232,16 +214,13 @@ static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const 
   void *y = RONDO_ARG(void *, 5);
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
   float room[RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->bags, 1);
-    for (size_t bag = span.first; bag < span.last; bag++) {
-      const rondo_span in_bag = bag_span(shape, offsets, bag);
-      check_bag(shape, in_bag, indices, cell);
-      RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-        float *to = rondo_chunk_of(type, y, bag * shape->columns + at, room);
-        add_bag(type, shape, in_bag, table, indices, weights, bag_factor(shape, offsets, bag), at, length, to);
-        rondo_store_chunk(type, y, bag * shape->columns + at, length, to);
-      }
+  RONDO_EACH_ITEM(bag, blocks, shape->bags) {
+    const rondo_span in_bag = bag_span(shape, offsets, bag);
+    check_bag(shape, in_bag, indices, cell);
+    RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
+      float *to = rondo_chunk_of(type, y, bag * shape->columns + at, room);
+      add_bag(type, shape, in_bag, table, indices, weights, bag_factor(shape, offsets, bag), at, length, to);
+      rondo_store_chunk(type, y, bag * shape->columns + at, length, to);
     }
   }
 }
@@ -300,35 +279,19 @@ static rondo_status differentiate_bag(rondo_program *program, const rondo_operat
 }
 
 static rondo_status emit_bag(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
-  const gather_shape shape = shape_of(&operation->attributes, of_table->dims[0], of_table->dims[1],
-                                      rondo_emit_shape(emitter, operation->inputs[INDICES]),
-                                      rondo_emit_shape(emitter, operation->inputs[OFFSETS]));
-  const void *table = rondo_emit_address(emitter, operation->inputs[TABLE]);
-  const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
-  const int32_t *offsets = rondo_emit_address(emitter, operation->inputs[OFFSETS]);
-  const void *weights = rondo_emit_address(emitter, operation->inputs[WEIGHTS]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  rondo_check_memory check;
+  const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
+  const gather_shape shape = shape_of(emitter, operation, table, INDICES, OFFSETS);
   const size_t of_bag = shape.count / shape.bags + 1;
-  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.rows, &check));
-  return rondo_emit_kernel(
-      emitter, &embedding_bag_code[of_table->type],
-      rondo_emit_grid(emitter, shape.bags,
-                      (rondo_grain){GATHER_GRAIN / of_bag / shape.columns + 1, rondo_row_grain(shape.columns).cuda}),
-      RONDO_ARGS(&shape, &table, &indices, &offsets, &weights, &y, RONDO_CHECK_ARGUMENTS(check)));
+  const rondo_grain grain = {GATHER_GRAIN / of_bag / shape.columns + 1, rondo_row_grain(shape.columns).cuda};
+  return rondo_emit_operands(
+      emitter, operation, &embedding_bag_code[table->type], rondo_emit_grid(emitter, shape.bags, grain),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(TABLE), RONDO_INPUT(INDICES), RONDO_INPUT(OFFSETS),
+                     RONDO_INPUT(WEIGHTS), RONDO_RESULT(0), RONDO_CHECK(INDICES, shape.rows)));
 }
 
-const rondo_operator rondo_operator_embedding_bag = {.name = "embedding_bag",
-                                                     .types = RONDO_FLOATS,
-                                                     .inputs = {"table", "indices", "offsets", "weights"},
-                                                     .required = 2,
-                                                     .result_count = 1,
-                                                     .checks_indices = true,
-                                                     .adds_gradients = true,
-                                                     .infer = infer_bag,
-                                                     .differentiate = differentiate_bag,
-                                                     .emit = emit_bag};
+RONDO_OPERATOR(embedding_bag, .types = RONDO_FLOATS, .inputs = {"table", "indices", "offsets", "weights"},
+               .required = 2, .result_count = 1, .checks_indices = true, .adds_gradients = true, .infer = infer_bag,
+               .differentiate = differentiate_bag, .emit = emit_bag);
 
 /* Offsets are looked at first, by an operation of their own. */
 static rondo_status add_bag_operation(rondo_program *program, const rondo_value *given, uint32_t *inputs,
@@ -345,24 +308,13 @@ rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, r
   const rondo_operator *row = &rondo_operator_embedding_bag;
   const rondo_value given[] = {table, indices, offsets, weights};
   const rondo_attributes attributes = {.flags = {combine == RONDO_COMBINE_MEAN, true}};
-  uint32_t inputs[4], result;
-  RONDO_TRY(rondo_require(row->name, "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require(row->name, "program", program));
+  uint32_t inputs[4], result = 0;
+  RONDO_TRY(rondo_program_begin(program, row->name, out_value));
   RONDO_TRY(rondo_require_combine(row->name, combine));
-  for (uint32_t i = 0; i < 4; i++) {
-    inputs[i] = RONDO_NO_VALUE;
-    if (i >= row->required && given[i].id == 0) continue;
-    RONDO_TRY(rondo_program_resolve(program, given[i], row->name, row->inputs[i], &inputs[i]));
-  }
+  RONDO_TRY(rondo_program_resolve_inputs(program, row, given, 4, inputs));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_bag_operation(program, given, inputs, &attributes, &result);
-  if (status != RONDO_OK) {
-    rondo_program_roll_back(program, mark);
-    return status;
-  }
-  *out_value = rondo_program_tag(program, result);
-  return RONDO_OK;
+  return rondo_program_finish(program, mark, status, result, out_value);
 }
 
 /* Gradient of the table -------------------------------------------------------------------------------------------- */
@@ -423,8 +375,7 @@ static void embedding_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
                                 .weights = RONDO_ARG(const void *, 4)};
   void *gradient = RONDO_ARG(void *, 5);
   float *sums = type == RONDO_F32 ? gradient : RONDO_ARG(void *, 6);
-  for (size_t block = blocks.first; block < blocks.last; block++)
-    add_rows(&memory, shape, rondo_block_span(block, blocks, shape->rows, 1), sums, gradient);
+  add_rows(&memory, shape, rondo_blocks_span(blocks, shape->rows, 1), sums, gradient);
 }
 
 RONDO_TYPED_KERNEL(embedding_gradient, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_READS,
@@ -452,26 +403,16 @@ static rondo_status prepare_embedding_gradient(rondo_resources *resources, const
 
 static rondo_status emit_embedding_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
-  const gather_shape shape = shape_of(&operation->attributes, result->dims[0], result->dims[1],
-                                      rondo_emit_shape(emitter, operation->inputs[OF_INDICES]),
-                                      rondo_emit_shape(emitter, operation->inputs[OF_OFFSETS]));
-  const void *indices = rondo_emit_address(emitter, operation->inputs[OF_INDICES]);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
-  const int32_t *offsets = rondo_emit_address(emitter, operation->inputs[OF_OFFSETS]);
-  const void *weights = rondo_emit_address(emitter, operation->inputs[OF_WEIGHTS]);
-  void *gradient = rondo_emit_address(emitter, operation->results[0]);
-  void *sums = rondo_emit_workspace(emitter);
-  return rondo_emit_kernel(emitter, &embedding_gradient_code[result->type], gradient_grid(emitter, &shape),
-                           RONDO_ARGS(&shape, &indices, &dy, &offsets, &weights, &gradient, &sums));
+  const gather_shape shape = shape_of(emitter, operation, result, OF_INDICES, OF_OFFSETS);
+  return rondo_emit_operands(
+      emitter, operation, &embedding_gradient_code[result->type], gradient_grid(emitter, &shape),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_INDICES), RONDO_INPUT(OF_RESULT), RONDO_INPUT(OF_OFFSETS),
+                     RONDO_INPUT(OF_WEIGHTS), RONDO_RESULT(0), RONDO_WORKSPACE));
 }
 
-const rondo_operator rondo_operator_embedding_gradient = {.name = "embedding_gradient",
-                                                          .inputs = {"indices", "gradient", "offsets", "weights"},
-                                                          .required = 2,
-                                                          .result_count = 1,
-                                                          .infer = infer_embedding_gradient,
-                                                          .prepare = prepare_embedding_gradient,
-                                                          .emit = emit_embedding_gradient};
+RONDO_OPERATOR(embedding_gradient, .inputs = {"indices", "gradient", "offsets", "weights"}, .required = 2,
+               .result_count = 1, .infer = infer_embedding_gradient, .prepare = prepare_embedding_gradient,
+               .emit = emit_embedding_gradient);
 
 /* Gradient of weights ---------------------------------------------------------------------------------------------- */
 
@@ -496,15 +437,12 @@ RONDO_VECTORISED_KERNEL(embedding_bag_weights_cpu) {
   const int32_t *offsets = RONDO_ARG(const int32_t *, 4);
   void *gradient = RONDO_ARG(void *, 5);
   float room[1];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
-    for (size_t i = span.first; i < span.last; i++) {
-      const size_t bag = bag_of(shape, offsets, i);
-      float *to = rondo_chunk_of(type, gradient, i, room);
-      *to = bag_factor(shape, offsets, bag) *
-            row_dot(type, table, row_at(shape, indices, i) * shape->columns, dy, bag * shape->columns, shape->columns);
-      rondo_store_chunk(type, gradient, i, 1, to);
-    }
+  RONDO_EACH_ITEM(i, blocks, shape->count) {
+    const size_t bag = bag_of(shape, offsets, i);
+    float *to = rondo_chunk_of(type, gradient, i, room);
+    *to = bag_factor(shape, offsets, bag) *
+          row_dot(type, table, row_at(shape, indices, i) * shape->columns, dy, bag * shape->columns, shape->columns);
+    rondo_store_chunk(type, gradient, i, 1, to);
   }
 }
 
@@ -520,23 +458,13 @@ static rondo_status infer_bag_weights(const rondo_program *program, const rondo_
 }
 
 static rondo_status emit_bag_weights(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_table = rondo_emit_shape(emitter, operation->inputs[OF_TABLE]);
-  const gather_shape shape = shape_of(&operation->attributes, of_table->dims[0], of_table->dims[1],
-                                      rondo_emit_shape(emitter, operation->inputs[TABLE_INDICES]),
-                                      rondo_emit_shape(emitter, operation->inputs[BAG_OFFSETS]));
-  const void *table = rondo_emit_address(emitter, operation->inputs[OF_TABLE]);
-  const void *indices = rondo_emit_address(emitter, operation->inputs[TABLE_INDICES]);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[RESULT]);
-  const int32_t *offsets = rondo_emit_address(emitter, operation->inputs[BAG_OFFSETS]);
-  void *gradient = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &embedding_bag_weights_code[of_table->type],
-                           rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
-                           RONDO_ARGS(&shape, &table, &indices, &dy, &offsets, &gradient));
+  const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[OF_TABLE]);
+  const gather_shape shape = shape_of(emitter, operation, table, TABLE_INDICES, BAG_OFFSETS);
+  return rondo_emit_operands(emitter, operation, &embedding_bag_weights_code[table->type],
+                             rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_TABLE), RONDO_INPUT(TABLE_INDICES),
+                                            RONDO_INPUT(RESULT), RONDO_INPUT(BAG_OFFSETS), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_embedding_bag_weights = {.name = "embedding_bag_weights",
-                                                             .inputs = {"table", "indices", "gradient", "offsets"},
-                                                             .required = 3,
-                                                             .result_count = 1,
-                                                             .infer = infer_bag_weights,
-                                                             .emit = emit_bag_weights};
+RONDO_OPERATOR(embedding_bag_weights, .inputs = {"table", "indices", "gradient", "offsets"}, .required = 3,
+               .result_count = 1, .infer = infer_bag_weights, .emit = emit_bag_weights);

@@ -7,18 +7,12 @@
  * gather_gradient makes the whole gradient. gather_add adds a few picks to a gradient that there is, and touches only
  * what was picked.
  */
+#include <assert.h>
 #include <string.h>
 
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/element.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/embedding/gather.h"
 #include "tensor/operators/shape/strided.h"
-#include "tensor/program/gradients.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 enum { VALUE, INDICES };  /* inputs */
 enum { DIMENSION, SIZE }; /* sizes; SIZE: of the value along the dimension, for the gradient */
@@ -45,6 +39,7 @@ static pick_shape shape_of(const rondo_shape *result, const rondo_shape *indices
                       .shares = attributes->flags[SHARES]};
   for (size_t i = 0; i < dimension; i++) shape.outer *= result->dims[i];
   for (size_t i = dimension + 1; i < result->rank; i++) shape.inner *= result->dims[i];
+  assert(dimension < result->rank && shape.outer * shape.picked * shape.inner == rondo_shape_elements(result));
   return shape;
 }
 
@@ -72,11 +67,8 @@ static void gather_cpu(rondo_blocks blocks, void *const *args) {
   char *y = RONDO_ARG(char *, 3);
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 4);
   const size_t together = shape->shares != 0 ? shape->inner : 1;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->outer * shape->picked, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      for (size_t i = 0; i < shape->inner; i += together) pick(shape, x, indices, row, i, together, y, cell);
-    }
+  RONDO_EACH_ITEM(row, blocks, shape->outer * shape->picked) {
+    for (size_t i = 0; i < shape->inner; i += together) pick(shape, x, indices, row, i, together, y, cell);
   }
 }
 
@@ -146,16 +138,11 @@ static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *o
   const rondo_attributes *attributes = &operation->attributes;
   const pick_shape shape = shape_of(result, rondo_emit_shape(emitter, operation->inputs[INDICES]), attributes,
                                     value->dims[attributes->sizes[DIMENSION]]);
-  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
-  const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  rondo_check_memory check;
-  const bool by_row = !rondo_emit_is_cuda(emitter);
-  RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.size, &check));
-  return rondo_emit_kernel(emitter, &gather_code,
-                           rondo_emit_grid(emitter, rondo_shape_elements(result) / (by_row ? shape.inner : 1),
-                                           (rondo_grain){2048 / shape.inner + 1, RONDO_CUDA_THREADS}),
-                           RONDO_ARGS(&shape, &x, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
+  const size_t count = rondo_shape_elements(result) / (rondo_emit_is_cuda(emitter) ? 1 : shape.inner);
+  return rondo_emit_operands(emitter, operation, &gather_code,
+                             rondo_emit_grid(emitter, count, (rondo_grain){2048 / shape.inner + 1, RONDO_CUDA_THREADS}),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(VALUE), RONDO_INPUT(INDICES),
+                                            RONDO_RESULT(0), RONDO_CHECK(INDICES, shape.size)));
 }
 
 #define GATHER_ROW                                                                                                  \
@@ -163,8 +150,8 @@ static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *o
   .index_rule = "element 0 was used instead", .adds_gradients = true, .differentiate = differentiate_gather,        \
   .emit = emit_gather
 
-const rondo_operator rondo_operator_gather = {.name = "gather", .infer = infer_gather, GATHER_ROW};
-const rondo_operator rondo_operator_index_select = {.name = "index_select", .infer = infer_index_select, GATHER_ROW};
+RONDO_OPERATOR(gather, .infer = infer_gather, GATHER_ROW);
+RONDO_OPERATOR(index_select, .infer = infer_index_select, GATHER_ROW);
 
 rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
                              rondo_value *out_value) {
@@ -229,17 +216,14 @@ static void gather_gradient_cpu(rondo_type type, rondo_blocks blocks, void *cons
   const void *indices = RONDO_ARG(const void *, 2);
   void *dx = RONDO_ARG(void *, 3);
   float sums[RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->outer * tile_count(shape), 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const pick_tile t = tile_at(shape, number);
-      add_picked(type, shape, &t, dy, indices, sums);
-      for (size_t at = t.first; at < t.last; at++) {
-        const size_t first = (t.outer * shape->size + at) * shape->inner + t.inside;
-        float *row = sums + (at - t.first) * t.width, *to = rondo_chunk_of(type, dx, first, row);
-        if (to != row) memcpy(to, row, t.width * sizeof *row);
-        rondo_store_chunk(type, dx, first, t.width, to);
-      }
+  RONDO_EACH_ITEM(number, blocks, shape->outer * tile_count(shape)) {
+    const pick_tile t = tile_at(shape, number);
+    add_picked(type, shape, &t, dy, indices, sums);
+    for (size_t at = t.first; at < t.last; at++) {
+      const size_t first = (t.outer * shape->size + at) * shape->inner + t.inside;
+      float *row = sums + (at - t.first) * t.width, *to = rondo_chunk_of(type, dx, first, row);
+      if (to != row) memcpy(to, row, t.width * sizeof *row);
+      rondo_store_chunk(type, dx, first, t.width, to);
     }
   }
 }
@@ -255,27 +239,19 @@ static rondo_status infer_gather_gradient(const rondo_program *program, const ro
 }
 
 static rondo_status emit_gather_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_dy = rondo_emit_shape(emitter, operation->inputs[0]);
-  const pick_shape shape = shape_of(of_dy, rondo_emit_shape(emitter, operation->inputs[INDICES]),
-                                    &operation->attributes, operation->attributes.sizes[SIZE]);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
-  const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
-  void *dx = rondo_emit_address(emitter, operation->results[0]);
+  const rondo_shape *dy = rondo_emit_shape(emitter, operation->inputs[0]);
+  const pick_shape shape = shape_of(dy, rondo_emit_shape(emitter, operation->inputs[INDICES]), &operation->attributes,
+                                    operation->attributes.sizes[SIZE]);
   const size_t count =
       rondo_emit_is_cuda(emitter) ? shape.outer * shape.size * shape.inner : shape.outer * tile_count(&shape);
-  return rondo_emit_kernel(
-      emitter, &gather_gradient_code[of_dy->type],
-      rondo_emit_grid(emitter, count,
-                      (rondo_grain){4096 / (shape.picked * tile_width(&shape) + RONDO_CHUNK) + 1, RONDO_CUDA_THREADS}),
-      RONDO_ARGS(&shape, &dy, &indices, &dx));
+  const rondo_grain grain = {4096 / (shape.picked * tile_width(&shape) + RONDO_CHUNK) + 1, RONDO_CUDA_THREADS};
+  return rondo_emit_operands(
+      emitter, operation, &gather_gradient_code[dy->type], rondo_emit_grid(emitter, count, grain),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_INPUT(INDICES), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_gather_gradient = {.name = "gather_gradient",
-                                                       .inputs = {"gradient", "indices"},
-                                                       .required = 2,
-                                                       .result_count = 1,
-                                                       .infer = infer_gather_gradient,
-                                                       .emit = emit_gather_gradient};
+RONDO_OPERATOR(gather_gradient, .inputs = {"gradient", "indices"}, .required = 2, .result_count = 1,
+               .infer = infer_gather_gradient, .emit = emit_gather_gradient);
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
@@ -333,12 +309,6 @@ static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
 
 RONDO_TYPED_KERNEL(gather_add, gather_gradient, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_UPDATES);
 
-static rondo_status infer_gather_add(const rondo_program *program, const rondo_operation *operation,
-                                     rondo_shape *results) {
-  results[0] = *rondo_operation_input(program, operation, TO_SUM);
-  return RONDO_OK;
-}
-
 /* The picks may have several dimensions, as an embedding's: they count as one. */
 static pick_shape added_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *sum = rondo_emit_shape(emitter, operation->results[0]);
@@ -352,25 +322,16 @@ static pick_shape added_shape(const rondo_emitter *emitter, const rondo_operatio
 
 static rondo_status emit_gather_add(rondo_emitter *emitter, const rondo_operation *operation) {
   const pick_shape shape = added_shape(emitter, operation);
-  const rondo_type type = rondo_emit_shape(emitter, operation->results[0])->type;
-  const void *dy = rondo_emit_address(emitter, operation->inputs[ADDED]);
-  const void *indices = rondo_emit_address(emitter, operation->inputs[PICKS]);
-  void *sum = rondo_emit_address(emitter, operation->results[0]);
-  if (sum != rondo_emit_address(emitter, operation->inputs[TO_SUM]))
-    RONDO_TRY(rondo_emit_whole_copy(emitter, operation->inputs[TO_SUM], operation->results[0]));
-  return rondo_emit_kernel(
-      emitter, &gather_add_code[type],
-      rondo_emit_grid(emitter, shape.outer * shape.inner, (rondo_grain){8192 / shape.picked + 1, RONDO_CUDA_THREADS}),
-      RONDO_ARGS(&shape, &dy, &indices, &sum));
+  const rondo_grain grain = {8192 / shape.picked + 1, RONDO_CUDA_THREADS};
+  RONDO_TRY(rondo_emit_sum_so_far(emitter, operation->inputs[TO_SUM], operation->results[0]));
+  return rondo_emit_operands(
+      emitter, operation, &gather_add_code[rondo_emit_shape(emitter, operation->results[0])->type],
+      rondo_emit_grid(emitter, shape.outer * shape.inner, grain),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(ADDED), RONDO_INPUT(PICKS), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_gather_add = {.name = "gather_add",
-                                                  .inputs = {"sum", "gradient", "indices"},
-                                                  .required = 3,
-                                                  .result_count = 1,
-                                                  .is_in_place = true,
-                                                  .infer = infer_gather_add,
-                                                  .emit = emit_gather_add};
+RONDO_OPERATOR(gather_add, .inputs = {"sum", "gradient", "indices"}, .required = 3, .result_count = 1,
+               .is_in_place = true, .infer = rondo_infer_same, .emit = emit_gather_add);
 
 rondo_status rondo_program_add_picked_gradient(rondo_program *program, const uint32_t *gradient_and_indices,
                                                size_t dimension, bool shares, uint32_t *inout_sum, bool *out_is_added) {

@@ -6,18 +6,12 @@
  * With s = label smoothing over n columns, the row's loss is log(sum) - (1 - s) z[label] - s / n * (sum of z), where z
  * is logits - maximum: the cross entropy with (1 - s) onehot + s / n.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/versioned_struct.h"
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/element.h"
 #include "tensor/operators/common/operator_rows.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { LOGITS, LABELS };            /* inputs */
 enum { LOSS, MAXIMA, SUMS, COUNT }; /* results; COUNT: of the rows that are not ignored */
@@ -34,9 +28,13 @@ typedef struct rows_shape {
   float to_label, to_each; /* what the label gets beside each column's share: 1 - s; s / n */
 } rows_shape;
 
-static rows_shape shape_of(const rondo_shape *logits, const rondo_shape *labels, const rondo_attributes *attributes) {
+static rows_shape shape_of(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *logits = rondo_emit_shape(emitter, operation->inputs[LOGITS]);
+  const rondo_shape *labels = rondo_emit_shape(emitter, operation->inputs[LABELS]);
+  const rondo_attributes *attributes = &operation->attributes;
   const float smoothing = attributes->numbers[SMOOTHING];
   const size_t columns = rondo_shape_last(logits);
+  assert(rondo_shape_elements(labels) * columns == rondo_shape_elements(logits));
   return (rows_shape){.rows = rondo_shape_elements(labels),
                       .columns = columns,
                       .ignored = (int64_t)attributes->sizes[IGNORED],
@@ -80,18 +78,15 @@ RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
   float *maxima = RONDO_ARG(float *, 4);
   float *sums = RONDO_ARG(float *, 5);
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      const size_t first = row * shape->columns;
-      const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
-      maxima[row] = rondo_typed_row_max(type, logits, first, shape->columns);
-      sums[row] = rondo_typed_row_exp_sum(type, logits, first, maxima[row], shape->columns);
-      losses[row] = 0;
-      if (is_ignored(shape, given)) continue;
-      const size_t label = rondo_check_index(cell, row, given, shape->columns) ? (size_t)given : 0;
-      losses[row] = row_loss(type, shape, logits, first, label, maxima[row], sums[row]);
-    }
+  RONDO_EACH_ITEM(row, blocks, shape->rows) {
+    const size_t first = row * shape->columns;
+    const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
+    maxima[row] = rondo_typed_row_max(type, logits, first, shape->columns);
+    sums[row] = rondo_typed_row_exp_sum(type, logits, first, maxima[row], shape->columns);
+    losses[row] = 0;
+    if (is_ignored(shape, given)) continue;
+    const size_t label = rondo_check_index(cell, row, given, shape->columns) ? (size_t)given : 0;
+    losses[row] = row_loss(type, shape, logits, first, label, maxima[row], sums[row]);
   }
 }
 
@@ -169,36 +164,21 @@ static rondo_status prepare_cross_entropy(rondo_resources *resources, const rond
 }
 
 static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_logits = rondo_emit_shape(emitter, operation->inputs[LOGITS]);
-  const rows_shape shape =
-      shape_of(of_logits, rondo_emit_shape(emitter, operation->inputs[LABELS]), &operation->attributes);
-  const void *logits = rondo_emit_address(emitter, operation->inputs[LOGITS]);
-  const void *labels = rondo_emit_address(emitter, operation->inputs[LABELS]);
-  float *losses = rondo_emit_workspace(emitter);
-  float *loss = rondo_emit_address(emitter, operation->results[LOSS]);
-  float *maxima = rondo_emit_address(emitter, operation->results[MAXIMA]);
-  float *sums = rondo_emit_address(emitter, operation->results[SUMS]);
-  float *count = rondo_emit_address(emitter, operation->results[COUNT]);
-  rondo_check_memory check;
-  RONDO_TRY(rondo_emit_index_check(emitter, LABELS, shape.columns, &check));
-  RONDO_TRY(
-      rondo_emit_kernel(emitter, &cross_entropy_rows_code[of_logits->type],
-                        rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-                        RONDO_ARGS(&shape, &logits, &labels, &losses, &maxima, &sums, RONDO_CHECK_ARGUMENTS(check))));
-  return rondo_emit_kernel(emitter, &mean_code, (rondo_grid){.x = 1},
-                           RONDO_ARGS(&shape, &losses, &labels, &loss, &count));
+  const rows_shape shape = shape_of(emitter, operation);
+  const rondo_type type = rondo_emit_shape(emitter, operation->inputs[LOGITS])->type;
+  RONDO_TRY(rondo_emit_operands(
+      emitter, operation, &cross_entropy_rows_code[type],
+      rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LOGITS), RONDO_INPUT(LABELS), RONDO_WORKSPACE,
+                     RONDO_RESULT(MAXIMA), RONDO_RESULT(SUMS), RONDO_CHECK(LABELS, shape.columns))));
+  return rondo_emit_operands(emitter, operation, &mean_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_WORKSPACE, RONDO_INPUT(LABELS),
+                                            RONDO_RESULT(LOSS), RONDO_RESULT(COUNT)));
 }
 
-const rondo_operator rondo_operator_cross_entropy = {.name = "cross_entropy",
-                                                     .types = RONDO_FLOATS,
-                                                     .inputs = {"logits", "labels"},
-                                                     .required = 2,
-                                                     .result_count = 4,
-                                                     .checks_indices = true,
-                                                     .infer = infer_cross_entropy,
-                                                     .differentiate = differentiate_cross_entropy,
-                                                     .prepare = prepare_cross_entropy,
-                                                     .emit = emit_cross_entropy};
+RONDO_OPERATOR(cross_entropy, .types = RONDO_FLOATS, .inputs = {"logits", "labels"}, .required = 2, .result_count = 4,
+               .checks_indices = true, .infer = infer_cross_entropy, .differentiate = differentiate_cross_entropy,
+               .prepare = prepare_cross_entropy, .emit = emit_cross_entropy);
 
 rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits, rondo_value labels,
                                     rondo_value *out_value) {
@@ -254,19 +234,16 @@ RONDO_VECTORISED_KERNEL(cross_entropy_gradient_cpu) {
   const float count = *RONDO_ARG(const float *, 5);
   const float dloss = *RONDO_ARG(const float *, 6);
   void *gradient = RONDO_ARG(void *, 7);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      const size_t first = row * shape->columns;
-      const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
-      if (is_ignored(shape, given)) {
-        memset((char *)gradient + first * rondo_type_bytes(type), 0, shape->columns * rondo_type_bytes(type));
-        continue;
-      }
-      const size_t label = given >= 0 && (uint64_t)given < shape->columns ? (size_t)given : 0;
-      gradient_row(type, shape, logits, first, maxima[row], sums[row], dloss / count, gradient);
-      gradient_of_label(type, shape, logits, first + label, maxima[row], sums[row], dloss / count, gradient);
+  RONDO_EACH_ITEM(row, blocks, shape->rows) {
+    const size_t first = row * shape->columns;
+    const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
+    if (is_ignored(shape, given)) {
+      memset((char *)gradient + first * rondo_type_bytes(type), 0, shape->columns * rondo_type_bytes(type));
+      continue;
     }
+    const size_t label = given >= 0 && (uint64_t)given < shape->columns ? (size_t)given : 0;
+    gradient_row(type, shape, logits, first, maxima[row], sums[row], dloss / count, gradient);
+    gradient_of_label(type, shape, logits, first + label, maxima[row], sums[row], dloss / count, gradient);
   }
 }
 
@@ -281,25 +258,15 @@ static rondo_status infer_cross_entropy_gradient(const rondo_program *program, c
 }
 
 static rondo_status emit_cross_entropy_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *of_logits = rondo_emit_shape(emitter, operation->inputs[LOGITS]);
-  const rows_shape shape =
-      shape_of(of_logits, rondo_emit_shape(emitter, operation->inputs[LABELS]), &operation->attributes);
-  const void *logits = rondo_emit_address(emitter, operation->inputs[LOGITS]);
-  const void *labels = rondo_emit_address(emitter, operation->inputs[LABELS]);
-  const float *maxima = rondo_emit_address(emitter, operation->inputs[2]);
-  const float *sums = rondo_emit_address(emitter, operation->inputs[3]);
-  const float *count = rondo_emit_address(emitter, operation->inputs[4]);
-  const float *dloss = rondo_emit_address(emitter, operation->inputs[5]);
-  void *gradient = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &cross_entropy_gradient_code[of_logits->type],
-                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-                           RONDO_ARGS(&shape, &logits, &labels, &maxima, &sums, &count, &dloss, &gradient));
+  const rows_shape shape = shape_of(emitter, operation);
+  const rondo_type type = rondo_emit_shape(emitter, operation->inputs[LOGITS])->type;
+  return rondo_emit_operands(
+      emitter, operation, &cross_entropy_gradient_code[type],
+      rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LOGITS), RONDO_INPUT(LABELS), RONDO_INPUT(2), RONDO_INPUT(3),
+                     RONDO_INPUT(4), RONDO_INPUT(5), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_cross_entropy_gradient = {
-    .name = "cross_entropy_gradient",
-    .inputs = {"logits", "labels", "maxima", "sums", "count", "gradient"},
-    .required = 6,
-    .result_count = 1,
-    .infer = infer_cross_entropy_gradient,
-    .emit = emit_cross_entropy_gradient};
+RONDO_OPERATOR(cross_entropy_gradient, .inputs = {"logits", "labels", "maxima", "sums", "count", "gradient"},
+               .required = 6, .result_count = 1, .infer = infer_cross_entropy_gradient,
+               .emit = emit_cross_entropy_gradient);

@@ -4,15 +4,11 @@
  * called <name>_parts_TYPE and <name>_gradient_TYPE. The elements are cut into parts by their count alone; one block
  * takes the sum of a part, and one block adds the parts.
  */
+#include <assert.h>
 #include <math.h>
 
-#include "base/error.h"
-#include "tensor/operators/common/element.h"
 #include "tensor/operators/common/operator_rows.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 /* The family of a row. */
 typedef struct pair_loss {
@@ -39,6 +35,7 @@ enum { MEAN, SECOND }; /* flags: a mean, not a sum; of a gradient: that of the s
 static pair_shape shape_of(const rondo_shape *shape, const rondo_attributes *attributes) {
   const size_t count = rondo_shape_elements(shape);
   const size_t share = (count + MOST_PARTS - 1) / MOST_PARTS;
+  assert(count > 0);
   return (pair_shape){count, share < PART ? PART : share, attributes->flags[SECOND]};
 }
 
@@ -66,10 +63,7 @@ static void pair_parts(rondo_type type, loss_chunk chunk, rondo_blocks blocks, v
   const void *a = RONDO_ARG(const void *, 1);
   const void *b = RONDO_ARG(const void *, 2);
   double *parts = RONDO_ARG(double *, 3);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, parts_of(shape), 1);
-    for (size_t part = span.first; part < span.last; part++) parts[part] = part_sum(type, chunk, shape, part, a, b);
-  }
+  RONDO_EACH_ITEM(part, blocks, parts_of(shape)) parts[part] = part_sum(type, chunk, shape, part, a, b);
 }
 
 static void join_cpu(rondo_blocks blocks, void *const *args) {
@@ -146,29 +140,25 @@ static rondo_status emit_pair_loss(rondo_emitter *emitter, const rondo_operation
   const pair_loss *family = operation->row->family;
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   const pair_shape shape = shape_of(value, &operation->attributes);
-  const void *a = rondo_emit_address(emitter, operation->inputs[0]);
-  const void *b = rondo_emit_address(emitter, operation->inputs[1]);
-  double *sums = rondo_emit_workspace(emitter);
-  float *loss = rondo_emit_address(emitter, operation->results[0]);
   const size_t parts = parts_of(&shape);
   const double divisor = operation->attributes.flags[MEAN] ? (double)shape.count : 1;
-  RONDO_TRY(rondo_emit_kernel(emitter, &family->code[value->type], rondo_emit_grid(emitter, parts, (rondo_grain){1, 1}),
-                              RONDO_ARGS(&shape, &a, &b, &sums)));
-  return rondo_emit_kernel(emitter, &join_code, (rondo_grid){.x = 1}, RONDO_ARGS(&sums, &parts, &divisor, &loss));
+  RONDO_TRY(rondo_emit_operands(emitter, operation, &family->code[value->type],
+                                rondo_emit_grid(emitter, parts, (rondo_grain){1, 1}),
+                                RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_INPUT(1), RONDO_WORKSPACE)));
+  return rondo_emit_operands(
+      emitter, operation, &join_code, (rondo_grid){.x = 1},
+      RONDO_OPERANDS(RONDO_WORKSPACE, RONDO_OBJECT(parts), RONDO_OBJECT(divisor), RONDO_RESULT(0)));
 }
 
 static rondo_status emit_pair_slope(rondo_emitter *emitter, const rondo_operation *operation) {
   const pair_loss *family = operation->row->family;
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   const pair_shape shape = shape_of(value, &operation->attributes);
-  const void *a = rondo_emit_address(emitter, operation->inputs[0]);
-  const void *b = rondo_emit_address(emitter, operation->inputs[1]);
-  const float *dloss = rondo_emit_address(emitter, operation->inputs[2]);
-  void *d = rondo_emit_address(emitter, operation->results[0]);
   const float factor = operation->attributes.flags[MEAN] ? 1.0f / (float)shape.count : 1.0f;
-  return rondo_emit_kernel(emitter, &family->code[value->type],
-                           rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&shape, &factor, &a, &b, &dloss, &d));
+  return rondo_emit_operands(emitter, operation, &family->code[value->type],
+                             rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(factor), RONDO_INPUT(0), RONDO_INPUT(1),
+                                            RONDO_INPUT(2), RONDO_RESULT(0)));
 }
 
 static rondo_status apply_pair_loss(rondo_program *program, const rondo_operator *row, rondo_value a, rondo_value b,

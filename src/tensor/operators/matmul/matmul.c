@@ -9,14 +9,11 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/versioned_struct.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/matmul/matmul_problem.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
 
 enum { TRANSPOSE_A, TRANSPOSE_B }; /* flags */
 enum { ACTIVATION };               /* sizes */
@@ -31,12 +28,9 @@ static rondo_activation activation_of(const rondo_operation *operation) {
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-#define MATMUL_KERNEL(kernel)                                                                                   \
-  static void kernel##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                           \
-    rondo_matmul_cpu(type, blocks, args);                                                                       \
-  }                                                                                                             \
-  RONDO_TYPED_KERNEL(kernel, kernel, RONDO_SCALAR(rondo_matmul_problem), RONDO_READS, RONDO_READS, RONDO_READS, \
-                     RONDO_WRITES, RONDO_WRITES)
+#define MATMUL_KERNEL(kernel)                                                                              \
+  RONDO_TYPED_KERNEL_OF(kernel, rondo_matmul_cpu, kernel, RONDO_SCALAR(rondo_matmul_problem), RONDO_READS, \
+                        RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES)
 
 MATMUL_KERNEL(matmul);
 MATMUL_KERNEL(matmul_small);
@@ -273,22 +267,17 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
   problem.activation = activation_of(operation);
   rondo_gemm_prepare();
   const rondo_matmul_work work = rondo_matmul_cut(&problem, shape->type, rondo_emit_is_cuda(emitter));
-  const void *a = rondo_emit_address(emitter, operation->inputs[A]);
-  const void *b = rondo_emit_address(emitter, operation->inputs[B]);
-  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
-  void *y = rondo_emit_address(emitter, operation->results[Y]);
-  void *unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]);
-  return rondo_emit_kernel(emitter, &form_code[work.form][shape->type], (rondo_grid){.x = work.blocks},
-                           RONDO_ARGS(&problem, &a, &b, &bias, &y, &unactivated));
+  return rondo_emit_operands(emitter, operation, &form_code[work.form][shape->type], (rondo_grid){.x = work.blocks},
+                             RONDO_OPERANDS(RONDO_OBJECT(problem), RONDO_INPUT(A), RONDO_INPUT(B), RONDO_INPUT(BIAS),
+                                            RONDO_RESULT(Y), RONDO_RESULT(UNACTIVATED)));
 }
 
 #define MATMUL_ROW                                                                           \
   .types = RONDO_FLOATS, .inputs = {"a", "b", "bias"}, .required = 2, .infer = infer_matmul, \
   .differentiate = differentiate_matmul, .prepare = prepare_matmul, .emit = emit_matmul
 
-const rondo_operator rondo_operator_matmul = {.name = "matmul", .result_count = 1, MATMUL_ROW};
-const rondo_operator rondo_operator_matmul_activated = {
-    .name = "matmul_activated", .result_count = 2, .spare_results = 1u << UNACTIVATED, MATMUL_ROW};
+RONDO_OPERATOR(matmul, .result_count = 1, MATMUL_ROW);
+RONDO_OPERATOR(matmul_activated, .result_count = 2, .spare_results = 1u << UNACTIVATED, MATMUL_ROW);
 
 rondo_status rondo_op_matmul_with(rondo_program *program, rondo_value a, rondo_value b,
                                   const rondo_matmul_options *options, rondo_value *out_value) {

@@ -145,14 +145,12 @@ void rondo_matmul_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   void *y = RONDO_ARG(void *, 4);
   void *unactivated = RONDO_ARG(void *, 5);
   const size_t tiles = problem->batches * problem->tiles.down * problem->tiles.across;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t number = block; number < tiles; number += blocks.grid.x) {
-      const tile t = tile_at(problem, number);
-      if (type == RONDO_F32) {
-        multiply_singles(&t, a, b, bias, y, unactivated);
-      } else {
-        multiply_others(type, &t, a, b, bias, y, unactivated);
-      }
+  RONDO_EACH_TILE(number, blocks, tiles) {
+    const tile t = tile_at(problem, number);
+    if (type == RONDO_F32) {
+      multiply_singles(&t, a, b, bias, y, unactivated);
+    } else {
+      multiply_others(type, &t, a, b, bias, y, unactivated);
     }
   }
 }

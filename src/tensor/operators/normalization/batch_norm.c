@@ -6,16 +6,10 @@
  */
 #include "tensor/operators/normalization/batch_norm.h"
 
+#include <assert.h>
 #include <math.h>
 
-#include "base/error.h"
-#include "base/versioned_struct.h"
-#include "tensor/compile/emit.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { EPSILON };                                                 /* numbers */
 enum { FIXED };                                                   /* flags: mean and variance are inputs */
@@ -26,26 +20,17 @@ enum { DX, DSCALE, DSHIFT };                                      /* its results
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-static void batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_batch_norm_statistics_cpu(type, blocks, args);
-}
-static void batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_batch_norm_cpu(type, blocks, args);
-}
-static void batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_batch_norm_gradient_sums_cpu(type, blocks, args);
-}
-static void batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_batch_norm_gradient_cpu(type, blocks, args);
-}
-
-RONDO_TYPED_KERNEL(batch_norm_statistics, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_WRITES);
-RONDO_TYPED_KERNEL(batch_norm, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
-RONDO_TYPED_KERNEL(batch_norm_gradient_sums, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_WRITES);
-RONDO_TYPED_KERNEL(batch_norm_gradient, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(batch_norm_statistics, rondo_batch_norm_statistics_cpu, batch_norm,
+                      RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(batch_norm, rondo_batch_norm_cpu, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS,
+                      RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES,
+                      RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(batch_norm_gradient_sums, rondo_batch_norm_gradient_sums_cpu, batch_norm,
+                      RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
+                      RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(batch_norm_gradient, rondo_batch_norm_gradient_cpu, batch_norm,
+                      RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
+                      RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
 
 #define MOST_PARTS 64
 #define CUDA_WIDTH 32 /* of a tile of channels side by side: batch_norm.cu */
@@ -69,6 +54,7 @@ static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo
   const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1, most = most_parts(s.images);
   s.share = (s.images + (parts < most ? parts : most) - 1) / (parts < most ? parts : most);
   s.parts = (s.images + s.share - 1) / s.share;
+  assert(s.parts > 0 && s.parts <= MOST_PARTS);
   return s;
 }
 
@@ -130,25 +116,20 @@ static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *ope
   const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
   const rondo_grid grid = grid_of(emitter, &shape);
   if (shape.is_fixed == 0) {
-    RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_statistics_code[value->type], grid, &shape,
-                                  RONDO_OPERANDS(VALUE, RONDO_WORKSPACE)));
+    RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_statistics_code[value->type], grid,
+                                  RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(VALUE), RONDO_WORKSPACE)));
   }
-  return rondo_emit_operands(emitter, operation, &batch_norm_code[value->type], grid, &shape,
-                             RONDO_OPERANDS(VALUE, RONDO_WORKSPACE, SCALE, SHIFT, GIVEN_MEAN, GIVEN_VARIANCE,
-                                            RONDO_RESULT(RESULT), RONDO_RESULT(OF_MEAN), RONDO_RESULT(OF_VARIANCE)));
+  return rondo_emit_operands(
+      emitter, operation, &batch_norm_code[value->type], grid,
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(VALUE), RONDO_WORKSPACE, RONDO_INPUT(SCALE), RONDO_INPUT(SHIFT),
+                     RONDO_INPUT(GIVEN_MEAN), RONDO_INPUT(GIVEN_VARIANCE), RONDO_RESULT(RESULT), RONDO_RESULT(OF_MEAN),
+                     RONDO_RESULT(OF_VARIANCE)));
 }
 
-const rondo_operator rondo_operator_batch_norm = {
-    .name = "batch_norm",
-    .types = RONDO_FLOATS,
-    .inputs = {"value", "scale", "shift", "running_mean", "running_variance"},
-    .required = 1,
-    .result_count = 3,
-    .spare_results = 1u << OF_MEAN | 1u << OF_VARIANCE,
-    .infer = infer_norm,
-    .differentiate = differentiate_norm,
-    .prepare = prepare_norm,
-    .emit = emit_norm};
+RONDO_OPERATOR(batch_norm, .types = RONDO_FLOATS,
+               .inputs = {"value", "scale", "shift", "running_mean", "running_variance"}, .required = 1,
+               .result_count = 3, .spare_results = 1u << OF_MEAN | 1u << OF_VARIANCE, .infer = infer_norm,
+               .differentiate = differentiate_norm, .prepare = prepare_norm, .emit = emit_norm);
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
@@ -164,21 +145,19 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
   const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
   const rondo_grid grid = grid_of(emitter, &shape);
-  RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_gradient_sums_code[value->type], grid, &shape,
-                                RONDO_OPERANDS(OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, RONDO_WORKSPACE)));
-  return rondo_emit_operands(emitter, operation, &batch_norm_gradient_code[value->type], grid, &shape,
-                             RONDO_OPERANDS(OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, RONDO_WORKSPACE, BY_SCALE,
-                                            RONDO_RESULT(DX), RONDO_RESULT(DSCALE), RONDO_RESULT(DSHIFT)));
+  RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_gradient_sums_code[value->type], grid,
+                                RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_VALUE), RONDO_INPUT(OF_RESULT),
+                                               RONDO_INPUT(FROM_MEAN), RONDO_INPUT(FROM_VARIANCE), RONDO_WORKSPACE)));
+  return rondo_emit_operands(
+      emitter, operation, &batch_norm_gradient_code[value->type], grid,
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_VALUE), RONDO_INPUT(OF_RESULT), RONDO_INPUT(FROM_MEAN),
+                     RONDO_INPUT(FROM_VARIANCE), RONDO_WORKSPACE, RONDO_INPUT(BY_SCALE), RONDO_RESULT(DX),
+                     RONDO_RESULT(DSCALE), RONDO_RESULT(DSHIFT)));
 }
 
-const rondo_operator rondo_operator_batch_norm_gradient = {.name = "batch_norm_gradient",
-                                                           .inputs = {"value", "gradient", "mean", "variance", "scale"},
-                                                           .required = 4,
-                                                           .result_count = 3,
-                                                           .spare_results = 1u << DSCALE | 1u << DSHIFT,
-                                                           .infer = infer_gradient,
-                                                           .prepare = prepare_norm,
-                                                           .emit = emit_gradient};
+RONDO_OPERATOR(batch_norm_gradient, .inputs = {"value", "gradient", "mean", "variance", "scale"}, .required = 4,
+               .result_count = 3, .spare_results = 1u << DSCALE | 1u << DSHIFT, .infer = infer_gradient,
+               .prepare = prepare_norm, .emit = emit_gradient);
 
 /* Running statistics ----------------------------------------------------------------------------------------------- */
 
@@ -194,12 +173,9 @@ static void batch_norm_update_cpu(rondo_blocks blocks, void *const *args) {
   const float unbiased = RONDO_ARG(float, 8);
   const size_t count = RONDO_ARG(size_t, 9);
   if (!rondo_may_update(blocks, args)) return;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t i = span.first; i < span.last; i++) {
-      running_mean[i] += momentum * (mean[i] - running_mean[i]);
-      running_variance[i] += momentum * (variance[i] * unbiased - running_variance[i]);
-    }
+  RONDO_EACH_ITEM(i, blocks, count) {
+    running_mean[i] += momentum * (mean[i] - running_mean[i]);
+    running_variance[i] += momentum * (variance[i] * unbiased - running_variance[i]);
   }
 }
 
@@ -228,23 +204,14 @@ static rondo_status infer_update(const rondo_program *program, const rondo_opera
 static rondo_status emit_update(rondo_emitter *emitter, const rondo_operation *operation) {
   const float *numbers = operation->attributes.numbers;
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[RUNNING_MEAN]));
-  float *running_mean = rondo_emit_address(emitter, operation->inputs[RUNNING_MEAN]);
-  float *running_variance = rondo_emit_address(emitter, operation->inputs[RUNNING_VARIANCE]);
-  const float *mean = rondo_emit_address(emitter, operation->inputs[MEAN]);
-  const float *variance = rondo_emit_address(emitter, operation->inputs[VARIANCE]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(emitter, &update_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &running_mean, &running_variance, &mean, &variance,
-                                      &numbers[MOMENTUM], &numbers[UNBIASED], &count));
+  return rondo_emit_operands(emitter, operation, &update_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNNING_MEAN), RONDO_INPUT(RUNNING_VARIANCE),
+                                            RONDO_INPUT(MEAN), RONDO_INPUT(VARIANCE), RONDO_OBJECT(numbers[MOMENTUM]),
+                                            RONDO_OBJECT(numbers[UNBIASED]), RONDO_OBJECT(count)));
 }
 
-const rondo_operator rondo_operator_batch_norm_update = {
-    .name = "batch_norm_update",
-    .inputs = {"running_mean", "running_variance", "mean", "variance"},
-    .required = 4,
-    .updates = 1u << RUNNING_MEAN | 1u << RUNNING_VARIANCE,
-    .infer = infer_update,
-    .emit = emit_update};
+RONDO_OPERATOR(batch_norm_update, .inputs = {"running_mean", "running_variance", "mean", "variance"}, .required = 4,
+               .updates = 1u << RUNNING_MEAN | 1u << RUNNING_VARIANCE, .infer = infer_update, .emit = emit_update);
 
 /* Building --------------------------------------------------------------------------------------------------------- */
 
@@ -270,12 +237,7 @@ static rondo_status build(const norm_build *b, rondo_value value, uint32_t *out_
   const rondo_value given[] = {value, o->scale, o->shift, o->running_mean, o->running_variance};
   const rondo_attributes attributes = {.numbers = {o->epsilon}, .flags = {o->inference}};
   uint32_t inputs[5], results[RONDO_MAX_RESULTS];
-  for (uint32_t i = VALUE; i <= GIVEN_VARIANCE; i++) {
-    inputs[i] = RONDO_NO_VALUE;
-    if (i > VALUE && given[i].id == 0) continue;
-    RONDO_TRY(rondo_program_resolve(b->program, given[i], rondo_operator_batch_norm.name,
-                                    rondo_operator_batch_norm.inputs[i], &inputs[i]));
-  }
+  RONDO_TRY(rondo_program_resolve_inputs(b->program, &rondo_operator_batch_norm, given, 5, inputs));
   RONDO_TRY(
       rondo_program_add(b->program, &rondo_operator_batch_norm, inputs, o->inference ? 5 : 3, &attributes, results));
   *out_result = results[RESULT];
@@ -298,9 +260,7 @@ static rondo_status check_options(const norm_build *b) {
 
 rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value, const rondo_batch_norm_options *options,
                                  rondo_value *out_value) {
-  RONDO_TRY(rondo_require("batch_norm", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("batch_norm", "program", program));
+  RONDO_TRY(rondo_program_begin(program, "batch_norm", out_value));
   RONDO_TRY(rondo_require("batch_norm", "options", options));
   rondo_batch_norm_options given;
   RONDO_TRY(rondo_versioned_read("rondo_batch_norm_options", options, &given, sizeof given));
@@ -311,10 +271,5 @@ rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value, cons
   const rondo_program_mark mark = rondo_program_get_mark(program);
   uint32_t result = 0;
   const rondo_status status = build(&b, value, &result);
-  if (status != RONDO_OK) {
-    rondo_program_roll_back(program, mark);
-    return status;
-  }
-  *out_value = rondo_program_tag(program, result);
-  return RONDO_OK;
+  return rondo_program_finish(program, mark, status, result, out_value);
 }

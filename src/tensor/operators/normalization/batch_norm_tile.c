@@ -3,6 +3,7 @@
  * all of one channel, or one of each of its channels. Sums are taken in slots, one for each element of a chunk of the
  * run, so that both are loops over lanes; of one channel the slots are then added up.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct norm_tile {
 } norm_tile;
 
 static norm_tile tile_at(const rondo_batch_norm_shape *s, size_t number) {
+  assert(number < rondo_batch_norm_tiles(s) * s->parts);
   const size_t channel = number / s->parts * s->width, part = number % s->parts, first = part * s->share;
   const size_t channels = s->channels - channel < s->width ? s->channels - channel : s->width;
   const size_t run = s->inner == 1 ? channels : s->inner;
@@ -31,6 +33,12 @@ static norm_tile tile_at(const rondo_batch_norm_shape *s, size_t number) {
 static size_t run_of(const rondo_batch_norm_shape *s, const norm_tile *t, size_t image) {
   return (image * s->channels + t->channel) * s->inner;
 }
+
+/* The pieces of a tile's runs, image by image: `length` elements from `first` on. */
+#define EACH_PIECE(s, t, first, length)                       \
+  for (size_t image = (t)->first; image < (t)->last; image++) \
+    for (size_t at = 0, first = run_of(s, t, image), length;  \
+         at < (t)->run && (length = rondo_chunk_length(at, (t)->run)) > 0; at += length, first += length)
 
 static bool is_one_channel(const norm_tile *t) { return t->run != t->channels; }
 
@@ -75,12 +83,10 @@ static void add_part(rondo_type type, const rondo_batch_norm_shape *s, const nor
                      const float *mean, float *sums) {
   float room[RONDO_CHUNK];
   memset(sums, 0, t->slots * sizeof *sums);
-  for (size_t image = t->first; image < t->last; image++) {
-    RONDO_EACH_CHUNK(at, length, 0, t->run) {
-      const float *chunk = rondo_load_chunk(type, x, run_of(s, t, image) + at, length, room);
-      if (mean == NULL) add_chunk(chunk, sums, length);
-      if (mean != NULL) add_squares(chunk, mean, sums, length);
-    }
+  EACH_PIECE(s, t, first, length) {
+    const float *chunk = rondo_load_chunk(type, x, first, length, room);
+    if (mean == NULL) add_chunk(chunk, sums, length);
+    if (mean != NULL) add_squares(chunk, mean, sums, length);
   }
   add_up(t, sums);
 }
@@ -89,16 +95,13 @@ void rondo_batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void 
   const rondo_batch_norm_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   float *sums = RONDO_ARG(float *, 2), means[RONDO_CHUNK], squares[RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const norm_tile t = tile_at(s, number);
-      const float count = (float)((t.last - t.first) * s->inner);
-      add_part(type, s, &t, x, NULL, means);
-      for (size_t i = 0; i < t.slots; i++) means[i] /= count;
-      add_part(type, s, &t, x, means, squares);
-      store_sums(s, &t, means, squares, sums);
-    }
+  RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
+    const norm_tile t = tile_at(s, number);
+    const float count = (float)((t.last - t.first) * s->inner);
+    add_part(type, s, &t, x, NULL, means);
+    for (size_t i = 0; i < t.slots; i++) means[i] /= count;
+    add_part(type, s, &t, x, means, squares);
+    store_sums(s, &t, means, squares, sums);
   }
 }
 
@@ -163,19 +166,13 @@ void rondo_batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   void *y = RONDO_ARG(void *, 7);
   float rooms[2][RONDO_CHUNK];
   norm_slots slots;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const norm_tile t = tile_at(s, number);
-      make_slots(s, &t, args, &slots);
-      for (size_t image = t.first; image < t.last; image++) {
-        RONDO_EACH_CHUNK(at, length, 0, t.run) {
-          const size_t first = run_of(s, &t, image) + at;
-          float *to = rondo_chunk_of(type, y, first, rooms[1]);
-          normalise_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]), to, length);
-          rondo_store_chunk(type, y, first, length, to);
-        }
-      }
+  RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
+    const norm_tile t = tile_at(s, number);
+    make_slots(s, &t, args, &slots);
+    EACH_PIECE(s, &t, first, length) {
+      float *to = rondo_chunk_of(type, y, first, rooms[1]);
+      normalise_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]), to, length);
+      rondo_store_chunk(type, y, first, length, to);
     }
   }
 }
@@ -220,24 +217,18 @@ void rondo_batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, vo
   const void *x = RONDO_ARG(const void *, 1), *dy = RONDO_ARG(const void *, 2);
   float rooms[2][RONDO_CHUNK], g[RONDO_CHUNK], gh[RONDO_CHUNK];
   gradient_slots slots;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const norm_tile t = tile_at(s, number);
-      make_statistics_slots(s, &t, args, &slots);
-      memset(g, 0, sizeof g);
-      memset(gh, 0, sizeof gh);
-      for (size_t image = t.first; image < t.last; image++) {
-        RONDO_EACH_CHUNK(at, length, 0, t.run) {
-          const size_t first = run_of(s, &t, image) + at;
-          add_products(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
-                       rondo_load_chunk(type, dy, first, length, rooms[1]), g, gh, length);
-        }
-      }
-      add_up(&t, g);
-      add_up(&t, gh);
-      store_sums(s, &t, g, gh, RONDO_ARG(float *, 5));
+  RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
+    const norm_tile t = tile_at(s, number);
+    make_statistics_slots(s, &t, args, &slots);
+    memset(g, 0, sizeof g);
+    memset(gh, 0, sizeof gh);
+    EACH_PIECE(s, &t, first, length) {
+      add_products(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
+                   rondo_load_chunk(type, dy, first, length, rooms[1]), g, gh, length);
     }
+    add_up(&t, g);
+    add_up(&t, gh);
+    store_sums(s, &t, g, gh, RONDO_ARG(float *, 5));
   }
 }
 
@@ -272,20 +263,14 @@ void rondo_batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
   void *dx = RONDO_ARG(void *, 7);
   float rooms[3][RONDO_CHUNK];
   gradient_slots slots;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, rondo_batch_norm_tiles(s) * s->parts, 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const norm_tile t = tile_at(s, number);
-      make_gradient_slots(s, &t, args, &slots);
-      for (size_t image = t.first; image < t.last; image++) {
-        RONDO_EACH_CHUNK(at, length, 0, t.run) {
-          const size_t first = run_of(s, &t, image) + at;
-          float *to = rondo_chunk_of(type, dx, first, rooms[2]);
-          gradient_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
-                         rondo_load_chunk(type, dy, first, length, rooms[1]), to, length);
-          rondo_store_chunk(type, dx, first, length, to);
-        }
-      }
+  RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
+    const norm_tile t = tile_at(s, number);
+    make_gradient_slots(s, &t, args, &slots);
+    EACH_PIECE(s, &t, first, length) {
+      float *to = rondo_chunk_of(type, dx, first, rooms[2]);
+      gradient_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
+                     rondo_load_chunk(type, dy, first, length, rooms[1]), to, length);
+      rondo_store_chunk(type, dx, first, length, to);
     }
   }
 }

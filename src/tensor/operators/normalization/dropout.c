@@ -6,14 +6,7 @@
  */
 #include <rondo/random.h>
 
-#include "base/error.h"
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/element.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { VALUE, PROBABILITY, STATE }; /* inputs */
 enum { FIRST_GROUP };               /* sizes: of four numbers; those before are other dropouts' */
@@ -87,14 +80,12 @@ static rondo_status differentiate_dropout(rondo_program *program, const rondo_op
 
 static rondo_status emit_dropout(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
-  const size_t count = rondo_shape_elements(value), first_group = operation->attributes.sizes[FIRST_GROUP];
-  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
-  const float *probability = rondo_emit_address(emitter, operation->inputs[PROBABILITY]);
-  const uint64_t *state = rondo_emit_address(emitter, operation->inputs[STATE]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &dropout_code[value->type],
-                           rondo_emit_grid(emitter, count, (rondo_grain){2048, GROUP * RONDO_CUDA_THREADS}),
-                           RONDO_ARGS(&x, &probability, &state, &y, &count, &first_group));
+  const size_t count = rondo_shape_elements(value);
+  return rondo_emit_operands(
+      emitter, operation, &dropout_code[value->type],
+      rondo_emit_grid(emitter, count, (rondo_grain){2048, GROUP * RONDO_CUDA_THREADS}),
+      RONDO_OPERANDS(RONDO_INPUT(VALUE), RONDO_INPUT(PROBABILITY), RONDO_INPUT(STATE), RONDO_RESULT(0),
+                     RONDO_OBJECT(count), RONDO_OBJECT(operation->attributes.sizes[FIRST_GROUP])));
 }
 
 #define DROPOUT_ROW                                                                                      \
@@ -103,9 +94,8 @@ static rondo_status emit_dropout(rondo_emitter *emitter, const rondo_operation *
   .element = {                                                                                           \
       .compute = compute_dropout, .function = "dropout_of", .source = rondo_cuda_dropout_functions, .others = 2}
 
-const rondo_operator rondo_operator_dropout = {
-    .name = "dropout", .types = RONDO_FLOATS, .differentiate = differentiate_dropout, DROPOUT_ROW};
-const rondo_operator rondo_operator_dropout_gradient = {.name = "dropout_gradient", DROPOUT_ROW};
+RONDO_OPERATOR(dropout, .types = RONDO_FLOATS, .differentiate = differentiate_dropout, DROPOUT_ROW);
+RONDO_OPERATOR(dropout_gradient, DROPOUT_ROW);
 
 /* Moving on -------------------------------------------------------------------------------------------------------- */
 
@@ -125,18 +115,12 @@ static rondo_status infer_advance(const rondo_program *program, const rondo_oper
 }
 
 static rondo_status emit_advance(rondo_emitter *emitter, const rondo_operation *operation) {
-  uint64_t *state = rondo_emit_address(emitter, operation->inputs[0]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(emitter, &advance_code, (rondo_grid){.x = 1},
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &state));
+  return rondo_emit_operands(emitter, operation, &advance_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(0)));
 }
 
-const rondo_operator rondo_operator_dropout_advance = {.name = "dropout_advance",
-                                                       .inputs = {"state"},
-                                                       .required = 1,
-                                                       .updates = 1,
-                                                       .infer = infer_advance,
-                                                       .emit = emit_advance};
+RONDO_OPERATOR(dropout_advance, .inputs = {"state"}, .required = 1, .updates = 1, .infer = infer_advance,
+               .emit = emit_advance);
 
 /* Public ----------------------------------------------------------------------------------------------------------- */
 
@@ -171,18 +155,11 @@ static rondo_status add_dropout(rondo_program *program, uint32_t *inputs, uint32
 
 rondo_status rondo_op_dropout(rondo_program *program, rondo_value value, rondo_value probability,
                               rondo_value *out_value) {
-  uint32_t inputs[3], result;
-  RONDO_TRY(rondo_require("dropout", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("dropout", "program", program));
-  RONDO_TRY(rondo_program_resolve(program, value, "dropout", "value", &inputs[VALUE]));
-  RONDO_TRY(rondo_program_resolve(program, probability, "dropout", "probability", &inputs[PROBABILITY]));
+  const rondo_value given[] = {value, probability};
+  uint32_t inputs[3], result = 0;
+  RONDO_TRY(rondo_program_begin(program, "dropout", out_value));
+  RONDO_TRY(rondo_program_resolve_inputs(program, &rondo_operator_dropout, given, 2, inputs));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_dropout(program, inputs, &result);
-  if (status != RONDO_OK) {
-    rondo_program_roll_back(program, mark);
-    return status;
-  }
-  *out_value = rondo_program_tag(program, result);
-  return RONDO_OK;
+  return rondo_program_finish(program, mark, status, result, out_value);
 }

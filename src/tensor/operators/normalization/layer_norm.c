@@ -5,17 +5,13 @@
  * and shift are sums over rows: the rows are cut into parts by the shape alone; what makes dx adds those of each part
  * in their order, and one kernel for several operators the parts.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "tensor/compile/emit.h"
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_rows.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { DIMENSIONS };                   /* sizes */
 enum { EPSILON };                      /* numbers */
@@ -53,6 +49,7 @@ static norm_shape shape_of(const rondo_shape *value, const rondo_operation *oper
   for (size_t i = 0; i < operation->attributes.sizes[DIMENSIONS]; i++)
     shape.columns *= value->dims[value->rank - 1 - i];
   shape.rows = rondo_shape_elements(value) / shape.columns;
+  assert(shape.rows * shape.columns == rondo_shape_elements(value));
   shape.part_rows = (shape.rows + MOST_PARTS - 1) / MOST_PARTS;
   if (shape.part_rows < LEAST_PART_ROWS) shape.part_rows = LEAST_PART_ROWS;
   shape.parts = (shape.rows + shape.part_rows - 1) / shape.part_rows;
@@ -160,16 +157,13 @@ RONDO_VECTORISED_KERNEL(layer_norm_cpu) {
                              .scale = RONDO_ARG(const void *, 3),
                              .shift = RONDO_ARG(const void *, 4),
                              .y = RONDO_ARG(void *, 5)};
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      const size_t first = row * shape->columns;
-      float mean;
-      if (addend != NULL) add_row(type, x, addend, first, shape->columns, sum);
-      measure_row(&call, first, &mean, &deviations[row]);
-      if (means != NULL) means[row] = mean;
-      normalise_row(&call, first, mean, deviations[row]);
-    }
+  RONDO_EACH_ITEM(row, blocks, shape->rows) {
+    const size_t first = row * shape->columns;
+    float mean;
+    if (addend != NULL) add_row(type, x, addend, first, shape->columns, sum);
+    measure_row(&call, first, &mean, &deviations[row]);
+    if (means != NULL) means[row] = mean;
+    normalise_row(&call, first, mean, deviations[row]);
   }
 }
 
@@ -270,18 +264,12 @@ static rondo_status differentiate_norm(rondo_program *program, const rondo_opera
 static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
   const norm_shape shape = shape_of(value, operation);
-  const float epsilon = operation->attributes.numbers[EPSILON];
-  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
-  const void *scale = rondo_emit_address(emitter, operation->inputs[SCALE]);
-  const void *shift = rondo_emit_address(emitter, operation->inputs[SHIFT]);
-  void *y = rondo_emit_address(emitter, operation->results[RESULT]);
-  float *deviations = rondo_emit_address(emitter, operation->results[DEVIATION]);
-  float *means = rondo_emit_address(emitter, operation->results[MEAN]);
-  const void *addend = rondo_emit_address(emitter, operation->inputs[ADDEND]);
-  void *sum = rondo_emit_address(emitter, operation->results[SUM]);
-  return rondo_emit_kernel(emitter, &layer_norm_code[value->type],
-                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-                           RONDO_ARGS(&shape, &epsilon, &x, &scale, &shift, &y, &deviations, &means, &addend, &sum));
+  return rondo_emit_operands(
+      emitter, operation, &layer_norm_code[value->type],
+      rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(operation->attributes.numbers[EPSILON]), RONDO_INPUT(VALUE),
+                     RONDO_INPUT(SCALE), RONDO_INPUT(SHIFT), RONDO_RESULT(RESULT), RONDO_RESULT(DEVIATION),
+                     RONDO_RESULT(MEAN), RONDO_INPUT(ADDEND), RONDO_RESULT(SUM)));
 }
 
 /* Gradient of the value -------------------------------------------------------------------------------------------- */
@@ -374,6 +362,7 @@ static size_t sums_of(const norm_shape *shape) {
 }
 
 RONDO_INLINE rondo_span rows_of_part(const norm_shape *shape, size_t part) {
+  assert(part < shape->parts);
   const size_t first = part * shape->part_rows;
   return (rondo_span){first, shape->rows - first > shape->part_rows ? first + shape->part_rows : shape->rows};
 }
@@ -415,11 +404,8 @@ RONDO_VECTORISED_KERNEL(layer_norm_gradient_cpu) {
                               RONDO_ARG(const float *, 4),
                               RONDO_ARG(const float *, 5),
                               RONDO_ARG(const void *, 8)};
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->parts, 1);
-    for (size_t part = span.first; part < span.last; part++)
-      part_gradient(&memory, shape, part, RONDO_ARG(void *, 6), RONDO_ARG(float *, 7));
-  }
+  RONDO_EACH_ITEM(part, blocks, shape->parts)
+    part_gradient(&memory, shape, part, RONDO_ARG(void *, 6), RONDO_ARG(float *, 7));
 }
 
 RONDO_TYPED_KERNEL(layer_norm_gradient, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
@@ -443,9 +429,10 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
   const norm_shape shape = shape_of(value, operation);
   const rondo_grain grain = {rondo_row_grain(shape.columns).cpu / shape.part_rows + 1, 1};
   return rondo_emit_operands(emitter, operation, &layer_norm_gradient_code[value->type],
-                             rondo_emit_grid(emitter, shape.parts, grain), &shape,
-                             RONDO_OPERANDS(OF_VALUE, OF_RESULT, OF_SCALE, OF_DEVIATION, OF_MEAN,
-                                            RONDO_RESULT(VALUE_GRADIENT), RONDO_RESULT(SUMS), OF_SUM));
+                             rondo_emit_grid(emitter, shape.parts, grain),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_VALUE), RONDO_INPUT(OF_RESULT),
+                                            RONDO_INPUT(OF_SCALE), RONDO_INPUT(OF_DEVIATION), RONDO_INPUT(OF_MEAN),
+                                            RONDO_RESULT(VALUE_GRADIENT), RONDO_RESULT(SUMS), RONDO_INPUT(OF_SUM)));
 }
 
 /* Gradients of scale and shift ------------------------------------------------------------------------------------- */
@@ -534,35 +521,16 @@ static const norm_family rms_family = {false, &rondo_operator_rms_norm_gradient,
 #define PARAMETERS_ROW \
   .inputs = {"sums"}, .required = 1, .infer = infer_parameters, .emit = emit_parameters, .join = &parameters_join
 
-const rondo_operator rondo_operator_layer_norm = {.name = "layer_norm",
-                                                  .types = RONDO_FLOATS,
-                                                  .family = &layer_family,
-                                                  .inputs = {"value", "scale", "shift"},
-                                                  .required = 1,
-                                                  .result_count = 3,
-                                                  NORM_ROW};
-const rondo_operator rondo_operator_add_layer_norm = {.name = "add_layer_norm",
-                                                      .types = RONDO_FLOATS,
-                                                      .family = &layer_family,
-                                                      .inputs = {"value", "scale", "shift", "addend"},
-                                                      .required = 1,
-                                                      .result_count = 4,
-                                                      NORM_ROW};
-const rondo_operator rondo_operator_layer_norm_gradient = {
-    .name = "layer_norm_gradient", .family = &layer_family, GRADIENT_ROW};
-const rondo_operator rondo_operator_layer_norm_parameters = {
-    .name = "layer_norm_parameters", .family = &layer_family, .result_count = 2, PARAMETERS_ROW};
-const rondo_operator rondo_operator_rms_norm = {.name = "rms_norm",
-                                                .types = RONDO_FLOATS,
-                                                .family = &rms_family,
-                                                .inputs = {"value", "scale"},
-                                                .required = 1,
-                                                .result_count = 2,
-                                                NORM_ROW};
-const rondo_operator rondo_operator_rms_norm_gradient = {
-    .name = "rms_norm_gradient", .family = &rms_family, GRADIENT_ROW};
-const rondo_operator rondo_operator_rms_norm_parameters = {
-    .name = "rms_norm_parameters", .family = &rms_family, .result_count = 1, PARAMETERS_ROW};
+RONDO_OPERATOR(layer_norm, .types = RONDO_FLOATS, .family = &layer_family, .inputs = {"value", "scale", "shift"},
+               .required = 1, .result_count = 3, NORM_ROW);
+RONDO_OPERATOR(add_layer_norm, .types = RONDO_FLOATS, .family = &layer_family,
+               .inputs = {"value", "scale", "shift", "addend"}, .required = 1, .result_count = 4, NORM_ROW);
+RONDO_OPERATOR(layer_norm_gradient, .family = &layer_family, GRADIENT_ROW);
+RONDO_OPERATOR(layer_norm_parameters, .family = &layer_family, .result_count = 2, PARAMETERS_ROW);
+RONDO_OPERATOR(rms_norm, .types = RONDO_FLOATS, .family = &rms_family, .inputs = {"value", "scale"}, .required = 1,
+               .result_count = 2, NORM_ROW);
+RONDO_OPERATOR(rms_norm_gradient, .family = &rms_family, GRADIENT_ROW);
+RONDO_OPERATOR(rms_norm_parameters, .family = &rms_family, .result_count = 1, PARAMETERS_ROW);
 
 /* Whether a parameter is F32 beside a value that is not; values that are none are left to the checks. */
 static bool is_wide(const rondo_program *program, rondo_value value, rondo_value parameter) {

@@ -6,12 +6,8 @@
  */
 #include <math.h>
 
-#include "tensor/compile/emit.h"
 #include "tensor/operators/common/joined.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 /* What the kernels get as one scalar; without padding. The attributes' numbers, and whether there is a control. */
 typedef struct adam_numbers {
@@ -49,30 +45,20 @@ static const rondo_kernel_options adam_step_code = {
 static rondo_status infer_adam_step(const rondo_program *program, const rondo_operation *operation,
                                     rondo_shape *results) {
   RONDO_TRY(rondo_require_input(program, operation, STEP, RONDO_I32, 0));
-  if (operation->inputs[STEP_CONTROL] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, STEP_CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, STEP_CONTROL, RONDO_F32, 1));
   results[0] = rondo_shape_vector(RONDO_F32, 2);
   return RONDO_OK;
 }
 
 static rondo_status emit_adam_step(rondo_emitter *emitter, const rondo_operation *operation) {
   const adam_numbers numbers = numbers_of(operation, operation->inputs[STEP_CONTROL]);
-  int32_t *step = rondo_emit_address(emitter, operation->inputs[STEP]);
-  float *factors = rondo_emit_address(emitter, operation->results[0]);
-  const void *control =
-      numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[STEP_CONTROL]) : step;
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(emitter, &adam_step_code, (rondo_grid){.x = 1},
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &step, &factors, &control));
+  return rondo_emit_operands(emitter, operation, &adam_step_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(STEP), RONDO_RESULT(0),
+                                            RONDO_INPUT(numbers.is_controlled != 0 ? STEP_CONTROL : STEP)));
 }
 
-const rondo_operator rondo_operator_adam_step = {.name = "adam_step",
-                                                 .inputs = {"step", "control"},
-                                                 .required = 1,
-                                                 .result_count = 1,
-                                                 .updates = 1u << STEP,
-                                                 .infer = infer_adam_step,
-                                                 .emit = emit_adam_step};
+RONDO_OPERATOR(adam_step, .inputs = {"step", "control"}, .required = 1, .result_count = 1, .updates = 1u << STEP,
+               .infer = infer_adam_step, .emit = emit_adam_step);
 
 /* Update ----------------------------------------------------------------------------------------------------------- */
 
@@ -125,8 +111,7 @@ static void adam_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 12);
   adam_rates rates;
   if (!read_rates(blocks, args, &rates)) return;
-  for (size_t block = blocks.first; block < blocks.last; block++)
-    update_span(type, args + 8, rondo_block_span(block, blocks, count, RONDO_LANES), *numbers, rates);
+  update_span(type, args + 8, rondo_blocks_span(blocks, count, RONDO_LANES), *numbers, rates);
 }
 
 static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
@@ -160,8 +145,7 @@ static rondo_status infer_adam(const rondo_program *program, const rondo_operati
   for (uint32_t i = FIRST; i <= SECOND; i++) RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, i));
   RONDO_TRY(rondo_require_gradient(program, operation, PARAMETER, GRADIENT));
   RONDO_TRY(rondo_require_input(program, operation, RATE, RONDO_F32, 0));
-  if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, FACTORS, RONDO_F32, 1);
 }
 
@@ -181,28 +165,17 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
 static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
   const adam_numbers numbers = numbers_of(operation, operation->inputs[CONTROL]);
-  float *p = rondo_emit_address(emitter, operation->inputs[PARAMETER]);
-  float *m = rondo_emit_address(emitter, operation->inputs[FIRST]);
-  float *v = rondo_emit_address(emitter, operation->inputs[SECOND]);
-  const void *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
   const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
-  const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
-  const float *factors = rondo_emit_address(emitter, operation->inputs[FACTORS]);
-  const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[CONTROL]) : factors;
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(
-      emitter, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &rate, &factors, &control, &count, &p, &m, &v, &g, &type));
+  return rondo_emit_operands(emitter, operation, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RATE), RONDO_INPUT(FACTORS),
+                                            RONDO_INPUT(numbers.is_controlled != 0 ? CONTROL : FACTORS),
+                                            RONDO_OBJECT(count), RONDO_INPUT(PARAMETER), RONDO_INPUT(FIRST),
+                                            RONDO_INPUT(SECOND), RONDO_INPUT(GRADIENT), RONDO_OBJECT(type)));
 }
 
 static const rondo_join adam_join = {
     .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .emit = emit_joined};
 
-const rondo_operator rondo_operator_adam = {
-    .name = "adam",
-    .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors", "control"},
-    .required = 6,
-    .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND,
-    .infer = infer_adam,
-    .emit = emit_adam,
-    .join = &adam_join};
+RONDO_OPERATOR(adam, .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors", "control"},
+               .required = 6, .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND, .infer = infer_adam,
+               .emit = emit_adam, .join = &adam_join);

@@ -8,16 +8,13 @@
  * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
  * the rules of PyTorch's GradScaler: half on overflow, twice after so many good steps.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "tensor/compile/emit.h"
 #include "tensor/operators/common/joined.h"
-#include "tensor/program/norm_parts.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
+#include "tensor/program/optimizer_parts.h"
 
 #define PARTS RONDO_NORM_PARTS
 
@@ -82,13 +79,11 @@ static rondo_status infer_accumulate(const rondo_program *program, const rondo_o
 
 static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[SUM]));
-  float *sum = rondo_emit_address(emitter, operation->inputs[SUM]);
-  const void *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
   const uint32_t type = rondo_emit_shape(emitter, operation->inputs[ADDED])->type;
-  const int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(emitter, &accumulate_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &runs, &count, &sum, &g, &type));
+  return rondo_emit_operands(emitter, operation, &accumulate_code,
+                             rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS), RONDO_OBJECT(count), RONDO_INPUT(SUM),
+                                            RONDO_INPUT(ADDED), RONDO_OBJECT(type)));
 }
 
 static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
@@ -101,13 +96,8 @@ static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operatio
 
 static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = join_accumulate};
 
-const rondo_operator rondo_operator_accumulate = {.name = "accumulate",
-                                                  .inputs = {"sum", "gradient", "runs"},
-                                                  .required = 3,
-                                                  .updates = 1u << SUM,
-                                                  .infer = infer_accumulate,
-                                                  .emit = emit_accumulate,
-                                                  .join = &accumulate_join};
+RONDO_OPERATOR(accumulate, .inputs = {"sum", "gradient", "runs"}, .required = 3, .updates = 1u << SUM,
+               .infer = infer_accumulate, .emit = emit_accumulate, .join = &accumulate_join);
 
 /* Squares ---------------------------------------------------------------------------------------------------------- */
 
@@ -133,6 +123,7 @@ RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, si
 }
 
 static float squares_of(rondo_type type, const void *g, rondo_span span) {
+  assert(g != NULL && span.first <= span.last);
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
   for (size_t at = span.first, count; at < span.last; at += count) {
     count = rondo_gradient_run(type, at, span.last);
@@ -184,9 +175,9 @@ static const rondo_kernel_options gradient_squares_joined_code = {
 
 static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
-  if (operation->inputs[0] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, 0, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, 0, RONDO_F32, 1));
   for (uint32_t i = FIRST_GRADIENT; i < RONDO_MAX_OPERANDS; i++) {
-    if (operation->inputs[i] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_float(program, operation, i, RONDO_ANY_RANK));
+    RONDO_TRY(rondo_require_float(program, operation, i, RONDO_ANY_RANK));
   }
   results[0] = rondo_shape_vector(RONDO_F32, PARTS);
   return RONDO_OK;
@@ -232,15 +223,10 @@ static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *
 
 static const rondo_join squares_join = {.most = MOST_SQUARES, .in_order = true, .emit = join_squares};
 
-const rondo_operator rondo_operator_gradient_squares = {
-    .name = "gradient_squares",
-    .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
-    .required = 0,
-    .result_count = 1,
-    .is_late = true,
-    .infer = infer_squares,
-    .emit = emit_squares,
-    .join = &squares_join};
+RONDO_OPERATOR(gradient_squares,
+               .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
+               .required = 0, .result_count = 1, .is_late = true, .infer = infer_squares, .emit = emit_squares,
+               .join = &squares_join);
 
 /* Control ---------------------------------------------------------------------------------------------------------- */
 
@@ -297,11 +283,9 @@ static const rondo_kernel_options gradient_control_code = {
 static rondo_status infer_control(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
   RONDO_TRY(rondo_require_input(program, operation, RUNS_SO_FAR, RONDO_I32, 0));
-  if (operation->inputs[SQUARES] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, SQUARES, RONDO_F32, 1));
-  if (operation->inputs[SCALE] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, SCALE, RONDO_F32, 0));
-  if (operation->inputs[GOOD] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, GOOD, RONDO_I32, 0));
+  RONDO_TRY(rondo_require_input(program, operation, SQUARES, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, SCALE, RONDO_F32, 0));
+  RONDO_TRY(rondo_require_input(program, operation, GOOD, RONDO_I32, 0));
   results[CONTROL] = rondo_shape_vector(RONDO_F32, 2);
   results[NORM] = rondo_shape_scalar(RONDO_F32);
   return RONDO_OK;
@@ -314,22 +298,14 @@ static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *
                                    .growth_interval = (int32_t)operation->attributes.sizes[GROWTH_INTERVAL],
                                    .has_squares = operation->inputs[SQUARES] != RONDO_NO_VALUE,
                                    .has_scale = operation->inputs[SCALE] != RONDO_NO_VALUE};
-  int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS_SO_FAR]);
-  void *control = rondo_emit_address(emitter, operation->results[CONTROL]);
-  void *norm = rondo_emit_address(emitter, operation->results[NORM]);
-  const void *parts = numbers.has_squares != 0 ? rondo_emit_address(emitter, operation->inputs[SQUARES]) : runs;
-  void *scale = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[SCALE]) : runs;
-  void *good = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[GOOD]) : runs;
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(
-      emitter, &gradient_control_code, (rondo_grid){.x = 1},
-      RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &runs, &parts, &scale, &good, &control, &norm));
+  return rondo_emit_operands(emitter, operation, &gradient_control_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RUNS_SO_FAR),
+                                            RONDO_INPUT(numbers.has_squares != 0 ? SQUARES : RUNS_SO_FAR),
+                                            RONDO_INPUT(numbers.has_scale != 0 ? SCALE : RUNS_SO_FAR),
+                                            RONDO_INPUT(numbers.has_scale != 0 ? GOOD : RUNS_SO_FAR),
+                                            RONDO_RESULT(CONTROL), RONDO_RESULT(NORM)));
 }
 
-const rondo_operator rondo_operator_gradient_control = {.name = "gradient_control",
-                                                        .inputs = {"runs", "squares", "scale", "good updates"},
-                                                        .required = 1,
-                                                        .result_count = 2,
-                                                        .updates = 1u << RUNS_SO_FAR | 1u << SCALE | 1u << GOOD,
-                                                        .infer = infer_control,
-                                                        .emit = emit_control};
+RONDO_OPERATOR(gradient_control, .inputs = {"runs", "squares", "scale", "good updates"}, .required = 1,
+               .result_count = 2, .updates = 1u << RUNS_SO_FAR | 1u << SCALE | 1u << GOOD, .infer = infer_control,
+               .emit = emit_control);

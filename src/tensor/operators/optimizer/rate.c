@@ -2,19 +2,12 @@
  * learning_rate: the rate of a schedule (rondo_rate_options) from the number of updates so far, a state, which it sees
  * as it was before the run. count_update counts them where the optimizer itself does not.
  */
-#include "tensor/program/learning_rate.h"
+#include "tensor/program/optimizer_parts.h"
 
 #include <float.h>
 #include <math.h>
 
-#include "base/error.h"
-#include "base/versioned_struct.h"
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/kernel_support.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { RATE, LAST, FACTOR };                /* numbers */
 enum { KIND, WARM_UP, PERIOD, SIZE_COUNT }; /* sizes */
@@ -131,17 +124,12 @@ static rondo_status infer_learning_rate(const rondo_program *program, const rond
 
 static rondo_status emit_learning_rate(rondo_emitter *emitter, const rondo_operation *operation) {
   const rate_numbers numbers = numbers_of(&operation->attributes);
-  const int32_t *updates = rondo_emit_address(emitter, operation->inputs[0]);
-  float *rate = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &learning_rate_code, (rondo_grid){.x = 1}, RONDO_ARGS(&numbers, &updates, &rate));
+  return rondo_emit_operands(emitter, operation, &learning_rate_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_OBJECT(numbers), RONDO_INPUT(0), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_learning_rate = {.name = "learning_rate",
-                                                     .inputs = {"updates"},
-                                                     .required = 1,
-                                                     .result_count = 1,
-                                                     .infer = infer_learning_rate,
-                                                     .emit = emit_learning_rate};
+RONDO_OPERATOR(learning_rate, .inputs = {"updates"}, .required = 1, .result_count = 1, .infer = infer_learning_rate,
+               .emit = emit_learning_rate);
 
 /* count_update ----------------------------------------------------------------------------------------------------- */
 
@@ -161,17 +149,13 @@ static const rondo_kernel_options count_update_code = {RONDO_KERNEL_OPTIONS_INIT
 static rondo_status infer_count_update(const rondo_program *program, const rondo_operation *operation,
                                        rondo_shape *results) {
   (void)results;
-  if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, UPDATES, RONDO_I32, 0);
 }
 
 static rondo_status emit_count_update(rondo_emitter *emitter, const rondo_operation *operation) {
-  int32_t *updates = rondo_emit_address(emitter, operation->inputs[UPDATES]);
-  const float *control = rondo_emit_address(emitter, operation->inputs[CONTROL]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_kernel(emitter, &count_update_code, (rondo_grid){.x = 1},
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &updates, &control));
+  return rondo_emit_operands(emitter, operation, &count_update_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(UPDATES), RONDO_INPUT(CONTROL)));
 }
 
 const rondo_operator rondo_operator_count_update = {.name = "learning_rate_step",

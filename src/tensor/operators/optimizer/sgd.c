@@ -4,12 +4,8 @@
  * which may be left out, is [factor, apply] of gradient_control.c: gradients are multiplied by the factor, and with an
  * apply of 0 nothing changes.
  */
-#include "tensor/compile/emit.h"
 #include "tensor/operators/common/joined.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { PARAMETER, GRADIENT, RATE, CONTROL, VELOCITY, MOMENTUM }; /* inputs; the last two with momentum only */
 enum { DECAY };                                                  /* numbers */
@@ -74,8 +70,7 @@ static void update(rondo_blocks blocks, void *const *args, bool has_momentum) {
   const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, has_momentum ? 11 : 9);
   sgd_rates rates;
   if (!read_rates(blocks, args, has_momentum, &rates)) return;
-  for (size_t block = blocks.first; block < blocks.last; block++)
-    update_span(type, args + shared + 1, has_momentum, rondo_block_span(block, blocks, count, RONDO_LANES), rates);
+  update_span(type, args + shared + 1, has_momentum, rondo_blocks_span(blocks, count, RONDO_LANES), rates);
 }
 
 static void update_joined(rondo_blocks blocks, void *const *args, bool has_momentum) {
@@ -121,8 +116,7 @@ static rondo_status infer_sgd(const rondo_program *program, const rondo_operatio
   (void)results;
   RONDO_TRY(rondo_require_input(program, operation, PARAMETER, RONDO_F32, RONDO_ANY_RANK));
   RONDO_TRY(rondo_require_gradient(program, operation, PARAMETER, GRADIENT));
-  if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
-    RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, RATE, RONDO_F32, 0);
 }
 
@@ -181,19 +175,9 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
 static const rondo_join sgd_join = {
     .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .emit = emit_joined};
 
-const rondo_operator rondo_operator_sgd = {.name = "sgd",
-                                           .inputs = {"parameter", "gradient", "rate", "control"},
-                                           .required = 3,
-                                           .updates = 1u << PARAMETER,
-                                           .infer = infer_sgd,
-                                           .emit = emit_sgd,
-                                           .join = &sgd_join};
+RONDO_OPERATOR(sgd, .inputs = {"parameter", "gradient", "rate", "control"}, .required = 3, .updates = 1u << PARAMETER,
+               .infer = infer_sgd, .emit = emit_sgd, .join = &sgd_join);
 
-const rondo_operator rondo_operator_sgd_momentum = {
-    .name = "sgd_momentum",
-    .inputs = {"parameter", "gradient", "rate", "control", "velocity", "momentum"},
-    .required = 3,
-    .updates = 1u << PARAMETER | 1u << VELOCITY,
-    .infer = infer_momentum,
-    .emit = emit_sgd,
-    .join = &sgd_join};
+RONDO_OPERATOR(sgd_momentum, .inputs = {"parameter", "gradient", "rate", "control", "velocity", "momentum"},
+               .required = 3, .updates = 1u << PARAMETER | 1u << VELOCITY, .infer = infer_momentum, .emit = emit_sgd,
+               .join = &sgd_join);

@@ -4,13 +4,8 @@
  */
 #include <math.h>
 
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/element.h"
 #include "tensor/operators/common/operator_rows.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { DIMENSION };       /* sizes */
 enum { KEEPS, IS_LEAST }; /* flags */
@@ -75,16 +70,13 @@ static void argmax_cpu(rondo_type type, rondo_blocks blocks, void *const *args) 
   const void *x = RONDO_ARG(const void *, 1);
   int32_t *y = RONDO_ARG(int32_t *, 2);
   const bool is_integer = type == RONDO_I32 || type == RONDO_I64;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->outer * tile_count(shape), 1);
-    for (size_t number = span.first; number < span.last; number++) {
-      const place_tile t = tile_at(shape, number);
-      int32_t *places = y + number / tile_count(shape) * shape->inner + number % tile_count(shape) * RONDO_CHUNK;
-      if (shape->inner == 1) {
-        *places = (is_integer ? integers_in_row : floats_in_row)(type, shape, x, t.first);
-      } else {
-        (is_integer ? integers_in_columns : floats_in_columns)(type, shape, &t, x, places);
-      }
+  RONDO_EACH_ITEM(number, blocks, shape->outer * tile_count(shape)) {
+    const place_tile t = tile_at(shape, number);
+    int32_t *places = y + number / tile_count(shape) * shape->inner + number % tile_count(shape) * RONDO_CHUNK;
+    if (shape->inner == 1) {
+      *places = (is_integer ? integers_in_row : floats_in_row)(type, shape, x, t.first);
+    } else {
+      (is_integer ? integers_in_columns : floats_in_columns)(type, shape, &t, x, places);
     }
   }
 }
@@ -114,22 +106,21 @@ static rondo_status emit_argmax(rondo_emitter *emitter, const rondo_operation *o
       .outer = 1, .size = value->dims[dimension], .inner = 1, .is_least = operation->attributes.flags[IS_LEAST]};
   for (size_t i = 0; i < dimension; i++) shape.outer *= value->dims[i];
   for (size_t i = dimension + 1; i < value->rank; i++) shape.inner *= value->dims[i];
-  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
-  int32_t *y = rondo_emit_address(emitter, operation->results[0]);
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const rondo_grain grain = {4096 / shape.size / (shape.inner < RONDO_CHUNK ? shape.inner : RONDO_CHUNK) + 1,
                              shape.inner == 1 ? rondo_row_grain(shape.size).cuda : RONDO_CUDA_THREADS};
-  return rondo_emit_kernel(emitter, &argmax_code[value->type],
-                           rondo_emit_grid(emitter, shape.outer * (is_cuda ? shape.inner : tile_count(&shape)), grain),
-                           RONDO_ARGS(&shape, &x, &y));
+  return rondo_emit_operands(
+      emitter, operation, &argmax_code[value->type],
+      rondo_emit_grid(emitter, shape.outer * (is_cuda ? shape.inner : tile_count(&shape)), grain),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_RESULT(0)));
 }
 
 #define ARGMAX_ROW                                                                                      \
   .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_argmax, \
   .emit = emit_argmax
 
-const rondo_operator rondo_operator_argmax = {.name = "argmax", ARGMAX_ROW};
-const rondo_operator rondo_operator_argmin = {.name = "argmin", ARGMAX_ROW};
+RONDO_OPERATOR(argmax, ARGMAX_ROW);
+RONDO_OPERATOR(argmin, ARGMAX_ROW);
 
 rondo_status rondo_op_argmax(rondo_program *program, rondo_value value, size_t dimension, bool keeps,
                              rondo_value *out_value) {

@@ -3,6 +3,10 @@
  */
 #include "tensor/operators/reduction/reduction.h"
 
+#include <assert.h>
+
+#include <assert.h>
+
 #include "base/error.h"
 #include "tensor/program/operation.h"
 
@@ -78,6 +82,7 @@ static rondo_reduction lay_out(const rondo_shape *x, const rondo_operation *oper
   if (shape.kept_rank == 0) push(1, 0, false, &shape.kept_rank, shape.kept_dims, shape.kept_strides);
   if (shape.reduced_rank == 0) push(1, 1, false, &shape.reduced_rank, shape.reduced_dims, shape.reduced_strides);
   cut_into_parts(&shape);
+  assert(shape.kept * shape.reduced == rondo_shape_elements(x) && shape.parts > 0);
   return shape;
 }
 
@@ -175,13 +180,10 @@ void rondo_reduce_rows_cpu(rondo_type type, const rondo_joining *joining, rondo_
   const rondo_reduction *shape = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   void *to = RONDO_ARG(void *, 2);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span items = rondo_block_span(block, blocks, shape->kept * shape->parts, 1);
-    for (size_t item = items.first; item < items.last; item++) {
-      const size_t base = kept_offset(shape, item / shape->parts);
-      const float value = reduce_row(type, shape, joining, x, base, part_span(shape, item % shape->parts));
-      put(type, shape, to, item, value, RONDO_ARG(float, 3));
-    }
+  RONDO_EACH_ITEM(item, blocks, shape->kept * shape->parts) {
+    const size_t base = kept_offset(shape, item / shape->parts);
+    const float value = reduce_row(type, shape, joining, x, base, part_span(shape, item % shape->parts));
+    put(type, shape, to, item, value, RONDO_ARG(float, 3));
   }
 }
 
@@ -193,22 +195,19 @@ void rondo_reduce_columns_cpu(rondo_type type, const rondo_joining *joining, ron
   const size_t tiles = divide_up(columns, CPU_TILE);
   accumulator a;
   float room[CPU_TILE];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span items = rondo_block_span(block, blocks, column_tiles(shape, CPU_TILE) * shape->parts, 1);
-    for (size_t item = items.first; item < items.last; item++) {
-      const size_t tile = item / shape->parts;
-      const size_t first = tile / tiles * columns + tile % tiles * CPU_TILE; /* result */
-      const size_t width = rondo_chunk_length(tile % tiles * CPU_TILE, columns);
-      const rondo_span span = part_span(shape, item % shape->parts);
-      const size_t base = kept_offset(shape, first);
-      start(&a, joining, width);
-      for (size_t r = span.first; r < span.last; r++) {
-        take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, r), width, room), width);
-      }
-      settle(&a);
-      for (size_t i = 0; i < width; i++) {
-        put(type, shape, to, (first + i) * shape->parts + item % shape->parts, a.totals[i], RONDO_ARG(float, 3));
-      }
+  RONDO_EACH_ITEM(item, blocks, column_tiles(shape, CPU_TILE) * shape->parts) {
+    const size_t tile = item / shape->parts;
+    const size_t first = tile / tiles * columns + tile % tiles * CPU_TILE; /* result */
+    const size_t width = rondo_chunk_length(tile % tiles * CPU_TILE, columns);
+    const rondo_span span = part_span(shape, item % shape->parts);
+    const size_t base = kept_offset(shape, first);
+    start(&a, joining, width);
+    for (size_t r = span.first; r < span.last; r++) {
+      take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, r), width, room), width);
+    }
+    settle(&a);
+    for (size_t i = 0; i < width; i++) {
+      put(type, shape, to, (first + i) * shape->parts + item % shape->parts, a.totals[i], RONDO_ARG(float, 3));
     }
   }
 }
@@ -219,14 +218,11 @@ void rondo_reduce_parts_cpu(rondo_type type, const rondo_joining *joining, rondo
   void *y = RONDO_ARG(void *, 2);
   const size_t parts = shape.parts;
   shape.parts = 1;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape.kept, 1);
-    for (size_t k = span.first; k < span.last; k++) {
-      accumulator a;
-      start(&a, joining, width_for(parts));
-      RONDO_EACH_CHUNK(at, length, 0, parts) take(&a, from + k * parts + at, length);
-      put(type, &shape, y, k, join_all(&a), RONDO_ARG(float, 3));
-    }
+  RONDO_EACH_ITEM(k, blocks, shape.kept) {
+    accumulator a;
+    start(&a, joining, width_for(parts));
+    RONDO_EACH_CHUNK(at, length, 0, parts) take(&a, from + k * parts + at, length);
+    put(type, &shape, y, k, join_all(&a), RONDO_ARG(float, 3));
   }
 }
 

@@ -105,7 +105,7 @@ static bool sums_matrix(const rondo_program *program, const rondo_operation *ope
 }
 
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
-  static const uint32_t values[] = {RONDO_RESULT(0), 0};
+  static const uint32_t values[] = {RONDO_RESULT_NUMBER(0), 0};
   const rondo_type type = rondo_emit_shape(emitter, operations[0]->inputs[0])->type;
   const rondo_joined_kernel kernel = {&sum_matrix_joined_code[type], values, 2, 0, MATRIX_GRAIN};
   columns_shapes shapes = {.of = {{0}}};
@@ -131,10 +131,9 @@ static rondo_status emit_sum(rondo_emitter *emitter, const rondo_operation *oper
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   rondo_columns shape;
   if (!rondo_reduces_columns(value, operation, &shape)) return rondo_emit_reduction(emitter, operation);
-  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &sum_matrix_code[value->type],
-                           rondo_emit_grid(emitter, shape.columns, MATRIX_GRAIN), RONDO_ARGS(&shape, &x, &y));
+  return rondo_emit_operands(emitter, operation, &sum_matrix_code[value->type],
+                             rondo_emit_grid(emitter, shape.columns, MATRIX_GRAIN),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_RESULT(0)));
 }
 
 static rondo_status differentiate_sum(rondo_program *program, const rondo_operation *operation,

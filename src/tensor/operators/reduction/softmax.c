@@ -2,15 +2,11 @@
  * softmax and log_softmax over the last dimension, with the row's maximum taken off first; and their gradients, from
  * the result y: dx = y (dy - y·dy), and dx = dy - exp(y) sum(dy).
  */
+#include <assert.h>
 #include <math.h>
 
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/element.h"
 #include "tensor/operators/common/operator_rows.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 typedef struct softmax_family {
   bool is_log;
@@ -26,6 +22,7 @@ typedef struct softmax_shape {
 static softmax_shape shape_of(const rondo_shape *value, const rondo_operation *operation) {
   const softmax_family *family = operation->row->family;
   const size_t columns = rondo_shape_last(value);
+  assert(rondo_shape_elements(value) % columns == 0);
   return (softmax_shape){rondo_shape_elements(value) / columns, columns, family->is_log};
 }
 
@@ -57,10 +54,7 @@ RONDO_VECTORISED_KERNEL(softmax_cpu) {
   const softmax_shape *shape = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   void *y = RONDO_ARG(void *, 2);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
-    for (size_t row = span.first; row < span.last; row++) softmax_row(type, shape, row * shape->columns, x, y);
-  }
+  RONDO_EACH_ITEM(row, blocks, shape->rows) softmax_row(type, shape, row * shape->columns, x, y);
 }
 
 RONDO_TYPED_KERNEL(softmax, softmax, RONDO_SCALAR(softmax_shape), RONDO_READS, RONDO_WRITES);
@@ -84,8 +78,8 @@ static rondo_status emit_softmax(rondo_emitter *emitter, const rondo_operation *
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   const softmax_shape shape = shape_of(value, operation);
   return rondo_emit_operands(emitter, operation, &softmax_code[value->type],
-                             rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)), &shape,
-                             RONDO_OPERANDS(0, RONDO_RESULT(0)));
+                             rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_RESULT(0)));
 }
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
@@ -121,21 +115,18 @@ RONDO_VECTORISED_KERNEL(softmax_gradient_cpu) {
   const void *dy = RONDO_ARG(const void *, 2);
   void *dx = RONDO_ARG(void *, 3);
   float rooms[3][RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      const size_t first = row * shape->columns;
-      const float sum = gradient_sum(type, shape, first, y, dy);
-      RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-        float *to = rondo_chunk_of(type, dx, first + at, rooms[2]);
-        const float *of_y = rondo_load_chunk(type, y, first + at, length, rooms[0]);
-        const float *of_dy = rondo_load_chunk(type, dy, first + at, length, rooms[1]);
-        if (shape->is_log != 0)
-          log_softmax_slope(of_y, of_dy, sum, to, length);
-        else
-          softmax_slope(of_y, of_dy, sum, to, length);
-        rondo_store_chunk(type, dx, first + at, length, to);
-      }
+  RONDO_EACH_ITEM(row, blocks, shape->rows) {
+    const size_t first = row * shape->columns;
+    const float sum = gradient_sum(type, shape, first, y, dy);
+    RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
+      float *to = rondo_chunk_of(type, dx, first + at, rooms[2]);
+      const float *of_y = rondo_load_chunk(type, y, first + at, length, rooms[0]);
+      const float *of_dy = rondo_load_chunk(type, dy, first + at, length, rooms[1]);
+      if (shape->is_log != 0)
+        log_softmax_slope(of_y, of_dy, sum, to, length);
+      else
+        softmax_slope(of_y, of_dy, sum, to, length);
+      rondo_store_chunk(type, dx, first + at, length, to);
     }
   }
 }
@@ -152,8 +143,8 @@ static rondo_status emit_softmax_gradient(rondo_emitter *emitter, const rondo_op
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   const softmax_shape shape = shape_of(value, operation);
   return rondo_emit_operands(emitter, operation, &softmax_gradient_code[value->type],
-                             rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)), &shape,
-                             RONDO_OPERANDS(0, 1, RONDO_RESULT(0)));
+                             rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_INPUT(1), RONDO_RESULT(0)));
 }
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
@@ -168,14 +159,10 @@ static const softmax_family log_softmax_rows = {true, &rondo_operator_log_softma
   .inputs = {"result", "gradient"}, .required = 2, .result_count = 1, .infer = infer_softmax_gradient, \
   .emit = emit_softmax_gradient
 
-const rondo_operator rondo_operator_softmax = {
-    .name = "softmax", .types = RONDO_FLOATS, .family = &softmax_rows, FORWARD_ROW};
-const rondo_operator rondo_operator_softmax_gradient = {
-    .name = "softmax_gradient", .family = &softmax_rows, GRADIENT_ROW};
-const rondo_operator rondo_operator_log_softmax = {
-    .name = "log_softmax", .types = RONDO_FLOATS, .family = &log_softmax_rows, FORWARD_ROW};
-const rondo_operator rondo_operator_log_softmax_gradient = {
-    .name = "log_softmax_gradient", .family = &log_softmax_rows, GRADIENT_ROW};
+RONDO_OPERATOR(softmax, .types = RONDO_FLOATS, .family = &softmax_rows, FORWARD_ROW);
+RONDO_OPERATOR(softmax_gradient, .family = &softmax_rows, GRADIENT_ROW);
+RONDO_OPERATOR(log_softmax, .types = RONDO_FLOATS, .family = &log_softmax_rows, FORWARD_ROW);
+RONDO_OPERATOR(log_softmax_gradient, .family = &log_softmax_rows, GRADIENT_ROW);
 
 rondo_status rondo_op_softmax(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_softmax, &value, 1, NULL, out_value);

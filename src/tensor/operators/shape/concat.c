@@ -3,19 +3,11 @@
  * reads. Each is the gradient of the other, and one kernel: rows, of the dimensions before, are made of runs, one a
  * part.
  */
+#include <assert.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/kernel_support.h"
-#include "tensor/operators/shape/slice.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/shape/strided.h"
-#include "tensor/program/gradients.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 #define MOST_PARTS RONDO_MAX_OPERANDS
 
@@ -50,6 +42,7 @@ static parts_shape shape_of(const rondo_emitter *emitter, const uint32_t *parts,
   for (size_t i = 0; i < count; i++)
     shape.starts[i + 1] = shape.starts[i] + rondo_emit_shape(emitter, parts[i])->dims[dimension] * inner;
   shape.width = shape.starts[count];
+  assert(shape.rows * shape.width == rondo_shape_elements(whole));
   widen(&shape);
   return shape;
 }
@@ -61,17 +54,14 @@ static void walk_cpu(rondo_blocks blocks, void *const *args, bool splits) {
   const parts_shape *shape = args[0];
   unsigned char *whole = RONDO_ARG(unsigned char *, 1);
   const size_t bytes = shape->unit_bytes;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      for (size_t i = 0; i < shape->parts; i++) {
-        const size_t length = (shape->starts[i + 1] - shape->starts[i]) * bytes;
-        unsigned char *in_whole = whole + (row * shape->width + shape->starts[i]) * bytes;
-        unsigned char *part = *(unsigned char *const *)args[2 + i];
-        if (part == NULL) continue;
-        unsigned char *in_part = part + row * length;
-        memcpy(splits ? in_part : in_whole, splits ? in_whole : in_part, length);
-      }
+  RONDO_EACH_ITEM(row, blocks, shape->rows) {
+    for (size_t i = 0; i < shape->parts; i++) {
+      const size_t length = (shape->starts[i + 1] - shape->starts[i]) * bytes;
+      unsigned char *in_whole = whole + (row * shape->width + shape->starts[i]) * bytes;
+      unsigned char *part = *(unsigned char *const *)args[2 + i];
+      if (part == NULL) continue;
+      unsigned char *in_part = part + row * length;
+      memcpy(splits ? in_part : in_whole, splits ? in_whole : in_part, length);
     }
   }
 }
@@ -102,6 +92,7 @@ static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_option
 
 /* The row of split that has so many results. */
 static const rondo_operator *split_row(size_t count) {
+  assert(count >= 2 && count <= MOST_PARTS);
   static const rondo_operator *const rows[] = {
       &rondo_operator_split_2, &rondo_operator_split_3, &rondo_operator_split_4, &rondo_operator_split_5,
       &rondo_operator_split_6, &rondo_operator_split_7, &rondo_operator_split_8};
@@ -156,14 +147,8 @@ static rondo_status emit_concat(rondo_emitter *emitter, const rondo_operation *o
   return emit_parts(emitter, &concat_code, &shape, operation->inputs, operation->results[0]);
 }
 
-const rondo_operator rondo_operator_concat = {.name = "concat",
-                                              .types = RONDO_NUMBERS,
-                                              .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"},
-                                              .required = 2,
-                                              .result_count = 1,
-                                              .infer = infer_concat,
-                                              .differentiate = differentiate_concat,
-                                              .emit = emit_concat};
+RONDO_OPERATOR(concat, .types = RONDO_NUMBERS, .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"}, .required = 2,
+               .result_count = 1, .infer = infer_concat, .differentiate = differentiate_concat, .emit = emit_concat);
 
 static rondo_status require_count(const char *call, size_t count) {
   if (count >= 2) return RONDO_OK;
@@ -331,8 +316,7 @@ static rondo_status emit_part(rondo_emitter *emitter, const rondo_operation *ope
   for (uint32_t i = 0; i < part; i++) start += operation->attributes.sizes[LENGTHS + i];
   const rondo_strided copy = rondo_strided_make(rondo_emit_shape(emitter, operation->results[part]),
                                                 start * strides[operation->attributes.sizes[DIMENSION]], strides);
-  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
-                            rondo_emit_address(emitter, operation->results[part]));
+  return rondo_emit_strided(emitter, &copy, operation->inputs[0], operation->results[part]);
 }
 
 static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *operation) {

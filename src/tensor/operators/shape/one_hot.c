@@ -3,12 +3,7 @@
  */
 #include <string.h>
 
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/kernel_support.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { SIZE, TYPE }; /* sizes */
 
@@ -35,14 +30,11 @@ static void one_hot_cpu(rondo_blocks blocks, void *const *args) {
   char *y = RONDO_ARG(char *, 2);
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 3);
   const size_t row_bytes = shape->size * shape->unit_bytes;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
-    for (size_t i = span.first; i < span.last; i++) {
-      const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
-      memset(y + i * row_bytes, 0, row_bytes);
-      if (!rondo_check_index(cell, i, index, shape->size)) continue;
-      put_one(shape, y, i * shape->size + (size_t)index);
-    }
+  RONDO_EACH_ITEM(i, blocks, shape->count) {
+    const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
+    memset(y + i * row_bytes, 0, row_bytes);
+    if (!rondo_check_index(cell, i, index, shape->size)) continue;
+    put_one(shape, y, i * shape->size + (size_t)index);
   }
 }
 
@@ -76,26 +68,16 @@ static rondo_status emit_one_hot(rondo_emitter *emitter, const rondo_operation *
                                .one = one_of(result->type),
                                .wide_indices = of_indices->type == RONDO_I64,
                                .unit_bytes = (uint32_t)rondo_type_bytes(result->type)};
-  const void *indices = rondo_emit_address(emitter, operation->inputs[0]);
-  void *y = rondo_emit_address(emitter, operation->results[0]);
-  rondo_check_memory check;
-  RONDO_TRY(rondo_emit_index_check(emitter, 0, shape.size, &check));
-  const bool by_row = !rondo_emit_is_cuda(emitter);
-  return rondo_emit_kernel(emitter, &one_hot_code,
-                           rondo_emit_grid(emitter, by_row ? shape.count : shape.count * shape.size,
-                                           (rondo_grain){8192 / shape.size + 1, RONDO_CUDA_THREADS}),
-                           RONDO_ARGS(&shape, &indices, &y, RONDO_CHECK_ARGUMENTS(check)));
+  const size_t count = rondo_emit_is_cuda(emitter) ? shape.count * shape.size : shape.count;
+  return rondo_emit_operands(
+      emitter, operation, &one_hot_code,
+      rondo_emit_grid(emitter, count, (rondo_grain){8192 / shape.size + 1, RONDO_CUDA_THREADS}),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_RESULT(0), RONDO_CHECK(0, shape.size)));
 }
 
-const rondo_operator rondo_operator_one_hot = {.name = "one_hot",
-                                               .types = RONDO_TYPE_BIT(RONDO_I32) | RONDO_TYPE_BIT(RONDO_I64),
-                                               .inputs = {"indices"},
-                                               .required = 1,
-                                               .result_count = 1,
-                                               .checks_indices = true,
-                                               .index_rule = "its row is zeros",
-                                               .infer = infer_one_hot,
-                                               .emit = emit_one_hot};
+RONDO_OPERATOR(one_hot, .types = RONDO_TYPE_BIT(RONDO_I32) | RONDO_TYPE_BIT(RONDO_I64), .inputs = {"indices"},
+               .required = 1, .result_count = 1, .checks_indices = true, .index_rule = "its row is zeros",
+               .infer = infer_one_hot, .emit = emit_one_hot);
 
 rondo_status rondo_op_one_hot(rondo_program *program, rondo_value indices, size_t size, rondo_type type,
                               rondo_value *out_value) {

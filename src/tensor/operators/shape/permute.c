@@ -2,13 +2,8 @@
  * permute: dimensions in another order; transpose: two of them exchanged. One that only moves dimensions of size 1 is a
  * reshape and copies nothing.
  */
-#include "base/error.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/shape/strided.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 /* sizes: dimension i of the result is dimension sizes[i] of the value. */
 
@@ -45,18 +40,11 @@ static rondo_status emit_permute(rondo_emitter *emitter, const rondo_operation *
   rondo_strides_of(value, distances);
   for (uint32_t i = 0; i < value->rank; i++) strides[i] = distances[operation->attributes.sizes[i]];
   const rondo_strided copy = rondo_strided_make(rondo_emit_shape(emitter, operation->results[0]), 0, strides);
-  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
-                            rondo_emit_address(emitter, operation->results[0]));
+  return rondo_emit_strided(emitter, &copy, operation->inputs[0], operation->results[0]);
 }
 
-const rondo_operator rondo_operator_permute = {.name = "permute",
-                                               .types = RONDO_NUMBERS,
-                                               .inputs = {"value"},
-                                               .required = 1,
-                                               .result_count = 1,
-                                               .infer = infer_permute,
-                                               .differentiate = differentiate_permute,
-                                               .emit = emit_permute};
+RONDO_OPERATOR(permute, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
+               .infer = infer_permute, .differentiate = differentiate_permute, .emit = emit_permute);
 
 /* Whether the dimensions of more than 1 stay in their order. */
 static bool moves_nothing(const rondo_shape *value, const size_t *order) {
@@ -79,18 +67,9 @@ static rondo_status add_permute(rondo_program *program, uint32_t value, const ro
   return rondo_program_add_shaped(program, &rondo_operator_reshape, value, result, out_result);
 }
 
-/* The value whose dimensions are to be moved. */
-static rondo_status begin(rondo_program *program, rondo_value value, const char *call, rondo_value *out_value,
-                          uint32_t *out_index) {
-  RONDO_TRY(rondo_require(call, "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require(call, "program", program));
-  return rondo_program_resolve(program, value, call, "value", out_index);
-}
-
 rondo_status rondo_op_permute(rondo_program *program, rondo_value value, const size_t *order, rondo_value *out_value) {
   uint32_t index, result;
-  RONDO_TRY(begin(program, value, "permute", out_value, &index));
+  RONDO_TRY(rondo_program_begin_of(program, "permute", value, "value", out_value, &index));
   const uint32_t rank = rondo_program_shape(program, index)->rank;
   if (rank > 0) RONDO_TRY(rondo_require("permute", "order", order));
   rondo_attributes attributes = {.size_count = rank};
@@ -102,7 +81,7 @@ rondo_status rondo_op_permute(rondo_program *program, rondo_value value, const s
 
 rondo_status rondo_op_transpose(rondo_program *program, rondo_value value, size_t a, size_t b, rondo_value *out_value) {
   uint32_t index, result;
-  RONDO_TRY(begin(program, value, "transpose", out_value, &index));
+  RONDO_TRY(rondo_program_begin_of(program, "transpose", value, "value", out_value, &index));
   const uint32_t rank = rondo_program_shape(program, index)->rank;
   if (a >= rank || b >= rank) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,

@@ -6,15 +6,8 @@
  */
 #include <string.h>
 
-#include "base/error.h"
-#include "tensor/operators/common/element.h"
-#include "tensor/operators/shape/slice.h"
+#include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/shape/strided.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
 
 enum { START = 0, LENGTH = RONDO_MAX_DIMENSIONS, STEP = 2 * RONDO_MAX_DIMENSIONS }; /* sizes: one a dimension each */
 
@@ -62,19 +55,11 @@ static rondo_strided copy_of(const rondo_shape *value, const rondo_shape *taken,
 static rondo_status emit_slice(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_strided copy = copy_of(rondo_emit_shape(emitter, operation->inputs[0]),
                                      rondo_emit_shape(emitter, operation->results[0]), operation->attributes.sizes);
-  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, operation->inputs[0]),
-                            rondo_emit_address(emitter, operation->results[0]));
+  return rondo_emit_strided(emitter, &copy, operation->inputs[0], operation->results[0]);
 }
 
-const rondo_operator rondo_operator_slice = {.name = "slice",
-                                             .types = RONDO_NUMBERS,
-                                             .inputs = {"value"},
-                                             .required = 1,
-                                             .result_count = 1,
-                                             .adds_gradients = true,
-                                             .infer = infer_slice,
-                                             .differentiate = differentiate_slice,
-                                             .emit = emit_slice};
+RONDO_OPERATOR(slice, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
+               .adds_gradients = true, .infer = infer_slice, .differentiate = differentiate_slice, .emit = emit_slice);
 
 static bool takes_all(const rondo_shape *value, const size_t *lengths) {
   return memcmp(value->dims, lengths, value->rank * sizeof *lengths) == 0;
@@ -83,10 +68,7 @@ static bool takes_all(const rondo_shape *value, const size_t *lengths) {
 rondo_status rondo_op_slice(rondo_program *program, rondo_value value, const size_t *start, const size_t *length,
                             const size_t *step, rondo_value *out_value) {
   uint32_t index, result;
-  RONDO_TRY(rondo_require("slice", "out_value", out_value));
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_require("slice", "program", program));
-  RONDO_TRY(rondo_program_resolve(program, value, "slice", "value", &index));
+  RONDO_TRY(rondo_program_begin_of(program, "slice", value, "value", out_value, &index));
   const rondo_shape shape = *rondo_program_shape(program, index);
   if (shape.rank > 0) RONDO_TRY(rondo_require("slice", "start", start));
   if (shape.rank > 0) RONDO_TRY(rondo_require("slice", "length", length));
@@ -144,17 +126,14 @@ static void slice_gradient_cpu(rondo_blocks blocks, void *const *args) {
   const unsigned char *dy = RONDO_ARG(const unsigned char *, 1);
   unsigned char *dx = RONDO_ARG(unsigned char *, 2);
   const size_t bytes = shape->unit_bytes, columns = shape->dims[LAST];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->count / columns, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      const size_t from = row_of(shape, row);
-      unsigned char *to = dx + row * columns * bytes;
-      memset(to, 0, columns * bytes);
-      if (from == SIZE_MAX) continue;
-      for (size_t i = 0; i < shape->lengths[LAST]; i++) {
-        memcpy(to + (shape->starts[LAST] + i * shape->steps[LAST]) * bytes,
-               dy + (from * shape->lengths[LAST] + i) * bytes, bytes);
-      }
+  RONDO_EACH_ITEM(row, blocks, shape->count / columns) {
+    const size_t from = row_of(shape, row);
+    unsigned char *to = dx + row * columns * bytes;
+    memset(to, 0, columns * bytes);
+    if (from == SIZE_MAX) continue;
+    for (size_t i = 0; i < shape->lengths[LAST]; i++) {
+      memcpy(to + (shape->starts[LAST] + i * shape->steps[LAST]) * bytes,
+             dy + (from * shape->lengths[LAST] + i) * bytes, bytes);
     }
   }
 }
@@ -183,19 +162,13 @@ static rondo_status emit_slice_gradient(rondo_emitter *emitter, const rondo_oper
     shape.starts[i] = is_there ? operation->attributes.sizes[START + i - before] : 0;
     shape.steps[i] = is_there ? operation->attributes.sizes[STEP + i - before] : 1;
   }
-  const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
-  void *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &slice_gradient_code,
-                           rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&shape, &dy, &dx));
+  return rondo_emit_operands(emitter, operation, &slice_gradient_code,
+                             rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_slice_gradient = {.name = "slice_gradient",
-                                                      .inputs = {"gradient"},
-                                                      .required = 1,
-                                                      .result_count = 1,
-                                                      .infer = infer_slice_gradient,
-                                                      .emit = emit_slice_gradient};
+RONDO_OPERATOR(slice_gradient, .inputs = {"gradient"}, .required = 1, .result_count = 1, .infer = infer_slice_gradient,
+               .emit = emit_slice_gradient);
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
@@ -226,32 +199,18 @@ static void slice_add_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
 
 RONDO_TYPED_KERNEL(slice_add, slice_add, RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_UPDATES);
 
-static rondo_status infer_slice_add(const rondo_program *program, const rondo_operation *operation,
-                                    rondo_shape *results) {
-  results[0] = *rondo_operation_input(program, operation, SUM);
-  return RONDO_OK;
-}
-
 static rondo_status emit_slice_add(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
   const rondo_strided places =
       copy_of(result, rondo_emit_shape(emitter, operation->inputs[PART]), operation->attributes.sizes);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[PART]);
-  void *sum = rondo_emit_address(emitter, operation->results[0]);
-  if (sum != rondo_emit_address(emitter, operation->inputs[SUM]))
-    RONDO_TRY(rondo_emit_whole_copy(emitter, operation->inputs[SUM], operation->results[0]));
-  return rondo_emit_kernel(emitter, &slice_add_code[result->type],
-                           rondo_emit_grid(emitter, places.count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&places, &dy, &sum));
+  RONDO_TRY(rondo_emit_sum_so_far(emitter, operation->inputs[SUM], operation->results[0]));
+  return rondo_emit_operands(emitter, operation, &slice_add_code[result->type],
+                             rondo_emit_grid(emitter, places.count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_OBJECT(places), RONDO_INPUT(PART), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_slice_add = {.name = "slice_add",
-                                                 .inputs = {"sum", "gradient"},
-                                                 .required = 2,
-                                                 .result_count = 1,
-                                                 .is_in_place = true,
-                                                 .infer = infer_slice_add,
-                                                 .emit = emit_slice_add};
+RONDO_OPERATOR(slice_add, .inputs = {"sum", "gradient"}, .required = 2, .result_count = 1, .is_in_place = true,
+               .infer = rondo_infer_same, .emit = emit_slice_add);
 
 rondo_status rondo_program_add_part_gradient(rondo_program *program, uint32_t value, const size_t *starts,
                                              const size_t *steps, uint32_t gradient, uint32_t *inout_sum) {

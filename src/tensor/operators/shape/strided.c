@@ -5,6 +5,7 @@
  */
 #include "tensor/operators/shape/strided.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/kernel_support.h"
@@ -54,6 +55,7 @@ rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const
       .count = rondo_shape_elements(result), .offset = offset, .unit_bytes = rondo_type_bytes(result->type)};
   uint32_t first = RONDO_MAX_DIMENSIONS;
   for (uint32_t i = result->rank; i > 0; i--) first = put_dimension(&copy, first, result->dims[i - 1], strides[i - 1]);
+  assert(first <= RONDO_MAX_DIMENSIONS);
   for (uint32_t i = 0; i < first; i++) copy.dims[i] = 1;
   if (first > LAST) copy.strides[LAST] = 1;
   return copy;
@@ -103,12 +105,9 @@ static void strided_cpu(rondo_blocks blocks, void *const *args) {
   const unsigned char *from = RONDO_ARG(const unsigned char *, 1);
   unsigned char *to = RONDO_ARG(unsigned char *, 2);
   const size_t length = copy->dims[LAST];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, copy->count / length, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      copy_row(copy, from + rondo_strided_place(copy, row, LAST) * copy->unit_bytes,
-               to + row * length * copy->unit_bytes);
-    }
+  RONDO_EACH_ITEM(row, blocks, copy->count / length) {
+    copy_row(copy, from + rondo_strided_place(copy, row, LAST) * copy->unit_bytes,
+             to + row * length * copy->unit_bytes);
   }
 }
 
@@ -138,10 +137,7 @@ static void transpose_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_strided *copy = args[0];
   const unsigned char *from = RONDO_ARG(const unsigned char *, 1);
   unsigned char *to = RONDO_ARG(unsigned char *, 2);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, tile_count(copy), 1);
-    for (size_t tile = span.first; tile < span.last; tile++) transpose_tile(copy, tile, from, to);
-  }
+  RONDO_EACH_ITEM(tile, blocks, tile_count(copy)) transpose_tile(copy, tile, from, to);
 }
 
 #define PARAMETERS \
@@ -152,7 +148,10 @@ static const rondo_kernel_options strided_code = {RONDO_KERNEL_OPTIONS_INIT, .na
 static const rondo_kernel_options transpose_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "strided_transpose",
                                                     .cpu = transpose_cpu, RONDO_CUDA(strided), .params = PARAMETERS};
 
-rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, const void *from, void *to) {
+rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, uint32_t from_value,
+                                uint32_t to_value) {
+  const void *from = rondo_emit_address(emitter, from_value);
+  void *to = rondo_emit_address(emitter, to_value);
   rondo_strided wide = *copy;
   widen(&wide);
   if (wide.strides[LAST] != 1 && wide.strides[LAST - 1] == 1) {
@@ -167,10 +166,11 @@ rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *cop
                            RONDO_ARGS(&wide, &from, &to));
 }
 
-rondo_status rondo_emit_whole_copy(rondo_emitter *emitter, uint32_t from, uint32_t to) {
-  const rondo_shape *shape = rondo_emit_shape(emitter, to);
+rondo_status rondo_emit_sum_so_far(rondo_emitter *emitter, uint32_t sum, uint32_t result) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, result);
   size_t strides[RONDO_MAX_DIMENSIONS];
+  if (rondo_emit_address(emitter, sum) == rondo_emit_address(emitter, result)) return RONDO_OK;
   rondo_strides_of(shape, strides);
   const rondo_strided copy = rondo_strided_make(shape, 0, strides);
-  return rondo_emit_strided(emitter, &copy, rondo_emit_address(emitter, from), rondo_emit_address(emitter, to));
+  return rondo_emit_strided(emitter, &copy, sum, result);
 }

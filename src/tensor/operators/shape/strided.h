@@ -25,10 +25,18 @@ rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const
 /* Where the source has the first unit of the `number`-th group of the dimensions before `end`. */
 size_t rondo_strided_place(const rondo_strided *copy, size_t number, uint32_t end);
 
-RONDO_MUST_USE rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, const void *from,
-                                               void *to);
+/* Adds the copy between two values. */
+RONDO_MUST_USE rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, uint32_t from,
+                                               uint32_t to);
 
-/* Copies all of a value to another of its shape. */
-RONDO_MUST_USE rondo_status rondo_emit_whole_copy(rondo_emitter *emitter, uint32_t from, uint32_t to);
+/* For rows that add to a sum in place (rondo_operator.is_in_place): copies the sum so far to the result, unless both
+ * have the same bytes. */
+RONDO_MUST_USE rondo_status rondo_emit_sum_so_far(rondo_emitter *emitter, uint32_t sum, uint32_t result);
+
+/* slice.c: adds to the gradient of `value` that of the elements that a slice with these starts and steps, one a
+ * dimension, takes. *inout_sum is the sum so far, or RONDO_NO_VALUE. */
+RONDO_MUST_USE rondo_status rondo_program_add_part_gradient(rondo_program *program, uint32_t value,
+                                                            const size_t *starts, const size_t *steps,
+                                                            uint32_t gradient, uint32_t *inout_sum);
 
 #endif

@@ -5,14 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "tensor/compile/emit.h"
-#include "tensor/operators/common/element.h"
-#include "tensor/program/gradients.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 enum { DIMS = 0, RANK = RONDO_MAX_DIMENSIONS, TYPE, FIRST, STEP }; /* sizes; FIRST and STEP: bits of a double */
 
@@ -47,11 +40,8 @@ static void put_number(rondo_type type, double x, void *to, size_t at) {
 static void series_cpu(rondo_blocks blocks, void *const *args) {
   const series_shape *shape = args[0];
   void *to = RONDO_ARG(void *, 1);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->count, RONDO_LANES);
-    for (size_t i = span.first; i < span.last; i++)
-      put_number((rondo_type)shape->type, shape->first + (double)i * shape->step, to, i);
-  }
+  RONDO_EACH_ITEM(i, blocks, shape->count)
+    put_number((rondo_type)shape->type, shape->first + (double)i * shape->step, to, i);
 }
 
 static const rondo_kernel_options series_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "series", .cpu = series_cpu,
@@ -109,28 +99,17 @@ static rondo_status emit_series(rondo_emitter *emitter, const rondo_operation *o
                               .first = number_at(&operation->attributes, FIRST),
                               .step = number_at(&operation->attributes, STEP),
                               .type = result->type};
-  void *to = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &series_code, rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&shape, &to));
+  return rondo_emit_operands(emitter, operation, &series_code,
+                             rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_RESULT(0)));
 }
 
-const rondo_operator rondo_operator_zeros = {.name = "zeros",
-                                             .result_count = 1,
-                                             .infer = infer_series,
-                                             .differentiate = differentiate_series,
-                                             .emit = emit_zeros};
-const rondo_operator rondo_operator_full = {.name = "full",
-                                            .types = RONDO_NUMBERS,
-                                            .result_count = 1,
-                                            .infer = infer_series,
-                                            .differentiate = differentiate_series,
-                                            .emit = emit_series};
-const rondo_operator rondo_operator_arange = {.name = "arange",
-                                              .types = RONDO_NUMBERS,
-                                              .result_count = 1,
-                                              .infer = infer_series,
-                                              .differentiate = differentiate_series,
-                                              .emit = emit_series};
+RONDO_OPERATOR(zeros, .result_count = 1, .infer = infer_series, .differentiate = differentiate_series,
+               .emit = emit_zeros);
+RONDO_OPERATOR(full, .types = RONDO_NUMBERS, .result_count = 1, .infer = infer_series,
+               .differentiate = differentiate_series, .emit = emit_series);
+RONDO_OPERATOR(arange, .types = RONDO_NUMBERS, .result_count = 1, .infer = infer_series,
+               .differentiate = differentiate_series, .emit = emit_series);
 
 rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *shape, uint32_t *out_value) {
   rondo_attributes attributes = {.size_count = STEP + 1};

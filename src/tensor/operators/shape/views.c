@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * reshape: the same bytes under another shape (attributes: sizes). A view: nothing runs.
+ * Views, for which nothing runs. reshape: the same bytes under another shape (attributes: sizes). stop_gradient: the
+ * value itself; gradients do not pass through it.
  */
-#include "base/error.h"
-#include "tensor/program/operation.h"
-#include "tensor/program/operators.h"
-#include "tensor/program/program_internal.h"
-#include "tensor/program/shape.h"
+#include "tensor/operators/common/operator_tools.h"
 
 static rondo_status infer_reshape(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -25,14 +22,8 @@ static rondo_status differentiate_reshape(rondo_program *program, const rondo_op
                                   *rondo_operation_input(program, operation, 0), &input_gradients[0]);
 }
 
-const rondo_operator rondo_operator_reshape = {.name = "reshape",
-                                               .types = RONDO_NUMBERS,
-                                               .inputs = {"value"},
-                                               .required = 1,
-                                               .result_count = 1,
-                                               .is_view = true,
-                                               .infer = infer_reshape,
-                                               .differentiate = differentiate_reshape};
+RONDO_OPERATOR(reshape, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .is_view = true,
+               .infer = infer_reshape, .differentiate = differentiate_reshape);
 
 rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
                               rondo_value *out_value) {
@@ -40,4 +31,13 @@ rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const s
   rondo_attributes attributes;
   RONDO_TRY(rondo_read_dimensions("reshape", shape, rank, &attributes));
   return rondo_program_apply(program, &rondo_operator_reshape, &value, 1, &attributes, out_value);
+}
+
+/* stop_gradient ---------------------------------------------------------------------------------------------------- */
+
+RONDO_OPERATOR(stop_gradient, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
+               .is_view = true, .stops_gradients = true, .infer = rondo_infer_same);
+
+rondo_status rondo_op_stop_gradient(rondo_program *program, rondo_value value, rondo_value *out_value) {
+  return rondo_program_apply(program, &rondo_operator_stop_gradient, &value, 1, NULL, out_value);
 }

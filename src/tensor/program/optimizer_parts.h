@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Learning rates by the step, told to the row learning_rate.
+ * What optimizers (optimizer.c) and the rows that they add (operators/optimizer) agree on: parts of the gradients'
+ * norm, and the attributes of the row learning_rate.
  */
-#ifndef RONDO_TENSOR_PROGRAM_LEARNING_RATE_H
-#define RONDO_TENSOR_PROGRAM_LEARNING_RATE_H
+#ifndef RONDO_TENSOR_PROGRAM_OPTIMIZER_PARTS_H
+#define RONDO_TENSOR_PROGRAM_OPTIMIZER_PARTS_H
 
 #include "tensor/program/operator.h"
+
+#define RONDO_NORM_PARTS 64       /* sums of squares; NORM_PARTS in gradient_control.cu */
+#define RONDO_SQUARED_GRADIENTS 7 /* of one gradient_squares */
 
 /* Checked, with defaults; `call` starts the messages. Errors as rondo_rate_at. */
 RONDO_MUST_USE rondo_status rondo_rate_read(const rondo_rate_options *options, const char *call,

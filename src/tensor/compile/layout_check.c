@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * The invariant of layouts, in debug builds.
+ */
+#include "tensor/compile/layout_check.h"
+
+#ifndef NDEBUG
+
+#include <assert.h>
+
+#define MOST_PLACES 3000 /* of more, pairs are not compared */
+
+static void check_order(const rondo_schedule *schedule) {
+  const rondo_edges *before = &schedule->before;
+  assert(before->count == schedule->count && schedule->count <= schedule->operations);
+  for (uint32_t p = 0; p < schedule->count; p++) {
+    assert(schedule->order[p] < schedule->operations && schedule->runs[schedule->order[p]]);
+    assert(before->start[p] <= before->start[p + 1]);
+    for (uint32_t e = before->start[p]; e < before->start[p + 1]; e++) {
+      assert(before->items[e] < p);
+      assert(e == before->start[p] || before->items[e - 1] < before->items[e]);
+    }
+  }
+}
+
+static void check_kernels(const rondo_schedule *schedule) {
+  uint32_t first = 0;
+  for (; first < schedule->count; first += schedule->joined[first]) {
+    const uint32_t joined = schedule->joined[first];
+    assert(joined > 0 && first + joined <= schedule->count);
+    for (uint32_t p = first + 1; p < first + joined; p++) assert(schedule->joined[p] == 0);
+  }
+  assert(first == schedule->count);
+}
+
+static void check_place(const rondo_layout *layout, const rondo_place *place) {
+  assert(place->offset % RONDO_VALUE_ALIGNMENT == 0 && place->bytes % RONDO_VALUE_ALIGNMENT == 0);
+  assert(place->offset + place->bytes <= layout->arena_bytes);
+  assert(place->first <= place->last && place->last <= layout->schedule.count);
+}
+
+static bool meet(const rondo_place *a, const rondo_place *b) {
+  const bool share_time = a->first <= b->last && b->first <= a->last;
+  return share_time && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+/* Place i of the arena: of a value that owns bytes, or behind the values' of a workspace; NULL for none. */
+static const rondo_place *place_at(const rondo_layout *layout, size_t i) {
+  const size_t values = layout->schedule.values;
+  if (i < values && layout->schedule.owners[i] != i) return NULL;
+  const rondo_place *place = i < values ? &layout->places[i] : &layout->workspaces[i - values];
+  return place->block == RONDO_BLOCK_ARENA ? place : NULL;
+}
+
+static void check_arena(const rondo_layout *layout) {
+  const size_t count = layout->schedule.values + layout->schedule.operations;
+  assert(layout->arena_bound <= layout->arena_bytes && layout->arena_bytes <= layout->arena_sum);
+  for (size_t i = 0; i < count; i++) {
+    const rondo_place *place = place_at(layout, i);
+    if (place == NULL) continue;
+    check_place(layout, place);
+    for (size_t k = 0; k < i && count <= MOST_PLACES; k++)
+      assert(place_at(layout, k) == NULL || !meet(place, place_at(layout, k)));
+  }
+}
+
+void rondo_layout_check(const rondo_program *program, const rondo_layout *layout) {
+  assert(layout->schedule.values == program->values.count);
+  assert(layout->schedule.operations == program->operations.count);
+  for (uint32_t i = 0; i < program->values.count; i++) {
+    const uint32_t owner = layout->schedule.owners[i];
+    assert(owner <= i && layout->schedule.owners[owner] == owner);
+  }
+  check_order(&layout->schedule);
+  check_kernels(&layout->schedule);
+  check_arena(layout);
+}
+
+#endif
