@@ -63,6 +63,10 @@ void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count) {
   text->bytes[text->count] = '\0';
 }
 
+void rondo_text_add_lines(rondo_text *text, const char *const *lines, size_t count) {
+  for (size_t i = 0; i < count; i++) rondo_text_add_bytes(text, lines[i], strlen(lines[i]));
+}
+
 void rondo_text_add(rondo_text *text, const char *format, ...) {
   if (text->failed != RONDO_OK) return;
   va_list arguments;
@@ -221,48 +225,67 @@ static const char *markup_of(const char *at, size_t length, char out[8]) {
   }
 }
 
-void rondo_text_add_markup(rondo_text *text, const char *value, size_t most) {
-  size_t used = 0;
-  while (value[used] != '\0') {
-    char plain[8];
-    const size_t length = utf8_length((const unsigned char *)value + used), read = length == 0 ? 1 : length;
-    if (used + read > most) {
-      rondo_text_add_bytes(text, "...", 3);
-      return;
-    }
-    const char *shown = markup_of(value + used, length, plain);
-    rondo_text_add_bytes(text, shown, strlen(shown));
-    used += read;
-  }
+/* What stands for the next character, and moves *at behind it; "..." for the rest from where `most` bytes were read.
+ * NULL: *at is the end. */
+static const char *next_markup(const char **at, size_t *inout_most, char plain[8]) {
+  const char *from = *at;
+  if (*from == '\0') return NULL;
+  const size_t length = utf8_length((const unsigned char *)from), read = length == 0 ? 1 : length;
+  *at += read > *inout_most ? strlen(from) : read;
+  if (read > *inout_most) return "...";
+  *inout_most -= read;
+  return markup_of(from, length, plain);
 }
 
-void rondo_text_add_grouped(rondo_text *text, uint64_t value) {
+void rondo_text_add_markup(rondo_text *text, const char *value, size_t most) {
+  char plain[8];
+  for (const char *shown; (shown = next_markup(&value, &most, plain)) != NULL;)
+    rondo_text_add_bytes(text, shown, strlen(shown));
+}
+
+const char *rondo_markup_text(char *out, size_t room, const char *value, size_t most) {
+  char plain[8];
+  size_t count = 0;
+  assert(room >= RONDO_MARKUP_TEXT(most));
+  out[0] = '\0';
+  for (const char *shown; (shown = next_markup(&value, &most, plain)) != NULL; count += strlen(shown))
+    strcpy(out + count, shown);
+  assert(count < room);
+  (void)room;
+  return out;
+}
+
+const char *rondo_grouped_text(char out[RONDO_NUMBER_TEXT], uint64_t value) {
   char digits[24];
+  char *to = out;
   const int length = snprintf(digits, sizeof digits, "%" PRIu64, value);
   for (int i = 0; i < length; i++) {
-    if (i > 0 && (length - i) % 3 == 0) rondo_text_add_bytes(text, ",", 1);
-    rondo_text_add_bytes(text, &digits[i], 1);
+    if (i > 0 && (length - i) % 3 == 0) *to++ = ',';
+    *to++ = digits[i];
   }
+  *to = '\0';
+  return out;
 }
 
-void rondo_text_add_fixed(rondo_text *text, double value, int decimals) {
+/* A whole number of units of 10^-decimals, with up to 6 decimals. */
+static const char *scaled_text(char out[RONDO_NUMBER_TEXT], uint64_t scaled, int decimals) {
   uint64_t scale = 1;
-  assert(decimals >= 0 && decimals <= 6 && !(value < 0));
-  if (!(value <= 1e12)) {
-    rondo_text_add(text, ">10^12");
-    return;
-  }
   for (int i = 0; i < decimals; i++) scale *= 10;
-  const uint64_t scaled = (uint64_t)(value * (double)scale + 0.5);
-  rondo_text_add(text, "%" PRIu64, scaled / scale);
-  if (decimals > 0) rondo_text_add(text, ".%0*" PRIu64, decimals, scaled % scale);
+  const int length =
+      snprintf(out, RONDO_NUMBER_TEXT, "%" PRIu64 ".%06" PRIu64, scaled / scale, scaled % scale * (1000000 / scale));
+  out[length - 6 + (decimals > 0 ? decimals : -1)] = '\0';
+  return out;
 }
 
-void rondo_text_add_ratio(rondo_text *text, size_t peak, size_t bound) {
-  const double exact = (double)peak / (double)bound * 10000;
-  uint64_t ratio = (uint64_t)exact;
-  if ((double)ratio < exact) ratio++;
-  rondo_text_add(text, "%" PRIu64 ".%04" PRIu64, ratio / 10000, ratio % 10000);
+const char *rondo_fixed_text(char out[RONDO_NUMBER_TEXT], double value, int decimals) {
+  assert(decimals >= 0 && decimals <= 6 && !(value < 0));
+  if (!(value <= 1e12)) return strcpy(out, ">10^12");
+  return scaled_text(out, (uint64_t)(value * pow(10, decimals) + 0.5), decimals);
+}
+
+const char *rondo_ratio_text(char out[RONDO_NUMBER_TEXT], size_t peak, size_t bound) {
+  assert(bound > 0);
+  return scaled_text(out, (uint64_t)ceil((double)peak / (double)bound * 10000), 4);
 }
 
 /* What stands between the last value and the next one. */

@@ -5,7 +5,6 @@
 #include "render/report_model.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,11 +215,10 @@ static rondo_status measure_paths(rondo_report_model *m) {
   return status;
 }
 
-/* As the drawing shows it: few digits, whatever the locale. */
-static void print_time(char *buffer, size_t room, double us) {
-  const bool in_ms = us >= 1000;
-  const uint32_t tenths = (uint32_t)(fmin(in_ms ? us / 1000 : us, 1e8) * 10 + 0.5);
-  snprintf(buffer, room, "%" PRIu32 ".%" PRIu32 " %s", tenths / 10, tenths % 10, in_ms ? "ms" : "\xC2\xB5s");
+const char *rondo_report_time_text(char out[RONDO_REPORT_TIME_TEXT], double us, int ms_decimals) {
+  const char *value = us >= 1000 ? RONDO_FIXED(us / 1000, ms_decimals) : RONDO_FIXED(us, 1);
+  snprintf(out, RONDO_REPORT_TIME_TEXT, "%.24s %s", value, us >= 1000 ? "ms" : "\xC2\xB5s");
+  return out;
 }
 
 static void mark_times(rondo_report_model *m) {
@@ -229,7 +227,7 @@ static void mark_times(rondo_report_model *m) {
     rondo_drawing_mark *mark = &m->graphs.items[node->graph].marks[node->slot];
     if (!node->timed) continue;
     if (m->longest_us > 0) mark->share = node->us / m->longest_us;
-    print_time(mark->time, sizeof mark->time, node->us);
+    rondo_report_time_text(mark->time, node->us, 1);
   }
 }
 
