@@ -125,11 +125,11 @@ rondo_status rondo_text_take(rondo_text *text, char **out) {
   return status;
 }
 
-/* The length of the UTF-8 character at `at`, 0 when it is none (Unicode 15, table 3-7: well-formed byte sequences). */
-static size_t utf8_length(const unsigned char *at) {
+size_t rondo_utf8_length(const char *text, size_t room) {
+  const unsigned char *at = (const unsigned char *)text;
   if (at[0] < 0x80) return 1;
-  if (at[0] < 0xC2 || at[0] > 0xF4) return 0;
   const size_t length = at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
+  if (at[0] < 0xC2 || at[0] > 0xF4 || length > room) return 0;
   const unsigned char least = at[0] == 0xE0 ? 0xA0 : at[0] == 0xF0 ? 0x90 : 0x80;
   const unsigned char most = at[0] == 0xED ? 0x9F : at[0] == 0xF4 ? 0x8F : 0xBF;
   if (at[1] < least || at[1] > most) return 0;
@@ -141,7 +141,7 @@ static size_t utf8_length(const unsigned char *at) {
 /* Writes the character at `at` as it stands in a JSON string and returns how many bytes it read. */
 static size_t escape_one(const char *at, char out[LONGEST_ESCAPE + 1]) {
   static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-  const size_t length = utf8_length((const unsigned char *)at);
+  const size_t length = rondo_utf8_length(at, SIZE_MAX);
   const char *short_form = strchr(plain, *at);
   if (length == 0)
     memcpy(out, "\xEF\xBF\xBD", 4);
@@ -230,7 +230,7 @@ static const char *markup_of(const char *at, size_t length, char out[8]) {
 static const char *next_markup(const char **at, size_t *inout_most, char plain[8]) {
   const char *from = *at;
   if (*from == '\0') return NULL;
-  const size_t length = utf8_length((const unsigned char *)from), read = length == 0 ? 1 : length;
+  const size_t length = rondo_utf8_length(from, SIZE_MAX), read = length == 0 ? 1 : length;
   *at += read > *inout_most ? strlen(from) : read;
   if (read > *inout_most) return "...";
   *inout_most -= read;

@@ -18,6 +18,10 @@
  * Returns the length of what is there. */
 size_t rondo_format_cut(char *buffer, size_t room, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
 
+/* The length of the UTF-8 character at `text` (Unicode 15, table 3-7), of which `room` bytes may be read; 0: it is not
+ * one. A text that ends in NUL needs no limit. */
+size_t rondo_utf8_length(const char *text, size_t room);
+
 typedef struct rondo_text {
   rondo_allocator allocator;
   char *bytes; /* NUL-terminated once something was written */

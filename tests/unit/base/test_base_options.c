@@ -216,7 +216,7 @@ static void test_a_very_long_unknown_variable(void **state) {
   memset(name + 6, 'X', sizeof name - 7);
   const said all = say_with(name, "1");
   assert_int_equal(all.count, 1);
-  assert_non_null(strstr(all.lines[0], "XXX... is no option"));
+  assert_non_null(strstr(all.lines[0], "XXX... is not a known variable"));
 }
 
 static void test_variables_of_others_are_left_alone(void **state) {
