@@ -148,12 +148,9 @@ static int do_way(copies_bench *b, const copies_case *of, int way) {
 
 static void time_way(copies_bench *b, copies_case *of, uint32_t count, uint64_t bytes, int way) {
   for (int i = 0; i <= WARM_UPS; i++) {
+    cost *to = i < WARM_UPS ? NULL : &of->costs[way];
     move_inputs(b, count, bytes);
-    const uint64_t begin = clock_ns();
-    check_bare(do_way(b, of, way));
-    const uint64_t queued = clock_ns();
-    check_bare(b->bare.driver.stream_synchronize(b->stream));
-    if (i == WARM_UPS) cost_note(&of->costs[way], begin, queued, clock_ns());
+    COST_TIME(to, check_bare(do_way(b, of, way)), check_bare(b->bare.driver.stream_synchronize(b->stream)));
   }
 }
 

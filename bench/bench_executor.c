@@ -207,12 +207,8 @@ static void run(const executor_case *of, int way) {
                         : rondo_compiled_run_unrecorded(of->compiled[way == LINE]));
 }
 
-static void run_timed(executor_case *of, int way) {
-  const uint64_t begin = clock_ns();
-  run(of, way);
-  const uint64_t queued = clock_ns();
-  check(rondo_compiled_synchronize(of->compiled[way == LINE]));
-  cost_note(&of->times[way], begin, queued, clock_ns());
+static void time_run(executor_case *of, int way) {
+  COST_TIME(&of->times[way], run(of, way), check(rondo_compiled_synchronize(of->compiled[way == LINE])));
 }
 
 static void compare(const executor_case *of) {
@@ -253,7 +249,7 @@ static int measure(void *bench) {
     count_work(b, of);
     for (rounds r = rounds_begin(b->base.seconds / CASES, FEWEST_ROUNDS, MOST_ROUNDS / TURN); rounds_next(&r);)
       for (int way = 0; way < WAYS; way++)
-        for (int k = 0; k < TURN && (k == 0 || clock_ns() < r.end); k++) run_timed(of, way);
+        for (int k = 0; k < TURN && (k == 0 || clock_ns() < r.end); k++) time_run(of, way);
     costs_summarize(of->times, WAYS);
   }
   return TOOL_OK;

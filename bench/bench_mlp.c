@@ -255,11 +255,7 @@ static void call_and_read(const perceptron *p, uint64_t number, void *out) {
 }
 
 static void time_call(perceptron *p, uint64_t number, cost *to) {
-  const uint64_t begin = clock_ns();
-  rondo_buffer_release(call(p, number));
-  const uint64_t queued = clock_ns();
-  check(rondo_stream_synchronize(p->stream));
-  if (to) cost_note(to, begin, queued, clock_ns());
+  COST_TIME(to, rondo_buffer_release(call(p, number)), check(rondo_stream_synchronize(p->stream)));
 }
 
 /* Replays must give what eager runs gave, and that must not be all the same. */

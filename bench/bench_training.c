@@ -123,7 +123,7 @@ static int compare_losses(training_bench *b) {
 static void take_turn(training_bench *b, size_t way) {
   const uint64_t end = clock_ns() + TURN_NS;
   for (int i = 0; i < TURN && (i == 0 || clock_ns() < end); i++)
-    check(run_timed(b->compiled, way_runs[way], &b->times[way]));
+    check(run_timed(b->compiled, way_runs[way], &b->times[way].cost));
 }
 
 static int measure(void *bench) {
@@ -133,7 +133,7 @@ static int measure(void *bench) {
   write_batch(b);
   count_kernels(b);
   check_tool(compare_losses(b));
-  for (size_t way = 0; way < WAYS; way++) check_tool(run_times_create(&b->times[way], MOST_ROUNDS));
+  for (size_t way = 0; way < WAYS; way++) check_tool(costs_create(&b->times[way].cost, 1, MOST_ROUNDS));
   const uint64_t begin = clock_ns();
   for (rounds r = rounds_begin(b->base.seconds, FEWEST_TURNS, MOST_ROUNDS / TURN); rounds_next(&r);)
     for (size_t way = 0; way < WAYS; way++) take_turn(b, way);

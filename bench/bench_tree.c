@@ -115,24 +115,19 @@ static void time_call(tree_bench *b, size_t which) {
   case_state *state = &b->cases[which];
   for (int i = 0; i <= WARM_UPS; i++) {
     move_inputs(state);
-    const uint64_t before = atomic_load_explicit(&allocations, memory_order_relaxed), begin = clock_ns();
-    check(rondo_function_call(state->function, b->stream, state->inputs, TARGET_INPUTS, &state->output, 1));
-    const uint64_t queued = clock_ns();
-    check(rondo_stream_synchronize(b->stream));
-    if (i < WARM_UPS) continue;
-    cost_note(&b->costs[CALLS + which], begin, queued, clock_ns());
-    b->hit_allocations += atomic_load_explicit(&allocations, memory_order_relaxed) - before;
+    const uint64_t before = atomic_load_explicit(&allocations, memory_order_relaxed);
+    cost *to = i < WARM_UPS ? NULL : &b->costs[CALLS + which];
+    COST_TIME(to,
+              check(rondo_function_call(state->function, b->stream, state->inputs, TARGET_INPUTS, &state->output, 1)),
+              check(rondo_stream_synchronize(b->stream)));
+    if (to) b->hit_allocations += atomic_load_explicit(&allocations, memory_order_relaxed) - before;
   }
 }
 
 static void time_launch(const side *s, cost *to) {
-  for (int i = 0; s->target && i <= WARM_UPS; i++) {
-    const uint64_t begin = clock_ns();
-    check_tool(s->target->calls->launch(s->target, s->exec, 0));
-    const uint64_t queued = clock_ns();
-    check_tool(s->target->calls->wait(s->target, 0));
-    if (i == WARM_UPS) cost_note(to, begin, queued, clock_ns());
-  }
+  for (int i = 0; s->target && i <= WARM_UPS; i++)
+    COST_TIME(i < WARM_UPS ? NULL : to, check_tool(s->target->calls->launch(s->target, s->exec, 0)),
+              check_tool(s->target->calls->wait(s->target, 0)));
 }
 
 /* Fails unless all calls but the first two were replays, and inputs were bound as the case says. */

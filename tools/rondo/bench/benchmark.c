@@ -142,7 +142,7 @@ int benchmarks_run(const char *command, const benchmark *const *list, size_t cou
   return tool_fail_usage("there is no %s '%s'", argv[1][0] == '-' ? "option" : "benchmark", argv[1]);
 }
 
-/* Rounds and costs ------------------------------------------------------------------------------------------------- */
+/* Rounds ----------------------------------------------------------------------------------------------------------- */
 
 rounds rounds_begin(double seconds, size_t fewest, size_t most) {
   return (rounds){.end = clock_ns() + (uint64_t)(seconds * 1e9), .fewest = fewest, .most = most};
@@ -152,37 +152,6 @@ bool rounds_next(rounds *of) {
   if (of->done >= of->most || (of->done >= of->fewest && clock_ns() >= of->end)) return false;
   of->done++;
   return true;
-}
-
-int costs_create(cost *costs, size_t count, size_t capacity) {
-  for (size_t i = 0; i < count * COST_TIMES; i++)
-    if (!samples_create(&costs[i / COST_TIMES].samples[i % COST_TIMES], capacity)) return tool_fail_memory("the times");
-  return TOOL_OK;
-}
-
-void costs_destroy(cost *costs, size_t count) {
-  for (size_t i = 0; i < count * COST_TIMES; i++) samples_destroy(&costs[i / COST_TIMES].samples[i % COST_TIMES]);
-}
-
-void cost_note(cost *to, uint64_t begin, uint64_t queued, uint64_t end) {
-  samples_add(&to->samples[COST_HOST], (double)(queued - begin) / 1e3);
-  samples_add(&to->samples[COST_TOTAL], (double)(end - begin) / 1e3);
-}
-
-void costs_summarize(cost *costs, size_t count) {
-  for (size_t i = 0; i < count * COST_TIMES; i++)
-    costs[i / COST_TIMES].result[i % COST_TIMES] = samples_summarize(&costs[i / COST_TIMES].samples[i % COST_TIMES]);
-}
-
-void cost_to_json(json *out, const cost *of) {
-  json_summary(out, "host_us", of->result[COST_HOST]);
-  json_summary(out, "total_us", of->result[COST_TOTAL]);
-}
-
-void cost_object_to_json(json *out, const char *name, const cost *of) {
-  json_begin_object(out, name);
-  cost_to_json(out, of);
-  json_end(out);
 }
 
 double bench_ratio(double a, double b) { return b > 0 ? a / b : 0; }

@@ -61,51 +61,25 @@ int launch_record(bench_target *target, const launch_shape *shape, void **out_ex
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-bool launch_times_create(launch_times *times, size_t capacity) {
-  *times = (launch_times){0};
-  if (samples_create(&times->host, capacity) && samples_create(&times->device, capacity) &&
-      samples_create(&times->total, capacity)) {
-    return true;
-  }
-  launch_times_destroy(times);
-  return false;
-}
-
-void launch_times_destroy(launch_times *times) {
-  samples_destroy(&times->host);
-  samples_destroy(&times->device);
-  samples_destroy(&times->total);
-}
-
 static int enqueue(bench_target *target, const launch_shape *shape, void *exec) {
   return exec ? target->calls->launch(target, exec, 0) : shape->enqueue(target, shape->nodes);
 }
 
-static int measure_host(bench_target *target, const launch_shape *shape, void *exec, launch_times *times) {
-  const uint64_t begin = clock_ns();
-  CALL(enqueue(target, shape, exec));
-  const uint64_t queued = clock_ns();
-  CALL(target->calls->wait(target, 0));
-  const uint64_t end = clock_ns();
-  samples_add(&times->host, (double)(queued - begin) / 1e3);
-  samples_add(&times->total, (double)(end - begin) / 1e3);
-  return TOOL_OK;
-}
-
-static int measure_device(bench_target *target, const launch_shape *shape, void *exec, launch_times *times) {
+static int measure_device(bench_target *target, const launch_shape *shape, void *exec, cost *to) {
   double us = 0;
   CALL(target->calls->mark(target, false));
   CALL(enqueue(target, shape, exec));
   CALL(target->calls->mark(target, true));
   CALL(target->calls->wait(target, 0));
   CALL(target->calls->elapsed(target, &us));
-  samples_add(&times->device, us);
+  samples_add(&to->samples[COST_DEVICE], us);
   return TOOL_OK;
 }
 
-int launch_measure(bench_target *target, const launch_shape *shape, void *exec, uint32_t repeats, launch_times *times) {
-  for (uint32_t i = 0; i < repeats; i++) CALL(measure_host(target, shape, exec, times));
-  for (uint32_t i = 0; i < repeats; i++) CALL(measure_device(target, shape, exec, times));
+int launch_measure(bench_target *target, const launch_shape *shape, void *exec, uint32_t repeats, cost *to) {
+  for (uint32_t i = 0; i < repeats; i++)
+    COST_TIME(to, CALL(enqueue(target, shape, exec)), CALL(target->calls->wait(target, 0)));
+  for (uint32_t i = 0; i < repeats; i++) CALL(measure_device(target, shape, exec, to));
   return TOOL_OK;
 }
 

@@ -8,7 +8,7 @@
 #define RONDO_TOOL_LAUNCH_SHAPES_H
 
 #include "bench/bench_target.h"
-#include "common/timing.h"
+#include "common/timed_runs.h"
 
 typedef struct launch_shape {
   const char *name;
@@ -23,20 +23,9 @@ extern const launch_shape launch_shapes[LAUNCH_SHAPES];
 /* Captures the shape and instantiates it, ready to be launched on the first stream. */
 int launch_record(bench_target *target, const launch_shape *shape, void **out_exec);
 
-/* What one way of launching costs. */
-typedef struct launch_times {
-  samples host;   /* of the calls that enqueue the work */
-  samples device; /* between two events around the work */
-  samples total;  /* from the first call until the first stream is synchronized */
-} launch_times;
-
-/* False when there is no memory. */
-bool launch_times_create(launch_times *times, size_t capacity);
-void launch_times_destroy(launch_times *times);
-
 /* Does the shape's work `repeats` times with each way of measuring, waiting after each: by streams when exec is NULL.
  */
-int launch_measure(bench_target *target, const launch_shape *shape, void *exec, uint32_t repeats, launch_times *times);
+int launch_measure(bench_target *target, const launch_shape *shape, void *exec, uint32_t repeats, cost *to);
 
 /* Launches exec once and waits; adds the host's time of the launch. */
 int launch_measure_call(bench_target *target, void *exec, samples *host);

@@ -113,7 +113,7 @@ static int create_buffers(generation *g) {
   for (size_t way = 0; way < WAYS; way++) {
     g->ways[way].text = malloc(length);
     if (!g->ways[way].text) return tool_fail_memory("%zu bytes of text", length);
-    if (run_times_create(&g->ways[way].times, length) != TOOL_OK) return TOOL_FAILURE;
+    if (costs_create(&g->ways[way].times.cost, 1, length) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }
@@ -199,7 +199,7 @@ static int write_text(generation *g, writer_way way, bool is_shown) {
   writer_begin(&g->writer);
   const uint64_t begin = clock_ns();
   for (size_t i = 0; i < g->settings->length; i++) {
-    if (writer_run(&g->writer, way, window, count, &out->times, g->scores))
+    if (writer_run(&g->writer, way, window, count, &out->times.cost, g->scores))
       return tool_fail_status("the model could not be run");
     if (check_scores(g) != TOOL_OK) return TOOL_FAILURE;
     const uint32_t token = draw_token(g->scores, g->model.vocabulary.count, g->settings->temperature, &source);
@@ -290,7 +290,7 @@ static int take_down(generation *g) {
   int result = writer_destroy(&g->writer);
   if (rondo_device_close(g->device)) result = tool_fail_status("the device");
   for (size_t way = 0; way < WAYS; way++) {
-    run_times_destroy(&g->ways[way].times);
+    costs_destroy(&g->ways[way].times.cost, 1);
     free(g->ways[way].text);
   }
   free(g->scores);

@@ -126,7 +126,7 @@ static int create_run(training_run *run, size_t steps) {
   run->losses = calloc(steps, sizeof *run->losses);
   run->step_us = calloc(steps, sizeof *run->step_us);
   if (!run->losses || !run->step_us) return tool_fail_memory("the losses and times of %zu steps", steps);
-  return run_times_create(&run->times, steps);
+  return costs_create(&run->times.cost, 1, steps);
 }
 
 static int create_buffers(training *t) {
@@ -217,7 +217,7 @@ static int train_and_report(training *t) {
 static void destroy_run(training_run *run) {
   free(run->losses);
   free(run->step_us);
-  run_times_destroy(&run->times);
+  costs_destroy(&run->times.cost, 1);
 }
 
 static int take_down(training *t) {

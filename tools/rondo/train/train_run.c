@@ -26,8 +26,9 @@ static rondo_status train_step(training *t, run_function run, training_run *out)
   train_progress *progress = &t->progress;
   float *loss = &out->losses[progress->step];
   TOOL_TRY(write_inputs(t));
-  TOOL_TRY(run_timed(t->compiled, run, &out->times));
-  out->step_us[progress->step] = (float)out->times.step.values[out->times.step.count - 1];
+  TOOL_TRY(run_timed(t->compiled, run, &out->times.cost));
+  const samples *total = &out->times.cost.samples[COST_TOTAL];
+  out->step_us[progress->step] = (float)total->values[total->count - 1];
   TOOL_TRY(rondo_compiled_read(t->compiled, "loss", loss, sizeof *loss));
   if (progress->step == 0) progress->first_loss = *loss;
   progress->loss_history = fingerprint_add(progress->loss_history, loss, sizeof *loss);
