@@ -56,9 +56,7 @@ static const option_table table = {
         "beginning; it keeps what it has seen in caches, and when its context is full it forgets the first half.\n\n"
         "With --json, the same text is also written eagerly (for a gpt without caches, over all that it\n"
         "sees again for each byte), and compared.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+    OPTION_ROWS(rows, defaults),
 };
 
 /* Of so many bytes the scores are kept, to be compared with those that are made without caches. */

@@ -49,9 +49,7 @@ static const option_table table = {
         "possible. A buffer of 'size' bytes lives from time 'lower' up to, but not including, time 'upper'. Prints\n"
         "the lower bound (the most bytes that live at once), the peak of the plan and their ratio. If the file\n"
         "also has a column 'offset', those offsets are checked and compared with the plan.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+    OPTION_ROWS(rows, defaults),
 };
 
 typedef struct planning {

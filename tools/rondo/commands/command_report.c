@@ -28,16 +28,12 @@ static const option_row rows[] = {
 
 static const option_table table = {
     .command = "rondo report",
-    .operand = "FILE",
-    .reads_operand = true,
-    .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
+    GRAPH_FILE_OPERAND,
     .description =
         "Writes one HTML page of a graph, which any browser shows without a network: figures, mistakes, a drawing,\n"
         "the memory map (address against time), and the nodes with their parameters. 'rondo train --report' writes\n"
         "the page of a recorded training step with the time of each node.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+    OPTION_ROWS(rows, defaults),
     .letters = "o",
 };
 
@@ -47,10 +43,12 @@ static int write_page(const char *path, const char *text) {
   return tool_check_output();
 }
 
-static int report(const rondo_graph *graph, const report_settings *settings) {
+static int report(const rondo_graph *graph, const char *path, const void *user) {
+  const report_settings *settings = user;
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .no_addresses = settings->no_addresses,
                                         .title = settings->title};
   char *text = NULL;
+  (void)path;
   if (rondo_graph_report(graph, &options, &text)) return tool_fail_status("the page");
   const int result = write_page(settings->output, text);
   rondo_text_free(text);
@@ -59,12 +57,5 @@ static int report(const rondo_graph *graph, const report_settings *settings) {
 
 int command_report(int argc, char **argv) {
   report_settings settings = defaults;
-  const char *path = NULL;
-  const int parsed = options_parse(&table, argc, argv, &settings, &path);
-  if (parsed != OPTIONS_RUN) return parsed;
-  rondo_graph *graph = NULL;
-  int result = graph_read(path, &graph);
-  if (result == TOOL_OK) result = report(graph, &settings);
-  if (rondo_graph_destroy(graph) && result == TOOL_OK) result = tool_fail_status("the graph");
-  return result;
+  return graph_file_command(&table, argc, argv, &settings, NULL, report);
 }

@@ -81,9 +81,7 @@ static const option_table table = {
         "clients that wait for their answers (closed loop) and at a given rate (open loop, a Poisson process),\n"
         "recorded and eager with the same requests. Prints requests per second, response times, the share of\n"
         "padding, and bytes.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+    OPTION_ROWS(rows, defaults),
 };
 
 /* Of a divided model, in one piece. */
@@ -390,16 +388,11 @@ static int find_traffic(serving *s) {
   return result == TOOL_OK ? draw(o, (size_t)o->requests, o->seed + 1, &s->traffic) : result;
 }
 
-static size_t most_rows_of(const traffic *t, size_t most) {
-  for (size_t i = 0; i < t->count; i++)
-    if (t->rows[i] > most) most = t->rows[i];
-  return most;
-}
-
 static int prepare(serving *s) {
   const int result = find_traffic(s);
   if (result != TOOL_OK) return result;
-  s->most_rows = most_rows_of(&s->traffic, most_rows_of(&s->history, 0));
+  const size_t sent = traffic_most_rows(&s->traffic), earlier = traffic_most_rows(&s->history);
+  s->most_rows = sent > earlier ? sent : earlier;
   return TOOL_OK;
 }
 

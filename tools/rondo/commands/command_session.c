@@ -13,7 +13,7 @@
 #include "common/tool.h"
 #include "models/recommender.h"
 #include "serve/request_sizes.h"
-#include "serve/size_ladders.h"
+#include "serve/size_comparison.h"
 
 typedef struct session_settings {
   const char *history, *model, *device;
@@ -51,9 +51,7 @@ static const option_table table = {
         "least within the budgets. Prints each size with what it costs, what the requests of the history would be\n"
         "run by, and bytes, as planned without recording and as they are; then it compares the chosen sizes with\n"
         "others that are picked by a rule, with each request padded to the next of them.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+    OPTION_ROWS(rows, defaults),
 };
 
 /* What becomes of the history. */

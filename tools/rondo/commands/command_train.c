@@ -74,9 +74,7 @@ static const option_table table = {
         "with the same options gives the same numbers as if it had never stopped. It may be given more --steps:\n"
         "the learning rate then follows the schedule of that many steps from there on.\n\n"
         "Ctrl-C ends training after the current step, and writes the checkpoint and the model.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+    OPTION_ROWS(rows, defaults),
 };
 
 /* Making ready ---------------------------------------------------------------------------------------------------- */

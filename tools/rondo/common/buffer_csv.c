@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fingerprint.h"
 #include "common/text_stream.h"
 #include "common/tool.h"
 
@@ -215,10 +216,8 @@ static int read_buffers(csv_reader *r, buffer_list *out) {
 
 /* Duplicates ------------------------------------------------------------------------------------------------------- */
 
-/* FNV-1a, 64 bits (G. Fowler, L. C. Noll, K.-P. Vo). */
 static uint64_t hash_text(const char *text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  const uint64_t hash = fingerprint_add(FINGERPRINT_START, text, strlen(text));
   return hash ^ hash >> 32;
 }
 

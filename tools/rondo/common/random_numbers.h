@@ -14,6 +14,9 @@ typedef struct draw_source {
 /* Sources of one seed for different purposes give unrelated numbers. */
 typedef enum draw_purpose { DRAW_PARAMETERS = 1, DRAW_BATCHES = 2, DRAW_CHARACTERS = 3 } draw_purpose;
 
+/* The next number of a sequence that begins with any state, evenly among all of 64 bits. */
+uint64_t draw_next(uint64_t *state);
+
 draw_source draw_create(uint64_t seed, draw_purpose purpose);
 
 /* Evenly among 0, 1, ..., limit - 1, up to a bias of limit / 2^32. */

@@ -10,19 +10,14 @@
 #include <string.h>
 
 #include "common/file.h"
+#include "common/random_numbers.h"
 #include "common/tool.h"
 
 #define MAX_REQUESTS ((size_t)1 << 24)
 
 /* Drawing --------------------------------------------------------------------------------------------------------- */
 
-/* splitmix64 (Steele, Lea, Flood 2014). */
-double traffic_draw_unit(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return ((double)((z ^ z >> 31) >> 11) + 0.5) / 9007199254740992.0;
-}
+double traffic_draw_unit(uint64_t *state) { return ((double)(draw_next(state) >> 11) + 0.5) * 0x1p-53; }
 
 double traffic_draw_gap(uint64_t *state) { return -log(traffic_draw_unit(state)); }
 
@@ -76,6 +71,20 @@ int traffic_copy(const traffic *t, traffic *out) {
 void traffic_destroy(traffic *t) {
   free(t->rows);
   *t = (traffic){0};
+}
+
+size_t traffic_least_rows(const traffic *t) {
+  size_t least = t->count > 0 ? t->rows[0] : 0;
+  for (size_t i = 1; i < t->count; i++)
+    if (t->rows[i] < least) least = t->rows[i];
+  return least;
+}
+
+size_t traffic_most_rows(const traffic *t) {
+  size_t most = 0;
+  for (size_t i = 0; i < t->count; i++)
+    if (t->rows[i] > most) most = t->rows[i];
+  return most;
 }
 
 /* Reading --------------------------------------------------------------------------------------------------------- */
