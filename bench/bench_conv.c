@@ -94,13 +94,9 @@ static rondo_status build(const conv_bench *b, const conv_case *of, size_t pass,
 static rondo_compiled *compile(const conv_bench *b, const conv_case *of, size_t pass, size_t way) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS,
                                          .allow_tf32 = b->tf32, .own_kernels = way == OWN};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
-  check(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "conv"}, &program));
+  rondo_program *program = bench_program("conv");
   check(build(b, of, pass, program));
-  check(rondo_compile(program, b->base.device, &options, &compiled));
-  rondo_program_destroy(program);
-  return compiled;
+  return bench_compile(program, b->base.device, &options);
 }
 
 /* Between -1 and 1: a processor that multiplies zeros would draw less power, and be quicker. */
@@ -141,9 +137,7 @@ static bool is_by_cudnn(const rondo_compiled *compiled) {
   const rondo_graph *graph = rondo_compiled_graph(compiled);
   size_t count = 0;
   bool is_librarys = true;
-  check(rondo_graph_nodes(graph, NULL, &count));
-  rondo_node *nodes = bench_allocate(count, sizeof *nodes);
-  check(rondo_graph_nodes(graph, nodes, &count));
+  rondo_node *nodes = bench_list_nodes(graph, &count);
   for (size_t i = 0; i < count; i++) {
     rondo_node_params params;
     check(rondo_graph_get_params(graph, nodes[i], &params));

@@ -132,20 +132,17 @@ static rondo_status build_branches(void *bench, size_t batch, rondo_program *pro
 
 /* With the executor; in a line; and once more, to read what the library chooses when it is left to it. */
 static void compile(executor_bench *b, executor_case *of) {
-  rondo_program *program = NULL;
-  rondo_compiled *left = NULL;
+  rondo_program *program = bench_program(of->name);
   rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = b->executor,
                                    .executor_policy = RONDO_EXECUTOR_ALWAYS};
-  check(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = of->name}, &program));
   check(of->build(b, b->rows, program));
   check(rondo_compile(program, b->base.device, &options, &of->compiled[0]));
   options = (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER, .share = of->compiled[0],
                                     .share_states_only = true};
   check(rondo_compile(program, b->base.device, &options, &of->compiled[1]));
   options.executor = b->executor;
-  check(rondo_compile(program, b->base.device, &options, &left));
-  rondo_program_destroy(program);
+  rondo_compiled *left = bench_compile(program, b->base.device, &options);
   check(rondo_compiled_get_info(left, &info));
   check(rondo_compiled_destroy(left));
   of->unexecuted = info.unexecuted;

@@ -3,7 +3,8 @@
  * planned in one way, as often as set: by the fast path, within a budget, or until it fits into a capacity; or a shape,
  * with each seed once. rondo_bench plan_order: the same on a partial order. DAGs are generated in four shapes, on
  * several chains, with four ways of drawing sizes and several seeds; most items are short-lived, some live long, some
- * are freed by another chain. A row is a DAG and a budget. Each input has a process of its own.
+ * are freed by another chain. A row is a DAG and a budget. Each input has a process of its own. rondo_bench lifetimes
+ * prints generated lifetimes as the CSV that `rondo bench memory` and `rondo plan` read.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
@@ -142,6 +143,29 @@ static void measure_shapes(size_t items) {
 static void measure_file(const char *path) {
   input in = open_file(path);
   measure(&in, text_setting("BENCH_PLAN_MS", "10,1000,5000"), (size_t)bench_setting("BENCH_PLAN_CAPACITY", 0));
+}
+
+/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+
+static void print_input(const input *in) {
+  printf("id,lower,upper,size\n");
+  for (size_t i = 0; i < in->count; i++) {
+    const rondo_plan_item *item = &in->items[i];
+    printf("%zu,%" PRIu32 ",%" PRIu32 ",%zu\n", i, item->lower, item->upper, item->bytes);
+  }
+}
+
+static int run_lifetimes(int argc, char **argv) {
+  const size_t items = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+  for (size_t i = 0; i < GENERATORS && argc > 1; i++) {
+    if (strcmp(generators[i].name, argv[1]) != 0) continue;
+    input in = {.name = argv[1]};
+    generators[i].make(&in, items);
+    print_input(&in);
+    free(in.items);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  return tool_fail_usage("the kind is missing: random, training, inference or blocks");
 }
 
 /* Partial orders -------------------------------------------------------------------------------------------------- */
@@ -285,4 +309,14 @@ const benchmark bench_plan_order = {
         "\n"
         "BENCH_PLAN_SHAPES, BENCH_PLAN_SIZES: lists of names; all when not set",
     .program = run_order,
+};
+
+const benchmark bench_lifetimes = {
+    .name = "lifetimes",
+    .summary = "prints generated lifetimes as CSV: KIND [ITEMS]",
+    .description =
+        "Prints generated lifetimes as the CSV that 'rondo bench memory' and 'rondo plan'\n"
+        "read: rondo_bench lifetimes random|training|inference|blocks [ITEMS], by default\n"
+        "1000.",
+    .program = run_lifetimes,
 };

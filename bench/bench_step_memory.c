@@ -134,19 +134,16 @@ static void add_network_step(rondo_program *program, size_t which) {
 }
 
 static rondo_compiled_info plan(rondo_device *device, size_t which, rondo_branch_policy branches) {
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = bench_program("step");
   rondo_compiled_info info = {.struct_size = sizeof info};
-  check(rondo_program_create(NULL, &program));
   if (networks[which].kind)
     add_model_step(program, networks[which].kind, networks[which].batch, networks[which].symbols);
   else
     add_network_step(program, which);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = branches};
-  check(rondo_compile(program, device, &options, &compiled));
+  rondo_compiled *compiled = bench_compile(program, device, &options);
   check(rondo_compiled_get_info(compiled, &info));
   check(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
   return info;
 }
 

@@ -53,11 +53,9 @@ static int choose_model(void *bench) {
 
 static void compile_step(training_bench *b) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .allow_tf32 = b->tf32};
-  rondo_program *program = NULL;
-  check(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = b->kind}, &program));
+  rondo_program *program = bench_program(b->kind);
   check(model_build_step(&b->model, program, b->batch, NULL));
-  check(rondo_compile(program, b->base.device, &options, &b->compiled));
-  rondo_program_destroy(program);
+  b->compiled = bench_compile(program, b->base.device, &options);
   check(rondo_compiled_get_info(b->compiled, &b->info));
 }
 
@@ -92,10 +90,8 @@ static int compare_counts(const void *a, const void *b) {
 static void count_kernels(training_bench *b) {
   const rondo_graph *graph = rondo_compiled_graph(b->compiled);
   size_t count = 0;
-  check(rondo_graph_nodes(graph, NULL, &count));
-  rondo_node *nodes = bench_allocate(count, sizeof *nodes);
+  rondo_node *nodes = bench_list_nodes(graph, &count);
   b->kernels = bench_allocate(count, sizeof *b->kernels);
-  check(rondo_graph_nodes(graph, nodes, &count));
   for (size_t i = 0; i < count; i++) {
     rondo_node_params params;
     check(rondo_graph_get_params(graph, nodes[i], &params));

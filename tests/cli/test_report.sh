@@ -27,7 +27,7 @@ holds step.html '<dt>Nodes</dt><dd>'"$kernels"'</dd>' '0 errors, 0 warnings' '<d
 # The training's own sections are ahead: curves of losses and times with their figures, also of a part of a training.
 holds step.html '<h1>rondo train: a character model of text</h1>' '<a href="#host-0">Losses</a>' \
   '<a href="#host-1">Times of steps</a>' 'Steps that were run eagerly too: 5; their losses are the same' \
-  '<dt>eager</dt>' 'aria-label="Losses, nats a byte over steps"' 'Times of steps as a table'
+  '<dt>Eager</dt>' 'aria-label="Losses, nats a byte over steps"' 'Times of steps as a table'
 [ "$(grep -c '<rect .*<title>step [1-5]: ' step.html)" -eq 10 ] || die "not five steps in each of two curves"
 part=(text --steps 60 --batch 4 --hidden 8 --json)
 succeeds train "${part[@]}" --checkpoint part --stop-after 30
