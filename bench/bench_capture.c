@@ -138,7 +138,7 @@ static int check_settings(void *bench) {
   capture_bench *b = bench;
   b->model.table_rows = (size_t)b->table_rows;
   if (recommender_find(b->model_name, &b->model)) return TOOL_OK;
-  return tool_fail_usage("there is no model '%s'; there are dense and recommender", b->model_name);
+  return tool_fail_usage("there is no model '%s'; the models are dense and recommender", b->model_name);
 }
 
 static const capture_bench defaults = {.base = {.device_name = "cpu"},

@@ -257,7 +257,7 @@ const benchmark bench_conv = {
         "differentiated. Times are microseconds of one of several runs in a row, medians; ratio is the time of own\n"
         "kernels divided by the time of cuDNN. by_cudnn is false where cuDNN cannot do a case, or it is too small\n"
         "for it (RONDO_CUDNN_LEAST).",
-    .why_cuda = "on others there is no cuDNN",
+    .why_cuda = "cuDNN requires one",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .check = check_settings,

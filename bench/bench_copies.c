@@ -302,7 +302,7 @@ const benchmark bench_copies = {
         "Times are microseconds, medians; 'added' is the difference to launching the graph alone. The crossings are\n"
         "the sizes from which enqueued copies are done sooner than the kernel in the graph (for inputs in host\n"
         "memory: than the kernel before it); 0: none.",
-    .why_cuda = "on others every input has a copy of its own, and there is nothing to compare",
+    .why_cuda = "this benchmark calls the CUDA driver",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .prepare = prepare,

@@ -51,7 +51,7 @@ static int open_device(const benchmark *of, bench_base *state) {
                                         .allocator = of->allocator};
   state->info.struct_size = sizeof state->info;
   if (of->why_cuda && !bare_is_cuda(state->device_name))
-    return tool_fail("--device: '%s' is no CUDA device: %s", state->device_name, of->why_cuda);
+    return tool_fail("--device: '%s' is not a CUDA device: %s", state->device_name, of->why_cuda);
   if (rondo_device_open(state->device_name, &options, &state->device)) return tool_fail_status("--device");
   return rondo_device_get_info(state->device, &state->info) ? tool_fail_status("the device") : TOOL_OK;
 }
@@ -81,12 +81,14 @@ static int run_steps(const benchmark *of, bench_base *state) {
 static int run_for_table(const benchmark *of, int argc, char **argv) {
   FILE *file = tmpfile();
   const int output = dup(STDOUT_FILENO);
-  if (!file || output < 0 || dup2(fileno(file), STDOUT_FILENO) < 0) return tool_fail("the output cannot be kept");
+  if (!file || output < 0 || dup2(fileno(file), STDOUT_FILENO) < 0)
+    return tool_fail("the output cannot be stored in a temporary file");
   int result = of->program(argc, argv);
   fflush(stdout);
   const long bytes = lseek(STDOUT_FILENO, 0, SEEK_END);
   char *text = calloc((size_t)bytes + 1, 1);
-  if (!text || pread(STDOUT_FILENO, text, (size_t)bytes, 0) != bytes) result = tool_fail("the output cannot be read");
+  if (!text || pread(STDOUT_FILENO, text, (size_t)bytes, 0) != bytes)
+    result = tool_fail("the output cannot be read back from the temporary file");
   dup2(output, STDOUT_FILENO);
   close(output);
   fclose(file);

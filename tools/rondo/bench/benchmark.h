@@ -51,8 +51,11 @@ typedef struct benchmark {
 #define BENCH_STATE(state) .defaults = &(state), .bytes = sizeof(state)
 #define BENCH_OPTIONS(table) .rows = (table), .row_count = sizeof(table) / sizeof((table)[0])
 
-#define BENCH_WORKERS(state) \
-  { "workers", "N", OPTION_COUNT, offsetof(state, base.workers), 0, 1024, "worker threads of a CPU device; 0 chooses" }
+#define BENCH_WORKERS(state)                                              \
+  {                                                                       \
+    "workers", "N", OPTION_COUNT, offsetof(state, base.workers), 0, 1024, \
+        "worker threads of a CPU device; 0: automatic"                    \
+  }
 
 /* Finds the benchmark that argv[1] names and runs it; its messages begin with `command` and its name. Returns the exit
  * status. */

@@ -21,7 +21,7 @@ static const check_settings defaults = {.most = 100};
 
 static const option_row rows[] = {
     {"most", "N", OPTION_COUNT, offsetof(check_settings, most), 1, 1e6, "print at most N findings"},
-    {"no-warnings", NULL, OPTION_FLAG, offsetof(check_settings, no_warnings), 0, 0, "leave warnings out"},
+    {"no-warnings", NULL, OPTION_FLAG, offsetof(check_settings, no_warnings), 0, 0, "report errors only"},
     OPTION_ROW_JSON(check_settings),
 };
 
@@ -29,11 +29,11 @@ static const option_table table = {
     .command = "rondo check",
     GRAPH_FILE_OPERAND,
     .description =
-        "Looks for mistakes in a dumped graph: memory that is used before its alloc node or after its free, or\n"
-        "whose use is not ordered with them; frees of memory that is not allocated; nodes without an order that\n"
-        "write the same bytes; and accesses past an allocation's end. Prints each with the edge that would correct\n"
-        "it. Fails if there are any, even if they are only warnings, which rest on what the graph does not say for\n"
-        "certain: see --no-warnings.",
+        "Finds mistakes in a dumped graph: memory that is used before its alloc node, after its free node, or\n"
+        "without an order to them; frees of memory that is not allocated; nodes that access the same bytes without\n"
+        "an order, one of them writing; and accesses past the end of an allocation. Prints each mistake with the\n"
+        "edge that would correct it. Errors are certain. Warnings depend on what the dump does not contain, such as\n"
+        "how many bytes a kernel accesses. Fails if there are errors or warnings; see --no-warnings.",
     OPTION_ROWS(rows, defaults),
 };
 

@@ -27,8 +27,8 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo devices",
     .description =
-        "Lists the devices that can be opened and, for each driver that is not available, the reason; then the\n"
-        "libraries for arithmetic, in the same way.",
+        "Lists the devices that can be opened and, for each unavailable driver, the reason. Then lists the\n"
+        "libraries for arithmetic in the same way.",
     OPTION_ROWS(rows, defaults),
 };
 

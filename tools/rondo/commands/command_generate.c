@@ -38,10 +38,10 @@ static const option_row rows[] = {
     {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to run on"},
     {"prompt", "TEXT", OPTION_TEXT, OFFSET(prompt), 0, 0, "text to continue"},
     {"length", "N", OPTION_COUNT, OFFSET(length), 1, 10e6, "bytes to write"},
-    {"temperature", "X", OPTION_REAL, OFFSET(temperature), 0, 100, "randomness; 0 always takes the likeliest byte"},
-    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the choices"},
-    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
-    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object, with what a byte cost"},
+    {"temperature", "X", OPTION_REAL, OFFSET(temperature), 0, 100, "randomness; 0 always picks the most likely byte"},
+    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the random choices"},
+    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0: automatic"},
+    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object, with the time per byte"},
 };
 
 static const option_table table = {
@@ -50,12 +50,12 @@ static const option_table table = {
     .reads_operand = true,
     .operand_help = "a model, as 'rondo train --save MODEL' writes it",
     .description =
-        "Writes text with a trained model, byte by byte, by replaying the recorded model. For a character model, a\n"
-        "prompt that is shorter than its context is preceded, without being shown, by the beginning of the text\n"
-        "that it was trained on. A gpt continues the prompt alone or, if there is none, the first half of that\n"
-        "beginning; it keeps what it has seen in caches, and when its context is full it forgets the first half.\n\n"
-        "With --json, the same text is also written eagerly (for a gpt without caches, over all that it\n"
-        "sees again for each byte), and compared.",
+        "Writes text with a trained model, byte by byte, by replaying the recorded model. A character model needs a\n"
+        "prompt as long as its context: a shorter one is preceded, without showing it, by the beginning of the\n"
+        "training text. A gpt continues the prompt; without one, it continues the first half of that beginning. It\n"
+        "keeps keys and values in caches, and drops the first half of its context when the context is full.\n\n"
+        "With --json, the same text is also written eagerly, and by a gpt also without caches, which recomputes the\n"
+        "context for each byte. The results are compared.",
     OPTION_ROWS(rows, defaults),
 };
 
@@ -173,7 +173,7 @@ static size_t begin_window(const generation *g, int32_t *window) {
 
 static int check_scores(const generation *g) {
   for (uint32_t i = 0; i < g->model.vocabulary.count; i++) {
-    if (!isfinite(g->scores[i])) return tool_fail("%s: its weights are such that its results are no numbers", g->path);
+    if (!isfinite(g->scores[i])) return tool_fail("%s: the results of this model are not numbers", g->path);
   }
   return TOOL_OK;
 }

@@ -20,17 +20,17 @@ static const graph_settings defaults = {0};
 static const option_row rows[] = {
     {"dot", NULL, OPTION_FLAG, offsetof(graph_settings, dot), 0, 0, "convert to DOT, for Graphviz"},
     {"json", NULL, OPTION_FLAG, offsetof(graph_settings, json), 0, 0, "print the dump again, as one JSON object"},
-    {"fingerprint", NULL, OPTION_FLAG, offsetof(graph_settings, fingerprint), 0, 0, "print the fingerprint alone"},
+    {"fingerprint", NULL, OPTION_FLAG, offsetof(graph_settings, fingerprint), 0, 0, "print only the fingerprint"},
     {"no-addresses", NULL, OPTION_FLAG, offsetof(graph_settings, no_addresses), 0, 0,
-     "leave pointers out of --dot and --json, so that two runs print the same"},
+     "omit addresses from --dot and --json, so that two runs give the same output"},
 };
 
 static const option_table table = {
     .command = "rondo graph",
     GRAPH_FILE_OPERAND,
     .description =
-        "Reads the JSON dump of a graph and prints a summary of it: nodes by kind, edges, roots, depth (nodes on\n"
-        "its longest path) and fingerprint; or converts it.",
+        "Reads the JSON dump of a graph. Prints a summary (nodes by kind, edges, roots, nodes on the longest path,\n"
+        "and fingerprint) or converts the graph.",
     OPTION_ROWS(rows, defaults),
 };
 
@@ -162,7 +162,7 @@ static int print_graph(const rondo_graph *graph, const char *path, const void *u
 static int check_settings(const void *user) {
   const graph_settings *settings = user;
   if (settings->dot + settings->json + settings->fingerprint <= 1) return TOOL_OK;
-  return tool_fail_usage("--dot, --json and --fingerprint exclude each other");
+  return tool_fail_usage("use only one of --dot, --json and --fingerprint");
 }
 
 int command_graph(int argc, char **argv) {

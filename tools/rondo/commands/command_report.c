@@ -20,19 +20,19 @@ static const report_settings defaults = {0};
 #define OFFSET(member) offsetof(report_settings, member)
 
 static const option_row rows[] = {
-    {"output", "FILE", OPTION_OUTPUT, OFFSET(output), 0, 0, "write the page to FILE, not to standard output"},
-    {"title", "TEXT", OPTION_TEXT, OFFSET(title), 0, 0, "title of the page, in place of the graph's name"},
+    {"output", "FILE", OPTION_OUTPUT, OFFSET(output), 0, 0, "write the page to FILE instead of standard output"},
+    {"title", "TEXT", OPTION_TEXT, OFFSET(title), 0, 0, "title of the page, instead of the graph's name"},
     {"no-addresses", NULL, OPTION_FLAG, OFFSET(no_addresses), 0, 0,
-     "leave pointers out, so that two runs give the same page"},
+     "omit addresses, so that two runs give the same page"},
 };
 
 static const option_table table = {
     .command = "rondo report",
     GRAPH_FILE_OPERAND,
     .description =
-        "Writes one HTML page of a graph, which any browser shows without a network: figures, mistakes, a drawing,\n"
-        "the memory map (address against time), and the nodes with their parameters. 'rondo train --report' writes\n"
-        "the page of a recorded training step with the time of each node.",
+        "Writes one HTML page about a graph, which needs no other files: figures, mistakes, a drawing, the memory\n"
+        "map (address against time), and the nodes with their parameters. 'rondo train --report' writes such a page\n"
+        "for a training step, with the time of each node.",
     OPTION_ROWS(rows, defaults),
     .letters = "o",
 };

@@ -121,8 +121,8 @@ static int read_line(const char *path, size_t line, const char *at, traffic *out
   if (end != NULL && *end == ',') end = read_number(end + 1, 0, MAX_REQUESTS, &requests);
   if (end == NULL || *end != '\0')
     return tool_fail(
-        "%s, line %zu: '%.40s' is neither a number of rows, from 1 to %d, nor that, a comma and how many requests; "
-        "headings begin with #",
+        "%s, line %zu: '%.40s' is not ROWS or ROWS,REQUESTS with ROWS from 1 to %d; "
+        "comments begin with #",
         file_display_name(path), line, at, TRAFFIC_MAX_ROWS);
   return add(path, line, rows, requests, out);
 }
@@ -139,7 +139,8 @@ static int read_lines(const char *path, char *text, traffic *out) {
     result = read_line(path, ++line, at, out);
     at = next;
   }
-  if (result == TOOL_OK && out->count == 0) return tool_fail("%s: there is no request in it", file_display_name(path));
+  if (result == TOOL_OK && out->count == 0)
+    return tool_fail("%s: the file contains no requests", file_display_name(path));
   return result;
 }
 
@@ -147,7 +148,7 @@ int traffic_parse(const char *path, char *text, size_t bytes, traffic *out) {
   *out = (traffic){0};
   const int result = strlen(text) == bytes
                          ? read_lines(path, text, out)
-                         : tool_fail("%s: NUL bytes in it: this is no file of text", file_display_name(path));
+                         : tool_fail("%s: a NUL byte: this is not a text file", file_display_name(path));
   if (result != TOOL_OK) traffic_destroy(out);
   return result;
 }

@@ -41,8 +41,8 @@ static bool write_losses(const training *t, FILE *out) {
   write_figure(out, "Most", found[2], 4, "of a step");
   fputs("</dl>\n", out);
   const uint64_t compared = t->unrecorded.end - t->unrecorded.first;
-  fprintf(out, "<p class=\"note\">Steps that were run eagerly too: %" PRIu64, compared);
-  if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "the same bit for bit" : "not the same");
+  fprintf(out, "<p class=\"note\">Steps also run eagerly: %" PRIu64, compared);
+  if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "identical, bit for bit" : "different");
   fputs(".</p>\n", out);
   return curve_write(out, &drawn);
 }
@@ -74,8 +74,8 @@ static bool write_times(training *t, FILE *out) {
   write_summary(out, "Host, recorded", recorded->result[COST_HOST]);
   if (has_eager) write_summary(out, "Host, eager", eager->result[COST_HOST]);
   fputs(
-      "</dl>\n<p class=\"note\">From the call that hands a step over until it is done; of the host, that call "
-      "alone. Times far above the medians are cut off in the picture.</p>\n",
+      "</dl>\n<p class=\"note\">Times are from the call that enqueues a step until the step is complete; times of the "
+      "host are of that call alone. The picture cuts off times far above the median.</p>\n",
       out);
   return curve_write(out, &drawn);
 }
