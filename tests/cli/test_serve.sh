@@ -88,7 +88,7 @@ done
 
 # Bad input is named.
 fails 2 '--look-ups requires recommender' serve dense --load --look-ups cpu
-fails 2 '--regret judges' serve recommender --load --look-ups cpu --regret
+fails 2 '--regret does not support a divided model' serve recommender --load --look-ups cpu --regret
 fails 1 'nowhere' serve recommender --load --table-rows 4 --look-ups nowhere
 fails 2 '--load is missing' serve dense
 fails 2 "no model 'other'" serve other --load

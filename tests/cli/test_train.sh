@@ -111,7 +111,7 @@ fails 1 'nowhere/model cannot be written: .*No such file or directory' train tex
 fails 1 'cannot be written: it is no regular file' train text --save .
 fails 1 'nowhere/graph cannot be written: .*No such file or directory' train text --steps 1 --dump-graph nowhere/graph
 fails 1 'nowhere/trace' train text --steps 1 --trace nowhere/trace
-fails 1 'takes about [0-9.]+ GiB, of which .cpu. has [0-9.]+: lower --batch' train text --batch 1000000 --context 256 \
+fails 1 'needs about [0-9.]+ GiB, but .cpu. has [0-9.]+: lower --batch' train text --batch 1000000 --context 256 \
   --embedding 1024 --hidden 16384
 
 # What is written is in the place of nothing that is read, or written too; devices take all.
