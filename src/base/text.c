@@ -33,11 +33,20 @@ size_t rondo_format_cut(char *buffer, size_t room, const char *format, va_list a
   return end + sizeof mark - 1;
 }
 
+void rondo_text_check(const rondo_text *text) {
+  assert((text->bytes == NULL) == (text->capacity == 0));
+  assert(text->bytes == NULL || (text->count < text->capacity && text->bytes[text->count] == '\0'));
+  assert(text->depth <= DEEPEST);
+  assert(!text->after_key || text->depth > 0); /* a key is inside an object */
+  (void)text;
+}
+
 void rondo_text_init(rondo_text *text, const rondo_allocator *allocator) {
   *text = (rondo_text){.allocator = allocator == NULL ? rondo_allocator_default() : *allocator};
 }
 
 void rondo_text_deinit(rondo_text *text) {
+  if (text->failed == RONDO_OK) rondo_text_check(text);
   rondo_release(&text->allocator, text->bytes, text->capacity, 1);
   const rondo_allocator allocator = text->allocator;
   *text = (rondo_text){.allocator = allocator};

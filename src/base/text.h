@@ -33,6 +33,9 @@ typedef struct rondo_text {
   bool after_key;
 } rondo_text;
 
+/* Asserts the invariant of a text: a NUL after the last byte, and JSON nesting within its limit. */
+void rondo_text_check(const rondo_text *text);
+
 /* The allocator is copied; NULL means the default. */
 void rondo_text_init(rondo_text *text, const rondo_allocator *allocator);
 void rondo_text_deinit(rondo_text *text); /* also after rondo_text_take */

@@ -7,6 +7,7 @@
  */
 #include "render/graph_layers.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -409,6 +410,17 @@ static void free_ordering(layer_order *o) {
   rondo_release(allocator, o->position, o->layers->place_count, sizeof *o->position);
 }
 
+/* Asserts the invariant of an ordering: each place stands once, in its own layer, where its position says. */
+static void check_order(const layer_order *o) {
+  for (uint32_t l = 0; l < o->layers->layer_count; l++) {
+    assert(o->row_start[l] <= o->row_start[l + 1]);
+    for (uint32_t i = o->row_start[l]; i < o->row_start[l + 1]; i++)
+      assert(o->layers->layer[o->row[i]] == l && o->position[o->row[i]] == i - o->row_start[l]);
+  }
+  assert(o->row_start[o->layers->layer_count] == o->layers->place_count);
+  (void)o;
+}
+
 static rondo_status arrange(rondo_layers *layers) {
   const uint32_t edges = edge_count_of(&layers->input);
   layer_order o = {.layers = layers, .link_count = edges + layers->place_count - layers->input.node_count};
@@ -419,7 +431,10 @@ static rondo_status arrange(rondo_layers *layers) {
     note_positions(&o);
     status = order_rows(&o);
   }
-  if (status == RONDO_OK) status = place_rows(&o);
+  if (status == RONDO_OK) {
+    check_order(&o);
+    status = place_rows(&o);
+  }
   free_ordering(&o);
   return status;
 }

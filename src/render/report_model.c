@@ -4,6 +4,7 @@
  */
 #include "render/report_model.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -298,11 +299,27 @@ static rondo_status add_ranges(rondo_report_model *m) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
+/* Asserts the invariant of a model: edges go forward in the list and are sorted, and each node that runs is counted. */
+static void check(const rondo_report_model *m) {
+  size_t runs = 0;
+  for (size_t i = 0; i < m->edges.count; i++) {
+    assert(m->edges.items[i].from < m->edges.items[i].to && m->edges.items[i].to < m->nodes.count);
+    assert(i == 0 || m->edges.items[i - 1].from <= m->edges.items[i].from);
+  }
+  for (size_t i = 0; i < m->nodes.count; i++) {
+    assert(m->nodes.items[i].graph < m->graphs.count);
+    runs += m->nodes.items[i].runs;
+  }
+  assert(runs == m->node_count - m->of_kind[RONDO_NODE_CHILD]);
+  (void)runs;
+}
+
 static rondo_status make(const rondo_graph *graph, rondo_report_model *m) {
   uint32_t index;
   RONDO_TRY(add_graph(m, graph, RONDO_NO_NODE, RONDO_NO_NODE, &index));
   RONDO_TRY(walk_graph(m, index));
   if (m->edges.count > 1) qsort(m->edges.items, m->edges.count, sizeof *m->edges.items, compare_edges);
+  check(m);
   RONDO_TRY(note_times(m));
   RONDO_TRY(measure_paths(m));
   mark_times(m);

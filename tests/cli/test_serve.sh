@@ -90,7 +90,7 @@ done
 fails 2 '--look-ups requires recommender' serve dense --load --look-ups cpu
 fails 2 '--regret does not support a divided model' serve recommender --load --look-ups cpu --regret
 fails 1 'nowhere' serve recommender --load --table-rows 4 --look-ups nowhere
-fails 2 '--load is missing' serve dense
+fails 2 '--load is required' serve dense
 fails 2 "no model 'other'" serve other --load
 fails 2 'least 9 is more than --most 8' serve dense --load --least 9 --most 8
 fails 2 'median 5 is not from' serve dense --load --least 9 --most 18 --median 5
