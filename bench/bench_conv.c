@@ -252,11 +252,11 @@ const benchmark bench_conv = {
     .summary = "convolutions on CUDA: by cuDNN and by own kernels",
     .description =
         "Measures convolutions, and their gradients of the input and of the weights, computed by cuDNN and by\n"
-        "Rondo's own kernels, in alternation: those of a ResNet-50, one with a group for each channel, and small\n"
-        "ones. Each is a recorded program; with a gradient it has one more kernel, which computes what is\n"
-        "differentiated. Times are microseconds of one of several runs in a row, medians; ratio is the time of own\n"
-        "kernels divided by the time of cuDNN. by_cudnn is false where cuDNN cannot do a case, or it is too small\n"
-        "for it (RONDO_CUDNN_LEAST).",
+        "Rondo's own kernels, in alternation. The cases are those of a ResNet-50, one with a group for each\n"
+        "channel, and small ones. Each is a recorded program; a gradient adds one kernel, for the function that\n"
+        "is differentiated. Times are microseconds of one of several runs in a row, medians; ratio is the time of\n"
+        "Rondo's kernels divided by the time of cuDNN. by_cudnn is false if cuDNN does not support a case, or if\n"
+        "it is smaller than RONDO_CUDNN_LEAST.",
     .why_cuda = "cuDNN requires one",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),

@@ -318,11 +318,11 @@ const benchmark bench_executor = {
     .name = "executor",
     .summary = "eager runs: in a line and by an executor",
     .description =
-        "Measures eager runs of programs, operator by operator in a line and by an executor, and recorded runs, in\n"
-        "alternation: the recommender that 'rondo serve' serves, the same with a separate look-up for each table,\n"
-        "and independent branches of matrix products. It gives the time that the host spends on a run and the time\n"
-        "until it is done, in microseconds, medians; which way the library takes when it is left to it; and what\n"
-        "the executor did in a run. It fails unless all ways give the same bits.",
+        "Measures eager runs of programs, operator by operator in a line and by an executor, and recorded runs,\n"
+        "in alternation: the recommender of 'rondo serve', the same with a separate look-up for each table, and\n"
+        "independent branches of matrix products. Gives the time of the host and the total time of a run, in\n"
+        "microseconds, medians; the way that the library chooses by default; and what the executor did in a run.\n"
+        "Fails unless all ways give the same bits.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .prepare = prepare,

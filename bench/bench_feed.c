@@ -138,21 +138,16 @@ const benchmark bench_feed = {
     .name = "feed",
     .summary = "feeding a recorded program from the host",
     .description =
-        "Feeds batches of several sizes to a recorded program: into the slot, through\n"
-        "pinned host memory, and through device memory while runs go on. A step feeds\n"
-        "the next batch and enqueues a run. Rows, of K KiB of input:\n"
-        "\n"
-        "feed_K_slot, feed_K_host, feed_K_device: one step\n"
-        "\n"
-        "..._call: the calls of a step, feeding and running\n"
-        "\n"
-        "feed_K_run, feed_K_copy: the run alone, from the slot; the feed alone\n"
-        "\n"
-        "..._hidden: per mille of the copy's time that the runs hide, from medians; of\n"
-        "use where the copy is no small part of a step\n"
-        "\n"
-        "..._bytes: arena and buffers in device memory\n"
-        "\n"
-        "BENCH_DEVICE names the device (default cpu), BENCH_BUDGET_MS the time of a row.",
+        "Feeds batches of several sizes to a recorded program: directly into its input, through pinned host\n"
+        "memory, and through device memory while runs continue. A step feeds the next batch and enqueues a run.\n"
+        "Rows, for K KiB of input:\n\n"
+        "feed_K_slot, feed_K_host, feed_K_device: one step\n\n"
+        "..._call: the calls of a step, to feed and to run\n\n"
+        "feed_K_run, feed_K_copy: the run alone, from the input; the feed alone\n\n"
+        "..._hidden: per mille of the copy's time that overlaps with runs, from medians; useful if the copy is a\n"
+        "large part of a step\n\n"
+        "..._bytes: arena and buffers in device memory\n\n"
+        "BENCH_DEVICE: the device; default cpu\n\n"
+        "BENCH_BUDGET_MS: the time of a row; default 150",
     .program = run,
 };

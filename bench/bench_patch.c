@@ -201,11 +201,11 @@ const benchmark bench_patch = {
     .name = "patch",
     .summary = "launching with an input elsewhere: patching it or copying it",
     .description =
-        "Measures what it costs to launch a line of kernels, which read eight inputs, when one of the inputs is at\n"
-        "another address: by patching the address into the 1 to 16 kernels that read it, or by copying 4 KiB to 4\n"
-        "MiB to where the input was. crossing_readers is the number of readers from which copying is cheaper. On a\n"
-        "CUDA device the same is measured in the bare driver, in alternation. Times are microseconds: medians, with\n"
-        "minimum and maximum.",
+        "Measures the launch of a line of kernels that read eight inputs, one of which is at another address: by\n"
+        "patching the address into the 1 to 16 kernels that read it, or by copying 4 KiB to 4 MiB to the recorded\n"
+        "address. crossing_readers is the number of readers from which copying is cheaper. On a CUDA device, the\n"
+        "same work is measured in the bare driver, in alternation. Times are microseconds: medians, with minimum\n"
+        "and maximum.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .measure = measure,

@@ -187,17 +187,14 @@ const benchmark bench_products = {
     .name = "products",
     .summary = "matrix products: by cuBLASLt, by CBLAS and by own kernels",
     .description =
-        "Measures matrix products.\n"
-        "\n"
-        "On a CUDA device, by each way there is of making them: own kernels with the tiles that the shape gives and\n"
-        "with tiles of each size, and cuBLASLt. Rows: BxMxKxN_own, _tile16, _tile32, _tile64, _tile128, _cublaslt.\n"
-        "BENCH_SHAPES lists the shapes to measure, as 1x400x745x512; all when not set.\n"
-        "\n"
-        "On a CPU, in alternation: matmul_MxNxK_rondo, a recorded program that is one product, until it is\n"
-        "complete; matmul_MxNxK_cblas, cblas_sgemm of libopenblas.so.0, told to use one thread. On one processor\n"
-        "(RONDO_CPU_WORKERS=1 taskset -c 1 rondo_bench products) both have the same for the arithmetic, and what\n"
-        "is left is what tiles cost.\n"
-        "\n"
+        "Measures matrix products.\n\n"
+        "On a CUDA device: Rondo's own kernels, with tiles chosen by shape and with each tile size, and cuBLASLt.\n"
+        "Rows: BxMxKxN_own, _tile16, _tile32, _tile64, _tile128, _cublaslt. BENCH_SHAPES lists the shapes to\n"
+        "measure, such as 1x400x745x512; by default all.\n\n"
+        "On a CPU, in alternation: matmul_MxNxK_rondo is a recorded program with one product, until it is\n"
+        "complete; matmul_MxNxK_cblas is cblas_sgemm of libopenblas.so.0 on one thread. On one processor\n"
+        "(RONDO_CPU_WORKERS=1 taskset -c 1 rondo_bench products), both do the same arithmetic, and the difference\n"
+        "is the cost of tiling.\n\n"
         "BENCH_DEVICE: the device; default cpu",
     .program = run,
 };

@@ -190,10 +190,9 @@ const benchmark bench_training = {
     .summary = "a training step of a language model, recorded and eager",
     .description =
         "Measures a training step (forward, loss, backward, AdamW) of a language model on random tokens: replayed\n"
-        "as one graph, and eager, in alternation on the same memory. It gives the time that the host spends on a step "
-        "and\n"
-        "the time until it is done, in microseconds: medians, with minimum and maximum; the memory that it takes\n"
-        "and what it needs at least; and its kernels by name. It fails when the losses of the two ways differ.",
+        "as one graph, and eager, in alternation on the same memory. Gives the time of the host and the total\n"
+        "time of a step, in microseconds: medians, with minimum and maximum; the memory that it uses and needs at\n"
+        "least; and its kernels by name. Fails if the losses of the two ways differ.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .check = choose_model,

@@ -301,11 +301,9 @@ const benchmark bench_verify = {
     .name = "verify",
     .summary = "verifying large graphs, of ordinary shapes and of the worst",
     .description =
-        "Measures rondo_graph_verify alone, flattening included, on large graphs without\n"
-        "a mistake, of ordinary shapes and of the worst. Rows: verify_SHAPE.\n"
-        "\n"
-        "BENCH_VERIFY_NODES: nodes of each graph; default 10000\n"
-        "\n"
+        "Measures rondo_graph_verify, flattening included, on large graphs without mistakes, of ordinary shapes\n"
+        "and of the worst. Rows: verify_SHAPE.\n\n"
+        "BENCH_VERIFY_NODES: nodes of each graph; default 10000\n\n"
         "BENCH_VERIFY_SHAPES: list of shapes; default all",
     .program = run,
 };
