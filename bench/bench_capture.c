@@ -138,7 +138,7 @@ static int check_settings(void *bench) {
   capture_bench *b = bench;
   b->model.table_rows = (size_t)b->table_rows;
   if (recommender_find(b->model_name, &b->model)) return TOOL_OK;
-  return tool_fail_usage("there is no model '%s'; there are dense and recommender", b->model_name);
+  return tool_fail_usage("there is no model '%s'; the models are dense and recommender", b->model_name);
 }
 
 static const capture_bench defaults = {.base = {.device_name = "cpu"},
@@ -152,11 +152,11 @@ static const capture_bench defaults = {.base = {.device_name = "cpu"},
 #define OFFSET(member) offsetof(capture_bench, member)
 
 static const option_row rows[] = {
-    {"model", "NAME", OPTION_TEXT, OFFSET(model_name), 0, 0, "network to capture: dense or recommender"},
+    {"model", "NAME", OPTION_TEXT, OFFSET(model_name), 0, 0, "model to capture: dense or recommender"},
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "graphs of each model on a stream"},
     {"rows", "N", OPTION_COUNT, OFFSET(rows), RONDO_SESSION_MAX_SIZES, 100000, "rows of the largest graph"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams of each session"},
-    {"rounds", "N", OPTION_COUNT, OFFSET(rounds), 1, 1000, "how often each is timed"},
+    {"rounds", "N", OPTION_COUNT, OFFSET(rounds), 1, 1000, "repetitions of each measurement"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
 };
 
@@ -164,8 +164,9 @@ const benchmark bench_capture = {
     .name = "capture",
     .summary = "capturing several models at once and one after the other",
     .description =
-        "Captures one, two and four models, one after the other and at once, each in a session and a thread of its\n"
-        "own. Scaling is the median time of the first divided by that of the second. Times are microseconds.",
+        "Captures one, two and four models, one after the other and in parallel, each in its own session and\n"
+        "thread. scaling is the median time one after the other divided by the median time in parallel. Times are\n"
+        "microseconds.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .check = check_settings,

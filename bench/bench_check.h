@@ -40,6 +40,30 @@ static inline void *bench_allocate(size_t count, size_t bytes) {
   return memory;
 }
 
+static inline rondo_program *bench_program(const char *name) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = name};
+  rondo_program *program = NULL;
+  check(rondo_program_create(&options, &program));
+  return program;
+}
+
+/* Compiles a program and destroys it. */
+static inline rondo_compiled *bench_compile(rondo_program *program, rondo_device *device,
+                                            const rondo_compile_options *options) {
+  rondo_compiled *compiled = NULL;
+  check(rondo_compile(program, device, options, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+/* Its nodes, to be freed. */
+static inline rondo_node *bench_list_nodes(const rondo_graph *graph, size_t *out_count) {
+  check(rondo_graph_nodes(graph, NULL, out_count));
+  rondo_node *nodes = bench_allocate(*out_count, sizeof *nodes);
+  check(rondo_graph_nodes(graph, nodes, out_count));
+  return nodes;
+}
+
 static inline void bench_samples_create(samples *set, size_t capacity) {
   if (!samples_create(set, capacity)) check_tool(tool_fail_memory("%zu times", capacity));
 }

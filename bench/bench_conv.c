@@ -94,13 +94,9 @@ static rondo_status build(const conv_bench *b, const conv_case *of, size_t pass,
 static rondo_compiled *compile(const conv_bench *b, const conv_case *of, size_t pass, size_t way) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS,
                                          .allow_tf32 = b->tf32, .own_kernels = way == OWN};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
-  check(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "conv"}, &program));
+  rondo_program *program = bench_program("conv");
   check(build(b, of, pass, program));
-  check(rondo_compile(program, b->base.device, &options, &compiled));
-  rondo_program_destroy(program);
-  return compiled;
+  return bench_compile(program, b->base.device, &options);
 }
 
 /* Between -1 and 1: a processor that multiplies zeros would draw less power, and be quicker. */
@@ -141,9 +137,7 @@ static bool is_by_cudnn(const rondo_compiled *compiled) {
   const rondo_graph *graph = rondo_compiled_graph(compiled);
   size_t count = 0;
   bool is_librarys = true;
-  check(rondo_graph_nodes(graph, NULL, &count));
-  rondo_node *nodes = bench_allocate(count, sizeof *nodes);
-  check(rondo_graph_nodes(graph, nodes, &count));
+  rondo_node *nodes = bench_list_nodes(graph, &count);
   for (size_t i = 0; i < count; i++) {
     rondo_node_params params;
     check(rondo_graph_get_params(graph, nodes[i], &params));
@@ -258,12 +252,12 @@ const benchmark bench_conv = {
     .summary = "convolutions on CUDA: by cuDNN and by own kernels",
     .description =
         "Measures convolutions, and their gradients of the input and of the weights, computed by cuDNN and by\n"
-        "Rondo's own kernels, in alternation: those of a ResNet-50, one with a group for each channel, and small\n"
-        "ones. Each is a recorded program; with a gradient it has one more kernel, which computes what is\n"
-        "differentiated. Times are microseconds of one of several runs in a row, medians; ratio is the time of own\n"
-        "kernels divided by the time of cuDNN. by_cudnn is false where cuDNN cannot do a case, or it is too small\n"
-        "for it (RONDO_CUDNN_LEAST).",
-    .why_cuda = "on others there is no cuDNN",
+        "Rondo's own kernels, in alternation. The cases are those of a ResNet-50, one with a group for each\n"
+        "channel, and small ones. Each is a recorded program; a gradient adds one kernel, for the function that\n"
+        "is differentiated. Times are microseconds of one of several runs in a row, medians; ratio is the time of\n"
+        "Rondo's kernels divided by the time of cuDNN. by_cudnn is false if cuDNN does not support a case, or if\n"
+        "it is smaller than RONDO_CUDNN_LEAST.",
+    .why_cuda = "cuDNN requires one",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .check = check_settings,

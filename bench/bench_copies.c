@@ -148,12 +148,9 @@ static int do_way(copies_bench *b, const copies_case *of, int way) {
 
 static void time_way(copies_bench *b, copies_case *of, uint32_t count, uint64_t bytes, int way) {
   for (int i = 0; i <= WARM_UPS; i++) {
+    cost *to = i < WARM_UPS ? NULL : &of->costs[way];
     move_inputs(b, count, bytes);
-    const uint64_t begin = clock_ns();
-    check_bare(do_way(b, of, way));
-    const uint64_t queued = clock_ns();
-    check_bare(b->bare.driver.stream_synchronize(b->stream));
-    if (i == WARM_UPS) cost_note(&of->costs[way], begin, queued, clock_ns());
+    COST_TIME(to, check_bare(do_way(b, of, way)), check_bare(b->bare.driver.stream_synchronize(b->stream)));
   }
 }
 
@@ -298,14 +295,14 @@ const benchmark bench_copies = {
     .name = "copies",
     .summary = "copying inputs before a graph: enqueued, or by a kernel in it",
     .description =
-        "Measures, on a CUDA device, what it costs to launch a graph whose 1 to 16 inputs of 64 bytes to 64 MiB\n"
-        "are at other addresses each time and are copied to where the graph expects them: by copies that are\n"
-        "enqueued before the launch, by one kernel that is enqueued before it, and by one kernel in the graph that\n"
-        "gets the addresses, as a list of parameters or as a buffer. Only the driver is measured, without Rondo.\n"
-        "Times are microseconds, medians; 'added' is the difference to launching the graph alone. The crossings are\n"
-        "the sizes from which enqueued copies are done sooner than the kernel in the graph (for inputs in host\n"
-        "memory: than the kernel before it); 0: none.",
-    .why_cuda = "on others every input has a copy of its own, and there is nothing to compare",
+        "Measures, on a CUDA device, the launch of a graph whose 1 to 16 inputs of 64 bytes to 64 MiB are at\n"
+        "other addresses each time and are copied to the recorded addresses: by copies enqueued before the\n"
+        "launch, by one kernel enqueued before it, or by one kernel in the graph, which receives the addresses as\n"
+        "a list of parameters or as a buffer. Only the driver is measured, without Rondo. Times are microseconds,\n"
+        "medians; 'added' is the difference to launching the graph alone. A crossing is the size from which\n"
+        "enqueued copies are faster than the kernel in the graph (for inputs in host memory: than the kernel\n"
+        "before it); 0: there is none.",
+    .why_cuda = "this benchmark calls the CUDA driver",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .prepare = prepare,

@@ -132,20 +132,17 @@ static rondo_status build_branches(void *bench, size_t batch, rondo_program *pro
 
 /* With the executor; in a line; and once more, to read what the library chooses when it is left to it. */
 static void compile(executor_bench *b, executor_case *of) {
-  rondo_program *program = NULL;
-  rondo_compiled *left = NULL;
+  rondo_program *program = bench_program(of->name);
   rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = b->executor,
                                    .executor_policy = RONDO_EXECUTOR_ALWAYS};
-  check(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = of->name}, &program));
   check(of->build(b, b->rows, program));
   check(rondo_compile(program, b->base.device, &options, &of->compiled[0]));
   options = (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER, .share = of->compiled[0],
                                     .share_states_only = true};
   check(rondo_compile(program, b->base.device, &options, &of->compiled[1]));
   options.executor = b->executor;
-  check(rondo_compile(program, b->base.device, &options, &left));
-  rondo_program_destroy(program);
+  rondo_compiled *left = bench_compile(program, b->base.device, &options);
   check(rondo_compiled_get_info(left, &info));
   check(rondo_compiled_destroy(left));
   of->unexecuted = info.unexecuted;
@@ -207,12 +204,8 @@ static void run(const executor_case *of, int way) {
                         : rondo_compiled_run_unrecorded(of->compiled[way == LINE]));
 }
 
-static void run_timed(executor_case *of, int way) {
-  const uint64_t begin = clock_ns();
-  run(of, way);
-  const uint64_t queued = clock_ns();
-  check(rondo_compiled_synchronize(of->compiled[way == LINE]));
-  cost_note(&of->times[way], begin, queued, clock_ns());
+static void time_run(executor_case *of, int way) {
+  COST_TIME(&of->times[way], run(of, way), check(rondo_compiled_synchronize(of->compiled[way == LINE])));
 }
 
 static void compare(const executor_case *of) {
@@ -253,7 +246,7 @@ static int measure(void *bench) {
     count_work(b, of);
     for (rounds r = rounds_begin(b->base.seconds / CASES, FEWEST_ROUNDS, MOST_ROUNDS / TURN); rounds_next(&r);)
       for (int way = 0; way < WAYS; way++)
-        for (int k = 0; k < TURN && (k == 0 || clock_ns() < r.end); k++) run_timed(of, way);
+        for (int k = 0; k < TURN && (k == 0 || clock_ns() < r.end); k++) time_run(of, way);
     costs_summarize(of->times, WAYS);
   }
   return TOOL_OK;
@@ -325,11 +318,11 @@ const benchmark bench_executor = {
     .name = "executor",
     .summary = "eager runs: in a line and by an executor",
     .description =
-        "Measures eager runs of programs, operator by operator in a line and by an executor, and recorded runs, in\n"
-        "alternation: the recommender that 'rondo serve' serves, the same with a separate look-up for each table,\n"
-        "and independent branches of matrix products. It gives the time that the host spends on a run and the time\n"
-        "until it is done, in microseconds, medians; which way the library takes when it is left to it; and what\n"
-        "the executor did in a run. It fails unless all ways give the same bits.",
+        "Measures eager runs of programs, operator by operator in a line and by an executor, and recorded runs,\n"
+        "in alternation: the recommender of 'rondo serve', the same with a separate look-up for each table, and\n"
+        "independent branches of matrix products. Gives the time of the host and the total time of a run, in\n"
+        "microseconds, medians; the way that the library chooses by default; and what the executor did in a run.\n"
+        "Fails unless all ways give the same bits.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .prepare = prepare,

@@ -17,10 +17,8 @@ static const struct {
 
 /* The mean of what some layers make of the input. */
 static rondo_compiled *make_model(rondo_device *device, size_t rows, rondo_staging staging) {
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = bench_program("feed");
   rondo_value x, w;
-  check(rondo_program_create(NULL, &program));
   check(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){rows, WIDTH}, 2, &x));
   check(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){WIDTH, WIDTH}, 2, &w));
   for (int i = 0; i < LAYERS; i++) {
@@ -31,9 +29,7 @@ static rondo_compiled *make_model(rondo_device *device, size_t rows, rondo_stagi
   check(rondo_program_output(program, "mean", x));
   const rondo_staged_value staged = {"x", staging};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = 1};
-  check(rondo_compile(program, device, &options, &compiled));
-  rondo_program_destroy(program);
-  return compiled;
+  return bench_compile(program, device, &options);
 }
 
 typedef struct bench {
@@ -77,13 +73,12 @@ static void forget(bench *b) {
   b->run.count = b->copy.count = 0;
 }
 
-static void take_turns(bench *b, uint64_t budget_ns) {
-  const uint64_t end = clock_ns() + budget_ns;
+static void take_turns(bench *b, double seconds) {
   forget(b);
-  do {
+  for (rounds r = rounds_begin(seconds, 1, MOST_TURNS); rounds_next(&r);) {
     for (int way = 0; way < WAYS; way++) take_steps(b, way);
     take_parts(b);
-  } while (clock_ns() < end && !samples_are_full(&b->run));
+  }
 }
 
 static const char *name_of(const bench *b, const char *what, const char *suffix) {
@@ -112,7 +107,7 @@ static void report_way(bench *b, int way) {
 static void measure_feeding(size_t rows) {
   bench b = {
       .bytes = rows * WIDTH * sizeof(float), .run = bench_samples(MOST_TURNS), .copy = bench_samples(MOST_TURNS)};
-  const uint64_t budget_ns = 4 * (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
+  const double seconds = 4e-3 * (double)bench_setting("BENCH_BUDGET_MS", 150);
   rondo_device *device = NULL;
   check(rondo_device_open(bench_device(), NULL, &device));
   for (int i = 0; i < 2; i++) b.batches[i] = bench_zeroed(rows * WIDTH, sizeof(float));
@@ -121,8 +116,8 @@ static void measure_feeding(size_t rows) {
     b.step[way] = bench_samples(MOST_TURNS);
     b.call[way] = bench_samples(MOST_TURNS);
   }
-  take_turns(&b, budget_ns / 10); /* warms up */
-  take_turns(&b, budget_ns);
+  take_turns(&b, seconds / 10); /* warms up */
+  take_turns(&b, seconds);
   for (int way = 0; way < WAYS; way++) report_way(&b, way);
   bench_report_value(name_of(&b, "run", ""), "ns", &b.run);
   bench_report_value(name_of(&b, "copy", ""), "ns", &b.copy);
@@ -143,21 +138,16 @@ const benchmark bench_feed = {
     .name = "feed",
     .summary = "feeding a recorded program from the host",
     .description =
-        "Feeds batches of several sizes to a recorded program: into the slot, through\n"
-        "pinned host memory, and through device memory while runs go on. A step feeds\n"
-        "the next batch and enqueues a run. Rows, of K KiB of input:\n"
-        "\n"
-        "feed_K_slot, feed_K_host, feed_K_device: one step\n"
-        "\n"
-        "..._call: the calls of a step, feeding and running\n"
-        "\n"
-        "feed_K_run, feed_K_copy: the run alone, from the slot; the feed alone\n"
-        "\n"
-        "..._hidden: per mille of the copy's time that the runs hide, from medians; of\n"
-        "use where the copy is no small part of a step\n"
-        "\n"
-        "..._bytes: arena and buffers in device memory\n"
-        "\n"
-        "BENCH_DEVICE names the device (default cpu), BENCH_BUDGET_MS the time of a row.",
+        "Feeds batches of several sizes to a recorded program: directly into its input, through pinned host\n"
+        "memory, and through device memory while runs continue. A step feeds the next batch and enqueues a run.\n"
+        "Rows, for K KiB of input:\n\n"
+        "feed_K_slot, feed_K_host, feed_K_device: one step\n\n"
+        "..._call: the calls of a step, to feed and to run\n\n"
+        "feed_K_run, feed_K_copy: the run alone, from the input; the feed alone\n\n"
+        "..._hidden: per mille of the copy's time that overlaps with runs, from medians; useful if the copy is a\n"
+        "large part of a step\n\n"
+        "..._bytes: arena and buffers in device memory\n\n"
+        "BENCH_DEVICE: the device; default cpu\n\n"
+        "BENCH_BUDGET_MS: the time of a row; default 150",
     .program = run,
 };

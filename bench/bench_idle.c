@@ -74,10 +74,8 @@ const benchmark bench_idle = {
     .name = "idle",
     .summary = "processor time of a device without work",
     .description =
-        "Measures what an open device with streams and execs costs while nothing runs.\n"
-        "\n"
-        "idle_cpu: processor time in a second\n"
-        "\n"
-        "BENCH_IDLE_MS is how long the device is idle (default 1000).",
+        "Measures what an open device with streams and execs costs while nothing runs.\n\n"
+        "idle_cpu: processor time in a second\n\n"
+        "BENCH_IDLE_MS: how long the device is idle; default 1000",
     .program = run,
 };

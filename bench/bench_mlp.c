@@ -255,11 +255,7 @@ static void call_and_read(const perceptron *p, uint64_t number, void *out) {
 }
 
 static void time_call(perceptron *p, uint64_t number, cost *to) {
-  const uint64_t begin = clock_ns();
-  rondo_buffer_release(call(p, number));
-  const uint64_t queued = clock_ns();
-  check(rondo_stream_synchronize(p->stream));
-  if (to) cost_note(to, begin, queued, clock_ns());
+  COST_TIME(to, rondo_buffer_release(call(p, number)), check(rondo_stream_synchronize(p->stream)));
 }
 
 /* Replays must give what eager runs gave, and that must not be all the same. */
@@ -320,9 +316,9 @@ const benchmark bench_mlp = {
     .name = "mlp",
     .summary = "calls of a perceptron in a tree, to compare with PyTorch's",
     .description =
-        "Measures a call of a multi-layer perceptron that is a function of a tree: the host's time and the time\n"
-        "until it is done, in microseconds, medians. On a GPU with cuBLAS the products are cuBLAS's in half\n"
-        "precision. It fails when a replay differs from an eager run.",
+        "Measures calls of a multi-layer perceptron that is a function of a tree: the time of the host and the\n"
+        "total time, in microseconds, medians. On a GPU with cuBLAS, cuBLAS computes the products in half\n"
+        "precision. Fails if a replay differs from an eager run.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .prepare = prepare,

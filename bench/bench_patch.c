@@ -68,16 +68,13 @@ static void warm_up(side *s, size_t which) {
   }
 }
 
-static void wait_and_note(side *s, uint64_t begin, cost *to) {
-  const uint64_t queued = clock_ns();
-  check_tool(s->target->calls->wait(s->target, 0));
-  cost_note(to, begin, queued, clock_ns());
+static void time_launch(side *s, size_t which, bool moves, cost *to) {
+  COST_TIME(to, launch(s, which, moves), check_tool(s->target->calls->wait(s->target, 0)));
 }
 
-static void time_launch(side *s, size_t which, bool moves, cost *to) {
-  const uint64_t begin = clock_ns();
-  launch(s, which, moves);
-  wait_and_note(s, begin, to);
+static void copy_and_launch(side *s, size_t bytes) {
+  check_tool(s->target->calls->copy(s->target, s->inputs.inputs[0], s->other, bytes));
+  check_tool(s->target->calls->launch(s->target, s->lines[0].exec, 0));
 }
 
 static void measure_round(side *s) {
@@ -88,10 +85,7 @@ static void measure_round(side *s) {
   }
   for (size_t i = 0; i < SIZES; i++) {
     warm_up(s, 0);
-    const uint64_t begin = clock_ns();
-    check_tool(s->target->calls->copy(s->target, s->inputs.inputs[0], s->other, sizes[i]));
-    check_tool(s->target->calls->launch(s->target, s->lines[0].exec, 0));
-    wait_and_note(s, begin, &s->copied[i]);
+    COST_TIME(&s->copied[i], copy_and_launch(s, sizes[i]), check_tool(s->target->calls->wait(s->target, 0)));
   }
 }
 
@@ -207,11 +201,11 @@ const benchmark bench_patch = {
     .name = "patch",
     .summary = "launching with an input elsewhere: patching it or copying it",
     .description =
-        "Measures what it costs to launch a line of kernels, which read eight inputs, when one of the inputs is at\n"
-        "another address: by patching the address into the 1 to 16 kernels that read it, or by copying 4 KiB to 4\n"
-        "MiB to where the input was. crossing_readers is the number of readers from which copying is cheaper. On a\n"
-        "CUDA device the same is measured in the bare driver, in alternation. Times are microseconds: medians, with\n"
-        "minimum and maximum.",
+        "Measures the launch of a line of kernels that read eight inputs, one of which is at another address: by\n"
+        "patching the address into the 1 to 16 kernels that read it, or by copying 4 KiB to 4 MiB to the recorded\n"
+        "address. crossing_readers is the number of readers from which copying is cheaper. On a CUDA device, the\n"
+        "same work is measured in the bare driver, in alternation. Times are microseconds: medians, with minimum\n"
+        "and maximum.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .measure = measure,

@@ -3,7 +3,8 @@
  * planned in one way, as often as set: by the fast path, within a budget, or until it fits into a capacity; or a shape,
  * with each seed once. rondo_bench plan_order: the same on a partial order. DAGs are generated in four shapes, on
  * several chains, with four ways of drawing sizes and several seeds; most items are short-lived, some live long, some
- * are freed by another chain. A row is a DAG and a budget. Each input has a process of its own.
+ * are freed by another chain. A row is a DAG and a budget. Each input has a process of its own. rondo_bench lifetimes
+ * prints generated lifetimes as the CSV that `rondo bench memory` and `rondo plan` read.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
@@ -144,6 +145,29 @@ static void measure_file(const char *path) {
   measure(&in, text_setting("BENCH_PLAN_MS", "10,1000,5000"), (size_t)bench_setting("BENCH_PLAN_CAPACITY", 0));
 }
 
+/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+
+static void print_input(const input *in) {
+  printf("id,lower,upper,size\n");
+  for (size_t i = 0; i < in->count; i++) {
+    const rondo_plan_item *item = &in->items[i];
+    printf("%zu,%" PRIu32 ",%" PRIu32 ",%zu\n", i, item->lower, item->upper, item->bytes);
+  }
+}
+
+static int run_lifetimes(int argc, char **argv) {
+  const size_t items = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+  for (size_t i = 0; i < GENERATORS && argc > 1; i++) {
+    if (strcmp(generators[i].name, argv[1]) != 0) continue;
+    input in = {.name = argv[1]};
+    generators[i].make(&in, items);
+    print_input(&in);
+    free(in.items);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  return tool_fail_usage("the kind is missing: random, training, inference, blocks or chain");
+}
+
 /* Partial orders -------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 50000 };
@@ -240,26 +264,17 @@ const benchmark bench_plan = {
     .name = "plan",
     .summary = "planning memory: buffers with lifetimes, [CSV...]",
     .description =
-        "Plans lists of buffers, and measures how close to the lower bound, how fast and\n"
-        "in how much memory: rondo_bench plan [CSV...]. Each CSV has the lines\n"
-        "id,lower,upper,size under a heading. What generators make is planned too: items\n"
-        "at random, layered like a training step, layered like inference, a training\n"
-        "step of blocks, and items at random in many shapes.\n"
-        "\n"
-        "BENCH_PLAN_MS: list of budgets in milliseconds, besides the fast path; default\n"
-        "10,1000,5000 for files, none for what is generated\n"
-        "\n"
-        "BENCH_PLAN_CAPACITY: bytes into which files are packed, within the longest\n"
-        "budget; default none\n"
-        "\n"
-        "BENCH_PLAN_ITEMS: list of sizes of what is generated; default 100000,1000000\n"
-        "\n"
-        "BENCH_PLAN_SHAPED: the same for items in many shapes; default 100000\n"
-        "\n"
-        "BENCH_PLAN_SEEDS: seeds of each shape; default 3\n"
-        "\n"
-        "BENCH_PLAN_THREADS: threads that search; default 2\n"
-        "\n"
+        "Plans lists of buffers, and measures the distance to the lower bound, the time and the memory of\n"
+        "planning: rondo_bench plan [CSV...]. The first line of a CSV names the columns id,lower,upper,size.\n"
+        "Generated lists are planned too: random buffers, layers of a training step, layers of inference, a\n"
+        "training step of blocks, and random buffers in many shapes.\n\n"
+        "BENCH_PLAN_MS: list of budgets in milliseconds, in addition to the fast path; default 10,1000,5000 for\n"
+        "files, none for generated lists\n\n"
+        "BENCH_PLAN_CAPACITY: capacity in bytes for files, within the longest budget; default none\n\n"
+        "BENCH_PLAN_ITEMS: list of sizes of generated lists; default 100000,1000000\n\n"
+        "BENCH_PLAN_SHAPED: the same for buffers in many shapes; default 100000\n\n"
+        "BENCH_PLAN_SEEDS: seeds of each shape; default 3\n\n"
+        "BENCH_PLAN_THREADS: threads of the search; default 2\n\n"
         "BENCH_PLAN_SAMPLES: plans of a row; default 3",
     .program = run,
 };
@@ -268,21 +283,23 @@ const benchmark bench_plan_order = {
     .name = "plan_order",
     .summary = "planning memory on a partial order: generated DAGs",
     .description =
-        "Plans the memory of generated DAGs, in four shapes, on several chains, with four\n"
-        "ways of drawing sizes, and measures how close to the lower bound, how fast and\n"
-        "in how much memory.\n"
-        "\n"
-        "BENCH_PLAN_MS: list of budgets in milliseconds, 0 for the fast path; default\n"
-        "0,200, and 0,1500 where there are 50,000 nodes or more\n"
-        "\n"
-        "BENCH_PLAN_NODES: list of sizes of the DAGs; default 10000,100000\n"
-        "\n"
-        "BENCH_PLAN_CHAINS: list; default 2,4,8\n"
-        "\n"
-        "BENCH_PLAN_SEEDS: how many; default 3, at 50,000 nodes and more 1\n"
-        "\n"
-        "BENCH_PLAN_THREADS: default 2\n"
-        "\n"
-        "BENCH_PLAN_SHAPES, BENCH_PLAN_SIZES: lists of names; all when not set",
+        "Plans the memory of generated DAGs, in four shapes, on several chains, with four distributions of sizes,\n"
+        "and measures the distance to the lower bound, the time and the memory of planning.\n\n"
+        "BENCH_PLAN_MS: list of budgets in milliseconds, 0 for the fast path; default 0,200, and 0,1500 from\n"
+        "50,000 nodes on\n\n"
+        "BENCH_PLAN_NODES: list of sizes of the DAGs; default 10000,100000\n\n"
+        "BENCH_PLAN_CHAINS: list of numbers of chains; default 2,4,8\n\n"
+        "BENCH_PLAN_SEEDS: number of seeds; default 3, from 50,000 nodes on 1\n\n"
+        "BENCH_PLAN_THREADS: threads of the search; default 2\n\n"
+        "BENCH_PLAN_SHAPES, BENCH_PLAN_SIZES: lists of names; default all",
     .program = run_order,
+};
+
+const benchmark bench_lifetimes = {
+    .name = "lifetimes",
+    .summary = "prints generated lifetimes as CSV: KIND [ITEMS]",
+    .description =
+        "Prints generated lifetimes as a CSV for 'rondo bench memory' and 'rondo plan': rondo_bench lifetimes\n"
+        "KIND [ITEMS]. KIND is random, training, inference, blocks or chain; ITEMS is 1000 by default.",
+    .program = run_lifetimes,
 };

@@ -62,10 +62,8 @@ static rondo_compiled *compile_product(rondo_device *device, const product *p, i
   rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .transpose_b = p->transpose_b};
   const rondo_compile_options one_line = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS,
                                           .branches = RONDO_BRANCHES_NEVER};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = bench_program("product");
   rondo_value a, b, c;
-  check(rondo_program_create(NULL, &program));
   check(rondo_program_input(program, "a", RONDO_F32, a_shape + skipped, 3 - skipped, &a));
   check(rondo_program_input(program, "b", RONDO_F32, b_shape + skipped, 3 - skipped, &b));
   for (int i = 0; i < copies; i++) {
@@ -76,8 +74,7 @@ static rondo_compiled *compile_product(rondo_device *device, const product *p, i
     check(rondo_op_matmul_with(program, a, b, &options, &c));
     check(rondo_program_output(program, result, c));
   }
-  check(rondo_compile(program, device, copies > 1 ? &one_line : NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = bench_compile(program, device, copies > 1 ? &one_line : NULL);
   write_numbers(compiled, "a", p->batches * p->m * p->k);
   write_numbers(compiled, "b", p->batches * p->k * p->n);
   return compiled;
@@ -94,13 +91,12 @@ static double time_run(rondo_compiled *compiled) {
 
 static void time_product(rondo_device *device, const product *p, const char *measure) {
   samples times = bench_samples(MOST_SAMPLES);
-  const uint64_t budget_ns = (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u / 8;
+  const double seconds = 1e-3 / 8 * (double)bench_setting("BENCH_BUDGET_MS", 150);
   rondo_compiled *compiled = compile_product(device, p, COPIES);
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
-    const uint64_t end = clock_ns() + budget_ns;
     times.count = 0;
-    do samples_add(&times, time_run(compiled) / COPIES);
-    while (clock_ns() < end && !samples_are_full(&times));
+    for (rounds r = rounds_begin(seconds, 1, MOST_SAMPLES); rounds_next(&r);)
+      samples_add(&times, time_run(compiled) / COPIES);
   }
   bench_report_value(measure, "ns", &times);
   samples_destroy(&times);
@@ -146,7 +142,7 @@ static sgemm_function find_sgemm(void) {
 }
 
 static void measure_cpu(const product *p) {
-  const uint64_t budget_ns = 4 * (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
+  const double budget = 4e-3 * (double)bench_setting("BENCH_BUDGET_MS", 150);
   const int m = (int)p->m, n = (int)p->n, k = (int)p->k;
   samples rondo = bench_samples(MOST_SAMPLES), cblas = bench_samples(MOST_SAMPLES);
   char measure[64];
@@ -157,14 +153,13 @@ static void measure_cpu(const product *p) {
   float *a = make_numbers(p->m * p->k), *b = make_numbers(p->k * p->n), *c = bench_zeroed(p->m * p->n, sizeof *c);
   if (!sgemm) check_tool(tool_fail("there is no libopenblas.so.0 to compare with"));
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
-    const uint64_t end = clock_ns() + (turn == 0 ? budget_ns / 10 : budget_ns);
     rondo.count = cblas.count = 0;
-    do {
+    for (rounds r = rounds_begin(turn == 0 ? budget / 10 : budget, 1, MOST_SAMPLES); rounds_next(&r);) {
       samples_add(&rondo, time_run(compiled));
       const uint64_t start = clock_ns();
       sgemm(101, 111, 111, m, n, k, 1, a, k, b, n, 0, c, n);
       samples_add(&cblas, (double)(clock_ns() - start));
-    } while (clock_ns() < end && !samples_are_full(&rondo));
+    }
   }
   snprintf(measure, sizeof measure, "matmul_%dx%dx%d_rondo", m, n, k);
   bench_report_value(measure, "ns", &rondo);
@@ -192,17 +187,14 @@ const benchmark bench_products = {
     .name = "products",
     .summary = "matrix products: by cuBLASLt, by CBLAS and by own kernels",
     .description =
-        "Measures matrix products.\n"
-        "\n"
-        "On a CUDA device, by each way there is of making them: own kernels with the tiles that the shape gives and\n"
-        "with tiles of each size, and cuBLASLt. Rows: BxMxKxN_own, _tile16, _tile32, _tile64, _tile128, _cublaslt.\n"
-        "BENCH_SHAPES lists the shapes to measure, as 1x400x745x512; all when not set.\n"
-        "\n"
-        "On a CPU, in alternation: matmul_MxNxK_rondo, a recorded program that is one product, until it is\n"
-        "complete; matmul_MxNxK_cblas, cblas_sgemm of libopenblas.so.0, told to use one thread. On one processor\n"
-        "(RONDO_CPU_WORKERS=1 taskset -c 1 rondo_bench products) both have the same for the arithmetic, and what\n"
-        "is left is what tiles cost.\n"
-        "\n"
+        "Measures matrix products.\n\n"
+        "On a CUDA device: Rondo's own kernels, with tiles chosen by shape and with each tile size, and cuBLASLt.\n"
+        "Rows: BxMxKxN_own, _tile16, _tile32, _tile64, _tile128, _cublaslt. BENCH_SHAPES lists the shapes to\n"
+        "measure, such as 1x400x745x512; by default all.\n\n"
+        "On a CPU, in alternation: matmul_MxNxK_rondo is a recorded program with one product, until it is\n"
+        "complete; matmul_MxNxK_cblas is cblas_sgemm of libopenblas.so.0 on one thread. On one processor\n"
+        "(RONDO_CPU_WORKERS=1 taskset -c 1 rondo_bench products), both do the same arithmetic, and the difference\n"
+        "is the cost of tiling.\n\n"
         "BENCH_DEVICE: the device; default cpu",
     .program = run,
 };

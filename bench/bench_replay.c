@@ -236,18 +236,11 @@ const benchmark bench_replay = {
     .name = "replay",
     .summary = "replaying the graphs that the peers replay",
     .description =
-        "Replays the graphs that every peer replays, with one worker thread and the host.\n"
-        "Engines:\n"
-        "\n"
-        "rondo: the graph instantiated and uploaded; a launch is one rondo_exec_launch\n"
-        "\n"
-        "rondo-stream: the nodes enqueued one by one on one stream, in topological order\n"
-        "\n"
-        "rondo-streams: on two streams, ordered by events where an edge crosses; only\n"
-        "shapes that branch\n"
-        "\n"
-        "rondo-loop: no runtime: one thread calls the same kernel functions in a loop\n"
-        "\n"
+        "Replays the graphs of the peers, with one worker thread and the host. Engines:\n\n"
+        "rondo: the uploaded exec; a launch is one rondo_exec_launch\n\n"
+        "rondo-stream: the nodes enqueued one by one on one stream, in topological order\n\n"
+        "rondo-streams: on two streams, with an event where an edge crosses; only shapes with branches\n\n"
+        "rondo-loop: no runtime; one thread calls the kernel functions in a loop\n\n"
         "bench/measure.h lists the settings in the environment.",
     .program = run,
 };

@@ -134,19 +134,16 @@ static void add_network_step(rondo_program *program, size_t which) {
 }
 
 static rondo_compiled_info plan(rondo_device *device, size_t which, rondo_branch_policy branches) {
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
+  rondo_program *program = bench_program("step");
   rondo_compiled_info info = {.struct_size = sizeof info};
-  check(rondo_program_create(NULL, &program));
   if (networks[which].kind)
     add_model_step(program, networks[which].kind, networks[which].batch, networks[which].symbols);
   else
     add_network_step(program, which);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = branches};
-  check(rondo_compile(program, device, &options, &compiled));
+  rondo_compiled *compiled = bench_compile(program, device, &options);
   check(rondo_compiled_get_info(compiled, &info));
   check(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
   return info;
 }
 
@@ -188,19 +185,13 @@ const benchmark bench_step_memory = {
     .name = "step_memory",
     .summary = "the memory of training steps, in a line and with branches",
     .description =
-        "Plans the memory of training steps: a character model, a GPT, a classifier of\n"
-        "images and a recommender, with Adam. No step is timed. Rows:\n"
-        "\n"
-        "NETWORK_line, NETWORK_branches, NETWORK_chosen: bytes between operators, as\n"
-        "planned: in one line, with all branches, and as the library chooses\n"
-        "\n"
-        "..._bound: the most of them that must live at once, in the order or along the\n"
-        "branches\n"
-        "\n"
-        "NETWORK_order, NETWORK_program: the most bytes of results and workspaces that\n"
-        "live at once, in the order that was chosen and in the one in which operators\n"
-        "were added\n"
-        "\n"
+        "Plans the memory of training steps: a character model, a GPT, a classifier of images and a recommender,\n"
+        "with Adam. No step is timed. Rows:\n\n"
+        "NETWORK_line, NETWORK_branches, NETWORK_chosen: planned bytes between operators, in one line, with all\n"
+        "branches, and as the library chooses\n\n"
+        "..._bound: the most bytes that live at once, in that order or along the branches\n\n"
+        "NETWORK_order, NETWORK_program: the most bytes of results and workspaces that live at once, in the\n"
+        "chosen order and in the order in which the operators were added\n\n"
         "BENCH_DEVICE: the device; default cpu",
     .program = run,
 };

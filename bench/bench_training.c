@@ -53,11 +53,9 @@ static int choose_model(void *bench) {
 
 static void compile_step(training_bench *b) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .allow_tf32 = b->tf32};
-  rondo_program *program = NULL;
-  check(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = b->kind}, &program));
+  rondo_program *program = bench_program(b->kind);
   check(model_build_step(&b->model, program, b->batch, NULL));
-  check(rondo_compile(program, b->base.device, &options, &b->compiled));
-  rondo_program_destroy(program);
+  b->compiled = bench_compile(program, b->base.device, &options);
   check(rondo_compiled_get_info(b->compiled, &b->info));
 }
 
@@ -92,10 +90,8 @@ static int compare_counts(const void *a, const void *b) {
 static void count_kernels(training_bench *b) {
   const rondo_graph *graph = rondo_compiled_graph(b->compiled);
   size_t count = 0;
-  check(rondo_graph_nodes(graph, NULL, &count));
-  rondo_node *nodes = bench_allocate(count, sizeof *nodes);
+  rondo_node *nodes = bench_list_nodes(graph, &count);
   b->kernels = bench_allocate(count, sizeof *b->kernels);
-  check(rondo_graph_nodes(graph, nodes, &count));
   for (size_t i = 0; i < count; i++) {
     rondo_node_params params;
     check(rondo_graph_get_params(graph, nodes[i], &params));
@@ -123,7 +119,7 @@ static int compare_losses(training_bench *b) {
 static void take_turn(training_bench *b, size_t way) {
   const uint64_t end = clock_ns() + TURN_NS;
   for (int i = 0; i < TURN && (i == 0 || clock_ns() < end); i++)
-    check(run_timed(b->compiled, way_runs[way], &b->times[way]));
+    check(run_timed(b->compiled, way_runs[way], &b->times[way].cost));
 }
 
 static int measure(void *bench) {
@@ -133,7 +129,7 @@ static int measure(void *bench) {
   write_batch(b);
   count_kernels(b);
   check_tool(compare_losses(b));
-  for (size_t way = 0; way < WAYS; way++) check_tool(run_times_create(&b->times[way], MOST_ROUNDS));
+  for (size_t way = 0; way < WAYS; way++) check_tool(costs_create(&b->times[way].cost, 1, MOST_ROUNDS));
   const uint64_t begin = clock_ns();
   for (rounds r = rounds_begin(b->base.seconds, FEWEST_TURNS, MOST_ROUNDS / TURN); rounds_next(&r);)
     for (size_t way = 0; way < WAYS; way++) take_turn(b, way);
@@ -194,10 +190,9 @@ const benchmark bench_training = {
     .summary = "a training step of a language model, recorded and eager",
     .description =
         "Measures a training step (forward, loss, backward, AdamW) of a language model on random tokens: replayed\n"
-        "as one graph, and eager, in alternation on the same memory. It gives the time that the host spends on a step "
-        "and\n"
-        "the time until it is done, in microseconds: medians, with minimum and maximum; the memory that it takes\n"
-        "and what it needs at least; and its kernels by name. It fails when the losses of the two ways differ.",
+        "as one graph, and eager, in alternation on the same memory. Gives the time of the host and the total\n"
+        "time of a step, in microseconds: medians, with minimum and maximum; the memory that it uses and needs at\n"
+        "least; and its kernels by name. Fails if the losses of the two ways differ.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .check = choose_model,

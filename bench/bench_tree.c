@@ -115,24 +115,19 @@ static void time_call(tree_bench *b, size_t which) {
   case_state *state = &b->cases[which];
   for (int i = 0; i <= WARM_UPS; i++) {
     move_inputs(state);
-    const uint64_t before = atomic_load_explicit(&allocations, memory_order_relaxed), begin = clock_ns();
-    check(rondo_function_call(state->function, b->stream, state->inputs, TARGET_INPUTS, &state->output, 1));
-    const uint64_t queued = clock_ns();
-    check(rondo_stream_synchronize(b->stream));
-    if (i < WARM_UPS) continue;
-    cost_note(&b->costs[CALLS + which], begin, queued, clock_ns());
-    b->hit_allocations += atomic_load_explicit(&allocations, memory_order_relaxed) - before;
+    const uint64_t before = atomic_load_explicit(&allocations, memory_order_relaxed);
+    cost *to = i < WARM_UPS ? NULL : &b->costs[CALLS + which];
+    COST_TIME(to,
+              check(rondo_function_call(state->function, b->stream, state->inputs, TARGET_INPUTS, &state->output, 1)),
+              check(rondo_stream_synchronize(b->stream)));
+    if (to) b->hit_allocations += atomic_load_explicit(&allocations, memory_order_relaxed) - before;
   }
 }
 
 static void time_launch(const side *s, cost *to) {
-  for (int i = 0; s->target && i <= WARM_UPS; i++) {
-    const uint64_t begin = clock_ns();
-    check_tool(s->target->calls->launch(s->target, s->exec, 0));
-    const uint64_t queued = clock_ns();
-    check_tool(s->target->calls->wait(s->target, 0));
-    if (i == WARM_UPS) cost_note(to, begin, queued, clock_ns());
-  }
+  for (int i = 0; s->target && i <= WARM_UPS; i++)
+    COST_TIME(i < WARM_UPS ? NULL : to, check_tool(s->target->calls->launch(s->target, s->exec, 0)),
+              check_tool(s->target->calls->wait(s->target, 0)));
 }
 
 /* Fails unless all calls but the first two were replays, and inputs were bound as the case says. */
@@ -289,15 +284,15 @@ const benchmark bench_tree = {
     .name = "tree",
     .summary = "calls of recorded functions; the memory of trees",
     .description =
-        "Measures what a replayed call of a function costs: a line of kernels that read eight inputs, of which\n"
-        "none, one or four are at another address each time. The address is patched into their readers, or the\n"
-        "input is copied. The same work is also launched without a tree and, on a CUDA device, in the bare driver,\n"
-        "in alternation. Times are microseconds: medians, with minimum and maximum; 'added' is the difference to\n"
-        "the launch.\n\n"
-        "Then it measures the memory of trees: of one function that is recorded for many shapes of its input, and\n"
-        "of a path of functions that allocate in the way a list of buffers says: as first recorded, planned from\n"
-        "its warm-up; with each function recorded on its own, as after a reset; and planned again. The bound is\n"
-        "the most bytes that live at once.",
+        "Measures a replayed call of a function: a line of kernels that read eight inputs, of which none, one or\n"
+        "four are at another address each time. The address is patched into the kernels that read it, or the\n"
+        "input is copied. The same work is also launched without a tree and, on a CUDA device, in the bare\n"
+        "driver, in alternation. Times are microseconds: medians, with minimum and maximum; 'added' is the\n"
+        "difference to the launch.\n\n"
+        "Then measures the memory of trees: of one function that is recorded for many shapes of its input, and of\n"
+        "a path of functions that allocate as a list of buffers says. The path is measured as first recorded,\n"
+        "planned from its warm-up; with each function recorded on its own, as after a reset; and planned again.\n"
+        "The bound is the most bytes that live at once.",
     .seconds_help = "about how long to measure calls",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),

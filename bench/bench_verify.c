@@ -7,7 +7,7 @@
 #include "measure.h"
 #include "rondo_bench.h"
 
-enum { MOST_SAMPLES = 500, BUFFER_BYTES = 4096, TILE = 64, MOST_DEPENDENCIES = 8 };
+enum { MOST_SAMPLES = 500, FEWEST_SAMPLES = 5, BUFFER_BYTES = 4096, TILE = 64, MOST_DEPENDENCIES = 8 };
 
 typedef struct sketch {
   rondo_device *device;
@@ -270,7 +270,7 @@ static void measure(const shape *at) {
   sketch self = {.room = (size_t)bench_setting("BENCH_VERIFY_NODES", 10000)};
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "work", .cpu = empty_kernel,
                                         .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}};
-  const uint64_t budget_ns = (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
+  const double seconds = 1e-3 * (double)bench_setting("BENCH_BUDGET_MS", 150);
   samples times = bench_samples(MOST_SAMPLES);
   self.nodes = bench_zeroed(self.room, sizeof *self.nodes);
   check(rondo_device_open("cpu", NULL, &self.device));
@@ -278,12 +278,11 @@ static void measure(const shape *at) {
   check(rondo_graph_create(self.device, NULL, &self.graph));
   at->make(&self);
   verify_once(&self, at->name);
-  const uint64_t end = clock_ns() + budget_ns;
-  do {
+  for (rounds r = rounds_begin(seconds, FEWEST_SAMPLES, MOST_SAMPLES); rounds_next(&r);) {
     const uint64_t start = clock_ns();
     verify_once(&self, at->name);
     samples_add(&times, (double)(clock_ns() - start));
-  } while (!samples_are_full(&times) && (clock_ns() < end || times.count < 5));
+  }
   report(&self, at->name, &times);
   bench_child_end();
 }
@@ -302,11 +301,9 @@ const benchmark bench_verify = {
     .name = "verify",
     .summary = "verifying large graphs, of ordinary shapes and of the worst",
     .description =
-        "Measures rondo_graph_verify alone, flattening included, on large graphs without\n"
-        "a mistake, of ordinary shapes and of the worst. Rows: verify_SHAPE.\n"
-        "\n"
-        "BENCH_VERIFY_NODES: nodes of each graph; default 10000\n"
-        "\n"
+        "Measures rondo_graph_verify, flattening included, on large graphs without mistakes, of ordinary shapes\n"
+        "and of the worst. Rows: verify_SHAPE.\n\n"
+        "BENCH_VERIFY_NODES: nodes of each graph; default 10000\n\n"
         "BENCH_VERIFY_SHAPES: list of shapes; default all",
     .program = run,
 };

@@ -27,7 +27,7 @@ static size_t next_capacity(size_t capacity, size_t want) {
 
 rondo_status rondo_array_reserve_bytes(const rondo_allocator *allocator, void *items, size_t *capacity, size_t want,
                                        size_t item_bytes) {
-  assert(item_bytes > 0);
+  assert(item_bytes > 0 && (load_items(items) == NULL) == (*capacity == 0));
   if (want <= *capacity) return RONDO_OK;
   const size_t grown = next_capacity(*capacity, want);
   void *fresh;
@@ -41,6 +41,7 @@ rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *item
                                     const void *value, size_t item_bytes) {
   const uintptr_t start = (uintptr_t)load_items(items);
   const uintptr_t offset = (uintptr_t)value - start;
+  assert(*count <= *capacity && value != NULL);
   const bool own = start != 0 && (uintptr_t)value >= start && offset < *count * item_bytes;
   if (*count == *capacity) {
     size_t want;
@@ -58,7 +59,7 @@ rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *item
 rondo_status rondo_array_copy_bytes(const rondo_allocator *allocator, void *items, size_t *count, size_t *capacity,
                                     const void *from, size_t from_count, size_t item_bytes) {
   void *copy;
-  assert(*capacity == 0);
+  assert(*capacity == 0 && *count == 0 && load_items(items) == NULL);
   if (from_count == 0) return RONDO_OK;
   RONDO_TRY(rondo_allocate_copy(allocator, from, from_count, item_bytes, &copy));
   memcpy(items, &copy, sizeof copy);

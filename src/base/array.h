@@ -9,6 +9,7 @@
 #ifndef RONDO_BASE_ARRAY_H
 #define RONDO_BASE_ARRAY_H
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "base/allocation.h"
@@ -19,6 +20,13 @@
     size_t count;         \
     size_t capacity;      \
   }
+
+/* Asserts the invariant: the items fit into the capacity, and there is memory exactly when there is capacity. */
+#define rondo_array_check(array)                                  \
+  do {                                                            \
+    assert((array)->count <= (array)->capacity);                  \
+    assert(((array)->items == NULL) == ((array)->capacity == 0)); \
+  } while (0)
 
 /* Makes room for `want` items in all. The array is unchanged on failure. */
 #define rondo_array_reserve(allocator, array, want) \
@@ -39,6 +47,7 @@
 
 #define rondo_array_free(allocator, array)                                                 \
   do {                                                                                     \
+    rondo_array_check(array);                                                              \
     rondo_release((allocator), (array)->items, (array)->capacity, sizeof *(array)->items); \
     (array)->items = NULL;                                                                 \
     (array)->count = (array)->capacity = 0;                                                \

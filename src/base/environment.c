@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The table of RONDO_* variables and their values. Values are copied out of the environment at the first use: what
- * getenv returns does not outlive a setenv. A program with raised privileges (setuid) sees none of them: they name
- * libraries to load and files to write, and its caller must not choose those. `loaded` is set behind the last value, so
- * that a getter reads without a lock; what was wrong is said after the lock is released, because the sink is the
- * user's.
+ * The table of RONDO_* variables and their values. The first use copies the values out of the environment, because a
+ * setenv may free what getenv returned. A program with raised privileges (setuid) ignores all of them: they name
+ * libraries to load and files to write, which its caller must not choose. `loaded` is set after the last value, so that
+ * a getter reads without a lock. Warnings are logged after the lock is released, because the sink is the user's code.
  */
 #define _GNU_SOURCE
 #include "base/environment.h"
@@ -25,130 +24,50 @@
 #define TEST_PREFIX "RONDO_TEST_"
 #define LONGEST_NAME 64 /* of an unknown variable, when it is compared and printed */
 
+/* Every option has a name, RONDO_<option>, and a meaning, which the documents print. */
+#define OPTION(option, ...) [RONDO_OPTION_##option] = {.name = PREFIX #option, __VA_ARGS__}
+#define TEXT(option, choices_, meaning_) \
+  OPTION(option, .kind = "text", .default_value = "", .choices = choices_, .meaning = meaning_)
+#define NUMBER(option, default_, maximum_, meaning_) \
+  OPTION(option, .kind = "number", .default_value = default_, .maximum = maximum_, .meaning = meaning_)
+#define FLAG(option, default_, meaning_) OPTION(option, .kind = "flag", .default_value = default_, .meaning = meaning_)
+
 static const rondo_option_row table[RONDO_OPTION_COUNT] = {
-    [RONDO_OPTION_LOG] = {.name = "RONDO_LOG",
-                          .kind = "text",
-                          .default_value = "",
-                          .meaning =
-                              "highest level that the log sink gets, over what the program asks for; of an area: "
-                              "AREA=LEVEL, or AREA for all of it; several with commas between",
-                          .choices = "error|warning|info|debug|AREA|AREA=LEVEL",
-                          .is_valid = rondo_log_is_setting},
-    [RONDO_OPTION_TRACE] = {.name = "RONDO_TRACE",
-                            .kind = "text",
-                            .default_value = "",
-                            .meaning = "file to write a Chrome trace to, from the first device on"},
-    [RONDO_OPTION_CPU_WORKERS] = {.name = "RONDO_CPU_WORKERS",
-                                  .kind = "number",
-                                  .default_value = "0",
-                                  .meaning = "worker threads of a CPU device; 0 = processors - 1, at least 1",
-                                  .maximum = 256},
-    [RONDO_OPTION_CPU_BIND] = {.name = "RONDO_CPU_BIND",
-                               .kind = "flag",
-                               .default_value = "on",
-                               .meaning = "bind the workers of a CPU device to processors"},
-    [RONDO_OPTION_CPU_SPIN_US] = {.name = "RONDO_CPU_SPIN_US",
-                                  .kind = "number",
-                                  .default_value = "1000",
-                                  .meaning = "microseconds that an idle worker stays awake",
-                                  .maximum = 60000000},
-    [RONDO_OPTION_CPU_VECTORS] = {.name = "RONDO_CPU_VECTORS",
-                                  .kind = "text",
-                                  .default_value = "",
-                                  .meaning =
-                                      "widest vectors that CPU kernels use, of those that the processor has; the "
-                                      "same bits with any",
-                                  .choices = "plain|avx2|avx512"},
-    [RONDO_OPTION_CPU_MEMORY_LIMIT] = {.name = "RONDO_CPU_MEMORY_LIMIT",
-                                       .kind = "number",
-                                       .default_value = "0",
-                                       .meaning = "bytes of physical memory a CPU device takes; 0 = the machine's",
-                                       .maximum = UINT64_MAX},
-    [RONDO_OPTION_CPU_LACKS] = {.name = "RONDO_CPU_LACKS",
-                                .kind = "text",
-                                .default_value = "",
-                                .meaning = "what a CPU device pretends not to have, to test programs with",
-                                .choices = "memory_nodes|memory_pools"},
-    [RONDO_OPTION_CUDA_LIBRARY] = {.name = "RONDO_CUDA_LIBRARY",
-                                   .kind = "text",
-                                   .default_value = "",
-                                   .meaning = "the CUDA driver's library, instead of libcuda.so.1"},
-    [RONDO_OPTION_NVRTC_LIBRARY] = {.name = "RONDO_NVRTC_LIBRARY",
-                                    .kind = "text",
-                                    .default_value = "",
-                                    .meaning = "the library that compiles CUDA C, instead of libnvrtc.so"},
-    [RONDO_OPTION_CUDA_CACHE] = {.name = "RONDO_CUDA_CACHE",
-                                 .kind = "text",
-                                 .default_value = "",
-                                 .meaning =
-                                     "folder of compiled kernels, instead of ~/.cache/rondo; \"none\" = no cache"},
-    [RONDO_OPTION_CUDA_CACHE_BYTES] = {.name = "RONDO_CUDA_CACHE_BYTES",
-                                       .kind = "number",
-                                       .default_value = "268435456",
-                                       .meaning = "bytes of compiled kernels that are kept on disk",
-                                       .maximum = UINT64_MAX},
-    [RONDO_OPTION_CUBLASLT_LIBRARY] = {.name = "RONDO_CUBLASLT_LIBRARY",
-                                       .kind = "text",
-                                       .default_value = "",
-                                       .meaning = "library for matrix products on CUDA, instead of libcublasLt.so; "
-                                                  "\"none\" = own kernels"},
-    [RONDO_OPTION_CUBLASLT_LEAST] = {.name = "RONDO_CUBLASLT_LEAST",
-                                     .kind = "number",
-                                     .default_value = "65536",
-                                     .meaning = "multiplications in a product from which cuBLASLt makes it, where it "
-                                                "keeps the device busy; 1 = all that it can",
-                                     .maximum = UINT64_MAX},
-    [RONDO_OPTION_CUDNN_LIBRARY] = {.name = "RONDO_CUDNN_LIBRARY",
-                                    .kind = "text",
-                                    .default_value = "",
-                                    .meaning = "library for convolutions on CUDA, instead of libcudnn.so.9; \"none\" = "
-                                               "own kernels"},
-    [RONDO_OPTION_CUDNN_LEAST] = {.name = "RONDO_CUDNN_LEAST",
-                                  .kind = "number",
-                                  .default_value = "1048576",
-                                  .meaning = "multiplications in a convolution from which cuDNN makes it; 1 = all that "
-                                             "it can",
-                                  .maximum = UINT64_MAX},
-    [RONDO_OPTION_CUDA_TILE] = {.name = "RONDO_CUDA_TILE",
-                                .kind = "number",
-                                .default_value = "0",
-                                .meaning = "rows and columns of the tiles that own kernels on CUDA cut matrix products "
-                                           "into: 16, 32, 64 or 128; 0 = by their shapes",
-                                .maximum = 128},
-    [RONDO_OPTION_NCCL_LIBRARY] = {.name = "RONDO_NCCL_LIBRARY",
-                                   .kind = "text",
-                                   .default_value = "",
-                                   .meaning = "library for collectives on CUDA, instead of libnccl.so.2"},
-    [RONDO_OPTION_ONEDNN_LIBRARY] = {.name = "RONDO_ONEDNN_LIBRARY",
-                                     .kind = "text",
-                                     .default_value = "",
-                                     .meaning = "library for large matrix products and convolutions on a CPU, instead "
-                                                "of libdnnl.so.2 or .3; \"none\" = CBLAS makes all products"},
-    [RONDO_OPTION_ONEDNN_LEAST] = {.name = "RONDO_ONEDNN_LEAST",
-                                   .kind = "number",
-                                   .default_value = "65536",
-                                   .meaning = "multiplications in a convolution from which oneDNN makes it on a CPU, "
-                                              "where it is quicker; 1 = all that it can",
-                                   .maximum = UINT64_MAX},
-    [RONDO_OPTION_CBLAS_LIBRARY] = {.name = "RONDO_CBLAS_LIBRARY",
-                                    .kind = "text",
-                                    .default_value = "",
-                                    .meaning = "library with cblas_sgemm, which then makes all matrix products on a "
-                                               "CPU; \"none\" = plain C"},
-    [RONDO_OPTION_SYNC] = {.name = "RONDO_SYNC",
-                           .kind = "flag",
-                           .default_value = "off",
-                           .meaning = "synchronise after every operation, for debugging"},
-    [RONDO_OPTION_CHECK_ORDERS] = {.name = "RONDO_CHECK_ORDERS",
-                                   .kind = "number",
-                                   .default_value = "2",
-                                   .meaning = "orders that each launch is run in on cpu:check; 1 = run it once",
-                                   .maximum = 1000000},
-    [RONDO_OPTION_CHECK_SEED] = {.name = "RONDO_CHECK_SEED",
-                                 .kind = "number",
-                                 .default_value = "1",
-                                 .meaning = "what the orders of cpu:check are drawn from",
-                                 .maximum = UINT64_MAX},
+    OPTION(LOG, .kind = "text", .default_value = "", .choices = "error|warning|info|debug|AREA|AREA=LEVEL",
+           .is_valid = rondo_log_is_setting,
+           .meaning = "highest level to log, instead of the program's; AREA=LEVEL for one area, AREA for all levels of "
+                      "it; separate several with commas"),
+    TEXT(TRACE, NULL, "file to write a Chrome trace to, from the first opened device on"),
+    NUMBER(CPU_WORKERS, "0", 256, "worker threads of a CPU device; 0 = processors - 1, at least 1"),
+    FLAG(CPU_BIND, "on", "bind the workers of a CPU device to processors"),
+    NUMBER(CPU_SPIN_US, "1000", 60000000, "microseconds that an idle worker stays awake"),
+    TEXT(CPU_VECTORS, "plain|avx2|avx512",
+         "widest vectors that CPU kernels use, of those that the processor has; the same bits with any"),
+    NUMBER(CPU_MEMORY_LIMIT, "0", UINT64_MAX, "bytes of physical memory that a CPU device may use; 0 = the machine's"),
+    TEXT(CPU_LACKS, "memory_nodes|memory_pools", "feature that a CPU device reports as missing, to test programs"),
+    TEXT(CUDA_LIBRARY, NULL, "the CUDA driver's library, instead of libcuda.so.1"),
+    TEXT(NVRTC_LIBRARY, NULL, "the library that compiles CUDA C, instead of libnvrtc.so"),
+    TEXT(CUDA_CACHE, NULL, "folder of compiled kernels, instead of ~/.cache/rondo; \"none\" = no cache"),
+    NUMBER(CUDA_CACHE_BYTES, "268435456", UINT64_MAX, "bytes of compiled kernels to keep on disk"),
+    TEXT(CUBLASLT_LIBRARY, NULL,
+         "library for matrix products on CUDA, instead of libcublasLt.so; \"none\" = own kernels"),
+    NUMBER(CUBLASLT_LEAST, "65536", UINT64_MAX,
+           "least multiplications of a matrix product for cuBLASLt, if it keeps the device busy; 1 = every product it "
+           "supports"),
+    TEXT(CUDNN_LIBRARY, NULL, "library for convolutions on CUDA, instead of libcudnn.so.9; \"none\" = own kernels"),
+    NUMBER(CUDNN_LEAST, "1048576", UINT64_MAX,
+           "least multiplications of a convolution for cuDNN; 1 = every one it supports"),
+    NUMBER(CUDA_TILE, "0", 128, "tile size of Rondo's matrix products on CUDA: 16, 32, 64 or 128; 0 = chosen by shape"),
+    TEXT(NCCL_LIBRARY, NULL, "library for collectives on CUDA, instead of libnccl.so.2"),
+    TEXT(ONEDNN_LIBRARY, NULL,
+         "library for large matrix products and convolutions on a CPU, instead of libdnnl.so.2 or .3; \"none\" = CBLAS "
+         "for all products"),
+    NUMBER(ONEDNN_LEAST, "65536", UINT64_MAX,
+           "least multiplications of a convolution for oneDNN on a CPU, if it is faster; 1 = every one it supports"),
+    TEXT(CBLAS_LIBRARY, NULL, "library with cblas_sgemm for all matrix products on a CPU; \"none\" = plain C"),
+    FLAG(SYNC, "off", "synchronise after every operation, for debugging"),
+    NUMBER(CHECK_ORDERS, "2", 1000000, "number of orders in which cpu:check runs each launch; 1 = run it once"),
+    NUMBER(CHECK_SEED, "1", UINT64_MAX, "seed of the orders of cpu:check"),
 };
 
 typedef struct option_value {
@@ -229,14 +148,14 @@ static const option_value *get(rondo_option option) {
 
 static void report_bad_value(const rondo_option_row *row) {
   if (strcmp(row->kind, "number") == 0)
-    rondo_log(RONDO_LOG_WARNING, AREA, "%s is ignored: it is no number from 0 to %llu; the default %s holds", row->name,
-              (unsigned long long)row->maximum, row->default_value);
+    rondo_log(RONDO_LOG_WARNING, AREA, "%s is ignored: it is not a number from 0 to %llu; the default %s is used",
+              row->name, (unsigned long long)row->maximum, row->default_value);
   else if (strcmp(row->kind, "flag") == 0)
     rondo_log(RONDO_LOG_WARNING, AREA,
-              "%s is ignored: it is none of 1|on|yes|true|0|off|no|false; the default %s holds", row->name,
+              "%s is ignored: it is not one of 1|on|yes|true|0|off|no|false; the default %s is used", row->name,
               row->default_value);
   else if (row->choices != NULL)
-    rondo_log(RONDO_LOG_WARNING, AREA, "%s is ignored: it is none of %s", row->name, row->choices);
+    rondo_log(RONDO_LOG_WARNING, AREA, "%s is ignored: it is not one of %s", row->name, row->choices);
   else
     rondo_log(RONDO_LOG_WARNING, AREA, "%s is ignored: it is longer than %zu bytes", row->name,
               sizeof values->text - 1);
@@ -282,8 +201,8 @@ static const char *closest_name(const char *name, size_t length) {
 
 static void report_unknown(const char *name, size_t length) {
   const size_t kept = length < LONGEST_NAME ? length : LONGEST_NAME;
-  rondo_log(RONDO_LOG_WARNING, AREA, "%.*s%s is no option and is ignored; the closest one is %s", (int)kept, name,
-            kept < length ? "..." : "", closest_name(name, kept));
+  rondo_log(RONDO_LOG_WARNING, AREA, "%.*s%s is not a known variable and is ignored; the closest one is %s", (int)kept,
+            name, kept < length ? "..." : "", closest_name(name, kept));
 }
 
 static bool is_known(const char *name, size_t length) {

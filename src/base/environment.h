@@ -12,33 +12,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The table in environment.c says what each is: its kind, its default and its meaning. */
 typedef enum rondo_option {
-  RONDO_OPTION_LOG,         /* text: error, warning, info, debug; of areas (rondo_log_is_setting) */
-  RONDO_OPTION_TRACE,       /* text: path of a Chrome trace file */
-  RONDO_OPTION_CPU_WORKERS, /* number: worker threads of a CPU device; 0 = processors - 1, at least 1 */
-  RONDO_OPTION_CPU_BIND,    /* flag: bind workers to processors; default on */
-  RONDO_OPTION_CPU_SPIN_US, /* number: how long an idle worker stays awake; default 1000 */
-  RONDO_OPTION_CPU_VECTORS, /* text: widest vectors of CPU kernels: "plain", "avx2", "avx512"; "" = the processor's */
-  RONDO_OPTION_CPU_MEMORY_LIMIT, /* number: bytes of physical memory that a CPU device takes; 0 = what there is */
-  RONDO_OPTION_CPU_LACKS,        /* text: "memory_nodes" or "memory_pools", which a CPU device then does not have */
-  RONDO_OPTION_CUDA_LIBRARY,     /* text: the CUDA driver's library; "" = libcuda.so.1 */
-  RONDO_OPTION_NVRTC_LIBRARY,    /* text: the library that compiles CUDA C; "" = libnvrtc.so.13 or .12 */
-  RONDO_OPTION_CUDA_CACHE,       /* text: folder of compiled kernels; "" = the user's cache folder, "none" = no cache */
-  RONDO_OPTION_CUDA_CACHE_BYTES, /* number: bytes that it may hold; default 256 MiB */
-  RONDO_OPTION_CUBLASLT_LIBRARY, /* text: the library for matrix products on CUDA; "" = libcublasLt.so.13 or .12,
-                                    "none" = own kernels */
-  RONDO_OPTION_CUBLASLT_LEAST,   /* number: multiplications in a product that it makes, at least; default 2^16 */
-  RONDO_OPTION_CUDNN_LIBRARY,    /* text: the library for convolutions on CUDA; "" = libcudnn.so.9, "none" = own
-                                    kernels */
-  RONDO_OPTION_CUDNN_LEAST,      /* number: multiplications in a convolution that it makes, at least; default 2^20 */
-  RONDO_OPTION_CUDA_TILE,        /* number: edge of the tiles of own products on CUDA; default 0: by their shapes */
-  RONDO_OPTION_NCCL_LIBRARY,     /* text: the library for collectives on CUDA; "" = libnccl.so.2 */
-  RONDO_OPTION_ONEDNN_LIBRARY,   /* text: library with dnnl_sgemm; "" = libdnnl.so.2 or .3, "none" = CBLAS alone */
-  RONDO_OPTION_ONEDNN_LEAST,     /* number: multiplications in a convolution that it makes, at least; default 2^16 */
-  RONDO_OPTION_CBLAS_LIBRARY,    /* text: library with cblas_sgemm, oneDNN is then left out; "none" = plain C */
-  RONDO_OPTION_SYNC,             /* flag: synchronise after every operation, for debugging; default off */
-  RONDO_OPTION_CHECK_ORDERS,     /* number: orders that each launch is run in on cpu:check; default 2 */
-  RONDO_OPTION_CHECK_SEED,       /* number: what these orders are drawn from; default 1 */
+  RONDO_OPTION_LOG,
+  RONDO_OPTION_TRACE,
+  RONDO_OPTION_CPU_WORKERS,
+  RONDO_OPTION_CPU_BIND,
+  RONDO_OPTION_CPU_SPIN_US,
+  RONDO_OPTION_CPU_VECTORS,
+  RONDO_OPTION_CPU_MEMORY_LIMIT,
+  RONDO_OPTION_CPU_LACKS,
+  RONDO_OPTION_CUDA_LIBRARY,
+  RONDO_OPTION_NVRTC_LIBRARY,
+  RONDO_OPTION_CUDA_CACHE,
+  RONDO_OPTION_CUDA_CACHE_BYTES,
+  RONDO_OPTION_CUBLASLT_LIBRARY,
+  RONDO_OPTION_CUBLASLT_LEAST,
+  RONDO_OPTION_CUDNN_LIBRARY,
+  RONDO_OPTION_CUDNN_LEAST,
+  RONDO_OPTION_CUDA_TILE,
+  RONDO_OPTION_NCCL_LIBRARY,
+  RONDO_OPTION_ONEDNN_LIBRARY,
+  RONDO_OPTION_ONEDNN_LEAST,
+  RONDO_OPTION_CBLAS_LIBRARY,
+  RONDO_OPTION_SYNC,
+  RONDO_OPTION_CHECK_ORDERS,
+  RONDO_OPTION_CHECK_SEED,
   RONDO_OPTION_COUNT
 } rondo_option;
 

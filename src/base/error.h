@@ -89,8 +89,10 @@ static inline void rondo_status_keep_first(rondo_status *kept, rondo_status stat
     if (try_status_ != RONDO_OK) return try_status_; \
   } while (0)
 
-/* "4.0 KiB", "17 B", "1.5 GiB" into `buffer`, for messages; returns buffer. */
+/* "4.0 KiB", "17 B", "1.5 GiB" into `buffer`, for messages; returns buffer. RONDO_SIZE makes a buffer that lives as
+ * long as the block around it. */
 #define RONDO_SIZE_TEXT 24
+#define RONDO_SIZE(bytes) rondo_size_text((char[RONDO_SIZE_TEXT]){""}, (bytes))
 const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes);
 
 /* "'scratch' (4.0 KiB)", or "(no name, 4.0 KiB)" for NULL and "", for what stands behind the word "allocation". */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 typedef struct parser {
   rondo_json_document *document;
@@ -156,17 +157,11 @@ static rondo_status parse_escape(parser *p) {
   return RONDO_OK;
 }
 
-/* Copies one character that is not ASCII (Unicode 15, table 3-7). */
+/* Copies one character that is not ASCII. */
 static rondo_status parse_utf8(parser *p) {
-  const unsigned char lead = *p->at;
-  const unsigned more = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
-  const unsigned char least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  const unsigned char most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  bool right = lead >= 0xc2 && lead <= 0xf4 && (size_t)(p->end - p->at) > more;
-  right = right && p->at[1] >= least && p->at[1] <= most;
-  for (unsigned i = 2; right && i <= more; i++) right = (p->at[i] & 0xc0) == 0x80;
-  if (!right) return fail(p, "a byte that is not UTF-8");
-  for (unsigned i = 0; i <= more; i++) add_byte(p, *p->at++);
+  const size_t length = rondo_utf8_length((const char *)p->at, (size_t)(p->end - p->at));
+  if (length == 0) return fail(p, "a byte that is not UTF-8");
+  for (size_t i = 0; i < length; i++) add_byte(p, *p->at++);
   return RONDO_OK;
 }
 

@@ -88,6 +88,24 @@ rondo_allocator rondo_slab_allocator(rondo_slab *slab) {
   return (rondo_allocator){.self = slab, .allocate = allocate, .release = release};
 }
 
+static bool is_in_chunk(const rondo_slab *slab, const void *block) {
+  const rondo_slab_chunk *chunk = slab->chunks;
+  while (chunk != NULL && (uintptr_t)block - (uintptr_t)chunk >= chunk->bytes) chunk = chunk->older;
+  return chunk != NULL && (uintptr_t)block % RONDO_SLAB_STEP == 0;
+}
+
+void rondo_slab_check(const rondo_slab *slab) {
+  uint64_t bytes = 0;
+  for (const rondo_slab_chunk *chunk = slab->chunks; chunk != NULL; chunk = chunk->older) bytes += chunk->bytes;
+  assert(bytes == slab->held_bytes);
+  assert(slab->next <= slab->end && (slab->chunks == NULL) == (slab->end == NULL));
+  assert(slab->chunks == NULL || slab->end == (const unsigned char *)slab->chunks + slab->chunks->bytes);
+  for (size_t i = 0; i < RONDO_SLAB_SIZES; i++)
+    for (const rondo_slab_block *block = slab->released[i]; block != NULL; block = block->next)
+      assert(is_in_chunk(slab, block));
+  (void)bytes;
+}
+
 void rondo_slab_free(rondo_slab *slab) {
   while (slab->chunks != NULL) {
     rondo_slab_chunk *chunk = slab->chunks;

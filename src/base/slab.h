@@ -51,6 +51,10 @@ RONDO_MUST_USE static inline rondo_status rondo_slab_take(rondo_slab *slab, size
   return RONDO_OK;
 }
 
+/* Asserts the invariant: the free part lies in the newest chunk, released blocks lie in chunks, and the bytes add up.
+ */
+void rondo_slab_check(const rondo_slab *slab);
+
 /* Gives all chunks back; small blocks that were not released are gone with them. */
 void rondo_slab_free(rondo_slab *slab);
 

@@ -33,11 +33,20 @@ size_t rondo_format_cut(char *buffer, size_t room, const char *format, va_list a
   return end + sizeof mark - 1;
 }
 
+void rondo_text_check(const rondo_text *text) {
+  assert((text->bytes == NULL) == (text->capacity == 0));
+  assert(text->bytes == NULL || (text->count < text->capacity && text->bytes[text->count] == '\0'));
+  assert(text->depth <= DEEPEST);
+  assert(!text->after_key || text->depth > 0); /* a key is inside an object */
+  (void)text;
+}
+
 void rondo_text_init(rondo_text *text, const rondo_allocator *allocator) {
   *text = (rondo_text){.allocator = allocator == NULL ? rondo_allocator_default() : *allocator};
 }
 
 void rondo_text_deinit(rondo_text *text) {
+  if (text->failed == RONDO_OK) rondo_text_check(text);
   rondo_release(&text->allocator, text->bytes, text->capacity, 1);
   const rondo_allocator allocator = text->allocator;
   *text = (rondo_text){.allocator = allocator};
@@ -61,6 +70,10 @@ void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count) {
   if (count > 0) memcpy(text->bytes + text->count, bytes, count);
   text->count += count;
   text->bytes[text->count] = '\0';
+}
+
+void rondo_text_add_lines(rondo_text *text, const char *const *lines, size_t count) {
+  for (size_t i = 0; i < count; i++) rondo_text_add_bytes(text, lines[i], strlen(lines[i]));
 }
 
 void rondo_text_add(rondo_text *text, const char *format, ...) {
@@ -121,11 +134,11 @@ rondo_status rondo_text_take(rondo_text *text, char **out) {
   return status;
 }
 
-/* The length of the UTF-8 character at `at`, 0 when it is none (Unicode 15, table 3-7: well-formed byte sequences). */
-static size_t utf8_length(const unsigned char *at) {
+size_t rondo_utf8_length(const char *text, size_t room) {
+  const unsigned char *at = (const unsigned char *)text;
   if (at[0] < 0x80) return 1;
-  if (at[0] < 0xC2 || at[0] > 0xF4) return 0;
   const size_t length = at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
+  if (at[0] < 0xC2 || at[0] > 0xF4 || length > room) return 0;
   const unsigned char least = at[0] == 0xE0 ? 0xA0 : at[0] == 0xF0 ? 0x90 : 0x80;
   const unsigned char most = at[0] == 0xED ? 0x9F : at[0] == 0xF4 ? 0x8F : 0xBF;
   if (at[1] < least || at[1] > most) return 0;
@@ -137,7 +150,7 @@ static size_t utf8_length(const unsigned char *at) {
 /* Writes the character at `at` as it stands in a JSON string and returns how many bytes it read. */
 static size_t escape_one(const char *at, char out[LONGEST_ESCAPE + 1]) {
   static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-  const size_t length = utf8_length((const unsigned char *)at);
+  const size_t length = rondo_utf8_length(at, SIZE_MAX);
   const char *short_form = strchr(plain, *at);
   if (length == 0)
     memcpy(out, "\xEF\xBF\xBD", 4);
@@ -221,48 +234,67 @@ static const char *markup_of(const char *at, size_t length, char out[8]) {
   }
 }
 
-void rondo_text_add_markup(rondo_text *text, const char *value, size_t most) {
-  size_t used = 0;
-  while (value[used] != '\0') {
-    char plain[8];
-    const size_t length = utf8_length((const unsigned char *)value + used), read = length == 0 ? 1 : length;
-    if (used + read > most) {
-      rondo_text_add_bytes(text, "...", 3);
-      return;
-    }
-    const char *shown = markup_of(value + used, length, plain);
-    rondo_text_add_bytes(text, shown, strlen(shown));
-    used += read;
-  }
+/* What stands for the next character, and moves *at behind it; "..." for the rest from where `most` bytes were read.
+ * NULL: *at is the end. */
+static const char *next_markup(const char **at, size_t *inout_most, char plain[8]) {
+  const char *from = *at;
+  if (*from == '\0') return NULL;
+  const size_t length = rondo_utf8_length(from, SIZE_MAX), read = length == 0 ? 1 : length;
+  *at += read > *inout_most ? strlen(from) : read;
+  if (read > *inout_most) return "...";
+  *inout_most -= read;
+  return markup_of(from, length, plain);
 }
 
-void rondo_text_add_grouped(rondo_text *text, uint64_t value) {
+void rondo_text_add_markup(rondo_text *text, const char *value, size_t most) {
+  char plain[8];
+  for (const char *shown; (shown = next_markup(&value, &most, plain)) != NULL;)
+    rondo_text_add_bytes(text, shown, strlen(shown));
+}
+
+const char *rondo_markup_text(char *out, size_t room, const char *value, size_t most) {
+  char plain[8];
+  size_t count = 0;
+  assert(room >= RONDO_MARKUP_TEXT(most));
+  out[0] = '\0';
+  for (const char *shown; (shown = next_markup(&value, &most, plain)) != NULL; count += strlen(shown))
+    strcpy(out + count, shown);
+  assert(count < room);
+  (void)room;
+  return out;
+}
+
+const char *rondo_grouped_text(char out[RONDO_NUMBER_TEXT], uint64_t value) {
   char digits[24];
+  char *to = out;
   const int length = snprintf(digits, sizeof digits, "%" PRIu64, value);
   for (int i = 0; i < length; i++) {
-    if (i > 0 && (length - i) % 3 == 0) rondo_text_add_bytes(text, ",", 1);
-    rondo_text_add_bytes(text, &digits[i], 1);
+    if (i > 0 && (length - i) % 3 == 0) *to++ = ',';
+    *to++ = digits[i];
   }
+  *to = '\0';
+  return out;
 }
 
-void rondo_text_add_fixed(rondo_text *text, double value, int decimals) {
+/* A whole number of units of 10^-decimals, with up to 6 decimals. */
+static const char *scaled_text(char out[RONDO_NUMBER_TEXT], uint64_t scaled, int decimals) {
   uint64_t scale = 1;
-  assert(decimals >= 0 && decimals <= 6 && !(value < 0));
-  if (!(value <= 1e12)) {
-    rondo_text_add(text, ">10^12");
-    return;
-  }
   for (int i = 0; i < decimals; i++) scale *= 10;
-  const uint64_t scaled = (uint64_t)(value * (double)scale + 0.5);
-  rondo_text_add(text, "%" PRIu64, scaled / scale);
-  if (decimals > 0) rondo_text_add(text, ".%0*" PRIu64, decimals, scaled % scale);
+  const int length =
+      snprintf(out, RONDO_NUMBER_TEXT, "%" PRIu64 ".%06" PRIu64, scaled / scale, scaled % scale * (1000000 / scale));
+  out[length - 6 + (decimals > 0 ? decimals : -1)] = '\0';
+  return out;
 }
 
-void rondo_text_add_ratio(rondo_text *text, size_t peak, size_t bound) {
-  const double exact = (double)peak / (double)bound * 10000;
-  uint64_t ratio = (uint64_t)exact;
-  if ((double)ratio < exact) ratio++;
-  rondo_text_add(text, "%" PRIu64 ".%04" PRIu64, ratio / 10000, ratio % 10000);
+const char *rondo_fixed_text(char out[RONDO_NUMBER_TEXT], double value, int decimals) {
+  assert(decimals >= 0 && decimals <= 6 && !(value < 0));
+  if (!(value <= 1e12)) return strcpy(out, ">10^12");
+  return scaled_text(out, (uint64_t)(value * pow(10, decimals) + 0.5), decimals);
+}
+
+const char *rondo_ratio_text(char out[RONDO_NUMBER_TEXT], size_t peak, size_t bound) {
+  assert(bound > 0);
+  return scaled_text(out, (uint64_t)ceil((double)peak / (double)bound * 10000), 4);
 }
 
 /* What stands between the last value and the next one. */

@@ -18,6 +18,10 @@
  * Returns the length of what is there. */
 size_t rondo_format_cut(char *buffer, size_t room, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
 
+/* The length of the UTF-8 character at `text` (Unicode 15, table 3-7), of which `room` bytes may be read; 0: it is not
+ * one. A text that ends in NUL needs no limit. */
+size_t rondo_utf8_length(const char *text, size_t room);
+
 typedef struct rondo_text {
   rondo_allocator allocator;
   char *bytes; /* NUL-terminated once something was written */
@@ -29,6 +33,9 @@ typedef struct rondo_text {
   bool after_key;
 } rondo_text;
 
+/* Asserts the invariant of a text: a NUL after the last byte, and JSON nesting within its limit. */
+void rondo_text_check(const rondo_text *text);
+
 /* The allocator is copied; NULL means the default. */
 void rondo_text_init(rondo_text *text, const rondo_allocator *allocator);
 void rondo_text_deinit(rondo_text *text); /* also after rondo_text_take */
@@ -36,25 +43,35 @@ void rondo_text_deinit(rondo_text *text); /* also after rondo_text_take */
 /* No argument may point into the text itself. */
 void rondo_text_add(rondo_text *text, const char *format, ...) RONDO_PRINTF(2, 3);
 void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /* with no NUL among them */
+void rondo_text_add_lines(rondo_text *text, const char *const *lines, size_t count);
 
 /* Text inside an element or a quoted attribute of HTML and XML: & < > " are escaped; what is not UTF-8, and characters
  * that XML does not allow, become U+FFFD. Of more than `most` bytes the rest, from a whole character on, is left out
  * and "..." put in its place. */
 void rondo_text_add_markup(rondo_text *text, const char *value, size_t most);
 
+/* The same into a buffer of at least RONDO_MARKUP_TEXT(most) bytes. Returns the buffer. */
+#define RONDO_MARKUP_TEXT(most) (6 * (most) + 4)
+const char *rondo_markup_text(char *out, size_t room, const char *value, size_t most);
+
 /* The inside of a JSON string, without quotes. */
 void rondo_text_add_escaped(rondo_text *text, const char *value);
 
-/* 1234567 as "1,234,567". */
-void rondo_text_add_grouped(rondo_text *text, uint64_t value);
-
-/* A number of at least 0 with `decimals` (0 to 6) digits behind a point, rounded to nearest, whatever the locale; one
- * that is not finite or above 10^12 as ">10^12". */
-void rondo_text_add_fixed(rondo_text *text, double value, int decimals);
-
-/* `peak` over `bound`, which is not 0, with four digits behind the point, rounded up: what is above 1 does not read as
- * 1. */
-void rondo_text_add_ratio(rondo_text *text, size_t peak, size_t bound);
+/* Numbers as text, in buffers that live as long as the block around them: arguments of rondo_text_add. They do not
+ * depend on the locale.
+ *
+ *   RONDO_GROUPED(1234567)     "1,234,567"
+ *   RONDO_FIXED(1.26, 1)       "1.3": at least 0, with 0 to 6 decimals, rounded to nearest; ">10^12" for larger numbers
+ *                              and those that are not finite
+ *   RONDO_RATIO(peak, bound)   "1.0001": four decimals, rounded up, so that only 1 reads as 1; `bound` is not 0
+ */
+#define RONDO_NUMBER_TEXT 40
+#define RONDO_GROUPED(value) rondo_grouped_text((char[RONDO_NUMBER_TEXT]){""}, (value))
+#define RONDO_FIXED(value, decimals) rondo_fixed_text((char[RONDO_NUMBER_TEXT]){""}, (value), (decimals))
+#define RONDO_RATIO(peak, bound) rondo_ratio_text((char[RONDO_NUMBER_TEXT]){""}, (peak), (bound))
+const char *rondo_grouped_text(char out[RONDO_NUMBER_TEXT], uint64_t value);
+const char *rondo_fixed_text(char out[RONDO_NUMBER_TEXT], double value, int decimals);
+const char *rondo_ratio_text(char out[RONDO_NUMBER_TEXT], size_t peak, size_t bound);
 
 /* The inside of a JSON string (no quotes) into `room` bytes (at least 1), without allocating; what does not fit is left
  * out from a whole character on. Returns the length of what is there. */

@@ -3,6 +3,7 @@
  * text. A child graph is a cluster around its node; what is in it is named by the numbers on the way there: n3_1 is
  * node 1 of the child graph of node 3. Names are escaped as in JSON, which DOT reads the same way, and cut when long.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,32 +26,15 @@ typedef struct dot_place {
   int indent;
 } dot_place;
 
+static const char *const shapes[] = {
+    [RONDO_NODE_KERNEL] = "box",       [RONDO_NODE_HOST] = "ellipse",       [RONDO_NODE_COPY] = "parallelogram",
+    [RONDO_NODE_FILL] = "trapezium",   [RONDO_NODE_EMPTY] = "circle",       [RONDO_NODE_CHILD] = "folder",
+    [RONDO_NODE_EVENT_RECORD] = "cds", [RONDO_NODE_EVENT_WAIT] = "octagon", [RONDO_NODE_ALLOC] = "house",
+    [RONDO_NODE_FREE] = "invhouse",    [RONDO_NODE_FOREIGN] = "component"};
+
 static const char *shape_of(rondo_node_kind kind) {
-  switch (kind) {
-    case RONDO_NODE_KERNEL:
-      return "box";
-    case RONDO_NODE_HOST:
-      return "ellipse";
-    case RONDO_NODE_COPY:
-      return "parallelogram";
-    case RONDO_NODE_FILL:
-      return "trapezium";
-    case RONDO_NODE_EMPTY:
-      return "circle";
-    case RONDO_NODE_CHILD:
-      return "folder";
-    case RONDO_NODE_EVENT_RECORD:
-      return "cds";
-    case RONDO_NODE_EVENT_WAIT:
-      return "octagon";
-    case RONDO_NODE_ALLOC:
-      return "house";
-    case RONDO_NODE_FREE:
-      return "invhouse";
-    case RONDO_NODE_FOREIGN:
-      return "component";
-  }
-  return "box";
+  assert(kind < sizeof shapes / sizeof shapes[0] && shapes[kind] != NULL);
+  return shapes[kind];
 }
 
 static void add_name(rondo_text *text, const char *name) {

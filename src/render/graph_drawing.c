@@ -342,5 +342,5 @@ void rondo_drawing_add_style(rondo_text *text) {
       ".event_record,.event_wait{--c:#452833;--e:#b06e86}.child{--c:#14191e;--e:#9aa7b4}"
       ".empty{--c:#262c32;--e:#66717c}}\n",
   };
-  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) rondo_text_add_bytes(text, rules[i], strlen(rules[i]));
+  rondo_text_add_lines(text, rules, sizeof rules / sizeof rules[0]);
 }

@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: MIT
- * Layers by longest path, and the order within them: layers are gone through downwards and upwards, each sorted by the
- * mean position of its neighbours in the layer before (Sugiyama's barycentres), and the order with the fewest crossings
- * is kept. Crossings are counted in the logarithm of the layer's width for each edge (W. Barth, P. Mutzel, M. Juenger,
- * "Simple and efficient bilayer cross counting", JGAA 8 (2004)).
+ * The layout has three steps. A node's layer is the length of the longest path to it. The order within the layers comes
+ * from sweeps downwards and upwards, which sort each layer by the mean position of its neighbours in the layer before
+ * (Sugiyama's barycentres); the order with the fewest crossings is kept. Counting crossings takes, for each edge, the
+ * logarithm of the layer's width (W. Barth, P. Mutzel, M. Juenger, "Simple and efficient bilayer cross counting", JGAA
+ * 8 (2004)). Last come the positions. One thread per layout.
  */
 #include "render/graph_layers.h"
 
+#include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "render/graph_layers_internal.h"
 
 enum { MOST_SWEEPS = 16, PATIENCE = 4 /* sweeps without fewer crossings */ };
+
+/* The neighbours of place i in one direction are items[start[i] .. start[i + 1]). */
+typedef struct neighbour_lists {
+  uint32_t *start, *items;
+} neighbour_lists;
+
+typedef struct layer_order {
+  rondo_layers *layers;
+  uint32_t link_count; /* between places of neighbouring layers */
+  neighbour_lists above, below;
+  uint32_t *row_start; /* layer l has the places row[row_start[l] .. row_start[l + 1]), from the left */
+  uint32_t *row;
+  uint32_t *position; /* of each place in its layer */
+} layer_order;
 
 /* Layers ----------------------------------------------------------------------------------------------------------- */
 
@@ -67,7 +83,7 @@ rondo_status rondo_layers_count(const rondo_allocator *allocator, const rondo_la
 /* Links between neighbouring layers -------------------------------------------------------------------------------- */
 
 /* Calls `link` for each pair of places in neighbouring layers that an edge connects; gives the bends their layers. */
-static void walk_links(rondo_ordering *o, void (*link)(rondo_ordering *o, uint32_t from, uint32_t to)) {
+static void walk_links(layer_order *o, void (*link)(layer_order *o, uint32_t from, uint32_t to)) {
   rondo_layers *layers = o->layers;
   const rondo_layers_input *input = &layers->input;
   uint32_t bend = input->node_count;
@@ -86,13 +102,13 @@ static void walk_links(rondo_ordering *o, void (*link)(rondo_ordering *o, uint32
   layers->bend_start[edge_count_of(input)] = bend;
 }
 
-static void count_link(rondo_ordering *o, uint32_t from, uint32_t to) {
+static void count_link(layer_order *o, uint32_t from, uint32_t to) {
   o->below.start[from + 1]++;
   o->above.start[to + 1]++;
 }
 
 /* start[i] is where the next one goes, and in the end where place i + 1 begins. */
-static void add_link(rondo_ordering *o, uint32_t from, uint32_t to) {
+static void add_link(layer_order *o, uint32_t from, uint32_t to) {
   o->below.items[o->below.start[from]++] = to;
   o->above.items[o->above.start[to]++] = from;
 }
@@ -106,7 +122,7 @@ static void move_back(uint32_t *start, uint32_t count) {
   start[0] = 0;
 }
 
-static void link_places(rondo_ordering *o) {
+static void link_places(layer_order *o) {
   const uint32_t count = o->layers->place_count;
   walk_links(o, count_link);
   sum_up(o->below.start, count);
@@ -117,7 +133,7 @@ static void link_places(rondo_ordering *o) {
 }
 
 /* Rows in the order of the places. */
-static void fill_rows(rondo_ordering *o) {
+static void fill_rows(layer_order *o) {
   const rondo_layers *layers = o->layers;
   for (uint32_t i = 0; i < layers->place_count; i++) o->row_start[layers->layer[i] + 1]++;
   sum_up(o->row_start, layers->layer_count);
@@ -128,7 +144,7 @@ static void fill_rows(rondo_ordering *o) {
   move_back(o->row_start, layers->layer_count);
 }
 
-static void note_positions(rondo_ordering *o) {
+static void note_positions(layer_order *o) {
   for (uint32_t l = 0; l < o->layers->layer_count; l++)
     for (uint32_t i = o->row_start[l]; i < o->row_start[l + 1]; i++) o->position[o->row[i]] = i - o->row_start[l];
 }
@@ -141,7 +157,7 @@ typedef struct sorted_place {
 } sorted_place;
 
 typedef struct orderer {
-  rondo_ordering *ordering;
+  layer_order *ordering;
   sorted_place *sorted; /* room for all */
   uint32_t *ends;       /* room for all links: positions below, in the order of those above */
   uint32_t *tree;       /* room for all, and one more: sums over positions */
@@ -159,15 +175,15 @@ static int compare_positions(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-static double mean_position(const rondo_ordering *o, const rondo_neighbours *toward, uint32_t place) {
+static double mean_position(const layer_order *o, const neighbour_lists *toward, uint32_t place) {
   const uint32_t first = toward->start[place], end = toward->start[place + 1];
   double sum = 0;
   for (uint32_t i = first; i < end; i++) sum += (double)o->position[toward->items[i]];
   return first == end ? (double)o->position[place] : sum / (double)(end - first);
 }
 
-static void sort_row(orderer *w, uint32_t layer, const rondo_neighbours *toward) {
-  rondo_ordering *o = w->ordering;
+static void sort_row(orderer *w, uint32_t layer, const neighbour_lists *toward) {
+  layer_order *o = w->ordering;
   const uint32_t first = o->row_start[layer], count = o->row_start[layer + 1] - first;
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t place = o->row[first + i];
@@ -200,7 +216,7 @@ static uint64_t count_inversions(orderer *w, uint32_t links, uint32_t positions)
 }
 
 static uint64_t count_crossings(orderer *w) {
-  const rondo_ordering *o = w->ordering;
+  const layer_order *o = w->ordering;
   uint64_t crossings = 0;
   for (uint32_t l = 0; l + 1 < o->layers->layer_count; l++) {
     uint32_t links = 0;
@@ -216,7 +232,7 @@ static uint64_t count_crossings(orderer *w) {
 }
 
 static void find_order(orderer *w) {
-  rondo_ordering *o = w->ordering;
+  layer_order *o = w->ordering;
   const size_t bytes = o->layers->place_count * sizeof *o->row;
   uint64_t fewest = UINT64_MAX;
   for (int i = 0, since = 0; i < MOST_SWEEPS && since < PATIENCE && fewest > 0; i++, since++) {
@@ -231,9 +247,123 @@ static void find_order(orderer *w) {
   note_positions(o);
 }
 
+/* Positions -------------------------------------------------------------------------------------------------------- */
+
+/* Each place stands as near as possible to the mean of its neighbours in the layer before, in the sense of least
+ * squares, with no two closer than their widths allow. That is an isotonic regression once the widths are taken out,
+ * solved exactly by pooling neighbours that violate the order (R. E. Barlow, D. J. Bartholomew, J. M. Bremner, H. D.
+ * Brunk, "Statistical inference under order restrictions", 1972). Layers are placed downwards and upwards a few times.
+ * Bends weigh more, so that long edges are straight. */
+
+enum { PLACE_SWEEPS = 9, BEND_WEIGHT = 6 };
+
+/* Neighbours that stand as close as they may. */
+typedef struct pool {
+  double mean, weight;
+  uint32_t count;
+} pool;
+
+typedef struct placer {
+  const layer_order *ordering;
+  double *x;     /* of each place */
+  double *taken; /* room for a layer: what the widths to the left take */
+  pool *pools;   /* room for a layer */
+} placer;
+
+static bool is_bend(const placer *p, uint32_t place) { return place >= p->ordering->layers->input.node_count; }
+
+static double width_of(const placer *p, uint32_t place) {
+  return is_bend(p, place) ? 0 : (double)p->ordering->layers->input.widths[place];
+}
+
+static void add_neighbours(const placer *p, const neighbour_lists *toward, uint32_t place, double *sum, double *count) {
+  for (uint32_t i = toward->start[place]; i < toward->start[place + 1]; i++) {
+    *sum += p->x[toward->items[i]];
+    *count += 1;
+  }
+}
+
+typedef enum direction { DOWNWARDS, UPWARDS, BOTH } direction;
+
+/* Where a place would like to stand. */
+static double wish_of(const placer *p, uint32_t place, direction to) {
+  double sum = 0, count = 0;
+  if (to != UPWARDS) add_neighbours(p, &p->ordering->above, place, &sum, &count);
+  if (to != DOWNWARDS) add_neighbours(p, &p->ordering->below, place, &sum, &count);
+  return count == 0 ? p->x[place] : sum / count;
+}
+
+static void place_layer(placer *p, uint32_t layer, direction to) {
+  const layer_order *o = p->ordering;
+  const uint32_t *row = &o->row[o->row_start[layer]];
+  const uint32_t count = o->row_start[layer + 1] - o->row_start[layer];
+  uint32_t pools = 0;
+  double taken = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (i > 0) taken += (width_of(p, row[i - 1]) + width_of(p, row[i])) / 2 + o->layers->input.gap;
+    p->taken[i] = taken;
+    p->pools[pools++] = (pool){wish_of(p, row[i], to) - taken, is_bend(p, row[i]) ? BEND_WEIGHT : 1, 1};
+    for (; pools > 1 && p->pools[pools - 2].mean > p->pools[pools - 1].mean; pools--) {
+      pool *into = &p->pools[pools - 2];
+      const pool from = p->pools[pools - 1];
+      into->mean = (into->mean * into->weight + from.mean * from.weight) / (into->weight + from.weight);
+      into->weight += from.weight;
+      into->count += from.count;
+    }
+  }
+  for (uint32_t i = 0, k = 0; k < pools; k++)
+    for (uint32_t n = 0; n < p->pools[k].count; n++, i++) p->x[row[i]] = p->pools[k].mean + p->taken[i];
+}
+
+static void place_all(placer *p) {
+  const uint32_t count = p->ordering->layers->layer_count;
+  for (int sweep = 0; sweep < PLACE_SWEEPS; sweep++) {
+    const direction to = sweep + 1 == PLACE_SWEEPS ? BOTH : sweep % 2 == 0 ? DOWNWARDS : UPWARDS;
+    for (uint32_t i = 0; i < count; i++) place_layer(p, to == UPWARDS ? count - 1 - i : i, to);
+  }
+}
+
+/* Moves all so that it begins at 0. */
+static void store_places(const placer *p) {
+  rondo_layers *layers = p->ordering->layers;
+  double least = INFINITY, most = -INFINITY;
+  for (uint32_t i = 0; i < layers->place_count; i++) {
+    least = fmin(least, p->x[i] - width_of(p, i) / 2);
+    most = fmax(most, p->x[i] + width_of(p, i) / 2);
+  }
+  for (uint32_t i = 0; i < layers->place_count; i++) layers->x[i] = (int32_t)floor(p->x[i] - least + 0.5);
+  layers->width = (int32_t)ceil(most - least);
+}
+
+static uint32_t widest_row(const layer_order *o) {
+  uint32_t widest = 0;
+  for (uint32_t l = 0; l < o->layers->layer_count; l++) {
+    const uint32_t count = o->row_start[l + 1] - o->row_start[l];
+    if (count > widest) widest = count;
+  }
+  return widest;
+}
+
+static rondo_status place_rows(const layer_order *ordering) {
+  const rondo_allocator *allocator = &ordering->layers->allocator;
+  const size_t places = ordering->layers->place_count, widest = widest_row(ordering);
+  placer p = {.ordering = ordering};
+  rondo_status status = rondo_allocate_items(allocator, places, sizeof *p.x, &p.x);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, widest, sizeof *p.taken, &p.taken);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, widest, sizeof *p.pools, &p.pools);
+  if (status == RONDO_OK) {
+    place_all(&p);
+    store_places(&p);
+  }
+  rondo_release(allocator, p.pools, widest, sizeof *p.pools);
+  rondo_release(allocator, p.taken, widest, sizeof *p.taken);
+  rondo_release(allocator, p.x, places, sizeof *p.x);
+  return status;
+}
+
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status order_rows(rondo_ordering *o) {
+static rondo_status order_rows(layer_order *o) {
   const rondo_allocator *allocator = &o->layers->allocator;
   const uint32_t count = o->layers->place_count;
   orderer w = {.ordering = o};
@@ -249,19 +379,19 @@ static rondo_status order_rows(rondo_ordering *o) {
   return status;
 }
 
-static rondo_status allocate_neighbours(const rondo_ordering *o, rondo_neighbours *out) {
+static rondo_status allocate_neighbours(const layer_order *o, neighbour_lists *out) {
   const rondo_allocator *allocator = &o->layers->allocator;
   RONDO_TRY(rondo_allocate_items(allocator, (size_t)o->layers->place_count + 1, sizeof *out->start, &out->start));
   return rondo_allocate_items(allocator, o->link_count, sizeof *out->items, &out->items);
 }
 
-static void free_neighbours(const rondo_ordering *o, rondo_neighbours *neighbours) {
+static void free_neighbours(const layer_order *o, neighbour_lists *neighbours) {
   const rondo_allocator *allocator = &o->layers->allocator;
   rondo_release(allocator, neighbours->start, (size_t)o->layers->place_count + 1, sizeof *neighbours->start);
   rondo_release(allocator, neighbours->items, o->link_count, sizeof *neighbours->items);
 }
 
-static rondo_status allocate_ordering(rondo_ordering *o) {
+static rondo_status allocate_ordering(layer_order *o) {
   const rondo_allocator *allocator = &o->layers->allocator;
   const size_t places = o->layers->place_count;
   RONDO_TRY(allocate_neighbours(o, &o->above));
@@ -271,7 +401,7 @@ static rondo_status allocate_ordering(rondo_ordering *o) {
   return rondo_allocate_items(allocator, places, sizeof *o->position, &o->position);
 }
 
-static void free_ordering(rondo_ordering *o) {
+static void free_ordering(layer_order *o) {
   const rondo_allocator *allocator = &o->layers->allocator;
   free_neighbours(o, &o->above);
   free_neighbours(o, &o->below);
@@ -280,9 +410,20 @@ static void free_ordering(rondo_ordering *o) {
   rondo_release(allocator, o->position, o->layers->place_count, sizeof *o->position);
 }
 
+/* Asserts the invariant of an ordering: each place stands once, in its own layer, where its position says. */
+static void check_order(const layer_order *o) {
+  for (uint32_t l = 0; l < o->layers->layer_count; l++) {
+    assert(o->row_start[l] <= o->row_start[l + 1]);
+    for (uint32_t i = o->row_start[l]; i < o->row_start[l + 1]; i++)
+      assert(o->layers->layer[o->row[i]] == l && o->position[o->row[i]] == i - o->row_start[l]);
+  }
+  assert(o->row_start[o->layers->layer_count] == o->layers->place_count);
+  (void)o;
+}
+
 static rondo_status arrange(rondo_layers *layers) {
   const uint32_t edges = edge_count_of(&layers->input);
-  rondo_ordering o = {.layers = layers, .link_count = edges + layers->place_count - layers->input.node_count};
+  layer_order o = {.layers = layers, .link_count = edges + layers->place_count - layers->input.node_count};
   rondo_status status = allocate_ordering(&o);
   if (status == RONDO_OK) {
     link_places(&o);
@@ -290,7 +431,10 @@ static rondo_status arrange(rondo_layers *layers) {
     note_positions(&o);
     status = order_rows(&o);
   }
-  if (status == RONDO_OK) status = rondo_layers_place(&o);
+  if (status == RONDO_OK) {
+    check_order(&o);
+    status = place_rows(&o);
+  }
   free_ordering(&o);
   return status;
 }

@@ -53,11 +53,6 @@ typedef struct painter {
 
 /* Numbers ---------------------------------------------------------------------------------------------------------- */
 
-static void add_size(rondo_text *text, uint64_t bytes) {
-  char printed[RONDO_SIZE_TEXT];
-  rondo_text_add(text, "%s", rondo_size_text(printed, bytes));
-}
-
 static int x_of(const painter *p, uint64_t step) {
   const double share = step >= p->steps ? 1 : (double)step / (double)p->steps;
   return LEFT + (int)(share * p->width + 0.5);
@@ -202,9 +197,8 @@ static void add_strip(painter *p) {
     if (height != before) rondo_text_add(p->text, "H%dV%d", LEFT + (int)(i * UNIT), bottom - height);
     before = height;
   }
-  rondo_text_add(p->text, "H%dV%dz\"><title>bytes live at each time; at most ", LEFT + p->width, bottom);
-  rondo_text_add_grouped(p->text, p->bound);
-  rondo_text_add(p->text, "</title></path>\n");
+  rondo_text_add(p->text, "H%dV%dz\"><title>bytes live at each time; at most %s</title></path>\n", LEFT + p->width,
+                 bottom, RONDO_GROUPED(p->bound));
 }
 
 static void add_line(painter *p, const char *class, size_t bytes) {
@@ -215,12 +209,10 @@ static void add_line(painter *p, const char *class, size_t bytes) {
 /* One entry of the head's second line: a sample of its line, what it is, how much. Returns where the next begins. */
 static int add_key(painter *p, int x, const char *class, const char *name, size_t bytes) {
   const int y = 40 * UNIT;
-  char printed[RONDO_SIZE_TEXT];
-  rondo_size_text(printed, bytes);
+  const char *printed = RONDO_SIZE(bytes);
   rondo_text_add(p->text, "<path class=\"%s\" d=\"M%d %dh%d\"/>", class, x, y - 4 * UNIT, 22 * UNIT);
-  rondo_text_add(p->text, "<text class=\"key\" x=\"%d\" y=\"%d\">%s %s<title>", x + 28 * UNIT, y, name, printed);
-  rondo_text_add_grouped(p->text, bytes);
-  rondo_text_add(p->text, " bytes</title></text>\n");
+  rondo_text_add(p->text, "<text class=\"key\" x=\"%d\" y=\"%d\">%s %s<title>%s bytes</title></text>\n", x + 28 * UNIT,
+                 y, name, printed, RONDO_GROUPED(bytes));
   return x + 28 * UNIT + (int)(strlen(name) + strlen(printed) + 3) * CHARACTER + 10 * UNIT;
 }
 
@@ -231,10 +223,9 @@ static void add_head(painter *p) {
   int x = add_key(p, LEFT, "peak", "peak", p->peak);
   x = add_key(p, x, "bound", "most live at once", p->bound);
   if (p->picture->capacity > 0) x = add_key(p, x, "capacity", "capacity", p->picture->capacity);
-  if (p->bound == 0) return;
-  rondo_text_add(p->text, "<text class=\"key\" x=\"%d\" y=\"%d\">ratio ", x, 40 * UNIT);
-  rondo_text_add_ratio(p->text, p->peak, p->bound);
-  rondo_text_add(p->text, "</text>\n");
+  if (p->bound > 0)
+    rondo_text_add(p->text, "<text class=\"key\" x=\"%d\" y=\"%d\">ratio %s</text>\n", x, 40 * UNIT,
+                   RONDO_RATIO(p->peak, p->bound));
 }
 
 /* Items ------------------------------------------------------------------------------------------------------------ */
@@ -262,11 +253,8 @@ static void add_description(painter *p, size_t item) {
     return;
   }
   add_name(p, item, NAME_BYTES);
-  rondo_text_add(p->text, ": ");
-  rondo_text_add_grouped(p->text, of->bytes);
-  rondo_text_add(p->text, " bytes at ");
-  rondo_text_add_grouped(p->text, p->picture->offsets[item]);
-  rondo_text_add(p->text, ", from %" PRIu64, time_name(p, of->lower));
+  rondo_text_add(p->text, ": %s bytes at %s, from %" PRIu64, RONDO_GROUPED(of->bytes),
+                 RONDO_GROUPED(p->picture->offsets[item]), time_name(p, of->lower));
   if (of->upper == RONDO_PLAN_FOREVER)
     rondo_text_add(p->text, " on");
   else
@@ -314,9 +302,8 @@ static void add_label(painter *p, size_t item) {
   add_name(p, item, fits ? (size_t)room : (size_t)room - 3);
   rondo_text_add(p->text, "</text>");
   if (b.height >= 2 * LINE && room >= 8) {
-    rondo_text_add(p->text, "<text x=\"%d\" y=\"%d\">", b.x + b.width / 2, y + LINE);
-    add_size(p->text, p->picture->problem->items[item].bytes);
-    rondo_text_add(p->text, "</text>");
+    rondo_text_add(p->text, "<text x=\"%d\" y=\"%d\">%s</text>", b.x + b.width / 2, y + LINE,
+                   RONDO_SIZE(p->picture->problem->items[item].bytes));
   }
   rondo_text_add(p->text, "\n");
 }
@@ -347,11 +334,8 @@ static void add_obstacles(painter *p) {
     const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
     if ((double)obstacle->offset >= p->top) continue;
     add_box(p, box_of(p, obstacle->lower, obstacle->upper, obstacle->offset, obstacle->bytes));
-    rondo_text_add(p->text, "<title>held by others: ");
-    rondo_text_add_grouped(p->text, obstacle->bytes);
-    rondo_text_add(p->text, " bytes at ");
-    rondo_text_add_grouped(p->text, obstacle->offset);
-    rondo_text_add(p->text, "</title></path>\n");
+    rondo_text_add(p->text, "<title>held by others: %s bytes at %s</title></path>\n", RONDO_GROUPED(obstacle->bytes),
+                   RONDO_GROUPED(obstacle->offset));
   }
   rondo_text_add(p->text, "</g>\n");
 }
@@ -388,7 +372,7 @@ void rondo_picture_add_style(rondo_text *text) {
       ".rondo-map .on3,.rondo-map .on4,.rondo-map .on5{fill:#10161c}.rondo-map g "
       "path:hover{filter:brightness(1.18)}}\n",
   };
-  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) rondo_text_add_bytes(text, rules[i], strlen(rules[i]));
+  rondo_text_add_lines(text, rules, sizeof rules / sizeof rules[0]);
 }
 
 static void open_element(painter *p, bool with_style) {
@@ -398,13 +382,9 @@ static void open_element(painter *p, bool with_style) {
                  "\" height=\"%" PRIu32 "\" viewBox=\"0 0 %" PRIu32 " %" PRIu32 "\" aria-label=\"",
                  picture->width, picture->height, picture->width * UNIT, picture->height * UNIT);
   rondo_text_add_markup(p->text, picture->title, NAME_BYTES);
-  rondo_text_add(p->text, ": ");
-  rondo_text_add_grouped(p->text, picture->problem->count);
-  rondo_text_add(p->text, picture->problem->count == 1 ? " allocation, peak " : " allocations, peak ");
-  rondo_text_add_grouped(p->text, p->peak);
-  rondo_text_add(p->text, " bytes, most live at once ");
-  rondo_text_add_grouped(p->text, p->bound);
-  rondo_text_add(p->text, " bytes\">\n");
+  rondo_text_add(p->text, ": %s allocation%s, peak %s bytes, most live at once %s bytes\">\n",
+                 RONDO_GROUPED(picture->problem->count), picture->problem->count == 1 ? "" : "s",
+                 RONDO_GROUPED(p->peak), RONDO_GROUPED(p->bound));
   if (!with_style) return;
   rondo_text_add(p->text, "<style>svg{background:#fff}@media (prefers-color-scheme:dark){svg{background:#14191e}}\n");
   rondo_picture_add_style(p->text);

@@ -8,8 +8,6 @@
 
 #include "base/error.h"
 #include "render/plan_picture.h"
-#include "render/report_memory.h"
-#include "render/report_parameters.h"
 #include "render/report_parts.h"
 
 enum { MAP_WIDTH = 1160, MAP_HEIGHT = 560 };
@@ -117,18 +115,15 @@ static void add_place(rondo_text *text, const rondo_report_model *model, uint32_
   rondo_report_add_number(text, model, node->graph, node->slot);
 }
 
-static void add_name(rondo_text *text, const rondo_report_allocation *allocation) {
-  rondo_text_add_markup(text, allocation->name[0] == '\0' ? "(no name)" : allocation->name, RONDO_REPORT_NAME_BYTES);
+static const char *name_of(const rondo_report_allocation *allocation) {
+  return allocation->name[0] == '\0' ? "(no name)" : allocation->name;
 }
 
 static void describe(rondo_text *text, const void *user, size_t item) {
   const rondo_report_memory *m = user;
   const rondo_report_allocation *of = m->shown[item];
-  add_name(text, of);
-  rondo_text_add(text, ": ");
-  rondo_text_add_grouped(text, of->bytes);
-  rondo_text_add(text, " bytes at offset ");
-  rondo_text_add_grouped(text, m->offsets[item]);
+  rondo_text_add(text, "%s: %s bytes at offset %s", RONDO_REPORT_NAME(name_of(of)), RONDO_GROUPED(of->bytes),
+                 RONDO_GROUPED(m->offsets[item]));
   if (!m->model->options->no_addresses) rondo_text_add(text, " (0x%" PRIxPTR ")", (uintptr_t)of->address);
   rondo_text_add(text, of->is_range ? ", from node " : ", allocated by node ");
   add_place(text, m->model, of->alloc);
@@ -161,13 +156,8 @@ static rondo_status add_map(rondo_text *text, const rondo_report_memory *m) {
 
 static void add_row(rondo_text *text, const rondo_report_memory *m, size_t item) {
   const rondo_report_allocation *of = m->shown[item];
-  rondo_text_add(text, "<tr><td>");
-  add_name(text, of);
-  rondo_text_add(text, "</td><td class=\"number\">");
-  rondo_text_add_grouped(text, of->bytes);
-  rondo_text_add(text, "</td><td class=\"number\">");
-  rondo_text_add_grouped(text, m->offsets[item]);
-  rondo_text_add(text, "</td><td class=\"number\">");
+  rondo_text_add(text, "<tr><td>%s</td><td class=\"number\">%s</td><td class=\"number\">%s</td><td class=\"number\">",
+                 RONDO_REPORT_NAME(name_of(of)), RONDO_GROUPED(of->bytes), RONDO_GROUPED(m->offsets[item]));
   add_place(text, m->model, of->alloc);
   rondo_text_add(text, "</td><td class=\"number\">");
   if (of->free == RONDO_NO_NODE)

@@ -4,8 +4,8 @@
  */
 #include "render/report_model.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,11 +216,10 @@ static rondo_status measure_paths(rondo_report_model *m) {
   return status;
 }
 
-/* As the drawing shows it: few digits, whatever the locale. */
-static void print_time(char *buffer, size_t room, double us) {
-  const bool in_ms = us >= 1000;
-  const uint32_t tenths = (uint32_t)(fmin(in_ms ? us / 1000 : us, 1e8) * 10 + 0.5);
-  snprintf(buffer, room, "%" PRIu32 ".%" PRIu32 " %s", tenths / 10, tenths % 10, in_ms ? "ms" : "\xC2\xB5s");
+const char *rondo_report_time_text(char out[RONDO_REPORT_TIME_TEXT], double us, int ms_decimals) {
+  const char *value = us >= 1000 ? RONDO_FIXED(us / 1000, ms_decimals) : RONDO_FIXED(us, 1);
+  snprintf(out, RONDO_REPORT_TIME_TEXT, "%.24s %s", value, us >= 1000 ? "ms" : "\xC2\xB5s");
+  return out;
 }
 
 static void mark_times(rondo_report_model *m) {
@@ -229,7 +228,7 @@ static void mark_times(rondo_report_model *m) {
     rondo_drawing_mark *mark = &m->graphs.items[node->graph].marks[node->slot];
     if (!node->timed) continue;
     if (m->longest_us > 0) mark->share = node->us / m->longest_us;
-    print_time(mark->time, sizeof mark->time, node->us);
+    rondo_report_time_text(mark->time, node->us, 1);
   }
 }
 
@@ -300,11 +299,27 @@ static rondo_status add_ranges(rondo_report_model *m) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
+/* Asserts the invariant of a model: edges go forward in the list and are sorted, and each node that runs is counted. */
+static void check(const rondo_report_model *m) {
+  size_t runs = 0;
+  for (size_t i = 0; i < m->edges.count; i++) {
+    assert(m->edges.items[i].from < m->edges.items[i].to && m->edges.items[i].to < m->nodes.count);
+    assert(i == 0 || m->edges.items[i - 1].from <= m->edges.items[i].from);
+  }
+  for (size_t i = 0; i < m->nodes.count; i++) {
+    assert(m->nodes.items[i].graph < m->graphs.count);
+    runs += m->nodes.items[i].runs;
+  }
+  assert(runs == m->node_count - m->of_kind[RONDO_NODE_CHILD]);
+  (void)runs;
+}
+
 static rondo_status make(const rondo_graph *graph, rondo_report_model *m) {
   uint32_t index;
   RONDO_TRY(add_graph(m, graph, RONDO_NO_NODE, RONDO_NO_NODE, &index));
   RONDO_TRY(walk_graph(m, index));
   if (m->edges.count > 1) qsort(m->edges.items, m->edges.count, sizeof *m->edges.items, compare_edges);
+  check(m);
   RONDO_TRY(note_times(m));
   RONDO_TRY(measure_paths(m));
   mark_times(m);

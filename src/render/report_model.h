@@ -66,6 +66,13 @@ RONDO_MUST_USE rondo_status rondo_report_model_make(const rondo_graph *graph, co
                                                     rondo_report_model *out);
 void rondo_report_model_free(rondo_report_model *model);
 
+/* "12.3 \xC2\xB5s", or from 1000 microseconds on "4.56 ms" with so many decimals. RONDO_REPORT_TIME makes a buffer that
+ * lives as long as the block around it. */
+#define RONDO_REPORT_TIME_TEXT 32
+#define RONDO_REPORT_TIME(us, ms_decimals) \
+  rondo_report_time_text((char[RONDO_REPORT_TIME_TEXT]){""}, (us), (ms_decimals))
+const char *rondo_report_time_text(char out[RONDO_REPORT_TIME_TEXT], double us, int ms_decimals);
+
 /* Where a node of the user's stands in the list, its begin; UNKNOWN_NODE naming `what`. */
 RONDO_MUST_USE rondo_status rondo_report_find(const rondo_report_model *model, const char *what, rondo_node node,
                                               uint32_t *out_place);

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "render/report_parameters.h"
 #include "render/report_parts.h"
 
 enum { BRIEF_POINTERS = 4, MOST_DEPENDENCIES = 24, WORD_BYTES = 8 };
@@ -14,16 +13,6 @@ typedef struct describer {
   bool with_addresses;
   uint32_t most_pointers;
 } describer;
-
-void rondo_report_add_time(rondo_text *text, double us) {
-  if (us < 1000) {
-    rondo_text_add_fixed(text, us, 1);
-    rondo_text_add(text, " \xC2\xB5s");
-  } else {
-    rondo_text_add_fixed(text, us / 1000, 2);
-    rondo_text_add(text, " ms");
-  }
-}
 
 void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, uint32_t graph, uint32_t slot) {
   const rondo_report_graph *of = &model->graphs.items[graph];
@@ -51,11 +40,7 @@ static void add_scalar(const describer *d, const unsigned char *value, uint32_t 
 
 static void add_kernel(const describer *d, const rondo_kernel_node *node, const char *name) {
   static const char *const access_names[] = {"", "", "reads", "writes", "updates"};
-  if (strcmp(name, node->kernel->name) != 0) {
-    rondo_text_add(d->text, "of ");
-    rondo_text_add_markup(d->text, node->kernel->name, RONDO_REPORT_NAME_BYTES);
-    rondo_text_add(d->text, ", ");
-  }
+  if (strcmp(name, node->kernel->name) != 0) rondo_text_add(d->text, "of %s, ", RONDO_REPORT_NAME(node->kernel->name));
   rondo_text_add(d->text, "%" PRIu32 " \xC3\x97 %" PRIu32 " \xC3\x97 %" PRIu32 " blocks", node->grid.x, node->grid.y,
                  node->grid.z);
   for (uint32_t i = 0; i < node->kernel->parameter_count && i < d->most_pointers; i++) {
@@ -72,8 +57,7 @@ static void add_kernel(const describer *d, const rondo_kernel_node *node, const 
 }
 
 static void add_copy(const describer *d, const rondo_copy *copy) {
-  rondo_text_add_grouped(d->text, copy->width);
-  rondo_text_add(d->text, " bytes");
+  rondo_text_add(d->text, "%s bytes", RONDO_GROUPED(copy->width));
   if (copy->height > 1 || copy->depth > 1)
     rondo_text_add(d->text, " \xC3\x97 %zu rows \xC3\x97 %zu slices", copy->height, copy->depth);
   add_address(d, "to", copy->dst);
@@ -81,40 +65,27 @@ static void add_copy(const describer *d, const rondo_copy *copy) {
 }
 
 static void add_fill(const describer *d, const rondo_fill *fill) {
-  rondo_text_add_grouped(d->text, fill->width);
-  rondo_text_add(d->text, " \xC3\x97 %" PRIu32 " bytes", fill->element_bytes);
+  rondo_text_add(d->text, "%s \xC3\x97 %" PRIu32 " bytes", RONDO_GROUPED(fill->width), fill->element_bytes);
   if (fill->height > 1) rondo_text_add(d->text, " \xC3\x97 %zu rows", fill->height);
   rondo_text_add(d->text, " of 0x%" PRIx32, fill->value);
   add_address(d, "to", fill->dst);
 }
 
 static void add_alloc(const describer *d, const rondo_alloc_node *alloc, const char *name) {
-  if (strcmp(name, alloc->name) != 0) {
-    rondo_text_add(d->text, "of ");
-    rondo_text_add_markup(d->text, alloc->name, RONDO_REPORT_NAME_BYTES);
-    rondo_text_add(d->text, ", ");
-  }
-  rondo_text_add_grouped(d->text, alloc->bytes);
-  rondo_text_add(d->text, " bytes");
+  if (strcmp(name, alloc->name) != 0) rondo_text_add(d->text, "of %s, ", RONDO_REPORT_NAME(alloc->name));
+  rondo_text_add(d->text, "%s bytes", RONDO_GROUPED(alloc->bytes));
   add_address(d, "at", alloc->address);
 }
 
 static void add_foreign(const describer *d, const rondo_foreign_node *foreign) {
-  rondo_text_add(d->text, "a ");
-  rondo_text_add_markup(d->text, foreign->what, RONDO_REPORT_NAME_BYTES);
-  if (foreign->bytes > 0) {
-    rondo_text_add(d->text, " of ");
-    rondo_text_add_grouped(d->text, foreign->bytes);
-    rondo_text_add(d->text, " bytes");
-  }
+  rondo_text_add(d->text, "a %s", RONDO_REPORT_NAME(foreign->what));
+  if (foreign->bytes > 0) rondo_text_add(d->text, " of %s bytes", RONDO_GROUPED(foreign->bytes));
   add_address(d, "at", foreign->address);
 }
 
 static void add_child(const describer *d, const rondo_graph *child) {
   rondo_text_add(d->text, "%" PRIu32 " node%s inside", child->live_count, child->live_count == 1 ? "" : "s");
-  if (child->name[0] == '\0') return;
-  rondo_text_add(d->text, ", graph ");
-  rondo_text_add_markup(d->text, child->name, RONDO_REPORT_NAME_BYTES);
+  if (child->name[0] != '\0') rondo_text_add(d->text, ", graph %s", RONDO_REPORT_NAME(child->name));
 }
 
 void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t place, bool brief) {
@@ -168,17 +139,11 @@ static void add_dependencies(rondo_text *text, const rondo_slots *dependencies) 
 void rondo_report_add_node(rondo_text *text, const rondo_report_model *model, uint32_t place, bool brief) {
   const rondo_report_node *node = &model->nodes.items[place];
   const rondo_graph_node *of = &model->graphs.items[node->graph].graph->nodes.items[node->slot];
-  rondo_text_add(text, "%s", rondo_node_kind_name(of->params.kind));
-  if (of->params.name[0] != '\0') {
-    rondo_text_add(text, " ");
-    rondo_text_add_markup(text, of->params.name, RONDO_REPORT_NAME_BYTES);
-  }
-  rondo_text_add(text, " (node ");
+  rondo_text_add(text, "%s%s%s (node ", rondo_node_kind_name(of->params.kind), of->params.name[0] != '\0' ? " " : "",
+                 RONDO_REPORT_NAME(of->params.name));
   rondo_report_add_number(text, model, node->graph, node->slot);
   rondo_text_add(text, "): ");
   rondo_report_add_parameters(text, model, place, brief);
   add_dependencies(text, &of->dependencies);
-  if (!node->timed) return;
-  rondo_text_add(text, "; ");
-  rondo_report_add_time(text, node->us);
+  if (node->timed) rondo_text_add(text, "; %s", RONDO_REPORT_TIME(node->us, 2));
 }

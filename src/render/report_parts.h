@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The parts of a report's page, each written into one growing text; errors are the text's.
+ * The parts of a report's page. Each is written into one growing text, which keeps the first error.
  */
 #ifndef RONDO_RENDER_REPORT_PARTS_H
 #define RONDO_RENDER_REPORT_PARTS_H
@@ -8,21 +8,53 @@
 
 #include "render/report_model.h"
 
-/* What a page holds at most; the rest is left out, and that is said. */
+/* The most that a page holds. The page says how much was left out. */
 #define RONDO_REPORT_MOST_DRAWN 20000
 #define RONDO_REPORT_MOST_LISTED 2000
 #define RONDO_REPORT_MOST_ALLOCATIONS 20000
-#define RONDO_REPORT_NAME_BYTES 120
 
-/* What the memory map shows. */
+/* A name, escaped and cut, in a buffer that lives as long as the block around it. */
+#define RONDO_REPORT_NAME_BYTES 120
+#define RONDO_REPORT_NAME(name)                                             \
+  rondo_markup_text((char[RONDO_MARKUP_TEXT(RONDO_REPORT_NAME_BYTES)]){""}, \
+                    RONDO_MARKUP_TEXT(RONDO_REPORT_NAME_BYTES), (name), RONDO_REPORT_NAME_BYTES)
+
+/* Nodes (report_parameters.c) -------------------------------------------------------------------------------------- */
+
+/* "kernel saxpy (node 3.1)", and after a colon its parameters, dependencies and time. `brief` leaves out most pointers.
+ */
+void rondo_report_add_node(rondo_text *text, const rondo_report_model *model, uint32_t place, bool brief);
+
+/* The parameters alone: "4 x 1 x 1 blocks, reads 0x7f00". */
+void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t place, bool brief);
+
+/* "3.1": the numbers from the outermost graph on. */
+void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, uint32_t graph, uint32_t slot);
+
+/* Memory (report_memory.c) ----------------------------------------------------------------------------------------- */
+
+/* Which allocations lie where and live when, how much of the address space they take, and what they need at least. */
 typedef struct rondo_report_memory {
   const rondo_report_model *model;
-  rondo_plan_item *items; /* one an allocation that is shown, lifetimes as places in the list */
-  size_t *offsets;        /* from the lowest address on; far parts of the address space put together */
+  rondo_plan_item *items; /* one for each allocation that is shown; lifetimes are places in the list of nodes */
+  size_t *offsets;        /* from the lowest address on, without the long gaps in the address space */
   const rondo_report_allocation **shown;
   size_t count, left_out, without_address;
   uint64_t sum;
   size_t peak, bound;
 } rondo_report_memory;
+
+/* Freed by rondo_report_memory_free, also after a failure. Errors: OUT_OF_MEMORY, LIMIT_EXCEEDED (the sum of the bytes
+ * overflows). */
+RONDO_MUST_USE rondo_status rondo_report_memory_make(const rondo_report_model *model, rondo_report_memory *out);
+void rondo_report_memory_free(rondo_report_memory *memory);
+void rondo_report_add_memory(rondo_text *text, const rondo_report_memory *memory);
+
+/* Other sections (report_sections.c) ------------------------------------------------------------------------------- */
+
+void rondo_report_add_figures(rondo_text *text, const rondo_report_model *model, const rondo_report_memory *memory);
+RONDO_MUST_USE rondo_status rondo_report_add_findings(rondo_text *text, rondo_report_model *model);
+RONDO_MUST_USE rondo_status rondo_report_add_drawings(rondo_text *text, const rondo_report_model *model);
+void rondo_report_add_nodes(rondo_text *text, const rondo_report_model *model);
 
 #endif

@@ -8,66 +8,43 @@
 
 #include "base/error.h"
 #include "graph/verify/findings.h"
-#include "render/report_parameters.h"
 #include "render/report_parts.h"
-#include "render/report_sections.h"
 
 /* Figures ---------------------------------------------------------------------------------------------------------- */
 
-static void begin_figure(rondo_text *text, const char *name) { rondo_text_add(text, "<div><dt>%s</dt><dd>", name); }
-
-static void end_figure(rondo_text *text, const char *note) {
-  if (note[0] != '\0') rondo_text_add(text, "<small>%s</small>", note);
-  rondo_text_add(text, "</dd></div>\n");
+static void add_figure(rondo_text *text, const char *name, const char *value, const char *note) {
+  const bool has_note = note[0] != '\0';
+  rondo_text_add(text, "<div><dt>%s</dt><dd>%s%s%s%s</dd></div>\n", name, value, has_note ? "<small>" : "", note,
+                 has_note ? "</small>" : "");
 }
 
-static void add_count(rondo_text *text, const char *name, uint64_t value, const char *note) {
-  begin_figure(text, name);
-  rondo_text_add_grouped(text, value);
-  end_figure(text, note);
-}
-
-static void add_bytes(rondo_text *text, const char *name, uint64_t bytes, const char *note) {
-  char size[RONDO_SIZE_TEXT];
-  begin_figure(text, name);
-  rondo_text_add(text, "%s", rondo_size_text(size, bytes));
-  rondo_text_add(text, "<small>");
-  rondo_text_add_grouped(text, bytes);
-  rondo_text_add(text, " bytes%s%s</small></dd></div>\n", note[0] == '\0' ? "" : ", ", note);
-}
-
-static void add_time(rondo_text *text, const char *name, double us, const char *note) {
-  begin_figure(text, name);
-  rondo_report_add_time(text, us);
-  end_figure(text, note);
+static void add_bytes(rondo_text *text, const char *name, uint64_t bytes, const char *what) {
+  char note[80];
+  snprintf(note, sizeof note, "%s bytes, %s", RONDO_GROUPED(bytes), what);
+  add_figure(text, name, RONDO_SIZE(bytes), note);
 }
 
 static void add_times(rondo_text *text, const rondo_report_model *m) {
   char note[64];
   if (!m->timed) {
-    add_count(text, "Critical path", m->critical_count, "nodes; no times were measured");
+    add_figure(text, "Critical path", RONDO_GROUPED(m->critical_count), "nodes; no times were measured");
     return;
   }
   snprintf(note, sizeof note, "of %zu nodes", m->critical_count);
-  add_time(text, "Critical path", m->critical_us, note);
-  add_time(text, "All nodes", m->total_us, "one after another");
-  if (!(m->critical_us > 0)) return;
-  begin_figure(text, "Parallelism");
-  rondo_text_add_fixed(text, m->total_us / m->critical_us, 2);
-  end_figure(text, "all nodes over critical path");
+  add_figure(text, "Critical path", RONDO_REPORT_TIME(m->critical_us, 2), note);
+  add_figure(text, "All nodes", RONDO_REPORT_TIME(m->total_us, 2), "one after another");
+  if (m->critical_us > 0)
+    add_figure(text, "Parallelism", RONDO_FIXED(m->total_us / m->critical_us, 2), "all nodes over critical path");
 }
 
 static void add_memory_figures(rondo_text *text, const rondo_report_memory *memory) {
   if (memory->model->allocations.count == 0) return;
-  add_count(text, "Allocations", memory->model->allocations.count, "");
+  add_figure(text, "Allocations", RONDO_GROUPED(memory->model->allocations.count), "");
   if (memory->count == 0) return;
   add_bytes(text, "Allocated", memory->sum, "without sharing");
   add_bytes(text, "Peak", memory->peak, "of addresses taken");
   add_bytes(text, "Lower bound", memory->bound, "live at once");
-  if (memory->bound == 0) return;
-  begin_figure(text, "Ratio");
-  rondo_text_add_ratio(text, memory->peak, memory->bound);
-  end_figure(text, "peak over lower bound");
+  if (memory->bound > 0) add_figure(text, "Ratio", RONDO_RATIO(memory->peak, memory->bound), "peak over lower bound");
 }
 
 static void add_kinds(rondo_text *text, const rondo_report_model *m) {
@@ -75,19 +52,18 @@ static void add_kinds(rondo_text *text, const rondo_report_model *m) {
   for (int kind = RONDO_NODE_KERNEL; kind < RONDO_REPORT_KINDS; kind++) {
     if (m->of_kind[kind] == 0) continue;
     const char *name = rondo_node_kind_name((rondo_node_kind)kind);
-    rondo_text_add(text, "<li><span class=\"swatch %s\"></span>%s <b>", name, name);
-    rondo_text_add_grouped(text, m->of_kind[kind]);
-    rondo_text_add(text, "</b></li>\n");
+    rondo_text_add(text, "<li><span class=\"swatch %s\"></span>%s <b>%s</b></li>\n", name, name,
+                   RONDO_GROUPED(m->of_kind[kind]));
   }
   rondo_text_add(text, "</ul>\n");
 }
 
 void rondo_report_add_figures(rondo_text *text, const rondo_report_model *m, const rondo_report_memory *memory) {
   rondo_text_add(text, "<section id=\"figures\"><h2>Figures</h2>\n<dl class=\"figures\">\n");
-  add_count(text, "Nodes", m->node_count, m->graphs.count > 1 ? "with those of child graphs" : "");
-  add_count(text, "Edges", m->edge_count, "");
-  add_count(text, "Depth", m->depth, "nodes on the longest path");
-  add_count(text, "Width", m->width, "nodes at one depth, at most");
+  add_figure(text, "Nodes", RONDO_GROUPED(m->node_count), m->graphs.count > 1 ? "with those of child graphs" : "");
+  add_figure(text, "Edges", RONDO_GROUPED(m->edge_count), "");
+  add_figure(text, "Depth", RONDO_GROUPED(m->depth), "nodes on the longest path");
+  add_figure(text, "Width", RONDO_GROUPED(m->width), "nodes at one depth, at most");
   add_times(text, m);
   add_memory_figures(text, memory);
   rondo_text_add(text, "</dl>\n");
@@ -182,10 +158,7 @@ static void add_heading(rondo_text *text, const rondo_report_model *m, uint32_t 
   if (of->parent == RONDO_NO_NODE) return;
   rondo_text_add(text, "<h3 id=\"in-%s\">In node ", of->prefix);
   rondo_report_add_number(text, m, of->parent, of->parent_slot);
-  if (of->graph->name[0] != '\0') {
-    rondo_text_add(text, ": ");
-    rondo_text_add_markup(text, of->graph->name, RONDO_REPORT_NAME_BYTES);
-  }
+  if (of->graph->name[0] != '\0') rondo_text_add(text, ": %s", RONDO_REPORT_NAME(of->graph->name));
   rondo_text_add(text, "</h3>\n");
 }
 
@@ -246,16 +219,11 @@ rondo_status rondo_report_add_drawings(rondo_text *text, const rondo_report_mode
 /* Nodes ------------------------------------------------------------------------------------------------------------ */
 
 static void add_time_cell(rondo_text *text, const rondo_report_model *m, const rondo_report_node *node) {
-  rondo_text_add(text, "<td class=\"number\">");
-  if (node->timed) {
-    rondo_text_add_fixed(text, node->us, 1);
-    rondo_text_add(text, "</td><td class=\"bar\"><i style=\"width:");
-    rondo_text_add_fixed(text, m->longest_us > 0 ? 100 * node->us / m->longest_us : 0, 1);
-    rondo_text_add(text, "%%\"></i>");
-  } else {
-    rondo_text_add(text, "</td><td class=\"bar\">");
-  }
-  rondo_text_add(text, "</td>");
+  if (node->timed)
+    rondo_text_add(text, "<td class=\"number\">%s</td><td class=\"bar\"><i style=\"width:%s%%\"></i></td>",
+                   RONDO_FIXED(node->us, 1), RONDO_FIXED(m->longest_us > 0 ? 100 * node->us / m->longest_us : 0, 1));
+  else
+    rondo_text_add(text, "<td class=\"number\"></td><td class=\"bar\"></td>");
 }
 
 static void add_dependencies(rondo_text *text, const rondo_report_graph *graph, const rondo_slots *dependencies,
@@ -275,15 +243,14 @@ static void add_row(rondo_text *text, const rondo_report_model *m, uint32_t plac
   const rondo_report_graph *graph = &m->graphs.items[node->graph];
   const rondo_graph_node *of = &graph->graph->nodes.items[node->slot];
   const rondo_drawing_mark *mark = &graph->marks[node->slot];
+  const char *kind = rondo_node_kind_name(of->params.kind);
   rondo_text_add(text, "<tr id=\"row-%s%" PRIu32 "\"%s><td class=\"number\">", graph->prefix, node->slot,
                  mark->faulty     ? " class=\"faulty\""
                  : mark->critical ? " class=\"critical\""
                                   : "");
   rondo_report_add_number(text, m, node->graph, node->slot);
-  rondo_text_add(text, "</td><td class=\"kind\"><span class=\"swatch %s\"></span>%s</td><td class=\"name\">",
-                 rondo_node_kind_name(of->params.kind), rondo_node_kind_name(of->params.kind));
-  rondo_text_add_markup(text, of->params.name, RONDO_REPORT_NAME_BYTES);
-  rondo_text_add(text, "</td><td>");
+  rondo_text_add(text, "</td><td class=\"kind\"><span class=\"swatch %s\"></span>%s</td><td class=\"name\">%s</td><td>",
+                 kind, kind, RONDO_REPORT_NAME(of->params.name));
   rondo_report_add_parameters(text, m, place, false);
   rondo_text_add(text, "</td><td>");
   add_dependencies(text, graph, &of->dependencies, links);

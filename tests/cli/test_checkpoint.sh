@@ -68,7 +68,7 @@ interrupt() {
 # go_on: runs the command that the interrupted tool has shown, 30 steps further, and compares with training at once.
 go_on() {
   local step
-  step=$(sed -nE 's/^rondo train: interrupted after step ([0-9]+) of 1000000; the checkpoint is stopped; go on with:$/\1/p' err)
+  step=$(sed -nE 's/^rondo train: interrupted after step ([0-9]+) of 1000000; the checkpoint is stopped; resume with:$/\1/p' err)
   [ -n "$step" ] || die "no word on the interrupt: $(cat err)"
   [ ! -s out ] || die "results of a training that was interrupted: $(cat out)"
   [ "$(wc -l <err)" -eq 2 ] || die "not two lines: $(cat err)"
@@ -139,12 +139,12 @@ cut_short() {
   [ ! -s out ] || die "results of a training that was interrupted: $(cat out)"
 }
 cut_short --compare 1
-grep -Eq 'interrupted after step [0-9]+ of 1000000; with --checkpoint FILE it could be gone on from$' err ||
+grep -Eq 'interrupted after step [0-9]+ of 1000000; with --checkpoint FILE, training could be resumed$' err ||
   die "no word on what is lost: $(cat err)"
 for compare in 1 1000000; do
   rm -f cut.model
   cut_short --compare $compare --save cut.model
-  words='the model as it is then is saved in cut.model; with --checkpoint FILE it could be gone on from'
+  words='the model at this step is saved in cut.model; with --checkpoint FILE, training could be resumed'
   step=$(sed -nE "s/^rondo train: interrupted after step ([0-9]+) of 1000000; $words\$/\1/p" err)
   [ -n "$step" ] || die "no word on the model: $(cat err)"
   [ "$step" -gt 1 ] || die "it was interrupted too early to tell"
@@ -158,7 +158,7 @@ other() {
   fails 1 "part20: it is a checkpoint of training $1" train "${forty[@]}" --resume part20 "${@:2}"
 }
 succeeds train "${forty[@]}" --checkpoint part20 --stop-after 20
-other 'with --batch 8, not 16: give that, or train anew without --resume' --batch 16
+other 'with --batch 8, not 16: use that value, or train without --resume' --batch 16
 other 'with --context 4, not 5' --context 5
 other 'with --embedding 8, not 9' --embedding 9
 other 'with --hidden 32, not 33' --hidden 33
@@ -189,7 +189,7 @@ succeeds train "${small[@]}" --steps 60 --resume part20 --checkpoint further --j
 json_holds '.steps == 60' '.checkpoint_steps == 40' '.steps_before == 20' '.steps_done == 60' '.identical'
 cp out further.json
 succeeds train "${small[@]}" --steps 60 --resume part20 --checkpoint further --stop-after 30
-grep -q '^         the checkpoint is of 40 steps; from here on the learning rate is that of 60$' out ||
+grep -q '^         the checkpoint is for 40 steps; from here on the learning rate follows the schedule of 60$' out ||
   die "no word on the learning rate: $(cat out)"
 succeeds train "${small[@]}" --resume further --json
 json_holds '.steps == 60' '.steps_before == 30' '.checkpoint_steps == 60'
@@ -247,6 +247,6 @@ status=0
 "$tool" train "${small[@]}" --steps 20 --learning-rate 3e37 --compare 1 --checkpoint numbers --checkpoint-every 1 \
   >out 2>err || status=$?
 [ $status -eq 1 ] || die "no numbers: exit status $status"
-grep -Eq "step [23]: the loss is not a number any more; train anew with a lower --learning-rate; the last good checkpoint, numbers, is of step [12]$" err ||
+grep -Eq "step [23]: the loss is no longer a number; train again with a lower --learning-rate; the last good checkpoint, numbers, is of step [12]$" err ||
   die "no word on what happened: $(cat err)"
 cmp before numbers || die "the last good checkpoint was not kept"

@@ -76,7 +76,7 @@ for options in '--fast' '--budget-ms 20' '--steps 2000 --seed 3' '--steps 2000 -
 done
 for options in '--steps 3' '--budget-ms 9' '--threads 1' '--seed 4'; do
   # shellcheck disable=SC2086
-  fails 2 "^rondo plan: ${options%% *} is of the search, which --fast leaves out" plan random.csv --fast $options
+  fails 2 "^rondo plan: ${options%% *} is for the search, which --fast skips" plan random.csv --fast $options
 done
 printf '%s\n' id,lower,upper,size a,0,2,4096 b,0,2,1024 >both.csv
 succeeds plan both.csv --fast
@@ -107,9 +107,9 @@ bad() {
 }
 head_line='id,lower,upper,size\n'
 bad 1 'id,lower,upper\na,0,1\n' "no column 'size'"
-bad 1 'id,lower,upper,size,colour\na,0,1,2,red\n' "'colour' is no column"
-bad 1 'id,lower,upper,size,size\n' "'size' is there twice"
-bad 1 '0,0,1,2\n1,0,1,2\n' "'0' is no column"
+bad 1 'id,lower,upper,size,colour\na,0,1,2,red\n' "unknown column 'colour'"
+bad 1 'id,lower,upper,size,size\n' "'size' occurs twice"
+bad 1 '0,0,1,2\n1,0,1,2\n' "unknown column '0'"
 bad 2 "${head_line}a,0,1\n" '3 fields, where the first line names 4'
 bad 2 "${head_line}a,0,1,2,3\n" '5 fields'
 bad 3 "${head_line}a,0,1,2\nb,0,1,-2\n" "size is '-2', not a whole number from 0"
@@ -122,7 +122,7 @@ bad 2 "${head_line}a,0,1,18446744073709551616\n" "size is '18446744073709551616'
 bad 3 "${head_line}a,0,1,18446744073709551615\nb,5,6,1\n" 'add up to more than fits in 64 bits'
 bad 2 "${head_line}a,3,3,2\n" 'lower is 3 and upper 3'
 bad 2 "${head_line}a,4,3,2\n" 'lower is 4 and upper 3'
-bad 4 "${head_line}a,0,1,2\nb,0,1,2\na,3,4,5\n" "id 'a' is that of line 2"
+bad 4 "${head_line}a,0,1,2\nb,0,1,2\na,3,4,5\n" "id 'a' is already used in line 2"
 bad 2 "${head_line},0,1,2\n" 'the id is empty'
 bad 2 "${head_line}\"a,0,1,2\n" 'quoted field'
 bad 2 "${head_line}\"a\"b,0,1,2\n" 'quoted field'
@@ -131,7 +131,7 @@ bad 2 'id,lower,upper,size,offset\na,0,1,2,18446744073709551615\n' 'add up'
 bad 3 'id,lower,upper,size,offset\na,0,2,10,0\nb,1,3,10,9\nc,5,6,1,0\n' "'b' overlaps 'a' of line 2"
 bad 2 'id,lower,upper,size,offset\na,0,2,10,x\n' "offset is 'x'"
 # What is quoted of a file is text on one line, whatever its bytes are; UTF-8 stays as it is.
-bad 1 'id,lower,upper,size,\xff\033[2J\xc3\n' "'\\\\xff\\\\x1b\\[2J\\\\xc3' is no column"
+bad 1 'id,lower,upper,size,\xff\033[2J\xc3\n' "unknown column '\\\\xff\\\\x1b\\[2J\\\\xc3'"
 bad 2 "${head_line}a,0,1,\xc2\x9b1\n" "size is '\\\\xc2\\\\x9b1'"
 bad 2 "${head_line}a,0,1,\xc3\xbc\n" "size is '$(printf '\xc3\xbc')'"
 printf '' >empty.csv

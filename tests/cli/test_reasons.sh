@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a message must say: which limit was met, and what there is no memory for. And what it must not: nothing that comes
+# What a message must say: which limit was met, and what memory was missing for. And what it must not: nothing that comes
 # from a file, the environment or a library acts on the terminal.
 source "$(dirname "$0")/support.sh" "$1"
 make_text >text
@@ -18,7 +18,7 @@ else
   status=0
   (ulimit -v 4000000 && exec "$tool" serve recommender --load --table-rows 10000000 >out 2>err) || status=$?
   [ "$status" -eq 1 ] || die "no memory for the tables: exit status $status: $(cat err)"
-  grep -Eq "there is no memory for the [0-9]+ values of 'tables'" err || die "no memory for the tables: $(cat err)"
+  grep -Eq "out of memory for the [0-9]+ values of 'tables'" err || die "no memory for the tables: $(cat err)"
   [ "$(wc -l <err)" -eq 1 ] || die "not one line: $(cat err)"
 fi
 

@@ -26,13 +26,13 @@ holds step.html '<dt>Nodes</dt><dd>'"$kernels"'</dd>' '0 errors, 0 warnings' '<d
 
 # The training's own sections are ahead: curves of losses and times with their figures, also of a part of a training.
 holds step.html '<h1>rondo train: a character model of text</h1>' '<a href="#host-0">Losses</a>' \
-  '<a href="#host-1">Times of steps</a>' 'Steps that were run eagerly too: 5; their losses are the same' \
-  '<dt>eager</dt>' 'aria-label="Losses, nats a byte over steps"' 'Times of steps as a table'
+  '<a href="#host-1">Times of steps</a>' 'Steps also run eagerly: 5; their losses are identical' \
+  '<dt>Eager</dt>' 'aria-label="Losses, nats a byte over steps"' 'Times of steps as a table'
 [ "$(grep -c '<rect .*<title>step [1-5]: ' step.html)" -eq 10 ] || die "not five steps in each of two curves"
 part=(text --steps 60 --batch 4 --hidden 8 --json)
 succeeds train "${part[@]}" --checkpoint part --stop-after 30
 succeeds train "${part[@]}" --resume part --report part.html
-holds part.html 'Steps that were run eagerly too: 20'
+holds part.html 'Steps also run eagerly: 20'
 [ "$(grep -c '<rect .*<title>step [3-6][0-9]: ' part.html)" -eq 60 ] || die "not the steps behind the checkpoint"
 
 succeeds report step.json --output page.html

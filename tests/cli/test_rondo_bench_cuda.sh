@@ -17,7 +17,7 @@ json_holds '.device == "cuda:0"' '[.cases[].name] == ["small", "smaller", "small
   'all(.cases[] | .forward, .input_gradient, .weight_gradient; .by_cudnn and .cudnn_us > 0 and .own_us > 0 and .ratio > 0)'
 RONDO_CUDNN_LEAST=1000000 succeeds conv --most 20 --seconds 0.1 --type bf16
 grep -Eq '^smallest  forward +false ' out || die "what is too small is not marked: $(cat out)"
-fails 1 'no CUDA device' conv --device cpu
+fails 1 'not a CUDA device' conv --device cpu
 fails 2 'f32, bf16 or f16' conv --type f64
 
 succeeds copies --device cuda:0 --seconds 0.1 --most 16384 --json
@@ -26,7 +26,7 @@ json_holds '(.cases | length) == 15' '(.crossings | length) == 5' \
 succeeds copies --device cuda:0 --seconds 0.1 --most 1024 --unaligned 3
 succeeds copies --device cuda:0 --seconds 0.1 --most 1024 --host --json
 json_holds '.host' 'all(.cases[]; .queued.host_us > 0 and .kernel_in_front.host_us > 0)'
-fails 1 'no CUDA device' copies --device cpu
+fails 1 'not a CUDA device' copies --device cpu
 
 succeeds capture --device cuda:0 --rounds 1 --json
 json_holds '.device == "cuda:0"' 'all(.cases[]; .in_turn_us > 0 and .at_once_us > 0)'

@@ -87,10 +87,10 @@ for row in 'look-ups +on cpu' 'divided +[0-9.]+ times the requests of undivided'
 done
 
 # Bad input is named.
-fails 2 '--look-ups is for recommender' serve dense --load --look-ups cpu
-fails 2 '--regret judges' serve recommender --load --look-ups cpu --regret
+fails 2 '--look-ups requires recommender' serve dense --load --look-ups cpu
+fails 2 '--regret does not support a divided model' serve recommender --load --look-ups cpu --regret
 fails 1 'nowhere' serve recommender --load --table-rows 4 --look-ups nowhere
-fails 2 '--load is missing' serve dense
+fails 2 '--load is required' serve dense
 fails 2 "no model 'other'" serve other --load
 fails 2 'least 9 is more than --most 8' serve dense --load --least 9 --most 8
 fails 2 'median 5 is not from' serve dense --load --least 9 --most 18 --median 5
@@ -98,7 +98,7 @@ fails 1 'none/page.html' serve dense --load --report none/page.html
 fails 2 "there is no action 'go'; there is plan" session go
 fails 2 "no model 'other'" session plan --model other
 printf '5\nx\n' >bad.txt
-fails 1 "bad.txt, line 2: 'x' is neither a number of rows, from 1 to [0-9]+, nor that, a comma" session plan --history bad.txt
+fails 1 "bad.txt, line 2: 'x' is not ROWS or ROWS,REQUESTS with ROWS from 1 to [0-9]+" session plan --history bad.txt
 printf '0\n' >bad.txt
 fails 1 "bad.txt, line 1: '0'" session plan --history bad.txt
 printf '5,\n' >bad.txt

@@ -66,10 +66,10 @@ succeeds train text "${tiny[@]}" --steps 2
 grep -q '^model    gpt, [0-9]* parameters: context 16, layers 2, width 16, heads 2$' out || die "no sizes: $(cat out)"
 fails 2 'a width of 30 is no multiple of 4 heads' train text --model gpt --width 30 --heads 4
 fails 2 'of a width of 512 each of 2 heads has 256, at most 128 are possible' train text --model gpt --width 512 --heads 2
-fails 2 '--hidden is no size of the model gpt' train text --model gpt --hidden 8
-fails 2 '--layers is no size of the model character' train text --layers 2
+fails 2 'the model gpt has no --hidden' train text --model gpt --hidden 8
+fails 2 'the model character has no --layers' train text --layers 2
 fails 2 "--model takes character or gpt, not 'rnn'" train text --model rnn
-fails 1 'takes about [0-9.]+ GiB' train text --model gpt --batch 1000000 --context 1024 --width 4096 --heads 64
+fails 1 'needs about [0-9.]+ GiB' train text --model gpt --batch 1000000 --context 1024 --width 4096 --heads 64
 
 # For people, and from standard input.
 succeeds train - "${small[@]}" <text
@@ -111,7 +111,7 @@ fails 1 'nowhere/model cannot be written: .*No such file or directory' train tex
 fails 1 'cannot be written: it is no regular file' train text --save .
 fails 1 'nowhere/graph cannot be written: .*No such file or directory' train text --steps 1 --dump-graph nowhere/graph
 fails 1 'nowhere/trace' train text --steps 1 --trace nowhere/trace
-fails 1 'takes about [0-9.]+ GiB, of which .cpu. has [0-9.]+: lower --batch' train text --batch 1000000 --context 256 \
+fails 1 'needs about [0-9.]+ GiB, but .cpu. has [0-9.]+: lower --batch' train text --batch 1000000 --context 256 \
   --embedding 1024 --hidden 16384
 
 # What is written is in the place of nothing that is read, or written too; devices take all.

@@ -42,6 +42,7 @@ static void *counted_allocate(void *self, size_t bytes, size_t alignment) {
   memset(pointer, 0xa5, bytes);
   *header_of(pointer) = (block_header){.start = start, .bytes = bytes, .mark = LIVE_MARK};
   atomic_fetch_add(&allocator->live, 1);
+  atomic_fetch_add(&allocator->live_bytes, bytes);
   return pointer;
 }
 
@@ -55,10 +56,23 @@ static void counted_release(void *self, void *pointer, size_t bytes) {
   header->mark = DEAD_MARK;
   memset(pointer, 0xdd, bytes);
   atomic_fetch_sub(&allocator->live, 1);
+  atomic_fetch_sub(&allocator->live_bytes, bytes);
   free(header->start);
 }
 
 void test_allocator_init(test_allocator *allocator) {
   memset(allocator, 0, sizeof *allocator);
   allocator->table = (rondo_allocator){.self = allocator, .allocate = counted_allocate, .release = counted_release};
+}
+
+int test_allocator_setup(void **state) {
+  static test_allocator allocator;
+  test_allocator_init(&allocator);
+  *state = &allocator;
+  return 0;
+}
+
+int test_allocator_teardown(void **state) {
+  const test_allocator *allocator = *state;
+  return atomic_load(&allocator->live) == 0 && atomic_load(&allocator->faults) == 0 ? 0 : -1;
 }

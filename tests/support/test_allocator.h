@@ -13,7 +13,7 @@
 
 typedef struct test_allocator {
   rondo_allocator table;                   /* what the library is given */
-  atomic_size_t live;                      /* blocks that are out */
+  atomic_size_t live, live_bytes;          /* blocks that are out, and their bytes */
   atomic_size_t calls;                     /* of allocate so far */
   atomic_size_t fail_at;                   /* this call (1, 2, ...) fails; 0 = none */
   atomic_bool fail_on;                     /* and all later ones too */
@@ -24,5 +24,11 @@ typedef struct test_allocator {
 } test_allocator;
 
 void test_allocator_init(test_allocator *allocator);
+
+/* Setup and teardown of a cmocka test whose state is an allocator; all has to be given back. */
+int test_allocator_setup(void **state);
+int test_allocator_teardown(void **state);
+#define test_allocator_case(function) \
+  cmocka_unit_test_setup_teardown(function, test_allocator_setup, test_allocator_teardown)
 
 #endif

@@ -24,13 +24,13 @@ static const command commands[] = {
     {"train", "rondo train", command_train, "train a language model on a text, eager and recorded"},
     {"generate", "rondo generate", command_generate, "write text with a trained model"},
     {"bench", "rondo bench", command_bench, "measure launches, memory and the gain of recording"},
-    {"devices", "rondo devices", command_devices, "list the devices and libraries, or say why they cannot be had"},
+    {"devices", "rondo devices", command_devices, "list devices and libraries, and why some are unavailable"},
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
-    {"check", "rondo check", command_check, "look for ordering and lifetime mistakes of a graph"},
-    {"report", "rondo report", command_report, "write a page of a graph: figures, drawing, memory map"},
+    {"check", "rondo check", command_check, "find ordering and lifetime mistakes in a graph"},
+    {"report", "rondo report", command_report, "write an HTML page about a graph: figures, drawing, memory map"},
     {"serve", "rondo serve", command_serve, "serve a model from recordings, and measure it under load"},
     {"session", "rondo session", command_session, "choose the batch sizes to record for a history of requests"},
-    {"plan", "rondo plan", command_plan, "find offsets for buffers with lifetimes, in the least memory"},
+    {"plan", "rondo plan", command_plan, "plan the offsets of buffers with lifetimes, in the least memory"},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
@@ -115,7 +115,7 @@ static int run_help(int argc, char **argv) {
   static char ask[] = "--help";
   char *asked[MOST + 1] = {0};
   if (argc < 2 || options_ask_for_help(argv[1])) return print_help();
-  if (argc > MOST) return tool_fail_usage("'%s' is one argument too many", argv[MOST]);
+  if (argc > MOST) return tool_fail_usage("unexpected argument '%s'", argv[MOST]);
   for (int i = 1; i < argc; i++) asked[i - 1] = argv[i];
   asked[argc - 1] = ask;
   return run_command(argc, asked);

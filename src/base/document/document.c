@@ -58,22 +58,21 @@ static void add_json(rondo_text *text, const field *value) {
 /* Text ------------------------------------------------------------------------------------------------------------- */
 
 static void add_text(rondo_text *text, const field *value) {
-  char size[RONDO_SIZE_TEXT];
   switch (value->unit) {
     case UNIT_NUMBER:
       rondo_text_add(text, "%" PRIu64, value->number);
       return;
     case UNIT_COUNT:
-      rondo_text_add_grouped(text, value->number);
+      rondo_text_add(text, "%s", RONDO_GROUPED(value->number));
       return;
     case UNIT_BYTES:
-      rondo_text_add(text, "%s", rondo_size_text(size, value->number));
+      rondo_text_add(text, "%s", RONDO_SIZE(value->number));
       return;
     case UNIT_REAL:
-      rondo_text_add_fixed(text, value->real, value->decimals);
+      rondo_text_add(text, "%s", RONDO_FIXED(value->real, value->decimals));
       return;
     case UNIT_RATIO:
-      rondo_text_add_ratio(text, (size_t)value->number, (size_t)value->bound);
+      rondo_text_add(text, "%s", RONDO_RATIO((size_t)value->number, (size_t)value->bound));
       return;
     case UNIT_STRING:
       rondo_text_add_escaped(text, value->string);

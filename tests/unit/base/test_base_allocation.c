@@ -1,78 +1,60 @@
 /* SPDX-License-Identifier: MIT
  * Host memory through the allocator hook: what is asked for, what is given back, and each call failing in turn.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "base/array.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "unit/base/counting_allocator.h"
+#include "support/rondo_test.h"
 
 static void test_resolve(void **state) {
-  (void)state;
-  counting_allocator counting = {0};
-  const rondo_allocator given = counting_hook(&counting);
+  test_allocator *counting = *state;
   rondo_allocator resolved;
-  assert_int_equal(rondo_allocator_resolve(NULL, &resolved), RONDO_OK);
+  assert_ok(rondo_allocator_resolve(NULL, &resolved));
   assert_non_null(resolved.allocate);
   assert_non_null(resolved.release);
-  assert_int_equal(rondo_allocator_resolve(&given, &resolved), RONDO_OK);
-  assert_ptr_equal(resolved.self, &counting);
+  assert_ok(rondo_allocator_resolve(&counting->table, &resolved));
+  assert_ptr_equal(resolved.self, counting);
 
-  const rondo_allocator half = {.self = &counting, .allocate = counting_allocate};
-  assert_int_equal(rondo_allocator_resolve(&half, &resolved), RONDO_INVALID_ARGUMENT);
-  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT);
-  assert_non_null(strstr(rondo_last_error()->message, "release"));
+  const rondo_allocator half = {.self = counting, .allocate = counting->table.allocate};
+  assert_error(rondo_allocator_resolve(&half, &resolved), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("release");
   assert_null(resolved.allocate);
 }
 
 static void test_memory_is_zeroed_and_given_back_whole(void **state) {
-  (void)state;
-  counting_allocator counting = {0};
-  const rondo_allocator allocator = counting_hook(&counting);
+  test_allocator *counting = *state;
   void *pointer;
-  assert_int_equal(rondo_allocate(&allocator, 10, 12, &pointer), RONDO_OK);
-  assert_int_equal(counting.live_bytes, 120);
-  assert_int_equal(counting.alignment, 16);
+  assert_ok(rondo_allocate(&counting->table, 10, 12, &pointer));
+  assert_int_equal(counting->live_bytes, 120);
+  assert_int_equal((uintptr_t)pointer % 16, 0);
   for (size_t i = 0; i < 120; i++) assert_int_equal(((unsigned char *)pointer)[i], 0);
-  rondo_release(&allocator, pointer, 10, 12);
-  rondo_release(&allocator, NULL, 10, 12);
-  assert_int_equal(counting.live, 0);
-  assert_false(counting.wrong_release);
+  rondo_release(&counting->table, pointer, 10, 12);
+  rondo_release(&counting->table, NULL, 10, 12);
 }
 
 static void test_nothing_is_null(void **state) {
-  (void)state;
-  counting_allocator counting = {0};
-  const rondo_allocator allocator = counting_hook(&counting);
-  void *pointer = &counting;
-  assert_int_equal(rondo_allocate(&allocator, 0, 12, &pointer), RONDO_OK);
+  test_allocator *counting = *state;
+  void *pointer = counting;
+  assert_ok(rondo_allocate(&counting->table, 0, 12, &pointer));
   assert_null(pointer);
-  pointer = &counting;
-  assert_int_equal(rondo_allocate(&allocator, 5, 0, &pointer), RONDO_OK);
+  pointer = counting;
+  assert_ok(rondo_allocate(&counting->table, 5, 0, &pointer));
   assert_null(pointer);
-  assert_int_equal(counting.calls, 0);
+  assert_int_equal(counting->calls, 0);
 }
 
 static void test_a_pointer_of_any_type_is_set(void **state) {
-  (void)state;
-  counting_allocator counting = {0};
-  const rondo_allocator allocator = counting_hook(&counting);
+  test_allocator *counting = *state;
   double *numbers = NULL;
-  assert_int_equal(rondo_allocate_items(&allocator, 3, sizeof *numbers, &numbers), RONDO_OK);
+  assert_ok(rondo_allocate_items(&counting->table, 3, sizeof *numbers, &numbers));
   for (size_t i = 0; i < 3; i++) numbers[i] += (double)i;
   assert_true(numbers[2] > 1.5 && numbers[2] < 2.5);
-  rondo_release(&allocator, numbers, 3, sizeof *numbers);
-  assert_int_equal(rondo_allocate_items(&allocator, SIZE_MAX, sizeof *numbers, &numbers), RONDO_OUT_OF_MEMORY);
+  rondo_release(&counting->table, numbers, 3, sizeof *numbers);
+  assert_int_equal(rondo_allocate_items(&counting->table, SIZE_MAX, sizeof *numbers, &numbers), RONDO_OUT_OF_MEMORY);
   assert_null(numbers);
-  assert_int_equal(counting.live, 0);
 }
 
 static void test_alignment(void **state) {
@@ -80,43 +62,37 @@ static void test_alignment(void **state) {
   const rondo_allocator allocator = rondo_allocator_default();
   for (size_t alignment = 16; alignment <= 1 << 16; alignment *= 2) {
     void *pointer;
-    assert_int_equal(rondo_allocate_aligned(&allocator, 3, 5, alignment, &pointer), RONDO_OK);
+    assert_ok(rondo_allocate_aligned(&allocator, 3, 5, alignment, &pointer));
     assert_int_equal((uintptr_t)pointer % alignment, 0);
     rondo_release(&allocator, pointer, 3, 5);
   }
 }
 
 static void test_overflow_and_absurd_sizes(void **state) {
-  (void)state;
-  counting_allocator counting = {0};
-  rondo_allocator allocator = counting_hook(&counting);
-  void *pointer = &counting;
-  assert_int_equal(rondo_allocate(&allocator, SIZE_MAX / 2, 3, &pointer), RONDO_OUT_OF_MEMORY);
+  test_allocator *counting = *state;
+  void *pointer = counting;
+  assert_int_equal(rondo_allocate(&counting->table, SIZE_MAX / 2, 3, &pointer), RONDO_OUT_OF_MEMORY);
   assert_null(pointer);
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_ALLOCATION_FAILED);
-  assert_int_equal(counting.calls, 0);
+  assert_int_equal(counting->calls, 0);
 
-  allocator = rondo_allocator_default();
-  pointer = &counting;
-  assert_int_equal(rondo_allocate(&allocator, SIZE_MAX / 4, 1, &pointer), RONDO_OUT_OF_MEMORY);
+  const rondo_allocator libc = rondo_allocator_default();
+  pointer = counting;
+  assert_int_equal(rondo_allocate(&libc, SIZE_MAX / 4, 1, &pointer), RONDO_OUT_OF_MEMORY);
   assert_null(pointer);
-  assert_non_null(strstr(rondo_last_error()->message, "4611686018427387903 bytes (4.0 EiB)"));
+  assert_message("4611686018427387903 bytes (4.0 EiB)");
 }
 
 static void test_text(void **state) {
-  (void)state;
-  counting_allocator counting = {0};
-  const rondo_allocator allocator = counting_hook(&counting);
+  test_allocator *counting = *state;
   char *copy, *empty;
-  assert_int_equal(rondo_allocate_text(&allocator, "theme", &copy), RONDO_OK);
-  assert_int_equal(rondo_allocate_text(&allocator, NULL, &empty), RONDO_OK);
+  assert_ok(rondo_allocate_text(&counting->table, "theme", &copy));
+  assert_ok(rondo_allocate_text(&counting->table, NULL, &empty));
   assert_string_equal(copy, "theme");
   assert_string_equal(empty, "");
-  rondo_release_text(&allocator, copy);
-  rondo_release_text(&allocator, empty);
-  rondo_release_text(&allocator, NULL);
-  assert_int_equal(counting.live, 0);
-  assert_false(counting.wrong_release);
+  rondo_release_text(&counting->table, copy);
+  rondo_release_text(&counting->table, empty);
+  rondo_release_text(&counting->table, NULL);
 }
 
 static void test_checked_arithmetic(void **state) {
@@ -188,18 +164,16 @@ static rondo_status use_text(const rondo_allocator *allocator) {
 }
 
 static void sweep(rondo_status (*use)(const rondo_allocator *)) {
-  counting_allocator counting = {0};
-  rondo_allocator allocator = counting_hook(&counting);
-  assert_int_equal(use(&allocator), RONDO_OK);
+  test_allocator counting;
+  test_allocator_init(&counting);
+  assert_ok(use(&counting.table));
   const size_t calls = counting.calls;
   assert_true(calls > 1);
   for (size_t fail_at = 1; fail_at <= calls; fail_at++) {
-    counting = (counting_allocator){.fail_at = fail_at};
-    assert_int_equal(use(&allocator), RONDO_OUT_OF_MEMORY);
-    assert_int_equal(rondo_last_error()->status, RONDO_OUT_OF_MEMORY);
-    assert_int_equal(rondo_last_error()->reason, RONDO_REASON_ALLOCATION_FAILED);
-    assert_int_equal(counting.live, 0);
-    assert_false(counting.wrong_release);
+    test_allocator_init(&counting);
+    counting.fail_at = fail_at;
+    assert_error(use(&counting.table), RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED);
+    assert_int_equal(counting.live + counting.faults, 0);
   }
 }
 
@@ -212,13 +186,13 @@ static void test_each_call_fails_in_turn(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_resolve),
-      cmocka_unit_test(test_memory_is_zeroed_and_given_back_whole),
-      cmocka_unit_test(test_nothing_is_null),
-      cmocka_unit_test(test_a_pointer_of_any_type_is_set),
+      test_allocator_case(test_resolve),
+      test_allocator_case(test_memory_is_zeroed_and_given_back_whole),
+      test_allocator_case(test_nothing_is_null),
+      test_allocator_case(test_a_pointer_of_any_type_is_set),
       cmocka_unit_test(test_alignment),
-      cmocka_unit_test(test_overflow_and_absurd_sizes),
-      cmocka_unit_test(test_text),
+      test_allocator_case(test_overflow_and_absurd_sizes),
+      test_allocator_case(test_text),
       cmocka_unit_test(test_checked_arithmetic),
       cmocka_unit_test(test_each_call_fails_in_turn),
   };

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Statuses, reasons and the thread-local detail behind them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "support/rondo_test.h"
 
 static _Thread_local bool has_no_memory;
 
@@ -44,6 +39,15 @@ static void test_numbers_that_are_no_status_are_unknown(void **state) {
   assert_string_equal(rondo_reason_name((rondo_reason)0x7fffffff), "UNKNOWN");
 }
 
+/* Runs the function in a thread of its own, which must return its argument. */
+static void run_in_thread(void *(*run)(void *), void *argument) {
+  pthread_t thread;
+  void *returned;
+  assert_int_equal(pthread_create(&thread, NULL, run, argument), 0);
+  assert_int_equal(pthread_join(thread, &returned), 0);
+  assert_ptr_equal(returned, argument);
+}
+
 static void *read_untouched_error(void *argument) {
   rondo_error *out = argument;
   *out = *rondo_last_error();
@@ -54,14 +58,10 @@ static void *read_untouched_error(void *argument) {
 
 static void test_a_new_thread_has_no_error(void **state) {
   (void)state;
-  pthread_t thread;
   rondo_error seen;
-  void *intact;
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "of this thread"), RONDO_NOT_FOUND);
-  assert_int_equal(pthread_create(&thread, NULL, read_untouched_error, &seen), 0);
-  assert_int_equal(pthread_join(thread, &intact), 0);
-  assert_non_null(intact);
-  assert_int_equal(seen.status, RONDO_OK);
+  run_in_thread(read_untouched_error, &seen);
+  assert_ok(seen.status);
   assert_int_equal(seen.node, RONDO_NO_NODE);
   assert_string_equal(rondo_last_error()->message, "of this thread");
 }
@@ -104,8 +104,7 @@ static void test_errno_errors(void **state) {
   assert_string_equal(rondo_last_error()->driver_name, "ENOSPC");
   assert_string_equal(rondo_last_error()->message, "file 'f' (ENOSPC 28, No space left on device)");
 
-  assert_int_equal(rondo_fail_errno(RONDO_IO_ERROR, ENOMEM, "map"), RONDO_OUT_OF_MEMORY);
-  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_ALLOCATION_FAILED);
+  assert_error(rondo_fail_errno(RONDO_IO_ERROR, ENOMEM, "map"), RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED);
   assert_int_equal(rondo_fail_errno(RONDO_IO_ERROR, 12345, "odd"), RONDO_IO_ERROR);
   assert_string_equal(rondo_last_error()->message, "odd (errno 12345, unknown)");
 }
@@ -155,7 +154,7 @@ static void test_context_comes_before_the_message(void **state) {
 static void test_context_of_another_status_is_the_message(void **state) {
   (void)state;
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "older"), RONDO_NOT_FOUND);
-  assert_int_equal(rondo_fail_context(RONDO_OK, "nothing"), RONDO_OK);
+  assert_ok(rondo_fail_context(RONDO_OK, "nothing"));
   assert_string_equal(rondo_last_error()->message, "older");
   assert_int_equal(rondo_fail_context(RONDO_IO_ERROR, "newer"), RONDO_IO_ERROR);
   assert_string_equal(rondo_last_error()->message, "newer");
@@ -177,14 +176,14 @@ static void test_a_callback_is_not_explained_by_an_older_error(void **state) {
   assert_int_equal(rondo_fail_callback(RONDO_NOT_FOUND, before, "the body"), RONDO_NOT_FOUND);
   assert_string_equal(rondo_last_error()->message, "inner");
   before = rondo_error_number();
-  assert_int_equal(rondo_fail_callback(RONDO_OK, before, "the body"), RONDO_OK);
+  assert_ok(rondo_fail_callback(RONDO_OK, before, "the body"));
   assert_string_equal(rondo_last_error()->message, "inner");
 
   before = rondo_error_number();
   rondo_status_ignore(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "dropped"), "a test of it");
   assert_int_equal(rondo_error_number(), before);
   assert_int_equal(rondo_fail_callback(RONDO_NOT_FOUND, before, "the body"), RONDO_NOT_FOUND);
-  assert_non_null(strstr(rondo_last_error()->message, "the body returned NOT_FOUND"));
+  assert_message("the body returned NOT_FOUND");
 }
 
 static void test_a_message_may_quote_the_last_one(void **state) {
@@ -217,16 +216,11 @@ static void *fail_and_save(void *argument) {
 
 static void test_an_error_moves_between_threads(void **state) {
   (void)state;
-  pthread_t thread;
   rondo_saved_error saved;
-  void *done;
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "older"), RONDO_NOT_FOUND);
-  assert_int_equal(pthread_create(&thread, NULL, fail_and_save, &saved), 0);
-  assert_int_equal(pthread_join(thread, &done), 0);
-  assert_non_null(done);
+  run_in_thread(fail_and_save, &saved);
   assert_string_equal(rondo_last_error()->message, "older");
-  assert_int_equal(rondo_error_raise(&saved), RONDO_EXECUTION_FAILED);
-  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_error(rondo_error_raise(&saved), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_int_equal(rondo_last_error()->node, 5);
   assert_string_equal(rondo_last_error()->message, "node 5 'h' failed");
 }
@@ -237,7 +231,7 @@ static void test_what_is_dropped_leaves_the_last_error(void **state) {
   rondo_saved_error fresh = {.node = RONDO_NO_NODE};
   rondo_error_restore(&fresh);
   rondo_status_ignore(rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "dropped"), "there is another way");
-  assert_int_equal(rondo_last_error()->status, RONDO_OK);
+  assert_ok(rondo_last_error()->status);
   assert_string_equal(rondo_last_error()->message, "");
   assert_int_equal(rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_CYCLE, 7, "SEVEN", "kept"), RONDO_OUT_OF_MEMORY);
   rondo_status_ignore(rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "dropped, and longer"), "there is another way");
@@ -266,19 +260,15 @@ static void *fail_without_memory(void *argument) {
 
 static void test_without_memory_the_numbers_stand(void **state) {
   (void)state;
-  pthread_t thread;
   bool is_right = true;
-  void *right;
-  assert_int_equal(pthread_create(&thread, NULL, fail_without_memory, &is_right), 0);
-  assert_int_equal(pthread_join(thread, &right), 0);
-  assert_non_null(right);
+  run_in_thread(fail_without_memory, &is_right);
 }
 
 static void test_raising_nothing_changes_nothing(void **state) {
   (void)state;
   const rondo_saved_error nothing = {.status = RONDO_OK};
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "kept"), RONDO_NOT_FOUND);
-  assert_int_equal(rondo_error_raise(&nothing), RONDO_OK);
+  assert_ok(rondo_error_raise(&nothing));
   assert_string_equal(rondo_last_error()->message, "kept");
 }
 

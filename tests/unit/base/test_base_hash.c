@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The hash: its published results, how well it mixes, and how the functions fit together.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "support/rondo_test.h"
 
 /* The first results of SplitMix64 from seed 0, as its authors' programs print them. */
 static void test_published_results(void **state) {

@@ -2,12 +2,6 @@
  * The log sink: levels, lines, and that an old sink never runs once its successor is in place.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +9,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "support/rondo_test.h"
 
 typedef struct collected {
   size_t count;
@@ -150,9 +145,9 @@ static void test_removal_waits_for_the_call_under_way(void **state) {
   slow_sink slow = {0};
   rondo_thread talker, remover;
   rondo_log_set_sink(wait_inside, &slow, RONDO_LOG_ERROR);
-  assert_int_equal(rondo_thread_start(&talker, "talker", say_something, NULL), RONDO_OK);
+  assert_ok(rondo_thread_start(&talker, "talker", say_something, NULL));
   while (atomic_load(&slow.inside) == 0) rondo_futex_wait(&slow.inside, 0);
-  assert_int_equal(rondo_thread_start(&remover, "remover", remove_sink, &slow), RONDO_OK);
+  assert_ok(rondo_thread_start(&remover, "remover", remove_sink, &slow));
   rondo_futex_wait_for(&slow.removed, 0, UINT64_C(20000000)); /* time to go wrong */
   const uint32_t too_early = atomic_load(&slow.removed);
   atomic_store(&slow.go, 1);
@@ -201,7 +196,7 @@ static void test_sinks_change_while_threads_talk(void **state) {
   enum { TALKERS = 3, CHANGES = 2000 };
   rondo_thread talkers[TALKERS];
   atomic_store(&stop, false);
-  for (int i = 0; i < TALKERS; i++) assert_int_equal(rondo_thread_start(&talkers[i], "talker", talk, NULL), RONDO_OK);
+  for (int i = 0; i < TALKERS; i++) assert_ok(rondo_thread_start(&talkers[i], "talker", talk, NULL));
   mortal *installed = NULL;
   for (int i = 0; i < CHANGES; i++) {
     mortal *next = NULL;
@@ -239,7 +234,7 @@ static void test_several_threads_change_the_sink(void **state) {
   mortal users[THREADS] = {0};
   for (int i = 0; i < THREADS; i++) users[i].mark = ALIVE;
   for (int i = 0; i < THREADS; i++)
-    assert_int_equal(rondo_thread_start(&threads[i], "changer", install_and_remove, &users[i]), RONDO_OK);
+    assert_ok(rondo_thread_start(&threads[i], "changer", install_and_remove, &users[i]));
   for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
   assert_false(rondo_log_on(RONDO_LOG_ERROR));
   assert_int_equal(atomic_load(&late_calls), 0);

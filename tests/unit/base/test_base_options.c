@@ -2,12 +2,6 @@
  * The table of RONDO_* variables: defaults, values, and what is said about those that are wrong.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <limits.h>
@@ -25,6 +19,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "support/rondo_test.h"
 
 #define LINES 16
 
@@ -78,8 +73,7 @@ static void test_first_read_by_many_threads(void **state) {
   uint64_t sums[THREADS];
   setenv("RONDO_CPU_WORKERS", "3", 1);
   setenv("RONDO_CBLAS_LIBRARY", "none", 1);
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(rondo_thread_start(&threads[i], "reader", read_all, &sums[i]), RONDO_OK);
+  for (int i = 0; i < THREADS; i++) assert_ok(rondo_thread_start(&threads[i], "reader", read_all, &sums[i]));
   for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
   for (int i = 0; i < THREADS; i++) assert_int_equal(sums[i], 3 + 1 + 4);
 }
@@ -216,7 +210,7 @@ static void test_a_very_long_unknown_variable(void **state) {
   memset(name + 6, 'X', sizeof name - 7);
   const said all = say_with(name, "1");
   assert_int_equal(all.count, 1);
-  assert_non_null(strstr(all.lines[0], "XXX... is no option"));
+  assert_non_null(strstr(all.lines[0], "XXX... is not a known variable"));
 }
 
 static void test_variables_of_others_are_left_alone(void **state) {
@@ -327,22 +321,24 @@ static void test_a_privileged_program_reads_no_variable(void **state) {
   assert_int_equal(result, CHILD_IGNORES);
 }
 
+#define in_clean_environment(test) cmocka_unit_test_setup_teardown(test, clean, clean)
+
 int main(int count, char **words) {
   if (count == 2 && strcmp(words[1], "--privileged") == 0) _exit(be_privileged());
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(test_first_read_by_many_threads, clean),
       cmocka_unit_test(test_the_table_is_whole),
-      cmocka_unit_test_setup_teardown(test_defaults, clean, clean),
-      cmocka_unit_test_setup_teardown(test_values, clean, clean),
-      cmocka_unit_test_setup_teardown(test_an_empty_value_is_none, clean, clean),
-      cmocka_unit_test_setup_teardown(test_bad_values_are_said_once_and_ignored, clean, clean),
-      cmocka_unit_test_setup_teardown(test_a_text_that_is_too_long, clean, clean),
-      cmocka_unit_test_setup_teardown(test_an_unknown_variable_names_the_closest, clean, clean),
-      cmocka_unit_test_setup_teardown(test_a_very_long_unknown_variable, clean, clean),
-      cmocka_unit_test_setup_teardown(test_variables_of_others_are_left_alone, clean, clean),
-      cmocka_unit_test_setup_teardown(test_it_waits_for_a_sink_and_is_said_once, clean, clean),
-      cmocka_unit_test_setup_teardown(test_rondo_log_overrides_the_level, clean, clean),
-      cmocka_unit_test_setup_teardown(test_a_privileged_program_reads_no_variable, clean, clean),
+      in_clean_environment(test_defaults),
+      in_clean_environment(test_values),
+      in_clean_environment(test_an_empty_value_is_none),
+      in_clean_environment(test_bad_values_are_said_once_and_ignored),
+      in_clean_environment(test_a_text_that_is_too_long),
+      in_clean_environment(test_an_unknown_variable_names_the_closest),
+      in_clean_environment(test_a_very_long_unknown_variable),
+      in_clean_environment(test_variables_of_others_are_left_alone),
+      in_clean_environment(test_it_waits_for_a_sink_and_is_said_once),
+      in_clean_environment(test_rondo_log_overrides_the_level),
+      in_clean_environment(test_a_privileged_program_reads_no_variable),
   };
   return cmocka_run_group_tests_name("base/options", tests, NULL, NULL);
 }

@@ -2,12 +2,6 @@
  * The text builder and the JSON writer, read back with jansson.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <float.h>
 #include <jansson.h>
@@ -20,7 +14,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "unit/base/counting_allocator.h"
+#include "support/rondo_test.h"
 
 #define REPLACEMENT "\xEF\xBF\xBD"
 
@@ -28,7 +22,8 @@
 static json_t *parse(rondo_text *text) {
   const rondo_allocator allocator = text->allocator;
   char *taken;
-  assert_int_equal(rondo_text_take(text, &taken), RONDO_OK);
+  rondo_text_check(text);
+  assert_ok(rondo_text_take(text, &taken));
   json_error_t error;
   json_t *root = json_loads(taken, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
   if (root == NULL) fail_msg("%s at %d: %s", error.text, error.position, taken);
@@ -37,24 +32,20 @@ static json_t *parse(rondo_text *text) {
 }
 
 static void test_text_grows(void **state) {
-  (void)state;
-  counting_allocator counting = {0};
-  const rondo_allocator allocator = counting_hook(&counting);
+  test_allocator *counting = *state;
   rondo_text text;
   char *taken;
-  rondo_text_init(&text, &allocator);
+  rondo_text_init(&text, &counting->table);
   for (int i = 0; i < 1000; i++) rondo_text_add(&text, "%03d", i);
   rondo_text_add_bytes(&text, "endless", 3);
   rondo_text_add_bytes(&text, NULL, 0);
   assert_int_equal(strlen(text.bytes), 3003);
-  assert_int_equal(rondo_text_take(&text, &taken), RONDO_OK);
+  assert_ok(rondo_text_take(&text, &taken));
   assert_int_equal(strlen(taken), 3003);
   assert_memory_equal(taken, "000001002", 9);
   assert_string_equal(taken + 2997, "999end");
-  rondo_release_text(&allocator, taken);
+  rondo_release_text(&counting->table, taken);
   rondo_text_deinit(&text);
-  assert_int_equal(counting.live, 0);
-  assert_false(counting.wrong_release);
 }
 
 static void test_an_empty_text_is_a_text(void **state) {
@@ -63,29 +54,27 @@ static void test_an_empty_text_is_a_text(void **state) {
   rondo_text text;
   char *taken;
   rondo_text_init(&text, NULL);
-  assert_int_equal(rondo_text_take(&text, &taken), RONDO_OK);
+  assert_ok(rondo_text_take(&text, &taken));
   assert_string_equal(taken, "");
   rondo_release_text(&allocator, taken);
   rondo_text_add(&text, "used again");
-  assert_int_equal(rondo_text_take(&text, &taken), RONDO_OK);
+  assert_ok(rondo_text_take(&text, &taken));
   assert_string_equal(taken, "used again");
   rondo_release_text(&allocator, taken);
 }
 
 static void test_the_first_error_comes_out_at_the_end(void **state) {
-  (void)state;
-  counting_allocator counting = {.fail_at = 2};
-  const rondo_allocator allocator = counting_hook(&counting);
+  test_allocator *counting = *state;
+  atomic_store(&counting->fail_at, 2);
   rondo_text text;
   char *taken = (char *)&text;
-  rondo_text_init(&text, &allocator);
+  rondo_text_init(&text, &counting->table);
   rondo_text_add(&text, "fits");
   rondo_text_add(&text, "%500s", "does not");
   rondo_text_add(&text, "would fit again");
-  assert_int_equal(counting.calls, 2);
+  assert_int_equal(counting->calls, 2);
   assert_int_equal(rondo_text_take(&text, &taken), RONDO_OUT_OF_MEMORY);
   assert_null(taken);
-  assert_int_equal(counting.live, 0);
   assert_int_equal(rondo_last_error()->status, RONDO_OUT_OF_MEMORY);
   assert_memory_equal(rondo_last_error()->message, "a text of 4 bytes so far: ", 26);
 }
@@ -118,7 +107,7 @@ static void test_commas_and_keys(void **state) {
   rondo_json_key(&text, "d");
   rondo_json_double(&text, 0.5);
   rondo_json_object_end(&text);
-  assert_int_equal(rondo_text_take(&text, &taken), RONDO_OK);
+  assert_ok(rondo_text_take(&text, &taken));
   assert_string_equal(taken,
                       "{\"a\":[18446744073709551615,{},[],[0],[1],true],"
                       "\"b\":null,\"c\":false,\"d\":0.5}");
@@ -329,11 +318,13 @@ static void assert_markup(const char *value, size_t most, const char *expected) 
   rondo_text_add_markup(&text, value, most);
   rondo_text_add(&text, "|");
   char *taken = NULL;
-  assert_int_equal(rondo_text_hand_out(&text, &taken), RONDO_OK);
+  assert_ok(rondo_text_hand_out(&text, &taken));
   assert_int_equal(taken[strlen(taken) - 1], '|');
   taken[strlen(taken) - 1] = '\0';
   assert_string_equal(taken, expected);
   rondo_text_free(taken);
+  char buffer[RONDO_MARKUP_TEXT(100)];
+  assert_string_equal(rondo_markup_text(buffer, sizeof buffer, value, most), expected);
 }
 
 static void test_markup_is_escaped(void **state) {
@@ -357,41 +348,30 @@ static void test_markup_is_cut_at_whole_characters(void **state) {
 }
 
 static void test_numbers_for_people(void **state) {
+  const struct {
+    const char *shown, *expected;
+  } cases[] = {{RONDO_GROUPED(0), "0"},
+               {RONDO_GROUPED(999), "999"},
+               {RONDO_GROUPED(1000), "1,000"},
+               {RONDO_GROUPED(1234567), "1,234,567"},
+               {RONDO_GROUPED(UINT64_MAX), "18,446,744,073,709,551,615"},
+               {RONDO_FIXED(0, 0), "0"},
+               {RONDO_FIXED(2.0049, 2), "2.00"},
+               {RONDO_FIXED(9.96, 1), "10.0"},
+               {RONDO_FIXED(1e12, 6), "1000000000000.000000"},
+               {RONDO_FIXED((double)INFINITY, 1), ">10^12"},
+               {RONDO_RATIO(4096, 4096), "1.0000"},
+               {RONDO_RATIO(1000001, 1000000), "1.0001"},
+               {RONDO_RATIO(30, 20), "1.5000"}};
   (void)state;
-  rondo_text text;
-  rondo_text_init(&text, NULL);
-  static const uint64_t grouped[] = {0, 999, 1000, 1234567, UINT64_MAX};
-  for (size_t i = 0; i < sizeof grouped / sizeof *grouped; i++) {
-    rondo_text_add_grouped(&text, grouped[i]);
-    rondo_text_add(&text, " ");
-  }
-  assert_string_equal(text.bytes, "0 999 1,000 1,234,567 18,446,744,073,709,551,615 ");
-  rondo_text_deinit(&text);
-  rondo_text_add_fixed(&text, 0, 0);
-  rondo_text_add(&text, " ");
-  rondo_text_add_fixed(&text, 2.0049, 2);
-  rondo_text_add(&text, " ");
-  rondo_text_add_fixed(&text, 9.96, 1);
-  rondo_text_add(&text, " ");
-  rondo_text_add_fixed(&text, 1e12, 6);
-  rondo_text_add(&text, " ");
-  rondo_text_add_fixed(&text, (double)INFINITY, 1);
-  assert_string_equal(text.bytes, "0 2.00 10.0 1000000000000.000000 >10^12");
-  rondo_text_deinit(&text);
-  rondo_text_add_ratio(&text, 4096, 4096);
-  rondo_text_add(&text, " ");
-  rondo_text_add_ratio(&text, 1000001, 1000000);
-  rondo_text_add(&text, " ");
-  rondo_text_add_ratio(&text, 30, 20);
-  assert_string_equal(text.bytes, "1.0000 1.0001 1.5000");
-  rondo_text_deinit(&text);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_string_equal(cases[i].shown, cases[i].expected);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text_grows),
+      test_allocator_case(test_text_grows),
       cmocka_unit_test(test_an_empty_text_is_a_text),
-      cmocka_unit_test(test_the_first_error_comes_out_at_the_end),
+      test_allocator_case(test_the_first_error_comes_out_at_the_end),
       cmocka_unit_test(test_commas_and_keys),
       cmocka_unit_test(test_nesting_has_an_end),
       cmocka_unit_test(test_doubles_come_back_bit_for_bit),

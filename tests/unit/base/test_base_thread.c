@@ -2,12 +2,6 @@
  * Threads, binding, futexes.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <sched.h>
 #include <signal.h>
@@ -17,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "support/rondo_test.h"
 
 #define MILLISECOND UINT64_C(1000000)
 
@@ -55,7 +50,7 @@ static void test_a_thread_has_its_name_and_blocks_signals(void **state) {
   rondo_thread thread;
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, NULL, &before);
-  assert_int_equal(rondo_thread_start(&thread, "rondo-worker-number-7", look_around, &seen), RONDO_OK);
+  assert_ok(rondo_thread_start(&thread, "rondo-worker-number-7", look_around, &seen));
   pthread_sigmask(SIG_SETMASK, NULL, &after);
   release(&seen);
   rondo_thread_join(thread);
@@ -73,7 +68,7 @@ static void test_binding_to_each_processor(void **state) {
   for (unsigned n = 0; n < count + 2 && n < 8; n++) {
     report seen = {0};
     rondo_thread thread;
-    assert_int_equal(rondo_thread_start(&thread, "bound", look_around, &seen), RONDO_OK);
+    assert_ok(rondo_thread_start(&thread, "bound", look_around, &seen));
     const bool bound = rondo_thread_bind(thread, rondo_processor_at(n));
     release(&seen);
     rondo_thread_join(thread);
@@ -102,8 +97,7 @@ static void test_thread_ids_differ(void **state) {
   report seen[THREADS];
   rondo_thread threads[THREADS];
   memset(seen, 0, sizeof seen);
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(rondo_thread_start(&threads[i], "id", look_around, &seen[i]), RONDO_OK);
+  for (int i = 0; i < THREADS; i++) assert_ok(rondo_thread_start(&threads[i], "id", look_around, &seen[i]));
   for (int i = 0; i < THREADS; i++) release(&seen[i]);
   for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
   const uint64_t own = rondo_thread_id();
@@ -153,7 +147,7 @@ static void test_waking_hands_the_turn_over(void **state) {
   (void)state;
   game shared = {.rounds = 2000};
   rondo_thread other;
-  assert_int_equal(rondo_thread_start(&other, "ping", play, &shared), RONDO_OK);
+  assert_ok(rondo_thread_start(&other, "ping", play, &shared));
   for (unsigned i = 0; i < shared.rounds; i++) {
     for (uint32_t turn; (turn = atomic_load(&shared.turn)) % 2 == 1;) rondo_futex_wait(&shared.turn, turn);
     atomic_fetch_add(&shared.turn, 1);

@@ -2,12 +2,6 @@
  * The trace sink and the Chrome trace file, read back with jansson.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <jansson.h>
@@ -23,6 +17,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/trace.h"
+#include "support/rondo_test.h"
 
 static char path[64], other_path[64];
 
@@ -71,6 +66,12 @@ static json_t *read_events(const char *name) {
 
 static json_t *read_trace(void) { return read_events(path); }
 
+static void assert_events(const char *name, size_t count) {
+  json_t *root = read_events(name);
+  assert_int_equal(json_array_size(root), count);
+  json_decref(root);
+}
+
 /* How often the file calls the track so. */
 static unsigned count_names(const char *file, uint64_t track, const char *name) {
   unsigned count = 0;
@@ -88,12 +89,17 @@ static unsigned count_names(const char *file, uint64_t track, const char *name) 
   return count;
 }
 
+static void assert_errno(rondo_status status, int error) {
+  assert_int_equal(status, RONDO_IO_ERROR);
+  assert_int_equal(rondo_last_error()->driver_code, error);
+}
+
 static void test_off_by_default(void **state) {
   (void)state;
   assert_false(rondo_trace_on());
   rondo_trace(RONDO_TRACE_INSTANT, "test", "nobody hears", 1, 0);
   rondo_trace_emit(RONDO_TRACE_INSTANT, "test", "nobody hears", 1, 0);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_ok(rondo_trace_close_json());
 }
 
 typedef struct heard {
@@ -144,14 +150,14 @@ static void assert_events_of_this_run(const json_t *root, uint64_t before, uint6
 
 static void test_the_file_has_each_kind(void **state) {
   (void)state;
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   const uint64_t before = rondo_clock_ns();
   rondo_trace(RONDO_TRACE_BEGIN, "exec", "launch", 3, 0);
   rondo_trace(RONDO_TRACE_INSTANT, "cpu", "wake \"up\"\n\xFF", 3, 0);
   rondo_trace(RONDO_TRACE_COUNTER, "memory", "held", UINT64_C(1) << 53, 0.1);
   rondo_trace(RONDO_TRACE_END, "exec", "launch", 3, 0);
   const uint64_t after = rondo_clock_ns();
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_ok(rondo_trace_close_json());
   assert_false(rondo_trace_on());
 
   json_t *root = read_trace();
@@ -173,9 +179,9 @@ static void test_long_names_are_cut(void **state) {
   char name[5000];
   memset(name, '\x01', sizeof name - 1); /* each becomes six bytes */
   name[sizeof name - 1] = '\0';
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   rondo_trace(RONDO_TRACE_COUNTER, name, name, UINT64_C(1) << 53, -1.7976931348623157e308);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_ok(rondo_trace_close_json());
   json_t *root = read_trace();
   assert_int_equal(json_array_size(root), 2);
   assert_true(strlen(text_of(json_array_get(root, 1), "name")) > 100);
@@ -195,14 +201,11 @@ static void test_many_threads_write_one_file(void **state) {
   (void)state;
   enum { THREADS = 4 };
   rondo_thread threads[THREADS];
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(rondo_thread_start(&threads[i], "tracer", trace_a_lot, NULL), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
+  for (int i = 0; i < THREADS; i++) assert_ok(rondo_thread_start(&threads[i], "tracer", trace_a_lot, NULL));
   for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
-  json_t *root = read_trace();
-  assert_int_equal(json_array_size(root), 1 + THREADS * 600);
-  json_decref(root);
+  assert_ok(rondo_trace_close_json());
+  assert_events(path, 1 + THREADS * 600);
 }
 
 typedef struct late_tracer {
@@ -224,15 +227,15 @@ static void test_a_thread_is_named_once_a_file(void **state) {
   late_tracer tracer = {false, 0};
   rondo_thread thread;
   assert_int_equal(pthread_getname_np(pthread_self(), own_name, sizeof own_name), 0);
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   rondo_trace(RONDO_TRACE_INSTANT, "test", "on no thread's track", foreign, 0);
   for (int i = 0; i < 3; i++) rondo_trace_here(RONDO_TRACE_INSTANT, "test", "on its own");
-  assert_int_equal(rondo_thread_start(&thread, "quote\"\\d", trace_once_named, &tracer), RONDO_OK);
+  assert_ok(rondo_thread_start(&thread, "quote\"\\d", trace_once_named, &tracer));
   atomic_store(&tracer.named, true);
   rondo_thread_join(thread);
-  assert_int_equal(rondo_trace_open_json(other_path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(other_path));
   rondo_trace_here(RONDO_TRACE_INSTANT, "test", "on its own");
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_ok(rondo_trace_close_json());
   assert_int_equal(count_names(path, foreign, ""), 0);
   assert_int_equal(count_names(path, rondo_thread_id(), own_name), 1);
   assert_int_equal(count_names(path, tracer.track, "quote\"\\d"), 1);
@@ -244,15 +247,14 @@ static void test_files_and_sinks_change_while_threads_trace(void **state) {
   (void)state;
   enum { THREADS = 3 };
   rondo_thread threads[THREADS];
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(rondo_thread_start(&threads[i], "tracer", trace_a_lot, NULL), RONDO_OK);
+  for (int i = 0; i < THREADS; i++) assert_ok(rondo_thread_start(&threads[i], "tracer", trace_a_lot, NULL));
   for (int i = 0; i < 100; i++) {
-    assert_int_equal(rondo_trace_open_json(i % 2 == 0 ? path : other_path), RONDO_OK);
+    assert_ok(rondo_trace_open_json(i % 2 == 0 ? path : other_path));
     if (i % 3 == 0) rondo_trace_set_sink(NULL, NULL);
-    if (i % 5 == 0) assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+    if (i % 5 == 0) assert_ok(rondo_trace_close_json());
   }
   for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_ok(rondo_trace_close_json());
   json_decref(read_trace());
 }
 
@@ -273,72 +275,56 @@ static void test_a_killed_process_leaves_its_events(void **state) {
   assert_non_null(file);
   assert_true(fputs("]", file) >= 0);
   assert_int_equal(fclose(file), 0);
-  json_t *root = read_trace();
-  assert_int_equal(json_array_size(root), 11);
-  json_decref(root);
+  assert_events(path, 11);
 }
 
 static void test_another_sink_leaves_the_file_open(void **state) {
   (void)state;
   heard out = {0};
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   rondo_trace(RONDO_TRACE_INSTANT, "test", "to the file", 1, 0);
   rondo_trace_set_sink(hear, &out);
   rondo_trace(RONDO_TRACE_INSTANT, "test", "to the sink", 1, 0);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_ok(rondo_trace_close_json());
   assert_true(rondo_trace_on());
   rondo_trace(RONDO_TRACE_INSTANT, "test", "to the sink", 1, 0);
   assert_int_equal(out.count, 2);
-  json_t *root = read_trace();
-  assert_int_equal(json_array_size(root), 2);
-  json_decref(root);
+  assert_events(path, 2);
 }
 
 static void test_another_file_takes_over(void **state) {
   (void)state;
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   rondo_trace(RONDO_TRACE_INSTANT, "test", "to the first", 1, 0);
-  assert_int_equal(rondo_trace_open_json(other_path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(other_path));
   rondo_trace(RONDO_TRACE_INSTANT, "test", "to the second", 1, 0);
   rondo_trace(RONDO_TRACE_INSTANT, "test", "to the second", 1, 0);
-  json_t *first = read_trace();
-  assert_int_equal(json_array_size(first), 2);
-  json_decref(first);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
-  json_t *second = read_events(other_path);
-  assert_int_equal(json_array_size(second), 3);
-  json_decref(second);
+  assert_events(path, 2);
+  assert_ok(rondo_trace_close_json());
+  assert_events(other_path, 3);
 }
 
 static void test_the_file_being_written_is_refused(void **state) {
   (void)state;
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   rondo_trace(RONDO_TRACE_INSTANT, "test", "before", 1, 0);
-  assert_int_equal(rondo_trace_open_json(path), RONDO_INVALID_STATE);
-  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_STILL_IN_USE);
+  assert_error(rondo_trace_open_json(path), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   rondo_trace(RONDO_TRACE_INSTANT, "test", "after", 1, 0);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
-  json_t *root = read_trace();
-  assert_int_equal(json_array_size(root), 3);
-  json_decref(root);
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK); /* empties what an earlier run left */
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
-  root = read_trace();
-  assert_int_equal(json_array_size(root), 1);
-  json_decref(root);
+  assert_ok(rondo_trace_close_json());
+  assert_events(path, 3);
+  assert_ok(rondo_trace_open_json(path)); /* empties what an earlier run left */
+  assert_ok(rondo_trace_close_json());
+  assert_events(path, 1);
 }
 
 static void test_files_that_cannot_be_opened(void **state) {
   (void)state;
   heard out = {0};
   rondo_trace_set_sink(hear, &out);
-  assert_int_equal(rondo_trace_open_json(NULL), RONDO_INVALID_ARGUMENT);
-  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT);
-  assert_int_equal(rondo_trace_open_json("/nowhere/at/all.json"), RONDO_IO_ERROR);
-  assert_int_equal(rondo_last_error()->driver_code, ENOENT);
-  assert_non_null(strstr(rondo_last_error()->message, "/nowhere/at/all.json"));
-  assert_int_equal(rondo_trace_open_json("/dev/full"), RONDO_IO_ERROR);
-  assert_int_equal(rondo_last_error()->driver_code, ENOSPC);
+  assert_error(rondo_trace_open_json(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_errno(rondo_trace_open_json("/nowhere/at/all.json"), ENOENT);
+  assert_message("/nowhere/at/all.json");
+  assert_errno(rondo_trace_open_json("/dev/full"), ENOSPC);
   rondo_trace(RONDO_TRACE_INSTANT, "test", "the old sink is still there", 1, 0);
   assert_int_equal(out.count, 1);
 }
@@ -363,12 +349,11 @@ static void overfill(void) {
 static void test_a_write_error_is_kept_until_close(void **state) {
   (void)state;
   signal(SIGXFSZ, SIG_IGN);
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   overfill();
-  assert_int_equal(rondo_trace_close_json(), RONDO_IO_ERROR);
-  assert_int_equal(rondo_last_error()->driver_code, EFBIG);
-  assert_non_null(strstr(rondo_last_error()->message, path));
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_errno(rondo_trace_close_json(), EFBIG);
+  assert_message(path);
+  assert_ok(rondo_trace_close_json());
   json_t *root = read_trace(); /* up to the last event that was written as a whole */
   assert_true(json_array_size(root) > 10);
   json_decref(root);
@@ -377,18 +362,15 @@ static void test_a_write_error_is_kept_until_close(void **state) {
 /* PR-12: not even the first line fits. SIGXFSZ, which would end the process, is not ignored. */
 static void test_a_trace_without_room_leaves_the_old_file(void **state) {
   (void)state;
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
+  assert_ok(rondo_trace_close_json());
   signal(SIGXFSZ, SIG_DFL);
   const rlim_t before = limit_file_size(8);
   const rondo_status status = rondo_trace_open_json(path);
   limit_file_size(before);
-  assert_int_equal(status, RONDO_IO_ERROR);
-  assert_int_equal(rondo_last_error()->driver_code, EFBIG);
-  assert_non_null(strstr(rondo_last_error()->message, "ulimit -f"));
-  json_t *root = read_trace();
-  assert_int_equal(json_array_size(root), 1);
-  json_decref(root);
+  assert_errno(status, EFBIG);
+  assert_message("ulimit -f");
+  assert_events(path, 1);
 }
 
 /* An event that is refused as a whole costs none of those before it. */
@@ -398,12 +380,11 @@ static void test_a_trace_goes_on_up_to_the_limit(void **state) {
   char text[LIMIT + 1];
   signal(SIGXFSZ, SIG_DFL);
   const rlim_t before = limit_file_size(LIMIT);
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   for (int i = 0; i < 100; i++) rondo_trace(RONDO_TRACE_INSTANT, "test", "one of many", 1, 0);
   const rondo_status status = rondo_trace_close_json();
   limit_file_size(before);
-  assert_int_equal(status, RONDO_IO_ERROR);
-  assert_int_equal(rondo_last_error()->driver_code, EFBIG);
+  assert_errno(status, EFBIG);
   FILE *file = fopen(path, "r");
   assert_non_null(file);
   const size_t count = fread(text, 1, LIMIT, file);
@@ -424,33 +405,35 @@ static void test_a_write_error_of_a_replaced_file_is_said(void **state) {
   int said = 0;
   signal(SIGXFSZ, SIG_IGN);
   rondo_log_set_sink(note_error, &said, RONDO_LOG_ERROR);
-  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(path));
   overfill();
-  assert_int_equal(rondo_trace_open_json(other_path), RONDO_OK);
+  assert_ok(rondo_trace_open_json(other_path));
   rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
   assert_int_equal(said, 1);
-  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_ok(rondo_trace_close_json());
 }
+
+#define with_file(test) cmocka_unit_test_setup_teardown(test, make_path, remove_path)
 
 int main(void) {
   unsetenv("RONDO_LOG");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_off_by_default),
       cmocka_unit_test(test_a_sink_gets_the_events),
-      cmocka_unit_test_setup_teardown(test_the_file_has_each_kind, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_long_names_are_cut, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_many_threads_write_one_file, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_a_thread_is_named_once_a_file, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_files_and_sinks_change_while_threads_trace, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_a_killed_process_leaves_its_events, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_another_sink_leaves_the_file_open, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_another_file_takes_over, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_the_file_being_written_is_refused, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_files_that_cannot_be_opened, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_a_write_error_is_kept_until_close, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_a_trace_without_room_leaves_the_old_file, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_a_trace_goes_on_up_to_the_limit, make_path, remove_path),
-      cmocka_unit_test_setup_teardown(test_a_write_error_of_a_replaced_file_is_said, make_path, remove_path),
+      with_file(test_the_file_has_each_kind),
+      with_file(test_long_names_are_cut),
+      with_file(test_many_threads_write_one_file),
+      with_file(test_a_thread_is_named_once_a_file),
+      with_file(test_files_and_sinks_change_while_threads_trace),
+      with_file(test_a_killed_process_leaves_its_events),
+      with_file(test_another_sink_leaves_the_file_open),
+      with_file(test_another_file_takes_over),
+      with_file(test_the_file_being_written_is_refused),
+      with_file(test_files_that_cannot_be_opened),
+      with_file(test_a_write_error_is_kept_until_close),
+      with_file(test_a_trace_without_room_leaves_the_old_file),
+      with_file(test_a_trace_goes_on_up_to_the_limit),
+      with_file(test_a_write_error_of_a_replaced_file_is_said),
   };
   return cmocka_run_group_tests_name("base/trace", tests, NULL, NULL);
 }

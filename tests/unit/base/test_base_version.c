@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The version of the library is that of the headers it was built with, in numbers and in text.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 
 #include <rondo/version.h>
+
+#include "support/rondo_test.h"
 
 static void test_version(void **state) {
   (void)state;

@@ -239,17 +239,18 @@ static void test_temporary_files_of_killed_processes_are_removed(void **state) {
   assert_int_equal(count_files(false), 2);
 }
 
+#define in_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_files_are_made_and_replaced, enter_folder, leave_folder),
-      cmocka_unit_test_setup_teardown(test_permissions_are_given_to_no_other_group, enter_folder, leave_folder),
-      cmocka_unit_test_setup_teardown(test_links_stay_and_hard_links_keep_the_old_content, enter_folder, leave_folder),
-      cmocka_unit_test_setup_teardown(test_names_may_be_as_long_as_the_file_system_takes, enter_folder, leave_folder),
-      cmocka_unit_test_setup_teardown(test_what_cannot_be_written_is_found_out_before, enter_folder, leave_folder),
-      cmocka_unit_test_setup_teardown(test_pipes_and_descriptors_are_written_directly, enter_folder, leave_folder),
-      cmocka_unit_test_setup_teardown(test_a_file_that_would_pass_the_limit_leaves_the_old_one, enter_folder,
-                                      leave_folder),
-      cmocka_unit_test_setup_teardown(test_temporary_files_of_killed_processes_are_removed, enter_folder, leave_folder),
+      in_folder(test_files_are_made_and_replaced),
+      in_folder(test_permissions_are_given_to_no_other_group),
+      in_folder(test_links_stay_and_hard_links_keep_the_old_content),
+      in_folder(test_names_may_be_as_long_as_the_file_system_takes),
+      in_folder(test_what_cannot_be_written_is_found_out_before),
+      in_folder(test_pipes_and_descriptors_are_written_directly),
+      in_folder(test_a_file_that_would_pass_the_limit_leaves_the_old_one),
+      in_folder(test_temporary_files_of_killed_processes_are_removed),
   };
   return cmocka_run_group_tests_name("base/file_replacement", tests, NULL, NULL);
 }

@@ -3,14 +3,8 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "common/shell.h"
+#include "support/rondo_test.h"
 
-/* cmocka.h wants these before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,15 +3,8 @@
  * allocations fail in turn.
  */
 #include "common/text_stream.h"
+#include "support/rondo_test.h"
 
-/* cmocka.h wants these before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 

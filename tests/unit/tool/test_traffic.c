@@ -5,14 +5,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "serve/request_sizes.h"
 
-/* cmocka.h wants these before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +12,7 @@
 
 #include "common/file.h"
 #include "common/tool.h"
+#include "support/rondo_test.h"
 
 /* Nothing here fails or reads a file. */
 int tool_fail(const char *format, ...) {

@@ -44,7 +44,7 @@ static int load_driver(bare_driver *out) {
   void *library = open_library("RONDO_CUDA_LIBRARY", usual);
   void *found = library ? dlsym(library, "cuGetProcAddress_v2") : NULL;
   get_address_function get_address;
-  if (!found) return tool_fail("the CUDA driver cannot be had without Rondo: %s", dlerror());
+  if (!found) return tool_fail("the CUDA driver cannot be loaded: %s", dlerror());
   memcpy(&get_address, &found, sizeof get_address);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     int state;
@@ -54,7 +54,7 @@ static int load_driver(bare_driver *out) {
     memcpy((char *)out + rows[i].offset, &address, sizeof address);
   }
   const int code = out->init(0);
-  return code ? tool_fail("the CUDA driver does not start: cuInit: error %d", code) : TOOL_OK;
+  return code ? tool_fail("the CUDA driver failed to initialize: cuInit: error %d", code) : TOOL_OK;
 }
 
 /* Compiler -------------------------------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static bool load_compiler(nvrtc_functions *out) {
 }
 
 static int fail_compiler(const char *function, int code) {
-  return tool_fail("NVRTC does not compile a kernel of the benchmark: %s: error %d", function, code);
+  return tool_fail("NVRTC failed to compile the kernel of the benchmark: %s: error %d", function, code);
 }
 
 static int compile(const nvrtc_functions *nvrtc, nvrtc_program program, const char *architecture, char **out_image) {
@@ -116,7 +116,7 @@ static int compile_for(const char *source, int major, int minor, char **out_imag
   *out_image = NULL;
   snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d%d", major, minor);
   if (!load_compiler(&nvrtc))
-    return tool_fail("there is no NVRTC to compile a kernel with; RONDO_NVRTC_LIBRARY names one");
+    return tool_fail("NVRTC, which compiles the kernel, was not found; set RONDO_NVRTC_LIBRARY to its path");
   const int code = nvrtc.create(&program, source, NULL, 0, NULL, NULL);
   if (code) return fail_compiler("nvrtcCreateProgram", code);
   const int result = compile(&nvrtc, program, architecture, out_image);

@@ -90,11 +90,7 @@ static rondo_status record(gain_work *work, rondo_exec **out) {
 static rondo_status queue_exec(rondo_stream *stream, void *exec) { return rondo_exec_launch(exec, stream); }
 
 static rondo_status time_run(const gain_bench *b, rondo_stream_work work, void *user, cost *to) {
-  const uint64_t begin = clock_ns();
-  TOOL_TRY(work(b->stream, user));
-  const uint64_t queued = clock_ns();
-  TOOL_TRY(rondo_stream_synchronize(b->stream));
-  if (to) cost_note(to, begin, queued, clock_ns());
+  COST_TIME(to, TOOL_TRY(work(b->stream, user)), TOOL_TRY(rondo_stream_synchronize(b->stream)));
   return RONDO_OK;
 }
 

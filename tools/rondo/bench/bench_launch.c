@@ -5,13 +5,152 @@
  * all of them.
  */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "bench/bench_kernels.h"
-#include "bench/launch_shapes.h"
+#include "bench/bench_target.h"
 #include "bench/launch_threads.h"
 #include "bench/tool_benchmarks.h"
 #include "common/tool.h"
+
+/* Returns from the calling function unless the call succeeded. */
+#define CALL(call)                              \
+  do {                                          \
+    if ((call) != TOOL_OK) return TOOL_FAILURE; \
+  } while (0)
+
+/* Shapes ---------------------------------------------------------------------------------------------------------- */
+
+/* Empty kernels with an order among them. The same calls enqueue them on a target's streams or, while the first stream
+ * captures, make the graph of them. */
+typedef struct launch_shape {
+  const char *name;
+  uint32_t nodes, streams;
+  int (*enqueue)(bench_target *target, uint32_t nodes);
+} launch_shape;
+
+/* The document's three shapes of 32 kernels, then straight lines of 320, 3200 and 10,000. */
+enum { SHAPE_LINE, SHAPE_BRANCHES, SHAPE_FORK, SHAPE_LINE_320, SHAPE_LINE_3200, SHAPE_LINE_10000, LAUNCH_SHAPES };
+
+static int enqueue_line(bench_target *target, uint32_t nodes) {
+  for (uint32_t i = 0; i < nodes; i++) CALL(target->calls->enqueue(target, 0));
+  return TOOL_OK;
+}
+
+static int enqueue_branches(bench_target *target, uint32_t nodes) {
+  CALL(target->calls->fork(target));
+  CALL(target->calls->follow(target, 1));
+  for (uint32_t i = 0; i < nodes; i++) CALL(target->calls->enqueue(target, i % 2));
+  return target->calls->join(target, 1);
+}
+
+/* One kernel, `nodes` - 2 side by side, one kernel. */
+static int enqueue_fork(bench_target *target, uint32_t nodes) {
+  CALL(target->calls->enqueue(target, 0));
+  CALL(target->calls->fork(target));
+  CALL(target->calls->enqueue(target, 0));
+  for (size_t stream = 1; stream < nodes - 2; stream++) {
+    CALL(target->calls->follow(target, stream));
+    CALL(target->calls->enqueue(target, stream));
+    CALL(target->calls->join(target, stream));
+  }
+  return target->calls->enqueue(target, 0);
+}
+
+static const launch_shape launch_shapes[LAUNCH_SHAPES] = {
+    [SHAPE_LINE] = {"line of 32", 32, 1, enqueue_line},
+    [SHAPE_BRANCHES] = {"two branches of 16", 32, 2, enqueue_branches},
+    [SHAPE_FORK] = {"fork 30 and join", 32, TARGET_STREAMS, enqueue_fork},
+    [SHAPE_LINE_320] = {"line of 320", 320, 1, enqueue_line},
+    [SHAPE_LINE_3200] = {"line of 3200", 3200, 1, enqueue_line},
+    [SHAPE_LINE_10000] = {"line of 10,000", 10000, 1, enqueue_line},
+};
+
+/* Captures the shape and instantiates it, ready to be launched on the first stream. */
+static int launch_record(bench_target *target, const launch_shape *shape, void **out_exec) {
+  target_graph graph = {0};
+  *out_exec = NULL;
+  CALL(target->calls->begin_capture(target));
+  int result = shape->enqueue(target, shape->nodes);
+  const int ended = target->calls->end_capture(target, &graph);
+  if (result == TOOL_OK) result = ended;
+  if (result == TOOL_OK) result = target->calls->instantiate(target, &graph, true, out_exec);
+  const int discarded = target->calls->discard_graph(target, &graph);
+  return result == TOOL_OK ? discarded : result;
+}
+
+/* Samples --------------------------------------------------------------------------------------------------------- */
+
+static int enqueue(bench_target *target, const launch_shape *shape, void *exec) {
+  return exec ? target->calls->launch(target, exec, 0) : shape->enqueue(target, shape->nodes);
+}
+
+static int measure_device(bench_target *target, const launch_shape *shape, void *exec, cost *to) {
+  double us = 0;
+  CALL(target->calls->mark(target, false));
+  CALL(enqueue(target, shape, exec));
+  CALL(target->calls->mark(target, true));
+  CALL(target->calls->wait(target, 0));
+  CALL(target->calls->elapsed(target, &us));
+  samples_add(&to->samples[COST_DEVICE], us);
+  return TOOL_OK;
+}
+
+/* Does the work `repeats` times with each way of measuring, waiting after each: by streams when exec is NULL. */
+static int launch_measure(bench_target *target, const launch_shape *shape, void *exec, uint32_t repeats, cost *to) {
+  for (uint32_t i = 0; i < repeats; i++)
+    COST_TIME(to, CALL(enqueue(target, shape, exec)), CALL(target->calls->wait(target, 0)));
+  for (uint32_t i = 0; i < repeats; i++) CALL(measure_device(target, shape, exec, to));
+  return TOOL_OK;
+}
+
+/* Launches exec once and waits; adds the time of the call. */
+static int launch_measure_call(bench_target *target, void *exec, samples *host) {
+  const uint64_t begin = clock_ns();
+  CALL(target->calls->launch(target, exec, 0));
+  const uint64_t queued = clock_ns();
+  samples_add(host, (double)(queued - begin) / 1e3);
+  return target->calls->wait(target, 0);
+}
+
+/* Launches exec `count` times in a row; adds the device's time of one. */
+static int launch_measure_row(bench_target *target, void *exec, uint32_t count, samples *device) {
+  double us = 0;
+  CALL(target->calls->mark(target, false));
+  for (uint32_t i = 0; i < count; i++) CALL(target->calls->launch(target, exec, 0));
+  CALL(target->calls->mark(target, true));
+  CALL(target->calls->wait(target, 0));
+  CALL(target->calls->elapsed(target, &us));
+  samples_add(device, us / count);
+  return TOOL_OK;
+}
+
+static void empty(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  (void)args;
+}
+
+typedef struct launch_call {
+  rondo_cpu_function function;
+  void *const *args;
+} launch_call;
+
+/* The physical limit: one thread calls the functions of as many kernels in a loop. Adds the mean of several loops. */
+static void launch_measure_loop(uint32_t nodes, samples *times) {
+  enum { CALLS = 10000 };
+  static launch_call calls[CALLS];              /* as a graph holds them: a function and its arguments a node */
+  rondo_cpu_function volatile function = empty; /* volatile: the compiler is not to know whom it calls */
+  for (uint32_t i = 0; i < nodes; i++) calls[i] = (launch_call){.function = function};
+  const rondo_blocks blocks = {.first = 0, .last = 1, .grid = {1, 1, 1}};
+  const uint32_t loops = nodes < 1000 ? 10000 / nodes : 1; /* else shorter than reading the clock */
+  const uint64_t begin = clock_ns();
+  for (uint32_t loop = 0; loop < loops; loop++) {
+    for (uint32_t i = 0; i < nodes; i++) calls[i].function(blocks, calls[i].args);
+  }
+  samples_add(times, (double)(clock_ns() - begin) / 1e3 / loops);
+}
+
+/* The benchmark --------------------------------------------------------------------------------------------------- */
 
 #define SAMPLE_CAPACITY 200000
 
@@ -45,9 +184,8 @@ static const reference_row reference[] = {
 };
 #define REFERENCE_ROWS (sizeof reference / sizeof reference[0])
 
-typedef struct way_summary {
-  summary host, device, total;
-} way_summary;
+/* The ways to launch a shape; those of the bare driver on CUDA devices alone. */
+enum { STREAM, GRAPH, BARE_STREAM, BARE_GRAPH, WAYS };
 
 /* Rondo's launches and the bare driver's, one after the other. */
 typedef struct compared_launches {
@@ -57,9 +195,8 @@ typedef struct compared_launches {
 } compared_launches;
 
 typedef struct shape_result {
-  way_summary stream, graph;
-  way_summary bare_stream, bare_graph; /* of CUDA devices */
-  compared_launches compared;          /* of CUDA devices */
+  summary ways[WAYS][COST_TIMES];
+  compared_launches compared; /* of CUDA devices */
   summary loop;
   size_t samples; /* of the graph */
 } shape_result;
@@ -67,8 +204,8 @@ typedef struct shape_result {
 typedef struct launch_bench {
   bench_base base;
   uint64_t launches;
-  bench_target *rondo, *bare;                          /* bare: NULL but on a CUDA device */
-  launch_times stream, graph, bare_stream, bare_graph; /* used for one shape after the other */
+  bench_target *rondo, *bare; /* bare: NULL but on a CUDA device */
+  cost ways[WAYS];            /* of the current shape */
   samples loop;
   shape_result shapes[LAUNCH_SHAPES];
   summary threads[THREAD_ROWS];
@@ -76,15 +213,8 @@ typedef struct launch_bench {
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-static way_summary summarize(launch_times *times) {
-  return (way_summary){samples_summarize(&times->host), samples_summarize(&times->device),
-                       samples_summarize(&times->total)};
-}
-
 static void forget(launch_bench *b) {
-  launch_times *const ways[] = {&b->stream, &b->graph, &b->bare_stream, &b->bare_graph};
-  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
-    ways[i]->host.count = ways[i]->device.count = ways[i]->total.count = 0;
+  for (size_t i = 0; i < WAYS * COST_TIMES; i++) b->ways[i / COST_TIMES].samples[i % COST_TIMES].count = 0;
   b->loop.count = 0;
 }
 
@@ -95,20 +225,19 @@ typedef struct recorded_shape {
   bool by_streams;        /* is measured by streams too */
 } recorded_shape;
 
-/* One sample of each way of a target. */
-static int measure_target(bench_target *target, const recorded_shape *r, void *exec, launch_times *stream,
-                          launch_times *graph) {
+/* One sample of each way of a target: by streams, then as a graph. */
+static int measure_target(bench_target *target, const recorded_shape *r, void *exec, cost ways[2]) {
   const uint32_t repeats = r->shape->nodes < 100 ? 64 : 4;
-  if (r->by_streams && launch_measure(target, r->shape, NULL, repeats, stream) != TOOL_OK) return TOOL_FAILURE;
-  return launch_measure(target, r->shape, exec, repeats, graph);
+  if (r->by_streams && launch_measure(target, r->shape, NULL, repeats, &ways[STREAM]) != TOOL_OK) return TOOL_FAILURE;
+  return launch_measure(target, r->shape, exec, repeats, &ways[GRAPH]);
 }
 
 /* One sample of each way of all targets. */
 static int measure_round(launch_bench *b, const recorded_shape *r) {
-  if (measure_target(b->rondo, r, r->exec, &b->stream, &b->graph) != TOOL_OK) return TOOL_FAILURE;
+  if (measure_target(b->rondo, r, r->exec, &b->ways[STREAM]) != TOOL_OK) return TOOL_FAILURE;
   launch_measure_loop(r->shape->nodes, &b->loop);
   if (!b->bare) return TOOL_OK;
-  return measure_target(b->bare, r, r->bare_exec, &b->bare_stream, &b->bare_graph);
+  return measure_target(b->bare, r, r->bare_exec, &b->ways[BARE_STREAM]);
 }
 
 static int measure_rounds(launch_bench *b, const recorded_shape *r, double seconds) {
@@ -117,7 +246,7 @@ static int measure_rounds(launch_bench *b, const recorded_shape *r, double secon
   const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
   for (size_t round = 0; round < MINIMUM_ROUNDS || clock_ns() < end; round++) {
     if (measure_round(b, r) != TOOL_OK) return TOOL_FAILURE;
-    if (samples_are_full(&b->graph.host)) break;
+    if (samples_are_full(&b->ways[GRAPH].samples[COST_HOST])) break;
   }
   return TOOL_OK;
 }
@@ -125,20 +254,22 @@ static int measure_rounds(launch_bench *b, const recorded_shape *r, double secon
 /* The target that goes first changes with each launch. */
 static int measure_turns(launch_bench *b, const recorded_shape *r, size_t most, uint64_t end) {
   const size_t fewest = b->launches > 0 && r->by_streams ? most : FEWEST_LAUNCHES;
+  samples *rondo = &b->ways[GRAPH].samples[COST_HOST], *bare = &b->ways[BARE_GRAPH].samples[COST_HOST];
   for (size_t i = 0; i < most && (i < fewest || clock_ns() < end); i++) {
     const bool is_first = i % 2 == 0;
-    if (is_first && launch_measure_call(b->rondo, r->exec, &b->graph.host) != TOOL_OK) return TOOL_FAILURE;
-    if (launch_measure_call(b->bare, r->bare_exec, &b->bare_graph.host) != TOOL_OK) return TOOL_FAILURE;
-    if (!is_first && launch_measure_call(b->rondo, r->exec, &b->graph.host) != TOOL_OK) return TOOL_FAILURE;
+    if (is_first && launch_measure_call(b->rondo, r->exec, rondo) != TOOL_OK) return TOOL_FAILURE;
+    if (launch_measure_call(b->bare, r->bare_exec, bare) != TOOL_OK) return TOOL_FAILURE;
+    if (!is_first && launch_measure_call(b->rondo, r->exec, rondo) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }
 
 static int measure_rows(launch_bench *b, const recorded_shape *r, uint64_t end) {
   const uint32_t launches = r->shape->nodes < 10000 ? ROW_LAUNCHES : LONG_ROW_LAUNCHES;
+  samples *rondo = &b->ways[GRAPH].samples[COST_DEVICE], *bare = &b->ways[BARE_GRAPH].samples[COST_DEVICE];
   for (size_t i = 0; i < ROWS_A_PART && (i == 0 || clock_ns() < end); i++) {
-    if (launch_measure_row(b->rondo, r->exec, launches, &b->graph.device) != TOOL_OK) return TOOL_FAILURE;
-    if (launch_measure_row(b->bare, r->bare_exec, launches, &b->bare_graph.device) != TOOL_OK) return TOOL_FAILURE;
+    if (launch_measure_row(b->rondo, r->exec, launches, rondo) != TOOL_OK) return TOOL_FAILURE;
+    if (launch_measure_row(b->bare, r->bare_exec, launches, bare) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }
@@ -181,11 +312,13 @@ static int measure_compared(launch_bench *b, size_t index, double seconds, compa
   forget(b);
   for (size_t part = 0; part < COMPARED_PARTS; part++)
     if (measure_part(b, index, part, seconds / COMPARED_PARTS) != TOOL_OK) return TOOL_FAILURE;
-  *out = (compared_launches){.launches = b->graph.host.count,
-                             .host = samples_summarize(&b->graph.host),
-                             .bare_host = samples_summarize(&b->bare_graph.host),
-                             .device = samples_summarize(&b->graph.device),
-                             .bare_device = samples_summarize(&b->bare_graph.device)};
+  costs_summarize(b->ways, WAYS);
+  const summary *rondo = b->ways[GRAPH].result, *bare = b->ways[BARE_GRAPH].result;
+  *out = (compared_launches){.launches = b->ways[GRAPH].samples[COST_HOST].count,
+                             .host = rondo[COST_HOST],
+                             .bare_host = bare[COST_HOST],
+                             .device = rondo[COST_DEVICE],
+                             .bare_device = bare[COST_DEVICE]};
   return TOOL_OK;
 }
 
@@ -195,12 +328,9 @@ static int measure_shape(launch_bench *b, size_t index, double seconds) {
   if (record(b, &r, false) != TOOL_OK) return TOOL_FAILURE;
   const int result = measure_rounds(b, &r, seconds);
   discard(b, &r);
-  *out = (shape_result){.samples = b->graph.host.count,
-                        .stream = summarize(&b->stream),
-                        .graph = summarize(&b->graph),
-                        .bare_stream = summarize(&b->bare_stream),
-                        .bare_graph = summarize(&b->bare_graph),
-                        .loop = samples_summarize(&b->loop)};
+  *out = (shape_result){.samples = b->ways[GRAPH].samples[COST_HOST].count, .loop = samples_summarize(&b->loop)};
+  costs_summarize(b->ways, WAYS);
+  for (size_t i = 0; i < WAYS; i++) memcpy(out->ways[i], b->ways[i].result, sizeof out->ways[i]);
   return result == TOOL_OK && b->bare ? measure_compared(b, index, seconds, &out->compared) : result;
 }
 
@@ -220,12 +350,17 @@ static int measure(void *bench) {
 
 /* Results --------------------------------------------------------------------------------------------------------- */
 
-static void write_way(const way_summary *way, const char *name, json *out) {
+static void write_way(const summary way[COST_TIMES], const char *name, json *out) {
   json_begin_object(out, name);
-  json_summary(out, "host_us", way->host);
-  json_summary(out, "device_us", way->device);
-  json_summary(out, "total_us", way->total);
+  json_summary(out, "host_us", way[COST_HOST]);
+  json_summary(out, "device_us", way[COST_DEVICE]);
+  json_summary(out, "total_us", way[COST_TOTAL]);
   json_end(out);
+}
+
+/* Rondo's graph over streams, of Rondo or of the bare driver. */
+static double speedup(const shape_result *result, int streams, int time) {
+  return bench_ratio(result->ways[streams][time].median, result->ways[GRAPH][time].median);
 }
 
 /* What Rondo adds to the bare driver's launch. */
@@ -245,12 +380,12 @@ static void write_compared(const compared_launches *compared, json *out) {
 /* Speedups here are those of Rondo's graph over the bare driver's streams. */
 static void write_bare(const shape_result *result, bool by_streams, json *out) {
   json_begin_object(out, "bare");
-  if (by_streams) write_way(&result->bare_stream, "stream", out);
-  write_way(&result->bare_graph, "graph", out);
+  if (by_streams) write_way(result->ways[BARE_STREAM], "stream", out);
+  write_way(result->ways[BARE_GRAPH], "graph", out);
   if (by_streams) {
     json_begin_object(out, "speedup");
-    json_real(out, "host", bench_ratio(result->bare_stream.host.median, result->graph.host.median));
-    json_real(out, "device", bench_ratio(result->bare_stream.device.median, result->graph.device.median));
+    json_real(out, "host", speedup(result, BARE_STREAM, COST_HOST));
+    json_real(out, "device", speedup(result, BARE_STREAM, COST_DEVICE));
     json_end(out);
   }
   write_compared(&result->compared, out);
@@ -263,13 +398,13 @@ static void write_shape(const launch_shape *shape, const shape_result *result, b
   json_integer(out, "nodes", shape->nodes);
   json_integer(out, "streams", shape->streams);
   json_integer(out, "samples", result->samples);
-  write_way(&result->stream, "stream", out);
-  write_way(&result->graph, "graph", out);
+  write_way(result->ways[STREAM], "stream", out);
+  write_way(result->ways[GRAPH], "graph", out);
   json_summary(out, "loop_us", result->loop);
   json_begin_object(out, "speedup");
-  json_real(out, "host", bench_ratio(result->stream.host.median, result->graph.host.median));
-  json_real(out, "device", bench_ratio(result->stream.device.median, result->graph.device.median));
-  json_real(out, "total", bench_ratio(result->stream.total.median, result->graph.total.median));
+  json_real(out, "host", speedup(result, STREAM, COST_HOST));
+  json_real(out, "device", speedup(result, STREAM, COST_DEVICE));
+  json_real(out, "total", speedup(result, STREAM, COST_TOTAL));
   json_end(out);
   if (has_bare) write_bare(result, true, out);
   json_end(out);
@@ -297,7 +432,7 @@ static void write_call(uint32_t count, const char *name, summary host, json *out
 static void write_launch_call(const launch_bench *b, size_t index, json *out) {
   json_begin_object(out, NULL);
   json_integer(out, "nodes", launch_shapes[index].nodes);
-  json_summary(out, "host_us", b->shapes[index].graph.host);
+  json_summary(out, "host_us", b->shapes[index].ways[GRAPH][COST_HOST]);
   if (b->bare) write_bare(&b->shapes[index], false, out);
   json_end(out);
 }
@@ -326,18 +461,15 @@ static int prepare(void *bench) {
   launch_bench *b = bench;
   if (rondo_target_create(b->base.device, &bench_empty, TARGET_STREAMS, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
   if (bare_target_create(b->base.device_name, &bench_empty, TARGET_STREAMS, &b->bare) != TOOL_OK) return TOOL_FAILURE;
-  if (launch_times_create(&b->stream, SAMPLE_CAPACITY) && launch_times_create(&b->graph, SAMPLE_CAPACITY) &&
-      launch_times_create(&b->bare_stream, SAMPLE_CAPACITY) && launch_times_create(&b->bare_graph, SAMPLE_CAPACITY) &&
-      samples_create(&b->loop, SAMPLE_CAPACITY)) {
-    return TOOL_OK;
-  }
-  return tool_fail_memory("the times");
+  bool has_memory = samples_create(&b->loop, SAMPLE_CAPACITY);
+  for (size_t i = 0; i < WAYS; i++)
+    has_memory = has_memory && samples_create(&b->ways[i].samples[COST_DEVICE], SAMPLE_CAPACITY);
+  return has_memory ? costs_create(b->ways, WAYS, SAMPLE_CAPACITY) : tool_fail_memory("the times");
 }
 
 static int finish(void *bench) {
   launch_bench *b = bench;
-  launch_times *const all[] = {&b->stream, &b->graph, &b->bare_stream, &b->bare_graph};
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) launch_times_destroy(all[i]);
+  costs_destroy(b->ways, WAYS);
   samples_destroy(&b->loop);
   const int result = bench_target_destroy(b->bare);
   return bench_target_destroy(b->rondo) == TOOL_OK ? result : TOOL_FAILURE;

@@ -125,7 +125,7 @@ const benchmark bench_memory = {
         "The bound is the most bytes that live at once. Times are microseconds, medians; remaps counts how often a\n"
         "round's later launches mapped memory again.",
     .operand = "FILE",
-    .operand_help = "lines of id,lower,upper,size below a line that names them; '-' is standard input",
+    .operand_help = "CSV whose first line names the columns id,lower,upper,size; '-' is standard input",
     BENCH_STATE(defaults),
     .prepare = prepare,
     .measure = measure,

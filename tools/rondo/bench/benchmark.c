@@ -51,7 +51,7 @@ static int open_device(const benchmark *of, bench_base *state) {
                                         .allocator = of->allocator};
   state->info.struct_size = sizeof state->info;
   if (of->why_cuda && !bare_is_cuda(state->device_name))
-    return tool_fail("--device: '%s' is no CUDA device: %s", state->device_name, of->why_cuda);
+    return tool_fail("--device: '%s' is not a CUDA device: %s", state->device_name, of->why_cuda);
   if (rondo_device_open(state->device_name, &options, &state->device)) return tool_fail_status("--device");
   return rondo_device_get_info(state->device, &state->info) ? tool_fail_status("the device") : TOOL_OK;
 }
@@ -81,12 +81,14 @@ static int run_steps(const benchmark *of, bench_base *state) {
 static int run_for_table(const benchmark *of, int argc, char **argv) {
   FILE *file = tmpfile();
   const int output = dup(STDOUT_FILENO);
-  if (!file || output < 0 || dup2(fileno(file), STDOUT_FILENO) < 0) return tool_fail("the output cannot be kept");
+  if (!file || output < 0 || dup2(fileno(file), STDOUT_FILENO) < 0)
+    return tool_fail("the output cannot be stored in a temporary file");
   int result = of->program(argc, argv);
   fflush(stdout);
   const long bytes = lseek(STDOUT_FILENO, 0, SEEK_END);
   char *text = calloc((size_t)bytes + 1, 1);
-  if (!text || pread(STDOUT_FILENO, text, (size_t)bytes, 0) != bytes) result = tool_fail("the output cannot be read");
+  if (!text || pread(STDOUT_FILENO, text, (size_t)bytes, 0) != bytes)
+    result = tool_fail("the output cannot be read back from the temporary file");
   dup2(output, STDOUT_FILENO);
   close(output);
   fclose(file);
@@ -142,7 +144,7 @@ int benchmarks_run(const char *command, const benchmark *const *list, size_t cou
   return tool_fail_usage("there is no %s '%s'", argv[1][0] == '-' ? "option" : "benchmark", argv[1]);
 }
 
-/* Rounds and costs ------------------------------------------------------------------------------------------------- */
+/* Rounds ----------------------------------------------------------------------------------------------------------- */
 
 rounds rounds_begin(double seconds, size_t fewest, size_t most) {
   return (rounds){.end = clock_ns() + (uint64_t)(seconds * 1e9), .fewest = fewest, .most = most};
@@ -152,37 +154,6 @@ bool rounds_next(rounds *of) {
   if (of->done >= of->most || (of->done >= of->fewest && clock_ns() >= of->end)) return false;
   of->done++;
   return true;
-}
-
-int costs_create(cost *costs, size_t count, size_t capacity) {
-  for (size_t i = 0; i < count * COST_TIMES; i++)
-    if (!samples_create(&costs[i / COST_TIMES].samples[i % COST_TIMES], capacity)) return tool_fail_memory("the times");
-  return TOOL_OK;
-}
-
-void costs_destroy(cost *costs, size_t count) {
-  for (size_t i = 0; i < count * COST_TIMES; i++) samples_destroy(&costs[i / COST_TIMES].samples[i % COST_TIMES]);
-}
-
-void cost_note(cost *to, uint64_t begin, uint64_t queued, uint64_t end) {
-  samples_add(&to->samples[COST_HOST], (double)(queued - begin) / 1e3);
-  samples_add(&to->samples[COST_TOTAL], (double)(end - begin) / 1e3);
-}
-
-void costs_summarize(cost *costs, size_t count) {
-  for (size_t i = 0; i < count * COST_TIMES; i++)
-    costs[i / COST_TIMES].result[i % COST_TIMES] = samples_summarize(&costs[i / COST_TIMES].samples[i % COST_TIMES]);
-}
-
-void cost_to_json(json *out, const cost *of) {
-  json_summary(out, "host_us", of->result[COST_HOST]);
-  json_summary(out, "total_us", of->result[COST_TOTAL]);
-}
-
-void cost_object_to_json(json *out, const char *name, const cost *of) {
-  json_begin_object(out, name);
-  cost_to_json(out, of);
-  json_end(out);
 }
 
 double bench_ratio(double a, double b) { return b > 0 ? a / b : 0; }

@@ -15,7 +15,7 @@
 
 #include "common/json.h"
 #include "common/options.h"
-#include "common/timing.h"
+#include "common/timed_runs.h"
 
 typedef struct bench_base {
   const char *device_name, *operand;
@@ -51,8 +51,11 @@ typedef struct benchmark {
 #define BENCH_STATE(state) .defaults = &(state), .bytes = sizeof(state)
 #define BENCH_OPTIONS(table) .rows = (table), .row_count = sizeof(table) / sizeof((table)[0])
 
-#define BENCH_WORKERS(state) \
-  { "workers", "N", OPTION_COUNT, offsetof(state, base.workers), 0, 1024, "worker threads of a CPU device; 0 chooses" }
+#define BENCH_WORKERS(state)                                              \
+  {                                                                       \
+    "workers", "N", OPTION_COUNT, offsetof(state, base.workers), 0, 1024, \
+        "worker threads of a CPU device; 0: automatic"                    \
+  }
 
 /* Finds the benchmark that argv[1] names and runs it; its messages begin with `command` and its name. Returns the exit
  * status. */
@@ -67,28 +70,6 @@ typedef struct rounds {
 
 rounds rounds_begin(double seconds, size_t fewest, size_t most);
 bool rounds_next(rounds *of);
-
-/* What work costs: the host's calls, and the time until it is done, in microseconds. */
-enum { COST_HOST, COST_TOTAL, COST_TIMES };
-
-typedef struct cost {
-  samples samples[COST_TIMES];
-  summary result[COST_TIMES];
-} cost;
-
-/* Takes room for `capacity` samples in each of `count` costs. Returns TOOL_OK, or TOOL_FAILURE after a message. */
-int costs_create(cost *costs, size_t count, size_t capacity);
-void costs_destroy(cost *costs, size_t count); /* zeroed ones are fine */
-
-/* Adds a sample from three times of the clock: before the calls, after them, and when their work is done. */
-void cost_note(cost *to, uint64_t begin, uint64_t queued, uint64_t end);
-
-/* Sets the results. */
-void costs_summarize(cost *costs, size_t count);
-
-/* Writes host_us and total_us: into the open object, or as an object of that name. */
-void cost_to_json(json *out, const cost *of);
-void cost_object_to_json(json *out, const char *name, const cost *of);
 
 /* a / b; 0 where b is not positive. */
 double bench_ratio(double a, double b);

@@ -21,24 +21,20 @@ static const check_settings defaults = {.most = 100};
 
 static const option_row rows[] = {
     {"most", "N", OPTION_COUNT, offsetof(check_settings, most), 1, 1e6, "print at most N findings"},
-    {"no-warnings", NULL, OPTION_FLAG, offsetof(check_settings, no_warnings), 0, 0, "leave warnings out"},
+    {"no-warnings", NULL, OPTION_FLAG, offsetof(check_settings, no_warnings), 0, 0, "report errors only"},
     OPTION_ROW_JSON(check_settings),
 };
 
 static const option_table table = {
     .command = "rondo check",
-    .operand = "FILE",
-    .reads_operand = true,
-    .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
+    GRAPH_FILE_OPERAND,
     .description =
-        "Looks for mistakes in a dumped graph: memory that is used before its alloc node or after its free, or\n"
-        "whose use is not ordered with them; frees of memory that is not allocated; nodes without an order that\n"
-        "write the same bytes; and accesses past an allocation's end. Prints each with the edge that would correct\n"
-        "it. Fails if there are any, even if they are only warnings, which rest on what the graph does not say for\n"
-        "certain: see --no-warnings.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+        "Finds mistakes in a dumped graph: memory that is used before its alloc node, after its free node, or\n"
+        "without an order to them; frees of memory that is not allocated; nodes that access the same bytes without\n"
+        "an order, one of them writing; and accesses past the end of an allocation. Prints each mistake with the\n"
+        "edge that would correct it. Errors are certain. Warnings depend on what the dump does not contain, such as\n"
+        "how many bytes a kernel accesses. Fails if there are errors or warnings; see --no-warnings.",
+    OPTION_ROWS(rows, defaults),
 };
 
 typedef struct check_result {
@@ -108,26 +104,21 @@ static void count_findings(check_result *r, bool no_warnings) {
   if (r->shown > r->errors) r->shown = (size_t)r->errors;
 }
 
-static int check(const rondo_graph *graph, const check_settings *settings, check_result *r) {
+static int check(const rondo_graph *graph, const char *path, const void *user) {
+  const check_settings *settings = user;
   const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT, .max_findings = (uint32_t)settings->most};
-  const char *name = file_display_name(r->path);
-  if (rondo_graph_verify(graph, &options, &r->findings)) return tool_fail_status("%s", name);
-  count_findings(r, settings->no_warnings);
-  const int result = settings->json ? show_json(r) : show_text(r);
-  const uint64_t total = r->errors + r->warnings;
+  const char *name = file_display_name(path);
+  check_result r = {.path = path};
+  if (rondo_graph_verify(graph, &options, &r.findings)) return tool_fail_status("%s", name);
+  count_findings(&r, settings->no_warnings);
+  const int result = settings->json ? show_json(&r) : show_text(&r);
+  const uint64_t total = r.errors + r.warnings;
+  rondo_findings_destroy(r.findings);
   if (result != TOOL_OK || total == 0) return result;
   return tool_fail("%s: %" PRIu64 " mistake%s found", name, total, total == 1 ? " was" : "s were");
 }
 
 int command_check(int argc, char **argv) {
   check_settings settings = defaults;
-  check_result result = {0};
-  const int parsed = options_parse(&table, argc, argv, &settings, &result.path);
-  if (parsed != OPTIONS_RUN) return parsed;
-  rondo_graph *graph = NULL;
-  int status = graph_read(result.path, &graph);
-  if (status == TOOL_OK) status = check(graph, &settings, &result);
-  rondo_findings_destroy(result.findings);
-  if (rondo_graph_destroy(graph) && status == TOOL_OK) status = tool_fail_status("the graph");
-  return status;
+  return graph_file_command(&table, argc, argv, &settings, NULL, check);
 }

@@ -27,11 +27,9 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo devices",
     .description =
-        "Lists the devices that can be opened and, for each driver that is not available, the reason; then the\n"
-        "libraries for arithmetic, in the same way.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+        "Lists the devices that can be opened and, for each unavailable driver, the reason. Then lists the\n"
+        "libraries for arithmetic in the same way.",
+    OPTION_ROWS(rows, defaults),
 };
 
 /* One line of the list; `reason` is "" for a device that can be opened. */
@@ -90,8 +88,7 @@ static void print_entry(const device_entry *entry) {
          info->graph_memory ? "graph memory" : "no graph memory", info->guarded ? ", finds mistakes" : "");
 }
 
-/* Shows entry `index`. RONDO_NOT_FOUND past the last. */
-static rondo_status show(size_t index, json *out) {
+static rondo_status show_device(size_t index, json *out) {
   char name[64];
   device_entry entry = {.name = name};
   const char *found = NULL;
@@ -104,12 +101,6 @@ static rondo_status show(size_t index, json *out) {
     print_entry(&entry);
   }
   return RONDO_OK;
-}
-
-static int show_all(json *out) {
-  rondo_status status = RONDO_OK;
-  for (size_t i = 0; !status; i++) status = show(i, out);
-  return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the devices could not be listed");
 }
 
 /* Libraries ------------------------------------------------------------------------------------------------------- */
@@ -134,15 +125,14 @@ static void print_library(const rondo_library_info *info) {
   putchar('\n');
 }
 
-static int show_libraries(json *out) {
-  rondo_status status = RONDO_OK;
-  for (size_t i = 0; !status; i++) {
-    rondo_library_info info = {RONDO_LIBRARY_INFO_INIT};
-    status = rondo_library_enumerate(i, &info);
-    if (!status && out) write_library(&info, out);
-    if (!status && !out) print_library(&info);
-  }
-  return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the libraries could not be listed");
+static rondo_status show_library(size_t index, json *out) {
+  rondo_library_info info = {RONDO_LIBRARY_INFO_INIT};
+  TOOL_TRY(rondo_library_enumerate(index, &info));
+  if (out)
+    write_library(&info, out);
+  else
+    print_library(&info);
+  return RONDO_OK;
 }
 
 /* Operators ------------------------------------------------------------------------------------------------------- */
@@ -169,40 +159,52 @@ static void write_operator(const rondo_operator_info *info, json *out) {
   json_end(out);
 }
 
+static void print_operator_heading(void) {
+  printf("%-24s", "operator");
+  for (size_t t = 0; t < TYPE_COUNT; t++) printf(" %-10s", rondo_type_name(types[t]));
+  printf(" gradient\n");
+}
+
 static void print_operator(const rondo_operator_info *info) {
   printf("%-24s", info->name);
   for (size_t t = 0; t < TYPE_COUNT; t++) printf(" %-10s", takes(info, t) ? "cpu, cuda" : "-");
   printf(" %s\n", info->has_gradient ? "yes" : "no");
 }
 
-static int show_operators(json *out) {
+static rondo_status show_operator(size_t index, json *out) {
+  rondo_operator_info info = {RONDO_OPERATOR_INFO_INIT};
+  TOOL_TRY(rondo_operator_enumerate(index, &info));
+  if (out)
+    write_operator(&info, out);
+  else
+    print_operator(&info);
+  return RONDO_OK;
+}
+
+/* Lists ----------------------------------------------------------------------------------------------------------- */
+
+/* Shows the element at an index, as JSON if there is an object to write to. RONDO_NOT_FOUND past the last. */
+typedef rondo_status (*show_element)(size_t index, json *out);
+
+static int show_list(const char *name, show_element show, json *out) {
   rondo_status status = RONDO_OK;
-  if (!out) {
-    printf("%-24s", "operator");
-    for (size_t t = 0; t < TYPE_COUNT; t++) printf(" %-10s", rondo_type_name(types[t]));
-    printf(" gradient\n");
-  }
-  for (size_t i = 0; !status; i++) {
-    rondo_operator_info info = {RONDO_OPERATOR_INFO_INIT};
-    status = rondo_operator_enumerate(i, &info);
-    if (!status && out) write_operator(&info, out);
-    if (!status && !out) print_operator(&info);
-  }
-  return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the operators could not be listed");
+  if (out) json_begin_array(out, name);
+  for (size_t i = 0; !status; i++) status = show(i, out);
+  if (out) json_end(out);
+  return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the %s could not be listed", name);
+}
+
+static int show_lists(const devices_settings *settings, json *out) {
+  if (settings->operators) return show_list("operators", show_operator, out);
+  const int result = show_list("devices", show_device, out);
+  return result == TOOL_OK ? show_list("libraries", show_library, out) : result;
 }
 
 static int show_json(const devices_settings *settings) {
   json out;
   json_begin(&out);
   json_text(&out, "version", rondo_version());
-  json_begin_array(&out, settings->operators ? "operators" : "devices");
-  int result = settings->operators ? show_operators(&out) : show_all(&out);
-  json_end(&out);
-  if (!settings->operators && result == TOOL_OK) {
-    json_begin_array(&out, "libraries");
-    result = show_libraries(&out);
-    json_end(&out);
-  }
+  const int result = show_lists(settings, &out);
   if (result == TOOL_OK) return json_print(&out);
   json_discard(&out);
   return result;
@@ -213,7 +215,6 @@ int command_devices(int argc, char **argv) {
   const int parsed = options_parse(&table, argc, argv, &settings, NULL);
   if (parsed != OPTIONS_RUN) return parsed;
   if (settings.json) return show_json(&settings);
-  if (settings.operators) return show_operators(NULL);
-  const int result = show_all(NULL);
-  return result == TOOL_OK ? show_libraries(NULL) : result;
+  if (settings.operators) print_operator_heading();
+  return show_lists(&settings, NULL);
 }

@@ -38,10 +38,10 @@ static const option_row rows[] = {
     {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to run on"},
     {"prompt", "TEXT", OPTION_TEXT, OFFSET(prompt), 0, 0, "text to continue"},
     {"length", "N", OPTION_COUNT, OFFSET(length), 1, 10e6, "bytes to write"},
-    {"temperature", "X", OPTION_REAL, OFFSET(temperature), 0, 100, "randomness; 0 always takes the likeliest byte"},
-    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the choices"},
-    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
-    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object, with what a byte cost"},
+    {"temperature", "X", OPTION_REAL, OFFSET(temperature), 0, 100, "randomness; 0 always picks the most likely byte"},
+    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the random choices"},
+    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0: automatic"},
+    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object, with the time per byte"},
 };
 
 static const option_table table = {
@@ -50,15 +50,13 @@ static const option_table table = {
     .reads_operand = true,
     .operand_help = "a model, as 'rondo train --save MODEL' writes it",
     .description =
-        "Writes text with a trained model, byte by byte, by replaying the recorded model. For a character model, a\n"
-        "prompt that is shorter than its context is preceded, without being shown, by the beginning of the text\n"
-        "that it was trained on. A gpt continues the prompt alone or, if there is none, the first half of that\n"
-        "beginning; it keeps what it has seen in caches, and when its context is full it forgets the first half.\n\n"
-        "With --json, the same text is also written eagerly (for a gpt without caches, over all that it\n"
-        "sees again for each byte), and compared.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+        "Writes text with a trained model, byte by byte, by replaying the recorded model. A character model needs a\n"
+        "prompt as long as its context: a shorter one is preceded, without showing it, by the beginning of the\n"
+        "training text. A gpt continues the prompt; without one, it continues the first half of that beginning. It\n"
+        "keeps keys and values in caches, and drops the first half of its context when the context is full.\n\n"
+        "With --json, the same text is also written eagerly, and by a gpt also without caches, which recomputes the\n"
+        "context for each byte. The results are compared.",
+    OPTION_ROWS(rows, defaults),
 };
 
 /* Of so many bytes the scores are kept, to be compared with those that are made without caches. */
@@ -113,7 +111,7 @@ static int create_buffers(generation *g) {
   for (size_t way = 0; way < WAYS; way++) {
     g->ways[way].text = malloc(length);
     if (!g->ways[way].text) return tool_fail_memory("%zu bytes of text", length);
-    if (run_times_create(&g->ways[way].times, length) != TOOL_OK) return TOOL_FAILURE;
+    if (costs_create(&g->ways[way].times.cost, 1, length) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }
@@ -175,7 +173,7 @@ static size_t begin_window(const generation *g, int32_t *window) {
 
 static int check_scores(const generation *g) {
   for (uint32_t i = 0; i < g->model.vocabulary.count; i++) {
-    if (!isfinite(g->scores[i])) return tool_fail("%s: its weights are such that its results are no numbers", g->path);
+    if (!isfinite(g->scores[i])) return tool_fail("%s: the results of this model are not numbers", g->path);
   }
   return TOOL_OK;
 }
@@ -199,7 +197,7 @@ static int write_text(generation *g, writer_way way, bool is_shown) {
   writer_begin(&g->writer);
   const uint64_t begin = clock_ns();
   for (size_t i = 0; i < g->settings->length; i++) {
-    if (writer_run(&g->writer, way, window, count, &out->times, g->scores))
+    if (writer_run(&g->writer, way, window, count, &out->times.cost, g->scores))
       return tool_fail_status("the model could not be run");
     if (check_scores(g) != TOOL_OK) return TOOL_FAILURE;
     const uint32_t token = draw_token(g->scores, g->model.vocabulary.count, g->settings->temperature, &source);
@@ -290,7 +288,7 @@ static int take_down(generation *g) {
   int result = writer_destroy(&g->writer);
   if (rondo_device_close(g->device)) result = tool_fail_status("the device");
   for (size_t way = 0; way < WAYS; way++) {
-    run_times_destroy(&g->ways[way].times);
+    costs_destroy(&g->ways[way].times.cost, 1);
     free(g->ways[way].text);
   }
   free(g->scores);

@@ -20,22 +20,18 @@ static const graph_settings defaults = {0};
 static const option_row rows[] = {
     {"dot", NULL, OPTION_FLAG, offsetof(graph_settings, dot), 0, 0, "convert to DOT, for Graphviz"},
     {"json", NULL, OPTION_FLAG, offsetof(graph_settings, json), 0, 0, "print the dump again, as one JSON object"},
-    {"fingerprint", NULL, OPTION_FLAG, offsetof(graph_settings, fingerprint), 0, 0, "print the fingerprint alone"},
+    {"fingerprint", NULL, OPTION_FLAG, offsetof(graph_settings, fingerprint), 0, 0, "print only the fingerprint"},
     {"no-addresses", NULL, OPTION_FLAG, offsetof(graph_settings, no_addresses), 0, 0,
-     "leave pointers out of --dot and --json, so that two runs print the same"},
+     "omit addresses from --dot and --json, so that two runs give the same output"},
 };
 
 static const option_table table = {
     .command = "rondo graph",
-    .operand = "FILE",
-    .reads_operand = true,
-    .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
+    GRAPH_FILE_OPERAND,
     .description =
-        "Reads the JSON dump of a graph and prints a summary of it: nodes by kind, edges, roots, depth (nodes on\n"
-        "its longest path) and fingerprint; or converts it.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+        "Reads the JSON dump of a graph. Prints a summary (nodes by kind, edges, roots, nodes on the longest path,\n"
+        "and fingerprint) or converts the graph.",
+    OPTION_ROWS(rows, defaults),
 };
 
 #define KIND_COUNT (RONDO_NODE_FOREIGN + 1)
@@ -154,24 +150,22 @@ static int print_dump(const rondo_graph *graph, dump_function dump, bool with_ad
   return result;
 }
 
-static int print_graph(const rondo_graph *graph, const graph_settings *settings) {
+static int print_graph(const rondo_graph *graph, const char *path, const void *user) {
+  const graph_settings *settings = user;
+  (void)path;
   if (settings->fingerprint) return print_fingerprint(graph);
   if (settings->dot) return print_dump(graph, rondo_graph_to_dot, !settings->no_addresses);
   if (settings->json) return print_dump(graph, rondo_graph_to_json, !settings->no_addresses);
   return print_summary(graph);
 }
 
+static int check_settings(const void *user) {
+  const graph_settings *settings = user;
+  if (settings->dot + settings->json + settings->fingerprint <= 1) return TOOL_OK;
+  return tool_fail_usage("use only one of --dot, --json and --fingerprint");
+}
+
 int command_graph(int argc, char **argv) {
   graph_settings settings = defaults;
-  const char *path = NULL;
-  const int parsed = options_parse(&table, argc, argv, &settings, &path);
-  if (parsed != OPTIONS_RUN) return parsed;
-  if (settings.dot + settings.json + settings.fingerprint > 1) {
-    return tool_fail_usage("--dot, --json and --fingerprint exclude each other");
-  }
-  rondo_graph *graph = NULL;
-  int result = graph_read(path, &graph);
-  if (result == TOOL_OK) result = print_graph(graph, &settings);
-  if (rondo_graph_destroy(graph) && result == TOOL_OK) result = tool_fail_status("the graph could not be read");
-  return result;
+  return graph_file_command(&table, argc, argv, &settings, check_settings, print_graph);
 }

@@ -25,15 +25,16 @@ static const plan_settings defaults = {.budget_ms = 5000, .threads = 2, .gap = 1
 
 static const option_row rows[] = {
     {"budget-ms", "N", OPTION_COUNT, OFFSET(budget_ms), 1, 86400e3, "search for at most N milliseconds"},
-    {"steps", "N", OPTION_COUNT, OFFSET(steps), 0, 0, "search N steps instead, the same on every machine; 0: by time"},
+    {"steps", "N", OPTION_COUNT, OFFSET(steps), 0, 0,
+     "search N steps instead of a time, with the same result on every machine; 0: by time"},
     {"gap", "X", OPTION_REAL, OFFSET(gap), 1, 1000, "stop when the peak is at most X times the lower bound"},
     {"capacity", "BYTES", OPTION_COUNT, OFFSET(capacity), 0, 0,
-     "stop when the plan fits into this, fail if none does; 0: no capacity"},
-    {"fast", NULL, OPTION_FLAG, OFFSET(fast), 0, 0, "place greedily, without a search or the options of one"},
-    {"threads", "N", OPTION_COUNT, OFFSET(threads), 1, 256, "threads that search"},
+     "stop when a plan fits into BYTES, fail if none does; 0: no limit"},
+    {"fast", NULL, OPTION_FLAG, OFFSET(fast), 0, 0, "place greedily, without a search and its options"},
+    {"threads", "N", OPTION_COUNT, OFFSET(threads), 1, 256, "threads of the search"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the search"},
     {"output", "FILE", OPTION_OUTPUT, OFFSET(output), 0, 0, "write the buffers with their offsets to FILE (CSV)"},
-    {"svg", "FILE", OPTION_OUTPUT, OFFSET(svg), 0, 0, "draw address against time to FILE"},
+    {"svg", "FILE", OPTION_OUTPUT, OFFSET(svg), 0, 0, "draw address against time to FILE (SVG)"},
     {"offsets", NULL, OPTION_FLAG, OFFSET(offsets), 0, 0,
      "with --json, also print the offsets, in the order of the lines"},
     OPTION_ROW_JSON(plan_settings),
@@ -43,15 +44,13 @@ static const option_table table = {
     .command = "rondo plan",
     .operand = "FILE",
     .reads_operand = true,
-    .operand_help = "lines of id,lower,upper,size below a line that names them; '-' is standard input",
+    .operand_help = "CSV whose first line names the columns id,lower,upper,size; '-' is standard input",
     .description =
-        "Finds offsets for buffers, so that no two that live at the same time overlap, in as little memory as\n"
-        "possible. A buffer of 'size' bytes lives from time 'lower' up to, but not including, time 'upper'. Prints\n"
-        "the lower bound (the most bytes that live at once), the peak of the plan and their ratio. If the file\n"
-        "also has a column 'offset', those offsets are checked and compared with the plan.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+        "Finds offsets for buffers in as little memory as possible, such that buffers that live at the same time do\n"
+        "not overlap. A buffer of 'size' bytes lives from time 'lower' up to, but not including, time 'upper'.\n"
+        "Prints the lower bound (the most bytes that live at once), the peak of the plan and their ratio. If the\n"
+        "file also has a column 'offset', those offsets are checked and compared with the plan.",
+    OPTION_ROWS(rows, defaults),
 };
 
 typedef struct planning {
@@ -173,11 +172,10 @@ static int fail_capacity(const planning *p) {
     return tool_fail("%s: %zu bytes live at once, more than the capacity of %" PRIu64, name, p->info.lower_bound,
                      p->settings.capacity);
   if (p->info.optimal)
-    return tool_fail("%s: needs %zu bytes, which is proven, more than the capacity of %" PRIu64, name, p->info.peak,
+    return tool_fail("%s: the least possible peak is %zu bytes, more than the capacity of %" PRIu64, name, p->info.peak,
                      p->settings.capacity);
-  return tool_fail("%s: no plan for the capacity of %" PRIu64
-                   " bytes was found, the best has %zu: give more time "
-                   "(--budget-ms, --threads) or bytes",
+  return tool_fail("%s: no plan within the capacity of %" PRIu64
+                   " bytes was found; the best takes %zu: raise --budget-ms, --threads or --capacity",
                    name, p->settings.capacity, p->info.peak);
 }
 
@@ -195,14 +193,14 @@ static int check_fast(const plan_settings *s) {
                        : s->seed != defaults.seed           ? "--seed"
                                                             : NULL;
   if (!s->fast || option == NULL) return TOOL_OK;
-  return tool_fail_usage("%s is of the search, which --fast leaves out: give one of the two", option);
+  return tool_fail_usage("%s is for the search, which --fast skips: use one of them", option);
 }
 
 int command_plan(int argc, char **argv) {
   planning p = {.settings = defaults};
   const int parsed = options_parse(&table, argc, argv, &p.settings, &p.path);
   if (parsed != OPTIONS_RUN) return parsed;
-  if (p.settings.offsets && !p.settings.json) return tool_fail_usage("--offsets goes with --json; see also --output");
+  if (p.settings.offsets && !p.settings.json) return tool_fail_usage("--offsets requires --json; see also --output");
   if (check_fast(&p.settings) != TOOL_OK) return TOOL_USAGE;
   int result = buffer_list_read(p.path, &p.list);
   if (result == TOOL_OK) result = compare_given(&p);

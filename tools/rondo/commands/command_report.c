@@ -20,24 +20,20 @@ static const report_settings defaults = {0};
 #define OFFSET(member) offsetof(report_settings, member)
 
 static const option_row rows[] = {
-    {"output", "FILE", OPTION_OUTPUT, OFFSET(output), 0, 0, "write the page to FILE, not to standard output"},
-    {"title", "TEXT", OPTION_TEXT, OFFSET(title), 0, 0, "title of the page, in place of the graph's name"},
+    {"output", "FILE", OPTION_OUTPUT, OFFSET(output), 0, 0, "write the page to FILE instead of standard output"},
+    {"title", "TEXT", OPTION_TEXT, OFFSET(title), 0, 0, "title of the page, instead of the graph's name"},
     {"no-addresses", NULL, OPTION_FLAG, OFFSET(no_addresses), 0, 0,
-     "leave pointers out, so that two runs give the same page"},
+     "omit addresses, so that two runs give the same page"},
 };
 
 static const option_table table = {
     .command = "rondo report",
-    .operand = "FILE",
-    .reads_operand = true,
-    .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
+    GRAPH_FILE_OPERAND,
     .description =
-        "Writes one HTML page of a graph, which any browser shows without a network: figures, mistakes, a drawing,\n"
-        "the memory map (address against time), and the nodes with their parameters. 'rondo train --report' writes\n"
-        "the page of a recorded training step with the time of each node.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+        "Writes one HTML page about a graph, which needs no other files: figures, mistakes, a drawing, the memory\n"
+        "map (address against time), and the nodes with their parameters. 'rondo train --report' writes such a page\n"
+        "for a training step, with the time of each node.",
+    OPTION_ROWS(rows, defaults),
     .letters = "o",
 };
 
@@ -47,10 +43,12 @@ static int write_page(const char *path, const char *text) {
   return tool_check_output();
 }
 
-static int report(const rondo_graph *graph, const report_settings *settings) {
+static int report(const rondo_graph *graph, const char *path, const void *user) {
+  const report_settings *settings = user;
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .no_addresses = settings->no_addresses,
                                         .title = settings->title};
   char *text = NULL;
+  (void)path;
   if (rondo_graph_report(graph, &options, &text)) return tool_fail_status("the page");
   const int result = write_page(settings->output, text);
   rondo_text_free(text);
@@ -59,12 +57,5 @@ static int report(const rondo_graph *graph, const report_settings *settings) {
 
 int command_report(int argc, char **argv) {
   report_settings settings = defaults;
-  const char *path = NULL;
-  const int parsed = options_parse(&table, argc, argv, &settings, &path);
-  if (parsed != OPTIONS_RUN) return parsed;
-  rondo_graph *graph = NULL;
-  int result = graph_read(path, &graph);
-  if (result == TOOL_OK) result = report(graph, &settings);
-  if (rondo_graph_destroy(graph) && result == TOOL_OK) result = tool_fail_status("the graph");
-  return result;
+  return graph_file_command(&table, argc, argv, &settings, NULL, report);
 }

@@ -38,35 +38,34 @@ static const option_row rows[] = {
     {"load", NULL, OPTION_FLAG, OFFSET(load), 0, 0, "send requests from inside the process; required"},
     OPTION_ROW_DEVICE(serve_settings),
     {"look-ups", "NAME", OPTION_TEXT, OFFSET(look_ups), 0, 0,
-     "device that holds the recommender's tables and looks rows up; compared with the undivided model"},
+     "device for the recommender's tables and look-ups; the undivided model is measured too"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to serve on"},
-    {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES,
-     "record at most N batch sizes, for requests alone and together"},
-    {"delay-us", "N", OPTION_COUNT, OFFSET(delay_us), 0, 1000000, "microseconds that a request waits for others"},
+    {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "record at most N batch sizes"},
+    {"delay-us", "N", OPTION_COUNT, OFFSET(delay_us), 0, 1000000,
+     "microseconds that a request may wait for others to run with"},
     {"batch", "N", OPTION_COUNT, OFFSET(batch), 0, RONDO_SESSION_MAX_BATCH,
-     "at most N requests run together; 0: no limit of its own; 1: each by itself"},
+     "most requests in a batch; 0: no limit; 1: no batching"},
     {"batch-rows", "N", OPTION_COUNT, OFFSET(batch_rows), 0, TRAFFIC_MAX_ROWS,
-     "at most N rows of requests run together, where that pays; 0: four times the largest request; 1: no sizes beyond "
-     "it"},
-    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "how long each of the loads lasts"},
+     "most rows in a batch; 0: four times the largest request; 1: no sizes larger than that request"},
+    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "duration of each load"},
     {"clients", "N", OPTION_COUNT, OFFSET(clients), 1, 256, "clients of the closed loop"},
     {"rate", "X", OPTION_REAL, OFFSET(rate), 0, 1e7,
-     "requests per second of the open loop; 0: 70 % of what eager runs can answer"},
+     "requests per second of the open loop; 0: 70 % of what eager runs answer"},
     {"regret", NULL, OPTION_FLAG, OFFSET(regret), 0, 0,
-     "compare the chosen sizes with others, among them some that are picked by a rule"},
+     "compare the chosen sizes with the best choice and with sizes from rules"},
     {"soak", "X", OPTION_REAL, OFFSET(soak), 0, 86400,
-     "seconds of open loop at 90 % of saturation, with cancelled, late and bad requests; 0: none"},
+     "seconds of an open loop at 90 % of saturation, with cancelled, late and bad requests; 0: none"},
     {"answer-seconds", "X", OPTION_REAL, OFFSET(answer_seconds), 0.1, 86400,
-     "seconds within which each request of a soak must be answered; else the command fails"},
+     "seconds in which each request of a soak must be answered"},
     {"report", "FILE", OPTION_OUTPUT, OFFSET(report), 0, 0,
-     "write a page with the latency curve to FILE (HTML), which takes 16 more loads"},
+     "write a page with latency curves to FILE (HTML); runs 16 more loads"},
     {"history", "FILE", OPTION_INPUT, OFFSET(history), 0, 0,
-     "sizes of earlier requests, as for rondo session plan, which are sent again; without it they are drawn:"},
-    {"requests", "N", OPTION_COUNT, OFFSET(requests), 1, 4096, "number of sizes that are drawn and sent in turn"},
+     "sizes of the requests, as for rondo session plan; by default they are random:"},
+    {"requests", "N", OPTION_COUNT, OFFSET(requests), 1, 4096, "number of random sizes, which are sent in turn"},
     {"least", "N", OPTION_COUNT, OFFSET(least), 1, TRAFFIC_MAX_ROWS, "rows of the smallest request"},
-    {"most", "N", OPTION_COUNT, OFFSET(most), 1, TRAFFIC_MAX_ROWS, "rows of the largest"},
-    {"median", "X", OPTION_REAL, OFFSET(median), 1, TRAFFIC_MAX_ROWS, "median of their log-normal distribution"},
-    {"spread", "X", OPTION_REAL, OFFSET(spread), 0, 4, "standard deviation of the logarithm"},
+    {"most", "N", OPTION_COUNT, OFFSET(most), 1, TRAFFIC_MAX_ROWS, "rows of the largest request"},
+    {"median", "X", OPTION_REAL, OFFSET(median), 1, TRAFFIC_MAX_ROWS, "median of the log-normal distribution of rows"},
+    {"spread", "X", OPTION_REAL, OFFSET(spread), 0, 4, "standard deviation of the logarithm of rows"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of sizes, states, inputs and arrivals"},
     OPTION_ROW_JSON(serve_settings),
@@ -77,13 +76,11 @@ static const option_table table = {
     .operand = "MODEL",
     .operand_help = "dense: a recommender without its tables; recommender: with them",
     .description =
-        "Serves a model from recordings and measures it under load. The load comes from inside the process: from\n"
-        "clients that wait for their answers (closed loop) and at a given rate (open loop, a Poisson process),\n"
-        "recorded and eager with the same requests. Prints requests per second, response times, the share of\n"
-        "padding, and bytes.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+        "Serves a model from recordings and measures it under load. The requests come from inside the process: from\n"
+        "clients that wait for each answer (closed loop), and at a fixed rate (open loop, a Poisson process).\n"
+        "Recorded and eager runs serve the same requests. Prints requests per second, response times, the share of\n"
+        "padding, and memory.",
+    OPTION_ROWS(rows, defaults),
 };
 
 /* Of a divided model, in one piece. */
@@ -233,7 +230,7 @@ static int run_loads(serving *s) {
   s->rate = s->settings.rate > 0 ? s->settings.rate : 0.7 * r[CLOSED_UNRECORDED].rate;
   if (result != TOOL_OK) return result;
   if (!(s->rate > 0))
-    return tool_fail("no request was answered eagerly in %g seconds: give more of them", s->settings.seconds);
+    return tool_fail("no request was answered eagerly in %g seconds: raise --seconds", s->settings.seconds);
   return run_ways(s, s->rate, "open loop", &r[OPEN_RECORDED]);
 }
 
@@ -272,7 +269,7 @@ static int find_saturation(serving *s) {
   }
   s->saturation = samples_summarize(&found).median;
   if (result == TOOL_OK && !(s->saturation > 0))
-    return tool_fail("no request was answered in %g seconds: give more of them", seconds / LOOPS);
+    return tool_fail("no request was answered in %g seconds: raise --seconds", seconds / LOOPS);
   return result;
 }
 
@@ -362,16 +359,16 @@ static int serve_and_close(serving *s) {
 static int check(serving *s) {
   const serve_settings *o = &s->settings;
   s->model.table_rows = (size_t)o->table_rows;
-  if (!o->load) return tool_fail_usage("--load is missing: requests come from inside the process alone");
+  if (!o->load) return tool_fail_usage("--load is required: only this process can send requests");
   if (!recommender_find(s->name, &s->model))
-    return tool_fail_usage("there is no model '%s'; there are dense and recommender", s->name);
+    return tool_fail_usage("there is no model '%s'; the models are dense and recommender", s->name);
   if (o->look_ups[0] != '\0' && !s->model.has_tables)
-    return tool_fail_usage("model '%s' looks nothing up: --look-ups is for recommender", s->name);
+    return tool_fail_usage("model '%s' has no tables: --look-ups requires recommender", s->name);
   if (o->look_ups[0] != '\0' && o->regret)
-    return tool_fail_usage("--regret judges sizes of a model in one piece: leave it or --look-ups out");
+    return tool_fail_usage("--regret does not support a divided model: use it without --look-ups");
   if (o->least > o->most) return tool_fail_usage("--least %" PRIu64 " is more than --most %" PRIu64, o->least, o->most);
   if (!o->history && (o->median < (double)o->least || o->median > (double)o->most))
-    return tool_fail_usage("--median %g is not from --least to --most", o->median);
+    return tool_fail_usage("--median %g is not between --least and --most", o->median);
   return TOOL_OK;
 }
 
@@ -390,16 +387,11 @@ static int find_traffic(serving *s) {
   return result == TOOL_OK ? draw(o, (size_t)o->requests, o->seed + 1, &s->traffic) : result;
 }
 
-static size_t most_rows_of(const traffic *t, size_t most) {
-  for (size_t i = 0; i < t->count; i++)
-    if (t->rows[i] > most) most = t->rows[i];
-  return most;
-}
-
 static int prepare(serving *s) {
   const int result = find_traffic(s);
   if (result != TOOL_OK) return result;
-  s->most_rows = most_rows_of(&s->traffic, most_rows_of(&s->history, 0));
+  const size_t sent = traffic_most_rows(&s->traffic), earlier = traffic_most_rows(&s->history);
+  s->most_rows = sent > earlier ? sent : earlier;
   return TOOL_OK;
 }
 

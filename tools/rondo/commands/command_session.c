@@ -13,7 +13,7 @@
 #include "common/tool.h"
 #include "models/recommender.h"
 #include "serve/request_sizes.h"
-#include "serve/size_ladders.h"
+#include "serve/size_comparison.h"
 
 typedef struct session_settings {
   const char *history, *model, *device;
@@ -28,15 +28,15 @@ static const session_settings defaults = {
 
 static const option_row rows[] = {
     {"history", "FILE", OPTION_INPUT, OFFSET(history), 0, 0,
-     "lines of rows or rows,requests; '-' is standard input; without it, 2000 requests of 100 to 1200 rows are drawn"},
-    {"model", "NAME", OPTION_TEXT, OFFSET(model), 0, 0, "network to serve: dense or recommender"},
+     "lines of ROWS or ROWS,REQUESTS; '-' is standard input; by default 2000 random requests of 100 to 1200 rows"},
+    {"model", "NAME", OPTION_TEXT, OFFSET(model), 0, 0, "model to serve: dense or recommender"},
     OPTION_ROW_DEVICE(session_settings),
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "choose at most N sizes"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to record on"},
     {"budget-bytes", "N", OPTION_COUNT, OFFSET(budget_bytes), 0, 0,
-     "bytes that a stream's graphs may take; 0: no limit"},
+     "most bytes for the graphs of a stream; 0: no limit"},
     {"budget-ms", "N", OPTION_COUNT, OFFSET(budget_ms), 0, 86400e3,
-     "milliseconds that recording on a stream may take; 0: no limit"},
+     "most milliseconds to record on a stream; 0: no limit"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
     OPTION_ROW_JSON(session_settings),
 };
@@ -46,14 +46,12 @@ static const option_table table = {
     .operand = "plan",
     .operand_help = "choose sizes",
     .description =
-        "Chooses batch sizes for a history of requests. A network is recorded at some sizes and measured, and the\n"
-        "sizes are chosen with which the requests, alone and several together up to the rows of the largest, cost\n"
-        "least within the budgets. Prints each size with what it costs, what the requests of the history would be\n"
-        "run by, and bytes, as planned without recording and as they are; then it compares the chosen sizes with\n"
-        "others that are picked by a rule, with each request padded to the next of them.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+        "Chooses batch sizes for a history of requests. The model is recorded at some sizes and measured. Then the\n"
+        "sizes are chosen with which the requests, alone and batched up to the rows of the largest request, cost\n"
+        "the least within the budgets. Prints the cost of each size, how the requests of the history would run, and\n"
+        "memory, as planned before recording and as used. Then compares the chosen sizes with sizes from rules,\n"
+        "where each request is padded to the next size.",
+    OPTION_ROWS(rows, defaults),
 };
 
 /* What becomes of the history. */
@@ -258,7 +256,7 @@ int command_session(int argc, char **argv) {
   if (strcmp(action, "plan") != 0) return tool_fail_usage("there is no action '%s'; there is plan", action);
   p.model.table_rows = (size_t)p.settings.table_rows;
   if (!recommender_find(p.settings.model, &p.model))
-    return tool_fail_usage("there is no model '%s'; there are dense and recommender", p.settings.model);
+    return tool_fail_usage("there is no model '%s'; the models are dense and recommender", p.settings.model);
   int result = read_history(&p);
   if (result == TOOL_OK) result = make_plan(&p);
   if (result == TOOL_OK) result = p.settings.json ? show_json(&p) : show_text(&p);

@@ -29,26 +29,26 @@ static const option_row rows[] = {
     {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, TRAIN_MOST_STEPS, "number of training steps"},
     {"compare", "N", OPTION_COUNT, OFFSET(compare), 0, TRAIN_MOST_STEPS, "steps that are also run eagerly; 0: none"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the initial parameters and of the batches"},
-    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "positions of the text in a step"},
-    {"context", "N", OPTION_COUNT, OFFSET(sizes[MODEL_CONTEXT]), 1, 1024, "bytes that the model sees"},
-    {"embedding", "N", OPTION_COUNT, OFFSET(sizes[MODEL_EMBEDDING]), 1, 1024,
-     "size of the vector that stands for a byte"},
+    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "samples of the text in a step"},
+    {"context", "N", OPTION_COUNT, OFFSET(sizes[MODEL_CONTEXT]), 1, 1024, "context length in bytes"},
+    {"embedding", "N", OPTION_COUNT, OFFSET(sizes[MODEL_EMBEDDING]), 1, 1024, "size of the embedding of a byte"},
     {"hidden", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HIDDEN]), 1, 16384, "width of the hidden layer"},
-    {"layers", "N", OPTION_COUNT, OFFSET(sizes[MODEL_LAYERS]), 1, 64, "number of blocks of a gpt"},
-    {"width", "N", OPTION_COUNT, OFFSET(sizes[MODEL_WIDTH]), 1, 4096, "size of that vector in a gpt"},
-    {"heads", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HEADS]), 1, 64, "attention heads in a block of a gpt"},
-    {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 1e38, "the highest; it rises to this, then falls"},
-    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
+    {"layers", "N", OPTION_COUNT, OFFSET(sizes[MODEL_LAYERS]), 1, 64, "transformer blocks of a gpt"},
+    {"width", "N", OPTION_COUNT, OFFSET(sizes[MODEL_WIDTH]), 1, 4096, "size of the embedding of a byte in a gpt"},
+    {"heads", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HEADS]), 1, 64, "attention heads in each block of a gpt"},
+    {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 1e38,
+     "highest rate of the schedule, which rises, then falls"},
+    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0: automatic"},
     {"save", "FILE", OPTION_OUTPUT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
-    {"checkpoint", "FILE", OPTION_UPDATED, OFFSET(checkpoint), 0, 0, "write checkpoints, to resume from, to FILE"},
-    {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps from one checkpoint to the next"},
+    {"checkpoint", "FILE", OPTION_UPDATED, OFFSET(checkpoint), 0, 0, "write checkpoints to FILE"},
+    {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps between checkpoints"},
     {"resume", "FILE", OPTION_INPUT, OFFSET(resume), 0, 0, "resume from the checkpoint FILE"},
     {"stop-after", "N", OPTION_COUNT, OFFSET(stop_after), 1, 10e6, "stop after step N, with a checkpoint"},
     {"dump-graph", "FILE", OPTION_OUTPUT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
-    {"trace", "FILE", OPTION_OUTPUT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
+    {"trace", "FILE", OPTION_OUTPUT, OFFSET(trace), 0, 0, "write a trace to FILE (Chrome trace events)"},
     {"explain", NULL, OPTION_FLAG, OFFSET(explain), 0, 0,
-     "say what is recorded, what is not and why, and what it gains"},
-    {"report", "FILE", OPTION_OUTPUT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
+     "explain what was recorded, what was not and why, and the gain"},
+    {"report", "FILE", OPTION_OUTPUT, OFFSET(report), 0, 0, "write a page about the recorded step to FILE (HTML)"},
     OPTION_ROW_JSON(train_settings),
 };
 
@@ -74,9 +74,7 @@ static const option_table table = {
         "with the same options gives the same numbers as if it had never stopped. It may be given more --steps:\n"
         "the learning rate then follows the schedule of that many steps from there on.\n\n"
         "Ctrl-C ends training after the current step, and writes the checkpoint and the model.",
-    .defaults = &defaults,
-    .rows = rows,
-    .count = sizeof rows / sizeof rows[0],
+    OPTION_ROWS(rows, defaults),
 };
 
 /* Making ready ---------------------------------------------------------------------------------------------------- */
@@ -89,7 +87,7 @@ static int choose_model(training *t) {
   t->model.kind = kind;
   for (size_t i = 0; i < MODEL_SIZES; i++) {
     if (s->sizes[i] > 0 && kind->sizes[i] == 0)
-      return tool_fail_usage("--%s is no size of the model %s", model_size_rows[i].name, kind->name);
+      return tool_fail_usage("the model %s has no --%s", kind->name, model_size_rows[i].name);
     t->model.sizes[i] = s->sizes[i] > 0 ? (uint32_t)s->sizes[i] : kind->sizes[i];
   }
   char why[MODEL_WHY_BYTES];
@@ -126,7 +124,7 @@ static int create_run(training_run *run, size_t steps) {
   run->losses = calloc(steps, sizeof *run->losses);
   run->step_us = calloc(steps, sizeof *run->step_us);
   if (!run->losses || !run->step_us) return tool_fail_memory("the losses and times of %zu steps", steps);
-  return run_times_create(&run->times, steps);
+  return costs_create(&run->times.cost, 1, steps);
 }
 
 static int create_buffers(training *t) {
@@ -151,7 +149,7 @@ static int check_size(const training *t) {
   const double needed = 4 * (2 * activations + 4 * model_parameter_elements(&t->model));
   const double gib = 1 << 30, held = (double)t->device_info.memory_bytes;
   if (needed <= held) return TOOL_OK;
-  return tool_fail("the training step takes about %.1f GiB, of which '%s' has %.1f: lower --batch or the model's sizes",
+  return tool_fail("the training step needs about %.1f GiB, but '%s' has %.1f: lower --batch or the sizes of the model",
                    needed / gib, t->settings.device, held / gib);
 }
 
@@ -217,7 +215,7 @@ static int train_and_report(training *t) {
 static void destroy_run(training_run *run) {
   free(run->losses);
   free(run->step_us);
-  run_times_destroy(&run->times);
+  costs_destroy(&run->times.cost, 1);
 }
 
 static int take_down(training *t) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fingerprint.h"
 #include "common/text_stream.h"
 #include "common/tool.h"
 
@@ -32,7 +33,7 @@ typedef struct csv_reader {
 /* Lines and fields ------------------------------------------------------------------------------------------------- */
 
 static int fail_unquoted(const csv_reader *r, const char *field) {
-  return tool_fail("%s, line %" PRIu32 ": the quoted field that begins with \"%.*s has no end, or text after it",
+  return tool_fail("%s, line %" PRIu32 ": the quoted field that begins with \"%.*s is not closed, or has text after it",
                    r->name, r->line, SHOWN_BYTES, field);
 }
 
@@ -91,7 +92,7 @@ static int next_line(csv_reader *r, bool *out_more) {
     r->at = end == r->end ? end : end + 1;
     r->line++;
     if (memchr(begin, '\0', (size_t)(end - begin)) != NULL)
-      return tool_fail("%s, line %" PRIu32 ": a NUL byte: this is no file of text", r->name, r->line);
+      return tool_fail("%s, line %" PRIu32 ": a NUL byte: this is not a text file", r->name, r->line);
     if (end > begin && end[-1] == '\r') end--;
     *end = '\0';
     if (begin[strspn(begin, " \t")] == '\0') continue;
@@ -108,13 +109,12 @@ static int take_column(csv_reader *r, size_t field) {
   for (size_t c = 0; c < COLUMNS; c++) {
     if (strcmp(name, column_names[c]) != 0) continue;
     if (r->columns[c] != MOST_FIELDS)
-      return tool_fail("%s, line %" PRIu32 ": the column '%s' is there twice", r->name, r->line, name);
+      return tool_fail("%s, line %" PRIu32 ": the column '%s' occurs twice", r->name, r->line, name);
     r->columns[c] = field;
     return TOOL_OK;
   }
   return tool_fail("%s, line %" PRIu32
-                   ": '%.*s' is no column: the first line names id,lower,upper,size and perhaps "
-                   "offset",
+                   ": unknown column '%.*s'; the first line must name id,lower,upper,size and, optionally, offset",
                    r->name, r->line, SHOWN_BYTES, name);
 }
 
@@ -168,9 +168,7 @@ static int read_buffer(const csv_reader *r, raw_buffer *out) {
   }
   if (r->columns[OFFSET] != MOST_FIELDS && read_number(r, OFFSET, &out->offset) != TOOL_OK) return TOOL_FAILURE;
   if (out->lower < out->upper) return TOOL_OK;
-  return tool_fail("%s, line %" PRIu32 ": lower is %" PRIu64 " and upper %" PRIu64
-                   ": a lifetime ends after its "
-                   "beginning",
+  return tool_fail("%s, line %" PRIu32 ": lower is %" PRIu64 " and upper %" PRIu64 ": upper must be larger than lower",
                    r->name, r->line, out->lower, out->upper);
 }
 
@@ -181,7 +179,7 @@ static int fail_memory(const csv_reader *r) { return tool_fail_memory("%s", r->n
 static int allocate(const csv_reader *r, buffer_list *out) {
   size_t lines = 1;
   for (const char *at = r->at; at < r->end; at++) lines += *at == '\n';
-  if (lines > UINT32_MAX / 4) return tool_fail("%s: more lines than can be planned for", r->name);
+  if (lines > UINT32_MAX / 4) return tool_fail("%s: too many lines", r->name);
   out->ids = calloc(lines, sizeof *out->ids);
   out->lines = calloc(lines, sizeof *out->lines);
   out->items = calloc(lines, sizeof *out->items);
@@ -215,10 +213,8 @@ static int read_buffers(csv_reader *r, buffer_list *out) {
 
 /* Duplicates ------------------------------------------------------------------------------------------------------- */
 
-/* FNV-1a, 64 bits (G. Fowler, L. C. Noll, K.-P. Vo). */
 static uint64_t hash_text(const char *text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  const uint64_t hash = fingerprint_add(FINGERPRINT_START, text, strlen(text));
   return hash ^ hash >> 32;
 }
 
@@ -229,8 +225,8 @@ static int find_duplicate(const csv_reader *r, const buffer_list *list, uint32_t
     for (; slots[slot] != 0; slot = (slot + 1) & mask) {
       const size_t other = slots[slot] - 1;
       if (strcmp(list->ids[i], list->ids[other]) != 0) continue;
-      return tool_fail("%s, line %" PRIu32 ": the id '%.*s' is that of line %" PRIu32 " already", r->name,
-                       list->lines[i], SHOWN_BYTES, list->ids[i], list->lines[other]);
+      return tool_fail("%s, line %" PRIu32 ": the id '%.*s' is already used in line %" PRIu32, r->name, list->lines[i],
+                       SHOWN_BYTES, list->ids[i], list->lines[other]);
     }
     slots[slot] = (uint32_t)i + 1;
   }
@@ -342,7 +338,7 @@ int buffer_list_check_offsets(const char *path, const buffer_list *list) {
   for (size_t i = 0; i < fine; i++) {
     if (!overlap(list, i, fine)) continue;
     return tool_fail("%s, line %" PRIu32 ": buffer '%.*s' overlaps '%.*s' of line %" PRIu32
-                     ", which lives at the same time, in its offset",
+                     ", which lives at the same time",
                      file_display_name(path), list->lines[fine], SHOWN_BYTES, list->ids[fine], SHOWN_BYTES,
                      list->ids[i], list->lines[i]);
   }

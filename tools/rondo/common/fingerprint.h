@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * Fingerprints of bytes, by which two texts or series of losses are known to be the same.
+ * Fingerprints of bytes, which tell whether two texts or series of losses are the same: FNV-1a of 64 bits (Fowler, Noll
+ * and Vo).
  */
 #ifndef RONDO_TOOL_FINGERPRINT_H
 #define RONDO_TOOL_FINGERPRINT_H
 
+#include <inttypes.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
 
 #define FINGERPRINT_START UINT64_C(0xcbf29ce484222325)
-
-/* The fingerprint of what was added so far and these bytes: FNV-1a (Fowler, Noll and Vo). */
-uint64_t fingerprint_add(uint64_t fingerprint, const void *bytes, size_t count);
-
-/* 16 hexadecimal digits. */
 #define FINGERPRINT_TEXT 17
-void fingerprint_write(uint64_t fingerprint, char out[FINGERPRINT_TEXT]);
+
+/* The fingerprint of what was added so far and these bytes. */
+static inline uint64_t fingerprint_add(uint64_t fingerprint, const void *bytes, size_t count) {
+  const unsigned char *at = bytes;
+  for (size_t i = 0; i < count; i++) fingerprint = (fingerprint ^ at[i]) * UINT64_C(0x100000001b3);
+  return fingerprint;
+}
+
+/* Writes 16 hexadecimal digits. */
+static inline void fingerprint_write(uint64_t fingerprint, char out[FINGERPRINT_TEXT]) {
+  snprintf(out, FINGERPRINT_TEXT, "%016" PRIx64, fingerprint);
+}
 
 #endif

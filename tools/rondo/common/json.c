@@ -61,6 +61,7 @@ static void write_text(FILE *stream, const void *bytes, size_t count) {
 
 /* Writes what stands before a value. False when there is no stream. */
 static bool begin_value(json *out, const char *name) {
+  assert((name == NULL) == (out->depth > 0 && out->closers[out->depth - 1] == ']') || out->depth == 0);
   if (!out->text.stream) return false;
   if (out->needs_comma) fputs(", ", out->text.stream);
   out->needs_comma = true;
@@ -73,8 +74,8 @@ static bool begin_value(json *out, const char *name) {
 
 static void begin_group(json *out, const char *name, char opener, char closer) {
   assert(out->depth < JSON_DEPTH);
-  out->closers[out->depth++] = closer;
   if (begin_value(out, name)) putc(opener, out->text.stream);
+  out->closers[out->depth++] = closer;
   out->needs_comma = false;
 }
 
@@ -83,6 +84,7 @@ void json_begin_object(json *out, const char *name) { begin_group(out, name, '{'
 void json_begin_array(json *out, const char *name) { begin_group(out, name, '[', ']'); }
 
 void json_end(json *out) {
+  assert(out->depth > 0);
   const char closer = out->closers[--out->depth];
   if (out->text.stream) putc(closer, out->text.stream);
   out->needs_comma = true;

@@ -159,7 +159,7 @@ static bool parse_value(const option_row *row, const char *text, void *settings)
 
 static int take_operand(const option_table *table, int count, char **rest, const char **out_operand) {
   const int wanted = table->operand ? 1 : 0;
-  if (count > wanted) return tool_fail_usage("'%s' is one argument too many", rest[wanted]);
+  if (count > wanted) return tool_fail_usage("unexpected argument '%s'", rest[wanted]);
   if (count < wanted && !table->operand_default) return tool_fail_usage("%s is missing", table->operand);
   *out_operand = count > 0 ? rest[0] : table->operand_default;
   return OPTIONS_RUN;

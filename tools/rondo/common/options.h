@@ -37,6 +37,10 @@ typedef struct option_row {
 
 #define OPTIONS_MAX 32
 
+/* The members of a table that name its rows and the defaults. */
+#define OPTION_ROWS(rows_, defaults_) \
+  .defaults = &(defaults_), .rows = (rows_), .count = sizeof(rows_) / sizeof(rows_)[0]
+
 typedef struct option_table {
   const char *command;         /* "rondo train" */
   const char *operand;         /* name of the one operand, "TEXT", or NULL */

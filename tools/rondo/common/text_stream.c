@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "common/text_stream.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static bool grow(text_stream *s, size_t more) {
 /* Returns 0 for a failure, as fopencookie says. */
 static ssize_t take(void *cookie, const char *bytes, size_t count) {
   text_stream *s = cookie;
+  assert(s->count < s->capacity || s->capacity == 0);
   if (!grow(s, count)) return 0;
   memcpy(s->text + s->count, bytes, count);
   s->count += count;
@@ -43,6 +45,7 @@ char *text_stream_close(text_stream *s) {
   const bool is_whole = s->stream && fflush(s->stream) == 0 && !ferror(s->stream) && grow(s, 0);
   const bool is_closed = s->stream && fclose(s->stream) == 0;
   char *text = s->text;
+  assert(!is_whole || s->count < s->capacity);
   if (is_whole && is_closed)
     text[s->count] = '\0';
   else

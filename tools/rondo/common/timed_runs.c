@@ -8,37 +8,53 @@
 
 #include "common/tool.h"
 
-int run_times_create(run_times *times, size_t capacity) {
-  *times = (run_times){0};
-  if (samples_create(&times->host, capacity) && samples_create(&times->step, capacity)) return TOOL_OK;
-  run_times_destroy(times);
-  return tool_fail_memory("the times of %zu runs", capacity);
+int costs_create(cost *costs, size_t count, size_t capacity) {
+  for (size_t i = 0; i < count; i++)
+    if (!samples_create(&costs[i].samples[COST_HOST], capacity) ||
+        !samples_create(&costs[i].samples[COST_TOTAL], capacity))
+      return tool_fail_memory("the times of %zu runs", capacity);
+  return TOOL_OK;
 }
 
-void run_times_destroy(run_times *times) {
-  samples_destroy(&times->host);
-  samples_destroy(&times->step);
+void costs_destroy(cost *costs, size_t count) {
+  for (size_t i = 0; i < count * COST_TIMES; i++) samples_destroy(&costs[i / COST_TIMES].samples[i % COST_TIMES]);
 }
 
-rondo_status run_timed(rondo_compiled *compiled, run_function run, run_times *times) {
-  const uint64_t begin = clock_ns();
-  TOOL_TRY(run(compiled));
-  const uint64_t queued = clock_ns();
-  TOOL_TRY(rondo_compiled_synchronize(compiled));
-  const uint64_t end = clock_ns();
-  samples_add(&times->host, (double)(queued - begin) / 1e3);
-  samples_add(&times->step, (double)(end - begin) / 1e3);
+void cost_add(cost *to, uint64_t begin, uint64_t enqueued, uint64_t end) {
+  samples_add(&to->samples[COST_HOST], (double)(enqueued - begin) / 1e3);
+  samples_add(&to->samples[COST_TOTAL], (double)(end - begin) / 1e3);
+}
+
+void costs_summarize(cost *costs, size_t count) {
+  for (size_t i = 0; i < count * COST_TIMES; i++)
+    costs[i / COST_TIMES].result[i % COST_TIMES] = samples_summarize(&costs[i / COST_TIMES].samples[i % COST_TIMES]);
+}
+
+void cost_to_json(json *out, const cost *of) {
+  json_summary(out, "host_us", of->result[COST_HOST]);
+  json_summary(out, "total_us", of->result[COST_TOTAL]);
+}
+
+void cost_object_to_json(json *out, const char *name, const cost *of) {
+  json_begin_object(out, name);
+  cost_to_json(out, of);
+  json_end(out);
+}
+
+rondo_status run_timed(rondo_compiled *compiled, run_function run, cost *to) {
+  COST_TIME(to, TOOL_TRY(run(compiled)), TOOL_TRY(rondo_compiled_synchronize(compiled)));
   return RONDO_OK;
 }
 
 void run_times_to_json(run_times *times, json *out, const char *name) {
-  if (times->step.count == 0) {
+  if (times->cost.samples[COST_TOTAL].count == 0) {
     json_verbatim(out, name, "null");
     return;
   }
+  costs_summarize(&times->cost, 1);
   json_begin_object(out, name);
-  json_summary(out, "step_us", samples_summarize(&times->step));
-  json_summary(out, "host_us", samples_summarize(&times->host));
+  json_summary(out, "step_us", times->cost.result[COST_TOTAL]);
+  json_summary(out, "host_us", times->cost.result[COST_HOST]);
   json_real(out, "seconds", times->seconds);
   json_end(out);
 }
@@ -48,7 +64,8 @@ void run_times_print_head(const char *step) {
 }
 
 void run_times_print(run_times *times, const char *name) {
-  const summary host = samples_summarize(&times->host), step = samples_summarize(&times->step);
+  costs_summarize(&times->cost, 1);
+  const summary host = times->cost.result[COST_HOST], step = times->cost.result[COST_TOTAL];
   printf("%-17s %8.2f (%8.2f to %8.2f)   %8.1f (%8.1f to %8.1f)   %7.2f s\n", name, host.median, host.minimum,
          host.maximum, step.median, step.minimum, step.maximum, times->seconds);
 }

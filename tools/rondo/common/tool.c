@@ -100,7 +100,7 @@ int tool_fail_memory(const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
-  return tool_fail("there is no memory for %s; ask for less, or free some", what);
+  return tool_fail("out of memory for %s; reduce its size, or free memory", what);
 }
 
 int tool_fail_thread(int error) {
@@ -130,7 +130,7 @@ void tool_warn(const char *format, ...) {
 int tool_check_output(void) {
   if (!ferror(stdout)) return TOOL_OK;
   if (write(STDOUT_FILENO, "\n", 1) < 0) return tool_fail("cannot write to standard output: %s", strerror(errno));
-  return tool_fail("standard output could not be written for a while, and lacks something");
+  return tool_fail("some output was lost, because standard output could not be written for a while");
 }
 
 void tool_print_device(const char *heading, const char *name, const rondo_device_info *info) {

@@ -54,7 +54,7 @@ int model_save(const language_model *model, rondo_compiled *compiled, const char
 
 static const char *metadata_of(const char *path, const rondo_weights *weights, const char *key) {
   const char *text = rondo_weights_get_metadata(weights, key);
-  if (!text) tool_fail("%s: is no model of rondo train: its metadata have no '%s'", path, key);
+  if (!text) tool_fail("%s: this is not a model of rondo train: its metadata has no '%s'", path, key);
   return text;
 }
 
@@ -62,7 +62,7 @@ static int read_format(const char *path, const rondo_weights *weights, language_
   const char *format = metadata_of(path, weights, "format");
   if (!format) return TOOL_FAILURE;
   out->kind = model_kind_of_format(format);
-  if (!out->kind) return tool_fail("%s: its format is '%s', which is none of rondo train's", path, format);
+  if (!out->kind) return tool_fail("%s: its format '%s' is unknown", path, format);
   const char *version = metadata_of(path, weights, "version");
   if (!version) return TOOL_FAILURE;
   if (strcmp(version, FORMAT_VERSION) == 0) return TOOL_OK;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/random_numbers.h"
 #include "common/tool.h"
 
 enum { VECTORS = RECOMMENDER_TABLES + 1, PAIRS = VECTORS * VECTORS };
@@ -84,16 +85,8 @@ rondo_status recommender_build(void *user, size_t rows, rondo_program *program) 
 
 /* States ---------------------------------------------------------------------------------------------------------- */
 
-/* splitmix64 (Steele, Lea, Flood 2014). */
-static uint64_t draw(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-
 static float draw_real(uint64_t *state, double range) {
-  return (float)(((double)(draw(state) >> 11) / 4503599627370496.0 - 1) * range);
+  return (float)(((double)(draw_next(state) >> 11) / 4503599627370496.0 - 1) * range);
 }
 
 static rondo_status add_state(rondo_weights *weights, const char *name, size_t rank, size_t rows, size_t columns,
@@ -149,7 +142,7 @@ static void fill_inputs(const recommender *model, size_t rows, uint64_t seed, re
   for (size_t i = 0; i < rows * RECOMMENDER_NUMBERS; i++) in->numbers[i] = draw_real(&random, 1);
   for (size_t i = 0; model->has_tables && i < rows * RECOMMENDER_TABLES; i++)
     ((int32_t *)in->looked_up)[i] =
-        (int32_t)(i % RECOMMENDER_TABLES * model->table_rows + draw(&random) % model->table_rows);
+        (int32_t)(i % RECOMMENDER_TABLES * model->table_rows + draw_next(&random) % model->table_rows);
   for (size_t i = 0; !model->has_tables && i < rows * RECOMMENDER_TABLES * RECOMMENDER_WIDTH; i++)
     ((float *)in->looked_up)[i] = draw_real(&random, 1);
 }

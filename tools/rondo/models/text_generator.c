@@ -86,7 +86,7 @@ void writer_push(writer *w, int32_t *window, size_t *count, int32_t token) {
   window[(*count)++] = token;
 }
 
-static rondo_status run_one(rondo_compiled *compiled, writer_way way, run_times *times) {
+static rondo_status run_one(rondo_compiled *compiled, writer_way way, cost *times) {
   return run_timed(compiled, way == WRITER_UNRECORDED ? rondo_compiled_run_unrecorded : rondo_compiled_run, times);
 }
 
@@ -95,7 +95,7 @@ static rondo_status read_scores(const writer *w, rondo_compiled *compiled, float
 }
 
 /* What is after the window, in a longer program, is seen by nothing that counts. */
-static rondo_status run_prompt(writer *w, writer_way way, const int32_t *window, size_t count, run_times *times,
+static rondo_status run_prompt(writer *w, writer_way way, const int32_t *window, size_t count, cost *times,
                                float *out) {
   int32_t tokens[MODEL_MAX_CONTEXT] = {0};
   const int32_t last = (int32_t)count - 1;
@@ -110,8 +110,7 @@ static rondo_status run_prompt(writer *w, writer_way way, const int32_t *window,
   return read_scores(w, compiled, out);
 }
 
-static rondo_status run_next(writer *w, writer_way way, const int32_t *window, size_t count, run_times *times,
-                             float *out) {
+static rondo_status run_next(writer *w, writer_way way, const int32_t *window, size_t count, cost *times, float *out) {
   const int32_t length = (int32_t)count - 1;
   TOOL_TRY(rondo_compiled_write(w->next, "tokens", &window[count - 1], sizeof *window));
   TOOL_TRY(rondo_compiled_write(w->next, "length", &length, sizeof length));
@@ -120,7 +119,7 @@ static rondo_status run_next(writer *w, writer_way way, const int32_t *window, s
   return read_scores(w, w->next, out);
 }
 
-rondo_status writer_run(writer *w, writer_way way, const int32_t *window, size_t count, run_times *times,
+rondo_status writer_run(writer *w, writer_way way, const int32_t *window, size_t count, cost *times,
                         float *out_scores) {
   if (w->whole) {
     TOOL_TRY(rondo_compiled_write(w->whole, "tokens", window, count * sizeof *window));

@@ -45,8 +45,7 @@ void writer_begin(writer *w);
 void writer_push(writer *w, int32_t *window, size_t *count, int32_t token);
 
 /* Scores of all tokens of the vocabulary after the window, of 1 to `context` tokens (without caches: of `context`). */
-rondo_status writer_run(writer *w, writer_way way, const int32_t *window, size_t count, run_times *times,
-                        float *out_scores);
+rondo_status writer_run(writer *w, writer_way way, const int32_t *window, size_t count, cost *times, float *out_scores);
 
 /* Of the program that makes a byte from the last one, and of the largest, whose arena the others use, too. */
 rondo_status writer_info(const writer *w, rondo_compiled_info *out_next, rondo_compiled_info *out_largest);

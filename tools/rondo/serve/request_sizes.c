@@ -10,19 +10,14 @@
 #include <string.h>
 
 #include "common/file.h"
+#include "common/random_numbers.h"
 #include "common/tool.h"
 
 #define MAX_REQUESTS ((size_t)1 << 24)
 
 /* Drawing --------------------------------------------------------------------------------------------------------- */
 
-/* splitmix64 (Steele, Lea, Flood 2014). */
-double traffic_draw_unit(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return ((double)((z ^ z >> 31) >> 11) + 0.5) / 9007199254740992.0;
-}
+double traffic_draw_unit(uint64_t *state) { return ((double)(draw_next(state) >> 11) + 0.5) * 0x1p-53; }
 
 double traffic_draw_gap(uint64_t *state) { return -log(traffic_draw_unit(state)); }
 
@@ -78,6 +73,20 @@ void traffic_destroy(traffic *t) {
   *t = (traffic){0};
 }
 
+size_t traffic_least_rows(const traffic *t) {
+  size_t least = t->count > 0 ? t->rows[0] : 0;
+  for (size_t i = 1; i < t->count; i++)
+    if (t->rows[i] < least) least = t->rows[i];
+  return least;
+}
+
+size_t traffic_most_rows(const traffic *t) {
+  size_t most = 0;
+  for (size_t i = 0; i < t->count; i++)
+    if (t->rows[i] > most) most = t->rows[i];
+  return most;
+}
+
 /* Reading --------------------------------------------------------------------------------------------------------- */
 
 static int add(const char *path, size_t line, size_t rows, size_t requests, traffic *out) {
@@ -112,8 +121,8 @@ static int read_line(const char *path, size_t line, const char *at, traffic *out
   if (end != NULL && *end == ',') end = read_number(end + 1, 0, MAX_REQUESTS, &requests);
   if (end == NULL || *end != '\0')
     return tool_fail(
-        "%s, line %zu: '%.40s' is neither a number of rows, from 1 to %d, nor that, a comma and how many requests; "
-        "headings begin with #",
+        "%s, line %zu: '%.40s' is not ROWS or ROWS,REQUESTS with ROWS from 1 to %d; "
+        "comments begin with #",
         file_display_name(path), line, at, TRAFFIC_MAX_ROWS);
   return add(path, line, rows, requests, out);
 }
@@ -130,7 +139,8 @@ static int read_lines(const char *path, char *text, traffic *out) {
     result = read_line(path, ++line, at, out);
     at = next;
   }
-  if (result == TOOL_OK && out->count == 0) return tool_fail("%s: there is no request in it", file_display_name(path));
+  if (result == TOOL_OK && out->count == 0)
+    return tool_fail("%s: the file contains no requests", file_display_name(path));
   return result;
 }
 
@@ -138,7 +148,7 @@ int traffic_parse(const char *path, char *text, size_t bytes, traffic *out) {
   *out = (traffic){0};
   const int result = strlen(text) == bytes
                          ? read_lines(path, text, out)
-                         : tool_fail("%s: NUL bytes in it: this is no file of text", file_display_name(path));
+                         : tool_fail("%s: a NUL byte: this is not a text file", file_display_name(path));
   if (result != TOOL_OK) traffic_destroy(out);
   return result;
 }

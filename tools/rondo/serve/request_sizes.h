@@ -33,6 +33,10 @@ int traffic_copy(const traffic *t, traffic *out);
 
 void traffic_destroy(traffic *t);
 
+/* Rows of the smallest and the largest request; 0 when there is none. */
+size_t traffic_least_rows(const traffic *t);
+size_t traffic_most_rows(const traffic *t);
+
 /* A number above 0 and below 1, and one that is exponentially distributed with mean 1, for arrivals. */
 double traffic_draw_unit(uint64_t *state);
 double traffic_draw_gap(uint64_t *state);

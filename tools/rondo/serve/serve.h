@@ -6,8 +6,7 @@
 
 #include "models/recommender.h"
 #include "serve/request_load.h"
-#include "serve/size_choice.h"
-#include "serve/size_ladders.h"
+#include "serve/size_comparison.h"
 #include "serve/soak_test.h"
 
 typedef struct serve_settings {

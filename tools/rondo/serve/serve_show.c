@@ -209,7 +209,7 @@ static void print_loads(const serving *s) {
 
 /* What a batch costs the host before the device has it. */
 static void print_host(const load_result *r) {
-  printf("batches          of %.2f requests, %.2f us each to form, and %.2f us to queue a graph (closed, recorded)\n",
+  printf("batches          of %.2f requests, %.2f us each to form, and %.2f us to enqueue a graph (closed, recorded)\n",
          r->batch_requests, r->forming_us, r->queueing_us);
 }
 

@@ -16,13 +16,13 @@ vocabulary vocabulary_create(const unsigned char occurs[256]) {
 }
 
 static int check(const char *name, const corpus *text, uint32_t context) {
-  if (text->count == 0) return tool_fail("%s: the file is empty; there is nothing to learn from", name);
+  if (text->count == 0) return tool_fail("%s: the file is empty; there is nothing to learn", name);
   if (text->count <= context) {
     return tool_fail("%s: %zu byte%s too few; a context of %u needs at least %u (see --context)", name, text->count,
                      text->count == 1 ? " is" : "s are", context, context + 1);
   }
   if (text->vocabulary.count < 2) {
-    return tool_fail("%s: all its bytes are the same; there is nothing to learn from", name);
+    return tool_fail("%s: all its bytes are the same; there is nothing to learn", name);
   }
   return TOOL_OK;
 }

@@ -65,7 +65,7 @@ static const char *make_key(char out[MOST_KEY_BYTES], const char *name) {
 
 static int fail_other_trait(const char *path, const trait *wanted, const char *found) {
   if (strcmp(wanted->name, "text") == 0) return tool_fail("%s: it is a checkpoint of training on another text", path);
-  return tool_fail("%s: it is a checkpoint of training with --%s %s, not %s: give that, or train anew without --resume",
+  return tool_fail("%s: it is a checkpoint of training with --%s %s, not %s: use that value, or train without --resume",
                    path, wanted->name, found, wanted->value);
 }
 
@@ -76,7 +76,7 @@ static int check_traits(const training *t) {
     char key[MOST_KEY_BYTES];
     if (strcmp(all.items[i].name, "steps") == 0) continue; /* read_steps */
     const char *found = rondo_weights_get_metadata(t->resumed, make_key(key, all.items[i].name));
-    if (!found) return tool_fail("%s: its metadata have no '%s'", path, key);
+    if (!found) return tool_fail("%s: its metadata has no '%s'", path, key);
     if (strcmp(found, all.items[i].value) != 0) return fail_other_trait(path, &all.items[i], found);
   }
   return TOOL_OK;
@@ -133,7 +133,8 @@ bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
   if (status) {
     snprintf(problem, TRAIN_PROBLEM_BYTES, "the checkpoint could not be written: %s", rondo_last_error()->message);
   } else if (bad) {
-    snprintf(problem, TRAIN_PROBLEM_BYTES, "no checkpoint is written, for '%s' has values that are no numbers", bad);
+    snprintf(problem, TRAIN_PROBLEM_BYTES,
+             "no checkpoint is written, because '%s' contains values that are not numbers", bad);
   } else {
     t->kept_step = t->progress.step;
   }
@@ -146,12 +147,12 @@ bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
 /* NULL: there is none, which was said. */
 static const char *metadata_of(const training *t, const char *key) {
   const char *text = rondo_weights_get_metadata(t->resumed, key);
-  if (!text) tool_fail("%s: its metadata have no '%s'", t->settings.resume, key);
+  if (!text) tool_fail("%s: its metadata has no '%s'", t->settings.resume, key);
   return text;
 }
 
 static int fail_no_number(const training *t, const char *key, const char *text) {
-  return tool_fail("%s: the '%s' in its metadata is '%s', which is no number", t->settings.resume, key, text);
+  return tool_fail("%s: the '%s' in its metadata is '%s', which is not a number", t->settings.resume, key, text);
 }
 
 /* A number in metadata, written as set_number writes it. */
@@ -207,7 +208,7 @@ int train_checkpoint_check(training *t) {
   const char *path = t->settings.resume;
   train_progress progress;
   const char *command = rondo_weights_get_metadata(t->resumed, "command");
-  if (!command || strcmp(command, COMMAND) != 0) return tool_fail("%s: it is no checkpoint of " COMMAND, path);
+  if (!command || strcmp(command, COMMAND) != 0) return tool_fail("%s: it is not a checkpoint of " COMMAND, path);
   if (check_traits(t) != TOOL_OK || read_steps(t) != TOOL_OK || read_progress(t, &progress) != TOOL_OK)
     return TOOL_FAILURE;
   if (t->settings.checkpoint && strcmp(t->settings.checkpoint, path) == 0) t->kept_step = progress.step;

@@ -41,39 +41,41 @@ static bool write_losses(const training *t, FILE *out) {
   write_figure(out, "Most", found[2], 4, "of a step");
   fputs("</dl>\n", out);
   const uint64_t compared = t->unrecorded.end - t->unrecorded.first;
-  fprintf(out, "<p class=\"note\">Steps that were run eagerly too: %" PRIu64, compared);
-  if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "the same bit for bit" : "not the same");
+  fprintf(out, "<p class=\"note\">Steps also run eagerly: %" PRIu64, compared);
+  if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "identical, bit for bit" : "different");
   fputs(".</p>\n", out);
   return curve_write(out, &drawn);
 }
 
 /* Times ----------------------------------------------------------------------------------------------------------- */
 
-static void write_summary(FILE *out, const char *name, samples *set) {
+static void write_summary(FILE *out, const char *name, summary found) {
   char note[80];
-  const summary found = samples_summarize(set);
   snprintf(note, sizeof note, "\xC2\xB5s, median; %.1f to %.1f", found.minimum, found.maximum);
   write_figure(out, name, found.median, 1, note);
 }
 
 static bool write_times(training *t, FILE *out) {
-  run_times *recorded = &t->recorded.times, *unrecorded = &t->unrecorded.times;
+  cost *recorded = &t->recorded.times.cost, *eager = &t->unrecorded.times.cost;
   const curve drawn = {.title = "Times of steps",
                        .unit = "\xC2\xB5s",
                        .is_time = true,
                        .series = {series_of(&t->recorded, t->recorded.step_us, "recorded"),
                                   series_of(&t->unrecorded, t->unrecorded.step_us, "eager")}};
-  const double step = samples_summarize(&recorded->step).median;
+  costs_summarize(recorded, 1);
+  costs_summarize(eager, 1);
+  const double step = recorded->result[COST_TOTAL].median;
+  const bool has_eager = eager->samples[COST_TOTAL].count > 0;
   fputs("<dl class=\"figures\">\n", out);
-  write_summary(out, "Recorded", &recorded->step);
-  if (unrecorded->step.count > 0) write_summary(out, "eager", &unrecorded->step);
-  if (step > 0 && unrecorded->step.count > 0)
-    write_figure(out, "Ratio", samples_summarize(&unrecorded->step).median / step, 2, "eager over recorded");
-  write_summary(out, "Host, recorded", &recorded->host);
-  if (unrecorded->host.count > 0) write_summary(out, "Host, eager", &unrecorded->host);
+  write_summary(out, "Recorded", recorded->result[COST_TOTAL]);
+  if (has_eager) write_summary(out, "Eager", eager->result[COST_TOTAL]);
+  if (has_eager && step > 0)
+    write_figure(out, "Ratio", eager->result[COST_TOTAL].median / step, 2, "eager over recorded");
+  write_summary(out, "Host, recorded", recorded->result[COST_HOST]);
+  if (has_eager) write_summary(out, "Host, eager", eager->result[COST_HOST]);
   fputs(
-      "</dl>\n<p class=\"note\">From the call that hands a step over until it is done; of the host, that call "
-      "alone. Times far above the medians are cut off in the picture.</p>\n",
+      "</dl>\n<p class=\"note\">Times are from the call that enqueues a step until the step is complete; times of the "
+      "host are of that call alone. The picture cuts off times far above the median.</p>\n",
       out);
   return curve_write(out, &drawn);
 }
@@ -93,7 +95,7 @@ static char *make_section(training *t, int section) {
 
 /* So often that it takes a second or two, but at least a few times. */
 static uint32_t count_repeats(training *t) {
-  const double step_us = samples_summarize(&t->recorded.times.step).median;
+  const double step_us = samples_summarize(&t->recorded.times.cost.samples[COST_TOTAL]).median;
   return (uint32_t)fmax(3, fmin(100, 2e6 / fmax(1, step_us)));
 }
 

@@ -26,8 +26,9 @@ static rondo_status train_step(training *t, run_function run, training_run *out)
   train_progress *progress = &t->progress;
   float *loss = &out->losses[progress->step];
   TOOL_TRY(write_inputs(t));
-  TOOL_TRY(run_timed(t->compiled, run, &out->times));
-  out->step_us[progress->step] = (float)out->times.step.values[out->times.step.count - 1];
+  TOOL_TRY(run_timed(t->compiled, run, &out->times.cost));
+  const samples *total = &out->times.cost.samples[COST_TOTAL];
+  out->step_us[progress->step] = (float)total->values[total->count - 1];
   TOOL_TRY(rondo_compiled_read(t->compiled, "loss", loss, sizeof *loss));
   if (progress->step == 0) progress->first_loss = *loss;
   progress->loss_history = fingerprint_add(progress->loss_history, loss, sizeof *loss);
@@ -51,7 +52,7 @@ static int fail_not_a_number(const training *t, const char *label) {
     snprintf(kept, sizeof kept, "; the last good checkpoint, %s, is of step %" PRIu64, t->settings.checkpoint,
              t->kept_step);
   }
-  return tool_fail("%s, step %" PRIu64 ": the loss is not a number any more; train anew with a lower --learning-rate%s",
+  return tool_fail("%s, step %" PRIu64 ": the loss is no longer a number; train again with a lower --learning-rate%s",
                    label, t->progress.step, kept);
 }
 
@@ -85,17 +86,17 @@ static void keep_when_due(training *t) {
 static void say_interrupted(const training *t) {
   const train_settings *s = &t->settings;
   char saved[TRAIN_PROBLEM_BYTES] = "";
-  if (s->save) snprintf(saved, sizeof saved, "; the model as it is then is saved in %s", s->save);
+  if (s->save) snprintf(saved, sizeof saved, "; the model at this step is saved in %s", s->save);
   tool_warn("interrupted after step %" PRIu64 " of %" PRIu64 "%s; %s%s%s", t->progress.step, s->steps, saved,
-            s->checkpoint ? "the checkpoint is " : "with --checkpoint FILE it could be gone on from",
-            s->checkpoint ? s->checkpoint : "", s->checkpoint ? "; go on with:" : "");
+            s->checkpoint ? "the checkpoint is " : "with --checkpoint FILE, training could be resumed",
+            s->checkpoint ? s->checkpoint : "", s->checkpoint ? "; resume with:" : "");
   if (s->checkpoint) train_show_how_to_go_on(t);
 }
 
 /* What either run has learnt is as good. */
 static int end_interrupted(training *t, const training_run *run) {
   if (run->end == run->first) {
-    tool_warn("interrupted before training: there is nothing to keep");
+    tool_warn("interrupted before training: there is nothing to save");
     return interrupt_status();
   }
   if (train_keep(t) != TOOL_OK) return TOOL_FAILURE;

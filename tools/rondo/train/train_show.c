@@ -104,12 +104,14 @@ static void print_path(const char *path) {
 
 static void show_steps(const training *t) {
   const train_settings *s = &t->settings;
-  printf("steps    %" PRIu64 " of %" PRIu64 " places, %" PRIu32 " kernels each\n", s->steps, s->batch, t->info.kernels);
+  printf("steps    %" PRIu64 " with batch %" PRIu64 ", %" PRIu32 " kernels each\n", s->steps, s->batch,
+         t->info.kernels);
   if (t->resumed) {
     printf("resumed  after step %" PRIu64 ", from ", t->recorded.first);
     print_path(s->resume);
     if (t->resumed_steps != s->steps)
-      printf("         the checkpoint is of %" PRIu64 " steps; from here on the learning rate is that of %" PRIu64 "\n",
+      printf("         the checkpoint is for %" PRIu64
+             " steps; from here on the learning rate follows the schedule of %" PRIu64 "\n",
              t->resumed_steps, s->steps);
   }
   if (train_is_cut_short(t)) printf("stopped  after step %" PRIu64 "\n", t->recorded.end);
