@@ -14,6 +14,7 @@
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/heap/heap.h"
 #include "memory/host_memory_watch.h"
+#include "memory/memory_check.h"
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 #include "memory/pool/memory_pool.h"
@@ -136,6 +137,7 @@ void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_stat
   out->pool_reserved = usage->reserved;
   out->pool_reserved_high = usage->reserved_high;
   out->host_withheld = memory->withheld.bytes;
+  if (memory->table.starts.count <= RONDO_CHECKED_MEMBERS) rondo_memory_check(memory);
   rondo_memory_leave_pool(memory, &memory->immediate);
   out->graph_used = atomic_load_explicit(&memory->graph_used.now, memory_order_relaxed);
   out->graph_used_high = atomic_load_explicit(&memory->graph_used.high, memory_order_relaxed);
@@ -187,6 +189,7 @@ void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, si
 }
 
 void rondo_memory_leave_pool(rondo_device_memory *memory, rondo_pool *pool) {
+  if (pool->live <= RONDO_CHECKED_MEMBERS) rondo_pool_check(pool);
   rondo_chunk *discarded = rondo_pool_take_discarded(pool);
   for (const rondo_chunk *chunk = discarded; chunk != NULL; chunk = chunk->next)
     rondo_memory_note_gone(memory, chunk->base, chunk->bytes, chunk->place);

@@ -221,6 +221,29 @@ void rondo_range_visit(const rondo_range_index *index, const void *address, bool
   (void)visit_tree(index, GET(index->root), (uintptr_t)address, visit, user);
 }
 
+/* Checking -------------------------------------------------------------------------------------------------------- */
+
+/* How many ranges there are; each lies between those of its sides, has a lower priority than its parent, and knows how
+ * far it reaches with all below it. */
+static size_t check_tree(const rondo_range_index *index, uint32_t tree) {
+  if (tree == 0) return 0;
+  const uint32_t sides[] = {GET(at(index, tree)->before), GET(at(index, tree)->after)};
+  uint32_t farthest = tree;
+  for (int i = 0; i < 2; i++) {
+    assert(sides[i] == 0 || priority_of(sides[i]) <= priority_of(tree));
+    assert(sides[i] == 0 || precedes(index, sides[i], tree) == (i == 0));
+    farthest = farther(index, farthest, farthest_in(index, sides[i]));
+  }
+  assert(GET(at(index, tree)->begin) <= GET(at(index, tree)->end));
+  assert(GET(at(index, farthest)->end) == GET(at(index, farthest_in(index, tree))->end));
+  return 1 + check_tree(index, sides[0]) + check_tree(index, sides[1]);
+}
+
+size_t rondo_range_index_check(const rondo_range_index *index) {
+  assert(GET(index->version) % 2 == 0);
+  return check_tree(index, GET(index->root)) + GET(index->missing);
+}
+
 /* Without the lock ------------------------------------------------------------------------------------------------ */
 
 #define READ(field) atomic_load_explicit(&(field), memory_order_acquire)

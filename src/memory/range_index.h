@@ -58,4 +58,8 @@ typedef struct rondo_range_found {
  * missing. */
 bool rondo_range_look(const rondo_range_index *index, const void *address, rondo_range_found *out);
 
+/* Asserts the order, the balance and the reach of the tree, and returns how many ranges were entered, missing ones
+ * included. Builds without assertions return that alone. Under the lock. */
+size_t rondo_range_index_check(const rondo_range_index *index);
+
 #endif

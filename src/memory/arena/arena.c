@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "memory/graph_memory/address_ranges.h"
+#include "memory/memory_check.h"
 #include "memory/peer_access.h"
 
 /* No piece is larger, so that trimming finds whole ones. */
@@ -114,6 +115,7 @@ rondo_status rondo_arena_back(rondo_arena *arena, size_t bytes) {
     return fail_reserve(arena, bytes);
   const rondo_status status = grow(arena, whole);
   set_backed(arena, arena->backed);
+  rondo_arena_check(arena);
   return status;
 }
 
@@ -123,6 +125,7 @@ rondo_status rondo_arena_trim(rondo_arena *arena, size_t keep) {
          arena->backed - arena->pieces.items[arena->pieces.count - 1].bytes >= keep)
     status = remove_piece(arena);
   set_backed(arena, arena->backed);
+  rondo_arena_check(arena);
   return status;
 }
 

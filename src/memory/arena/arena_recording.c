@@ -12,6 +12,7 @@
 #include "memory/arena/arena_recording_plan.h"
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/graph_memory/graph_view.h"
+#include "memory/memory_check.h"
 
 /* Blocks ---------------------------------------------------------------------------------------------------------- */
 
@@ -175,6 +176,7 @@ rondo_status rondo_arena_begin(const rondo_arena_setting *setting, rondo_address
   rondo_status status = profile_for(setting, out_profile);
   if (status == RONDO_OK) status = fill_space(space, setting, *out_profile);
   if (status == RONDO_OK) {
+    rondo_address_space_check(space);
     *out = space;
     return RONDO_OK;
   }
@@ -261,6 +263,7 @@ rondo_status rondo_arena_recording_read(const rondo_graph *graph, rondo_arena_re
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s was not recorded into an arena",
                       rondo_graph_label(label, graph));
   const rondo_status status = read_recording(graph, out);
+  rondo_arena_check(out->arena);
   if (status != RONDO_OK) rondo_arena_recording_free(out);
   return status;
 }

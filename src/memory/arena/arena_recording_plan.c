@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
+#include "memory/memory_check.h"
 
 /* How much more a plan with the outputs at the low end may take than one without. */
 #define LOW_END_WORTH 1.02
@@ -459,6 +460,7 @@ static rondo_status make_profile(const path_plan *path, const rondo_path_part *p
     if (!fits) slot->bytes = 0;
   }
   profile->plan = path->info;
+  rondo_profile_check(profile);
   *out = profile;
   return RONDO_OK;
 }

@@ -17,6 +17,7 @@
 #include "memory/graph_memory/alloc_node_address.h"
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/graph_memory/graph_view.h"
+#include "memory/memory_check.h"
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */
 
@@ -186,6 +187,7 @@ static rondo_status place_behind(const rondo_graph *graph, const uint32_t *slots
   *out_last = rondo_address_range_last(space);
   const rondo_status status = place_locked(space, graph, slots, count, rounded, node);
   if (status != RONDO_OK) take_back_departure(space, graph);
+  if (space->allocations.count <= RONDO_CHECKED_MEMBERS) rondo_address_space_check(space);
   pthread_mutex_unlock(&space->memory->lock);
   return status;
 }

@@ -10,6 +10,7 @@
 #include "graph/node_name.h"
 #include "memory/graph_memory/exec_memory_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
+#include "memory/memory_check.h"
 
 rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes, size_t count,
                                       bool auto_free, rondo_exec_memory **out) {
@@ -25,6 +26,7 @@ rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_m
     rondo_exec_memory_destroy(exec);
     return status;
   }
+  rondo_exec_memory_check(exec);
   *out = exec;
   return RONDO_OK;
 }
@@ -90,6 +92,7 @@ rondo_status rondo_exec_memory_upload(rondo_exec_memory *exec, rondo_heap *heap)
   RONDO_TRY(bind(exec, heap, true));
   for (size_t i = 0; i < exec->needs.count; i++) exec->needs.items[i].space->uploaded = true;
   rondo_heap_leave(exec->heap);
+  rondo_exec_memory_check(exec);
   return RONDO_OK;
 }
 
@@ -326,6 +329,7 @@ rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, 
   else
     take_back_lives(exec, exec->unfreed.count, exec->frees.count);
   release_awaited(exec, status == RONDO_OK);
+  if (exec->held.count <= RONDO_CHECKED_MEMBERS) rondo_exec_memory_check(exec);
   if (exec->needs.count > 0) rondo_heap_leave(exec->heap);
   return status;
 }

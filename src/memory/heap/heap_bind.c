@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "memory/graph_memory/address_ranges.h"
+#include "memory/memory_check.h"
 
 /* Pieces ---------------------------------------------------------------------------------------------------------- */
 
@@ -344,6 +345,7 @@ rondo_status rondo_heap_bind(rondo_heap *target, rondo_space_need *needs, size_t
       continue;
     }
     const rondo_status status = bind_entered(chosen, needs, count);
+    rondo_heap_check(chosen);
     leave_all_but(status == RONDO_OK ? chosen : NULL, chosen, needs, count);
     *out_heap = chosen;
     return status;

@@ -11,6 +11,7 @@
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/address_ranges.h"
 #include "memory/graph_memory/graph_allocation.h"
+#include "memory/memory_check.h"
 #include "memory/peer_access.h"
 #include "memory/pool/memory_pool.h"
 
@@ -89,7 +90,9 @@ static rondo_status give_back(rondo_heap *heap, bool wait) {
 rondo_status rondo_heap_trim(rondo_heap *heap) {
   RONDO_TRY(rondo_heap_wait_idle(heap));
   heap->lost = false;
-  return give_back(heap, true);
+  const rondo_status status = give_back(heap, true);
+  rondo_heap_check(heap);
+  return status;
 }
 
 static bool holds_memory(const rondo_heap *heap) {
@@ -201,6 +204,7 @@ static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmap
   if (done) {
     *out_unmapped = unmap_retired(space);
     rondo_heap_detach(space);
+    rondo_heap_check(heap);
   }
   rondo_heap_leave(heap);
   return done;
@@ -219,6 +223,7 @@ static void destroy_allocation(rondo_address_space *space, rondo_graph_allocatio
 
 static void destroy_space(rondo_address_space *space, bool unmapped) {
   rondo_device_memory *memory = space->memory;
+  assert(atomic_load_explicit(&space->references, memory_order_relaxed) == 0);
   if (space->arena != NULL) rondo_arena_unguard(space);
   for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
   if (space->arena != NULL)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "graph/node_name.h"
 #include "memory/arena/arena_internal.h"
+#include "memory/memory_check.h"
 #include "memory/pool/block_pool.h"
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
@@ -73,6 +74,7 @@ rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator, const 
     rondo_noted_lifetimes_release(noted);
     return status;
   }
+  rondo_noted_lifetimes_check(noted);
   *out = noted;
   return RONDO_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/versioned_struct.h"
 #include "device/device.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/memory_check.h"
 #include "memory/pool/block_pool.h"
 
 /* Profiles -------------------------------------------------------------------------------------------------------- */
@@ -67,6 +68,7 @@ rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted, const ro
     rondo_profile_release(profile);
     return status;
   }
+  rondo_profile_check(profile);
   *out = profile;
   return RONDO_OK;
 }

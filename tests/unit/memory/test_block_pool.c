@@ -6,6 +6,7 @@
 #include "memory/pool/block_pool.h"
 
 #include "fault/fake_driver.h"
+#include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
 typedef struct fixture {
@@ -45,10 +46,13 @@ static rondo_block *take(fixture *self, int queue, size_t bytes) {
   size_t rounded;
   assert_true(rondo_pool_round(bytes, &rounded));
   rondo_block *block = rondo_pool_take(&self->pool, queue < 0 ? NULL : &self->streams[queue], rounded);
-  if (block != NULL) return block;
-  rondo_chunk *chunk;
-  assert_ok(rondo_chunk_create(&self->pool, rounded, &chunk));
-  return rondo_pool_adopt(&self->pool, chunk, rounded);
+  if (block == NULL) {
+    rondo_chunk *chunk;
+    assert_ok(rondo_chunk_create(&self->pool, rounded, &chunk));
+    block = rondo_pool_adopt(&self->pool, chunk, rounded);
+  }
+  rondo_pool_check(&self->pool);
+  return block;
 }
 
 static void give(fixture *self, rondo_block *block, int queue) {
@@ -62,6 +66,7 @@ static void give(fixture *self, rondo_block *block, int queue) {
     fence->number = rondo_order_number(&self->orders, stream);
   }
   rondo_pool_give(block, fence);
+  rondo_pool_check(&self->pool);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
 }
 

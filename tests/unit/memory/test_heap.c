@@ -6,6 +6,7 @@
 
 #include "fault/fake_driver.h"
 #include "memory/heap/heap.h"
+#include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
 #define S ((size_t)64 << 10)
@@ -31,8 +32,22 @@ static rondo_memory_statistics figures(const rig *self) {
   return statistics;
 }
 
+/* Checks all of the device's memory, heap by heap. */
+static void check_memory(const rig *self) {
+  rondo_device_memory *memory = rondo_device_memory_made(self->device);
+  pthread_mutex_lock(&memory->lock);
+  rondo_memory_check(memory);
+  pthread_mutex_unlock(&memory->lock);
+  for (rondo_heap *heap = memory->heaps; heap != NULL; heap = heap->next) {
+    rondo_heap_enter(heap);
+    rondo_heap_check(heap);
+    rondo_heap_leave(heap);
+  }
+}
+
 /* What graphs hold, by Rondo's figures and by the driver's ledger. */
 static size_t held(const rig *self) {
+  check_memory(self);
   const rondo_memory_statistics statistics = figures(self);
   assert_int_equal(statistics.graph_reserved, fake_of(self->device)->physical_bytes);
   return (size_t)statistics.graph_reserved;

@@ -7,6 +7,7 @@
 
 #include "fault/fake_driver.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
 #define KIB ((size_t)1024)
@@ -281,6 +282,7 @@ static void add_random_node(random_graph *self, int at, uint64_t *random) {
   } else {
     make_node(self, at, NOTHING, dependencies, count, -1);
   }
+  rondo_address_space_check(rondo_address_space_of(self->graph));
 }
 
 /* A node that found no host memory is made later where it would have been, and nothing is left behind. */
