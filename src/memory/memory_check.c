@@ -13,7 +13,7 @@
 #include "memory/graph_memory/exec_memory_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/heap/heap_internal.h"
-#include "memory/host_memory_watch.h"
+#include "memory/host_memory.h"
 
 /* Pools ------------------------------------------------------------------------------------------------------------ */
 
@@ -81,9 +81,9 @@ static size_t count_blocks(const rondo_chunk *chunk) {
 void rondo_pool_check(const rondo_pool *pool) {
   size_t blocks = 0, live = 0, binned = check_bins(&pool->free, RONDO_BLOCK_FREE);
   uint64_t used = 0, reserved = 0;
-  const rondo_chunk *before = NULL;
-  for (const rondo_chunk *chunk = pool->chunks; chunk != NULL; before = chunk, chunk = chunk->next) {
-    assert(chunk->previous == before);
+  rondo_chunk *const *link = &pool->chunks;
+  for (const rondo_chunk *chunk = *link; chunk != NULL; link = &chunk->next, chunk = *link) {
+    assert(chunk->link == link);
     assert(!chunk->dedicated || pool->kind == RONDO_ALLOCATION_IMMEDIATE);
     live += check_chunk(pool, chunk);
     blocks += count_blocks(chunk);
@@ -92,9 +92,9 @@ void rondo_pool_check(const rondo_pool *pool) {
   }
   for (uint32_t slot = 0; slot < pool->by_slot.count; slot++) binned += check_pending(&pool->by_slot.items[slot], slot);
   assert(blocks == live + binned);
-  assert(pool->live == live);
-  assert(pool->usage.used == used && used <= pool->usage.used_high);
-  assert(pool->usage.reserved == reserved && reserved <= pool->usage.reserved_high);
+  assert(pool->figures.live_allocations == live);
+  assert(pool->figures.used == used && used <= pool->figures.used_high);
+  assert(pool->figures.reserved == reserved && reserved <= pool->figures.reserved_high);
   assert(pool->spare == NULL || (pool->spare->pool == pool && pool->spare->used == 0));
 }
 
@@ -134,8 +134,8 @@ static void check_pools(const rondo_device_memory *memory) {
   for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next) {
     rondo_pool_check(pool);
     assert(pool->total == &memory->stream_ordered);
-    used += pool->usage.used;
-    reserved += pool->usage.reserved;
+    used += pool->figures.used;
+    reserved += pool->figures.reserved;
     destroyed += pool->destroyed;
     has_current = has_current || (pool == memory->current && !pool->destroyed);
   }

@@ -158,7 +158,7 @@ static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   } cases[] = {{plain, "the address of allocation 'plain' (4.0 KiB), of no alloc node: free it outside of graphs"},
                {plain + 8, "8 bytes into allocation 'plain'"},
                {inside, "8 bytes into allocation 'made' (4.0 KiB) of an alloc node: free its address"},
-               {host, "the address of 4096 bytes of rondo_host_malloc"},
+               {host, "the address of 4096 bytes of host memory"},
                {gone, "allocation 'gone' (4.0 KiB), freed before"},
                {&local, "is not the address of an alloc node"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
