@@ -143,7 +143,7 @@ struct rondo_address_space {
   RONDO_ARRAY(rondo_graph_allocation *) allocations;
   rondo_allocation_starts *starts; /* that the records stand in: the device's, in an arena `own` */
   rondo_allocation_starts own;
-  rondo_address_space *next_in_arena;
+  rondo_address_space *next_in_arena, **link_in_arena;
   RONDO_ARRAY(rondo_found_block) blocks; /* of the setting, in its order */
   size_t held_count;                     /* the first records: blocks and slots */
   size_t guarded_slots;                  /* on a guarded device: those that live */
@@ -158,8 +158,8 @@ struct rondo_address_space {
 
   /* Under the gate of `heap`; the pointer itself also under the memory's lock (heap.h). */
   rondo_heap *heap;
-  rondo_address_space *next_bound; /* in the heap's list */
-  size_t need;                     /* the offset up to which memory must be mapped for its execs */
+  rondo_address_space *next_bound, **bound_link; /* in the heap's list */
+  size_t need;                                   /* the offset up to which memory must be mapped for its execs */
   RONDO_ARRAY(rondo_mapping) mappings;
   RONDO_ARRAY(rondo_private_pages) privates; /* by offset */
   bool mapped;                               /* all that `need` asks for */
