@@ -236,15 +236,15 @@ static void check_record(const rondo_address_space *space, size_t position) {
 }
 
 /* What is not freed before a node is sorted, and what no node frees is disjoint. */
-static void check_point(const rondo_address_space *space, const rondo_standpoint *point) {
+static void check_point(const rondo_address_space *space, const rondo_graph_point *point) {
   const char *end = NULL;
   assert(point->used <= space->view.points.uses);
-  assert(point->used > 0 || (point->busy.count == 0 && point->roots.count == 0));
+  assert(point->used > 0 || (point->live.count == 0 && point->roots.count == 0));
   assert(point->noted <= space->view.points.noted.count || point->used == 0);
-  for (size_t i = 0; i < point->busy.count; i++) {
-    const rondo_graph_allocation *record = point->busy.items[i];
+  for (size_t i = 0; i < point->live.count; i++) {
+    const rondo_graph_allocation *record = point->live.items[i];
     assert(record->space == space);
-    assert(i == 0 || point->busy.items[i - 1]->base.address <= record->base.address);
+    assert(i == 0 || point->live.items[i - 1]->base.address <= record->base.address);
     if (!record->open || space->relocate) continue;
     assert(record->base.address >= end);
     end = record->base.address + record->base.bytes;
@@ -264,7 +264,7 @@ void rondo_address_space_check(const rondo_address_space *space) {
   assert(alike == space->allocations.count - space->held_count);
   for (size_t i = 1; i < space->outside_frees.count; i++)
     assert(space->outside_frees.items[i - 1].address <= space->outside_frees.items[i].address);
-  for (size_t i = 0; i < RONDO_STANDPOINTS; i++) check_point(space, &space->view.points.items[i]);
+  for (size_t i = 0; i < RONDO_GRAPH_POINTS; i++) check_point(space, &space->view.points.items[i]);
   assert(space->planned.profile == NULL || space->planned.next <= space->planned.profile->allocs.count);
 }
 

@@ -217,8 +217,8 @@ static rondo_status read_outputs(const rondo_graph *graph, const rondo_noted_lif
 static void read_space(const rondo_graph *graph, rondo_address_space *space, rondo_arena_recording *out) {
   const rondo_planned_addresses *planned = &space->planned;
   rondo_graph_view_refresh(space, graph);
-  rondo_standpoints_reset(space);
-  rondo_standpoints_free(space);
+  rondo_graph_points_reset(space);
+  rondo_graph_points_free(space);
   out->need = space->top;
   for (size_t i = 0; i < space->blocks.count; i++)
     if (!space->blocks.items[i].record->open) out->ended[out->ended_count++] = (uint32_t)i;

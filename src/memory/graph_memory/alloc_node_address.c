@@ -29,13 +29,13 @@ static void note_gap(rondo_gap_search *search, char *begin, size_t gap, size_t b
 }
 
 void rondo_gaps_search(const rondo_address_range *range, rondo_graph_allocation *const *records, size_t count,
-                       const rondo_standpoint *freed_before, size_t bytes, rondo_gap_search *search) {
+                       const rondo_graph_point *freed_before, size_t bytes, rondo_gap_search *search) {
   char *cursor = range->base;
   for (size_t i = 0; i < count; i++) {
     const rondo_graph_allocation *record = records[i];
     assert(i == 0 || records[i - 1]->base.address <= record->base.address);
     if (!rondo_address_range_has(range, record->base.address)) continue;
-    if (freed_before != NULL && rondo_standpoint_frees(freed_before, record)) continue;
+    if (freed_before != NULL && rondo_graph_point_frees(freed_before, record)) continue;
     if (record->base.address > cursor) note_gap(search, cursor, (size_t)(record->base.address - cursor), bytes);
     char *end = record->base.address + rondo_graph_allocation_rounded(record);
     if (end > cursor) cursor = end;
@@ -54,15 +54,15 @@ bool rondo_range_is_free(rondo_graph_allocation *const *records, size_t count, c
 
 /* Best fit among the gaps between the allocations that are live there; `pass_freed`: also on bytes of those that are
  * freed before. Without a gap that fits, the address after all of them; NULL when there is no room. */
-static char *find_gap(const rondo_address_space *space, rondo_standpoint *point, size_t bytes, bool pass_freed) {
+static char *find_gap(const rondo_address_space *space, rondo_graph_point *point, size_t bytes, bool pass_freed) {
   rondo_gap_search search = {.best_bytes = SIZE_MAX};
-  const rondo_standpoint *freed = pass_freed ? point : NULL;
+  const rondo_graph_point *freed = pass_freed ? point : NULL;
   const rondo_address_range *range = &space->first, *next = rondo_address_range_next(range);
-  rondo_gaps_search(range, point->busy.items, point->busy.count, freed, bytes, &search);
+  rondo_gaps_search(range, point->live.items, point->live.count, freed, bytes, &search);
   for (; next != NULL; next = rondo_address_range_next(range)) {
     note_gap(&search, search.end, search.left, bytes);
     range = next;
-    rondo_gaps_search(range, point->busy.items, point->busy.count, freed, bytes, &search);
+    rondo_gaps_search(range, point->live.items, point->live.count, freed, bytes, &search);
   }
   point->end = search.end;
   point->widest = pass_freed || range != &space->first ? SIZE_MAX : search.widest;
@@ -70,20 +70,20 @@ static char *find_gap(const rondo_address_space *space, rondo_standpoint *point,
 }
 
 /* The same, but skips the search when it is known that no gap is wide enough. */
-static char *find_room(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
+static char *find_room(const rondo_address_space *space, rondo_graph_point *point, size_t bytes) {
   const bool is_known = point->widest != SIZE_MAX && rondo_address_range_next(&space->first) == NULL;
   if (is_known && point->widest < bytes)
     return bytes <= space->first.bytes - (size_t)(point->end - space->first.base) ? point->end : NULL;
   return find_gap(space, point, bytes, false);
 }
 
-static char *place_online(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
+static char *place_online(const rondo_address_space *space, rondo_graph_point *point, size_t bytes) {
   char *address = find_room(space, point, bytes);
   return address == NULL && space->relocate ? find_gap(space, point, bytes, true) : address;
 }
 
 /* The planned address of the graph's next alloc node; NULL without one, or when the graph departs from its profile. */
-static char *take_planned(rondo_address_space *space, const rondo_graph *graph, const rondo_standpoint *point,
+static char *take_planned(rondo_address_space *space, const rondo_graph *graph, const rondo_graph_point *point,
                           size_t bytes) {
   rondo_planned_addresses *planned = &space->planned;
   if (planned->profile == NULL || planned->serial != graph->serial || planned->departed) return NULL;
@@ -93,7 +93,7 @@ static char *take_planned(rondo_address_space *space, const rondo_graph *graph, 
     const size_t room = rondo_address_range_bytes(&space->first);
     const bool fits = at->offset <= room && bytes <= room - at->offset;
     const bool is_next = at->bytes == bytes && fits;
-    if (is_next && rondo_range_is_free(point->busy.items, point->busy.count, address, bytes)) return address;
+    if (is_next && rondo_range_is_free(point->live.items, point->live.count, address, bytes)) return address;
   }
   planned->departed = true;
   planned->departed_slot = graph->nodes.count;
@@ -128,13 +128,13 @@ char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes) {
 /* *out is NULL when there is no room. A guarded device reuses no address, so that there the order does not matter. */
 static rondo_status choose_address(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                    size_t count, size_t rounded, char **out, bool *out_planned) {
-  rondo_standpoint *point;
+  rondo_graph_point *point;
   *out_planned = false;
   if (space->memory->device->ops->guard != NULL) {
     *out = rondo_address_space_take_fresh(space, rounded);
     return RONDO_OK;
   }
-  RONDO_TRY(rondo_standpoints_find(space, graph, slots, count, &point));
+  RONDO_TRY(rondo_graph_point_find(space, graph, slots, count, &point));
   *out = take_planned(space, graph, point, rounded);
   *out_planned = *out != NULL;
   if (!*out_planned) *out = place_online(space, point, rounded);

@@ -17,7 +17,7 @@ typedef struct rondo_gap_search {
 /* Searches one range of addresses for a gap of `bytes` between records, which are sorted by address. `freed_before` may
  * be NULL; otherwise records that are freed before that point are ignored. */
 void rondo_gaps_search(const rondo_address_range *range, rondo_graph_allocation *const *records, size_t count,
-                       const rondo_standpoint *freed_before, size_t bytes, rondo_gap_search *search);
+                       const rondo_graph_point *freed_before, size_t bytes, rondo_gap_search *search);
 
 /* Whether none of the records, which are sorted by address, has bytes there. */
 bool rondo_range_is_free(rondo_graph_allocation *const *records, size_t count, const char *begin, size_t bytes);

@@ -21,7 +21,7 @@ static bool is_alive(const rondo_address_space *space, const rondo_private_pages
   const char *begin = rondo_address_space_at(space, pages->offset), *end = begin + pages->bytes;
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
-    if (at->base.address < end && at->base.address + at->base.bytes > begin && rondo_graph_allocation_holds(at))
+    if (at->base.address < end && at->base.address + at->base.bytes > begin && rondo_graph_allocation_in_use(at))
       return true;
   }
   return false;
@@ -228,7 +228,7 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
   rondo_array_free(&memory->allocator, &space->allocations);
   rondo_array_free(&memory->allocator, &space->alike);
   rondo_array_free(&memory->allocator, &space->blocks);
-  rondo_standpoints_free(space);
+  rondo_graph_points_free(space);
   rondo_array_free(&memory->allocator, &space->mappings);
   rondo_array_free(&memory->allocator, &space->privates);
   rondo_release(&memory->allocator, space, 1, sizeof *space);

@@ -336,7 +336,7 @@ static void test_gm11_random_graphs(void **state) {
 /* More branches in turn than are kept in mind at a time: each uses its own bytes again and nobody else's. */
 static void test_gm11_many_branches_in_turn(void **state) {
   (void)state;
-  enum { BRANCHES = RONDO_STANDPOINTS + 9, ROUNDS = 4 };
+  enum { BRANCHES = RONDO_GRAPH_POINTS + 9, ROUNDS = 4 };
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
   rondo_node last[BRANCHES], root = {0};
