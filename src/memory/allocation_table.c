@@ -135,15 +135,15 @@ static bool is_whole(const rondo_allocation_table *table) {
 }
 
 /* For an index that misses ranges. `address` NULL: all. */
-static void visit_all(const rondo_allocation_table *table, const void *address,
-                      bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
+static void visit_all(const rondo_allocation_table *table, const void *address, rondo_range_visitor *visit,
+                      void *user) {
   for (size_t i = 0; i < table->starts.bucket_count; i++)
     for (rondo_allocation *at = table->starts.buckets[i]; at != NULL; at = at->next)
       if ((address == NULL || holds(at, address)) && !visit(at, user)) return;
 }
 
-static bool keep_farthest(rondo_allocation *record, void *user) {
-  rondo_allocation **best = user;
+static bool keep_farthest(void *owner, void *user) {
+  rondo_allocation *record = owner, **best = user;
   if (*best == NULL || record->address + record->bytes > (*best)->address + (*best)->bytes) *best = record;
   return true;
 }
@@ -156,29 +156,16 @@ rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *ta
   return best;
 }
 
-/* What the index passes on. */
-typedef struct visitor {
-  bool (*visit)(rondo_allocation *allocation, void *user);
-  void *user;
-} visitor;
-
-static bool visit_one(void *owner, void *user) {
-  const visitor *self = user;
-  return self->visit(owner, self->user);
-}
-
 void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
-                                         bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
-  visitor self = {.visit = visit, .user = user};
+                                         rondo_range_visitor *visit, void *user) {
   if (address == NULL) return;
   if (is_whole(table))
-    rondo_range_visit(&table->index, address, visit_one, &self);
+    rondo_range_visit(&table->index, address, visit, user);
   else
     visit_all(table, address, visit, user);
 }
 
-void rondo_allocation_table_visit(const rondo_allocation_table *table,
-                                  bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
+void rondo_allocation_table_visit(const rondo_allocation_table *table, rondo_range_visitor *visit, void *user) {
   visit_all(table, NULL, visit, user);
 }
 

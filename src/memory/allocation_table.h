@@ -102,12 +102,11 @@ static inline rondo_allocation *rondo_allocation_table_find(const rondo_allocati
  * none. In time that grows with the logarithm of the count. */
 rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address);
 
-/* Calls `visit` for each allocation that the address lies in until it returns false. */
+/* Calls `visit` with each allocation that the address lies in, as its owner, until it returns false. */
 void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
-                                         bool (*visit)(rondo_allocation *allocation, void *user), void *user);
+                                         rondo_range_visitor *visit, void *user);
 /* The same for all allocations. */
-void rondo_allocation_table_visit(const rondo_allocation_table *table,
-                                  bool (*visit)(rondo_allocation *allocation, void *user), void *user);
+void rondo_allocation_table_visit(const rondo_allocation_table *table, rondo_range_visitor *visit, void *user);
 
 /* Freed allocations: the latest that began at the address; the latest that it lies in, if its addresses were not given
  * back; NULL when none is known. */

@@ -45,46 +45,41 @@ typedef enum free_call { DEVICE_FREE, HOST_FREE, FREE_NODE } free_call;
 
 typedef struct refusal {
   rondo_reason reason;
-  const char *advice;     /* follows the description of the address */
-  bool has_right_address; /* ends in the address that would be right */
+  const char *advice; /* follows the description of the address; after a final comma comes the right address */
 } refusal;
 
+#define FOREIGN RONDO_REASON_FOREIGN_ADDRESS
+#define INTERIOR RONDO_REASON_INTERIOR_ADDRESS
+#define WRONG RONDO_REASON_WRONG_MEMORY
 static const refusal refusals[][ADDRESS_KINDS] = {
-    [DEVICE_FREE][IN_ARENA] = {RONDO_REASON_FOREIGN_ADDRESS,
-                               ", the memory of recordings: free it inside a recording, "
-                               "or return it to the code that gave it to you",
-                               false},
-    [DEVICE_FREE][IN_GRAPH_ALLOCATION] = {RONDO_REASON_INTERIOR_ADDRESS, ": free its address,", true},
-    [DEVICE_FREE][IN_ALLOCATION] = {RONDO_REASON_INTERIOR_ADDRESS, ": free its address,", true},
-    [DEVICE_FREE][IN_HOST_MEMORY] = {RONDO_REASON_WRONG_MEMORY, ": free their address with rondo_host_free,", true},
-    [DEVICE_FREE][ON_OTHER_DEVICE] = {RONDO_REASON_FOREIGN_ADDRESS, ": free it there", false},
-    [DEVICE_FREE][UNKNOWN_ADDRESS] = {RONDO_REASON_FOREIGN_ADDRESS,
-                                      " (or of one freed long ago): free the address that the allocation returned",
-                                      false},
-    [HOST_FREE][IN_ARENA] = {RONDO_REASON_WRONG_MEMORY, ", the memory of recordings: free it inside a recording",
-                             false},
-    [HOST_FREE][IN_GRAPH_ALLOCATION] = {RONDO_REASON_WRONG_MEMORY,
-                                        ": free its address with rondo_free or rondo_free_async,", true},
-    [HOST_FREE][IN_ALLOCATION] = {RONDO_REASON_WRONG_MEMORY, ": free its address with rondo_free or rondo_free_async,",
-                                  true},
-    [HOST_FREE][IN_HOST_MEMORY] = {RONDO_REASON_INTERIOR_ADDRESS, ": free their address,", true},
-    [HOST_FREE][ON_OTHER_DEVICE] = {RONDO_REASON_FOREIGN_ADDRESS, ": free it there", false},
-    [HOST_FREE][UNKNOWN_ADDRESS] = {RONDO_REASON_FOREIGN_ADDRESS, ": free the address that rondo_host_malloc returned",
-                                    false},
-    [FREE_NODE][IN_ARENA] = {RONDO_REASON_FOREIGN_ADDRESS,
-                             ", where the graph neither allocates it nor found it alive: memory of an arena is freed "
-                             "by the recording that allocates it, or by a later one that has it as a block",
-                             false},
-    [FREE_NODE][IN_GRAPH_ALLOCATION] = {RONDO_REASON_FOREIGN_ADDRESS, " of an alloc node: free its address,", true},
-    [FREE_NODE][IN_ALLOCATION] = {RONDO_REASON_FOREIGN_ADDRESS,
-                                  ", of no alloc node: free it outside of graphs, with "
-                                  "rondo_free or rondo_free_async",
-                                  false},
-    [FREE_NODE][IN_HOST_MEMORY] = {RONDO_REASON_FOREIGN_ADDRESS, ": free them with rondo_host_free", false},
-    [FREE_NODE][IN_FREED_ALLOCATION] = {RONDO_REASON_FOREIGN_ADDRESS, ", freed before: leave it out", false},
-    [FREE_NODE][ON_OTHER_DEVICE] = {RONDO_REASON_FOREIGN_ADDRESS, ": free it there", false},
-    [FREE_NODE][UNKNOWN_ADDRESS] = {RONDO_REASON_FOREIGN_ADDRESS,
-                                    ": a free node takes the address that the alloc node returned", false},
+    [DEVICE_FREE][IN_ARENA] = {FOREIGN,
+                               ", the memory of recordings: free it inside a recording, or return it to the "
+                               "code that gave it to you"},
+    [DEVICE_FREE][IN_GRAPH_ALLOCATION] = {INTERIOR, ": free its address,"},
+    [DEVICE_FREE][IN_ALLOCATION] = {INTERIOR, ": free its address,"},
+    [DEVICE_FREE][IN_HOST_MEMORY] = {WRONG, ": free their address with rondo_host_free,"},
+    [DEVICE_FREE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
+    [DEVICE_FREE][UNKNOWN_ADDRESS] = {FOREIGN,
+                                      " (or of one freed long ago): free the address that the allocation "
+                                      "returned"},
+    [HOST_FREE][IN_ARENA] = {WRONG, ", the memory of recordings: free it inside a recording"},
+    [HOST_FREE][IN_GRAPH_ALLOCATION] = {WRONG, ": free its address with rondo_free or rondo_free_async,"},
+    [HOST_FREE][IN_ALLOCATION] = {WRONG, ": free its address with rondo_free or rondo_free_async,"},
+    [HOST_FREE][IN_HOST_MEMORY] = {INTERIOR, ": free their address,"},
+    [HOST_FREE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
+    [HOST_FREE][UNKNOWN_ADDRESS] = {FOREIGN, ": free the address that rondo_host_malloc returned"},
+    [FREE_NODE][IN_ARENA] = {FOREIGN,
+                             ", where the graph neither allocates it nor found it alive: memory of an arena "
+                             "is freed by the recording that allocates it, or by a later one that has it as "
+                             "a block"},
+    [FREE_NODE][IN_GRAPH_ALLOCATION] = {FOREIGN, " of an alloc node: free its address,"},
+    [FREE_NODE][IN_ALLOCATION] = {FOREIGN,
+                                  ", of no alloc node: free it outside of graphs, with rondo_free or "
+                                  "rondo_free_async"},
+    [FREE_NODE][IN_HOST_MEMORY] = {FOREIGN, ": free them with rondo_host_free"},
+    [FREE_NODE][IN_FREED_ALLOCATION] = {FOREIGN, ", freed before: leave it out"},
+    [FREE_NODE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
+    [FREE_NODE][UNKNOWN_ADDRESS] = {FOREIGN, ": a free node takes the address that the alloc node returned"},
 };
 
 /* What an unknown address is not. */
@@ -141,8 +136,8 @@ static rondo_status refuse_address(const rondo_device_memory *memory, free_call 
   char text[ADDRESS_TEXT], right[32] = "";
   const char *begin = NULL;
   const refusal *why = &refusals[kind][describe_address(memory, kind, address, text, &begin)];
-  assert(why->advice != NULL && (begin != NULL || !why->has_right_address));
-  if (why->has_right_address) snprintf(right, sizeof right, " %p", (const void *)begin);
+  assert(why->advice != NULL);
+  if (why->advice[strlen(why->advice) - 1] == ',') snprintf(right, sizeof right, " %p", (const void *)begin);
   return rondo_fail(kind == FREE_NODE ? RONDO_INVALID_ARGUMENT : RONDO_INVALID_LIFETIME, why->reason, "%s: %p %s%s%s",
                     call, address, text, why->advice, right);
 }
@@ -219,7 +214,8 @@ static rondo_status check_end(const checked_range *self, const rondo_allocation 
                     is_named ? at->name : "", is_named ? "'" : "", at->bytes);
 }
 
-static bool look_for_live(rondo_allocation *allocation, void *user) {
+static bool look_for_live(void *owner, void *user) {
+  const rondo_allocation *allocation = owner;
   checked_range *self = user;
   const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
   const bool live = atomic_load_explicit(&graph->life, memory_order_acquire) == RONDO_LIFE_LIVE;
@@ -403,7 +399,8 @@ static void add(holders *self, const char *format, ...) {
   if (self->length >= sizeof self->text) self->length = sizeof self->text - 1;
 }
 
-static bool look_at(rondo_allocation *allocation, void *user) {
+static bool look_at(void *owner, void *user) {
+  const rondo_allocation *allocation = owner;
   holders *self = user;
   if (allocation->kind == RONDO_ALLOCATION_GRAPH) {
     const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;

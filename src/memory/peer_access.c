@@ -104,7 +104,8 @@ static uint64_t peers_of(const rondo_allocation *at) {
   return atomic_load_explicit(&((const rondo_block *)at)->chunk->pool->peers, memory_order_relaxed);
 }
 
-static bool add_access(rondo_allocation *at, void *user) {
+static bool add_access(void *owner, void *user) {
+  const rondo_allocation *at = owner;
   access_search *search = user;
   rondo_peer_memory *out = search->out;
   search->peers |= peers_of(at);

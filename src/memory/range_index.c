@@ -207,8 +207,8 @@ void *rondo_range_around(const rondo_range_index *index, const void *address) {
 }
 
 /* False when the visitor has seen enough. */
-static bool visit_tree(const rondo_range_index *index, uint32_t tree, uintptr_t address,
-                       bool (*visit)(void *owner, void *user), void *user) {
+static bool visit_tree(const rondo_range_index *index, uint32_t tree, uintptr_t address, rondo_range_visitor *visit,
+                       void *user) {
   if (tree == 0 || GET(at(index, farthest_in(index, tree))->end) <= address) return true;
   const range_node *node = at(index, tree);
   if (!visit_tree(index, GET(node->before), address, visit, user)) return false;
@@ -217,8 +217,7 @@ static bool visit_tree(const rondo_range_index *index, uint32_t tree, uintptr_t 
   return (!holds || visit(GET(node->owner), user)) && visit_tree(index, GET(node->after), address, visit, user);
 }
 
-void rondo_range_visit(const rondo_range_index *index, const void *address, bool (*visit)(void *owner, void *user),
-                       void *user) {
+void rondo_range_visit(const rondo_range_index *index, const void *address, rondo_range_visitor *visit, void *user) {
   (void)visit_tree(index, GET(index->root), (uintptr_t)address, visit, user);
 }
 

@@ -44,9 +44,10 @@ uint32_t rondo_range_place(const rondo_range_index *index, const void *address);
 /* The owner of that range; NULL for none. */
 void *rondo_range_around(const rondo_range_index *index, const void *address);
 
+typedef bool rondo_range_visitor(void *owner, void *user);
+
 /* Calls `visit` for each range that the address lies in, by ascending begin, until it returns false. */
-void rondo_range_visit(const rondo_range_index *index, const void *address, bool (*visit)(void *owner, void *user),
-                       void *user);
+void rondo_range_visit(const rondo_range_index *index, const void *address, rondo_range_visitor *visit, void *user);
 
 typedef struct rondo_range_found {
   uintptr_t begin, end; /* 0 when the address lies in no range */

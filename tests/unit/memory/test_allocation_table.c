@@ -51,8 +51,8 @@ static void test_b4_the_allocation_around_an_address(void **state) {
   rondo_allocation_table_deinit(&allocator, &table);
 }
 
-static bool count_one(rondo_allocation *allocation, void *user) {
-  (void)allocation;
+static bool count_one(void *owner, void *user) {
+  (void)owner;
   (*(size_t *)user)++;
   return true;
 }
