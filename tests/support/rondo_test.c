@@ -159,10 +159,52 @@ static bool took_down(rondo_status status, const char *what) {
   return status == RONDO_OK;
 }
 
+typedef enum owned_kind { OWNED_STREAM, OWNED_EVENT, OWNED_GRAPH, OWNED_EXEC, OWNED_WORDS } owned_kind;
+
+typedef struct test_owned {
+  struct test_owned *next;
+  owned_kind kind;
+  void *object;
+} test_owned;
+
+static void *own(test_fixture *fixture, owned_kind kind, void *object) {
+  test_owned *owned = malloc(sizeof *owned);
+  assert_non_null(owned);
+  *owned = (test_owned){.next = fixture->owned, .kind = kind, .object = object};
+  fixture->owned = owned;
+  return object;
+}
+
+rondo_stream *test_own_stream(test_fixture *fixture, rondo_stream *stream) {
+  return own(fixture, OWNED_STREAM, stream);
+}
+rondo_event *test_own_event(test_fixture *fixture, rondo_event *event) { return own(fixture, OWNED_EVENT, event); }
+rondo_graph *test_own_graph(test_fixture *fixture, rondo_graph *graph) { return own(fixture, OWNED_GRAPH, graph); }
+rondo_exec *test_own_exec(test_fixture *fixture, rondo_exec *exec) { return own(fixture, OWNED_EXEC, exec); }
+uint32_t *test_own_words(test_fixture *fixture, size_t count) {
+  return own(fixture, OWNED_WORDS, test_words(fixture, count));
+}
+
+static bool destroy_owned(test_fixture *fixture) {
+  bool clean = true;
+  while (fixture->owned != NULL) {
+    test_owned *at = fixture->owned;
+    fixture->owned = at->next;
+    if (at->kind == OWNED_STREAM) clean = took_down(rondo_stream_destroy(at->object), "a stream") && clean;
+    if (at->kind == OWNED_EVENT) rondo_event_destroy(at->object);
+    if (at->kind == OWNED_GRAPH) clean = took_down(rondo_graph_destroy(at->object), "a graph") && clean;
+    if (at->kind == OWNED_EXEC) rondo_exec_destroy(at->object);
+    if (at->kind == OWNED_WORDS) clean = took_down(rondo_free(fixture->device, at->object), "words") && clean;
+    free(at);
+  }
+  return clean;
+}
+
 int test_teardown(void **state) {
   test_fixture *fixture = *state;
+  bool clean = destroy_owned(fixture);
   for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) rondo_kernel_destroy(fixture->kernels[i]);
-  bool clean = took_down(rondo_stream_destroy(fixture->stream), "the stream");
+  clean = took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
   clean = took_down(rondo_device_close(fixture->device), "the device") && clean;
   const size_t live = atomic_load(&fixture->allocator.live);
   const size_t faults = atomic_load(&fixture->allocator.faults);

@@ -142,7 +142,7 @@ static void test_gm11_a_run_is_profiled_as_its_recording(void **state) {
 static void test_gm11_a_recording_follows_its_warm_up(void **state) {
   test_fixture *t = *state;
   enum { PAGES = (2 << 20) / UNIT }; /* units that are whole pages on every device */
-  uint32_t *out = test_words(t, 2 * UNITS);
+  uint32_t *out = test_own_words(t, 2 * UNITS);
   rondo_profile *profile = NULL;
   for (int round = 0; round < 2; round++) {
     const uint32_t values[3] = {3, 4, 5};
@@ -179,7 +179,6 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   rondo_profile_destroy(profile);
-  test_words_free(t, out);
 }
 
 /* What counts ----------------------------------------------------------------------------------------------------- */
@@ -187,7 +186,7 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
 /* Streams take part from the wait on; what they do without an order between them lives together. */
 static void test_gm11_streams_join_by_events(void **state) {
   test_fixture *t = *state;
-  rondo_stream *a = test_stream(t, "a"), *b = test_stream(t, "b");
+  rondo_stream *a = test_own_stream(t, test_stream(t, "a")), *b = test_own_stream(t, test_stream(t, "b"));
   assert_ok(rondo_profile_begin(t->stream));
   give(a, take(a, 50)); /* not yet */
   test_order(t, t->stream, a);
@@ -201,14 +200,12 @@ static void test_gm11_streams_join_by_events(void **state) {
   give(a, take(a, 50)); /* not of this one */
   give(t->stream, take(t->stream, 1));
   assert_run(t->stream, 1, 1);
-  test_stream_destroy(a);
-  test_stream_destroy(b);
 }
 
 /* Frees before the begin, of memory from before, at once, and beside the run. */
 static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) {
   test_fixture *t = *state;
-  rondo_stream *beside = test_stream(t, "beside");
+  rondo_stream *beside = test_own_stream(t, test_stream(t, "beside"));
   void *before = take(t->stream, 7);
   give(t->stream, take(t->stream, 9));
   assert_ok(rondo_profile_begin(t->stream));
@@ -223,13 +220,12 @@ static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) 
   give(t->stream, take(t->stream, 8));
   assert_run(t->stream, 5, 15);
   give(t->stream, kept);
-  test_stream_destroy(beside);
 }
 
 /* Two at once keep apart; a stream of both belongs to its own, or to the one begun first. */
 static void test_gm11_profiles_at_once(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other"), *both = test_stream(t, "both");
+  rondo_stream *other = test_own_stream(t, test_stream(t, "other")), *both = test_own_stream(t, test_stream(t, "both"));
   assert_ok(rondo_profile_begin(t->stream));
   assert_ok(rondo_profile_begin(other));
   give(t->stream, take(t->stream, 1));
@@ -241,8 +237,6 @@ static void test_gm11_profiles_at_once(void **state) {
   assert_run(other, 2, 3);
   give(other, take(other, 5)); /* of the first now */
   assert_run(t->stream, 3, 10);
-  test_stream_destroy(other);
-  test_stream_destroy(both);
 }
 
 /* A capture meanwhile is no part of it. */
@@ -303,13 +297,12 @@ static void test_gm18_a_stream_is_destroyed_meanwhile(void **state) {
   test_order(t, t->stream, second);
   void *left = take(second, 2);
   test_stream_destroy(second);
-  rondo_stream *third = test_stream(t, "third");
+  rondo_stream *third = test_own_stream(t, test_stream(t, "third"));
   give(third, take(third, 9)); /* takes no part, whatever the one before did */
   test_order(t, t->stream, third);
   give(third, take(third, 4));
   give(t->stream, left);
   assert_run(t->stream, 2, 6);
-  test_stream_destroy(third);
 }
 
 /* What is noted is bounded: a longer run goes on, and its end says so (GM-19). */

@@ -451,7 +451,7 @@ static void test_gm18_frees_outside_are_refused(void **state) {
 static void test_others_read_outputs(void **state) {
   test_fixture *fixture = *state;
   rondo_arena *arena = test_arena(fixture, 0);
-  uint32_t *words = test_words(fixture, WORDS);
+  uint32_t *words = test_own_words(fixture, WORDS);
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
   test_arena_set(fixture, output, WORDS, 9);
@@ -465,7 +465,6 @@ static void test_others_read_outputs(void **state) {
   test_graph_destroy(graph);
   test_recording_free(&recording);
   rondo_arena_destroy(arena);
-  test_words_free(fixture, words);
 }
 
 /* Graphs and execs ------------------------------------------------------------------------------------------------- */
@@ -787,7 +786,7 @@ static void test_lifetimes_are_watched(void **state) {
   rondo_device_memory *memory = NULL;
   assert_ok(rondo_device_memory_of(fixture->device, &memory));
   rondo_queue *queue = fixture->stream->queue;
-  uint32_t *words = test_words(fixture, WORDS);
+  uint32_t *words = test_own_words(fixture, WORDS);
   rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
@@ -822,7 +821,6 @@ static void test_lifetimes_are_watched(void **state) {
   test_arena_set(fixture, slot.address, 1, 1);
   assert_fails(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED);
   rondo_arena_destroy(arena);
-  test_words_free(fixture, words);
 }
 
 /* Recordings that come and go for ever take no more memory than a few of them. */
