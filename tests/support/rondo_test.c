@@ -159,30 +159,54 @@ static bool took_down(rondo_status status, const char *what) {
   return status == RONDO_OK;
 }
 
-typedef enum owned_kind { OWNED_STREAM, OWNED_EVENT, OWNED_GRAPH, OWNED_EXEC, OWNED_WORDS } owned_kind;
-
 typedef struct test_owned {
   struct test_owned *next;
-  owned_kind kind;
+  test_destroy_fn *destroy;
   void *object;
 } test_owned;
 
-static void *own(test_fixture *fixture, owned_kind kind, void *object) {
+void *test_own(test_fixture *fixture, test_destroy_fn *destroy, void *object) {
   test_owned *owned = malloc(sizeof *owned);
   assert_non_null(owned);
-  *owned = (test_owned){.next = fixture->owned, .kind = kind, .object = object};
+  *owned = (test_owned){.next = fixture->owned, .destroy = destroy, .object = object};
   fixture->owned = owned;
   return object;
 }
 
-rondo_stream *test_own_stream(test_fixture *fixture, rondo_stream *stream) {
-  return own(fixture, OWNED_STREAM, stream);
+static bool destroy_stream(test_fixture *fixture, void *stream) {
+  (void)fixture;
+  return took_down(rondo_stream_destroy(stream), "a stream");
 }
-rondo_event *test_own_event(test_fixture *fixture, rondo_event *event) { return own(fixture, OWNED_EVENT, event); }
-rondo_graph *test_own_graph(test_fixture *fixture, rondo_graph *graph) { return own(fixture, OWNED_GRAPH, graph); }
-rondo_exec *test_own_exec(test_fixture *fixture, rondo_exec *exec) { return own(fixture, OWNED_EXEC, exec); }
+static bool destroy_event(test_fixture *fixture, void *event) {
+  (void)fixture;
+  rondo_event_destroy(event);
+  return true;
+}
+static bool destroy_graph(test_fixture *fixture, void *graph) {
+  (void)fixture;
+  return took_down(rondo_graph_destroy(graph), "a graph");
+}
+static bool destroy_exec(test_fixture *fixture, void *exec) {
+  (void)fixture;
+  rondo_exec_destroy(exec);
+  return true;
+}
+static bool destroy_words(test_fixture *fixture, void *words) {
+  return took_down(rondo_free(fixture->device, words), "words");
+}
+
+rondo_stream *test_own_stream(test_fixture *fixture, rondo_stream *stream) {
+  return test_own(fixture, destroy_stream, stream);
+}
+rondo_event *test_own_event(test_fixture *fixture, rondo_event *event) {
+  return test_own(fixture, destroy_event, event);
+}
+rondo_graph *test_own_graph(test_fixture *fixture, rondo_graph *graph) {
+  return test_own(fixture, destroy_graph, graph);
+}
+rondo_exec *test_own_exec(test_fixture *fixture, rondo_exec *exec) { return test_own(fixture, destroy_exec, exec); }
 uint32_t *test_own_words(test_fixture *fixture, size_t count) {
-  return own(fixture, OWNED_WORDS, test_words(fixture, count));
+  return test_own(fixture, destroy_words, test_words(fixture, count));
 }
 
 static bool destroy_owned(test_fixture *fixture) {
@@ -190,11 +214,7 @@ static bool destroy_owned(test_fixture *fixture) {
   while (fixture->owned != NULL) {
     test_owned *at = fixture->owned;
     fixture->owned = at->next;
-    if (at->kind == OWNED_STREAM) clean = took_down(rondo_stream_destroy(at->object), "a stream") && clean;
-    if (at->kind == OWNED_EVENT) rondo_event_destroy(at->object);
-    if (at->kind == OWNED_GRAPH) clean = took_down(rondo_graph_destroy(at->object), "a graph") && clean;
-    if (at->kind == OWNED_EXEC) rondo_exec_destroy(at->object);
-    if (at->kind == OWNED_WORDS) clean = took_down(rondo_free(fixture->device, at->object), "words") && clean;
+    clean = at->destroy(fixture, at->object) && clean;
     free(at);
   }
   return clean;

@@ -93,8 +93,10 @@ rondo_graph *test_graph(test_fixture *fixture);
 rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixture's */
 rondo_exec *test_instantiate(rondo_graph *graph);
 
-/* Passes an object to the fixture, whose teardown destroys it, the last one first; returns it. test_own_words makes
- * words as test_words. */
+/* Passes an object to the fixture, whose teardown destroys it, the last one first; returns it. `destroy` returns false
+ * when that failed. test_own_words makes words as test_words. */
+typedef bool test_destroy_fn(test_fixture *fixture, void *object);
+void *test_own(test_fixture *fixture, test_destroy_fn *destroy, void *object);
 rondo_stream *test_own_stream(test_fixture *fixture, rondo_stream *stream);
 rondo_event *test_own_event(test_fixture *fixture, rondo_event *event);
 rondo_graph *test_own_graph(test_fixture *fixture, rondo_graph *graph);

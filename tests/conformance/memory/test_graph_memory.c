@@ -268,7 +268,7 @@ static bool overlap(const test_allocation *a, const test_allocation *b, size_t w
   return a->words < b->words + words && b->words < a->words + words;
 }
 
-/* GM-11: reuse after a free that comes before, never beside one that does not. */
+/* GM-11: reuse after a free that comes before, never without that order. */
 static void test_gm11_addresses_are_reused_in_order_only(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_own_graph(t, test_graph(t));
@@ -279,7 +279,7 @@ static void test_gm11_addresses_are_reused_in_order_only(void **state) {
   if (reuses) assert_ptr_equal(second.words, first.words);
   if (!reuses) assert_false(overlap(&second, &first, WORDS));
   const rondo_node freed_again = test_add_free(graph, second.node, second.words);
-  /* beside the second free, after the first: neither may share with it */
+  /* after the first free, not ordered with the second: neither may share with it */
   const test_allocation third = test_add_alloc(graph, &freed, 1, BYTES, "third");
   const test_allocation fourth = test_add_alloc(graph, NULL, 0, BYTES, "fourth");
   assert_false(overlap(&third, &second, WORDS));
@@ -398,7 +398,7 @@ static void test_gm13_steady_launches_map_nothing(void **state) {
   for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
 }
 
-/* GM-14: upload maps ahead, the launch behind it nothing. */
+/* GM-14: an upload maps, the launch after it maps nothing. */
 static void test_gm14_upload_maps_ahead(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_own_words(t, WORDS);
@@ -501,7 +501,7 @@ static void test_gm20_a_memory_graph_is_embedded(void **state) {
 static void test_gm20_a_memory_graph_is_updated(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_own_words(t, WORDS);
-  rondo_graph *graph = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL;
+  rondo_graph *graph = test_own_graph(t, test_scratch_graph(t, out, WORDS, BYTES, 3)), *clone = NULL;
   rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
   rondo_node nodes[4];
   rondo_node_params params;
@@ -518,7 +518,6 @@ static void test_gm20_a_memory_graph_is_updated(void **state) {
   assert_ok(rondo_exec_update(exec, clone, NULL));
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out, 5 * 32);
-  test_graph_destroy(graph);
   test_graph_destroy(clone);
 }
 

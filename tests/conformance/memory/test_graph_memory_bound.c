@@ -213,7 +213,7 @@ static void test_gm11_planned_memory_is_at_the_bound(void **state) {
 }
 
 /* GM-11 on a partial order: branches that may run at once, each of which frees one block for the next, need the sum of
- * what each needs; a join behind them needs no more. */
+ * what each needs; a join after them needs no more. */
 static void test_gm11_branches_need_their_sum(void **state) {
   test_fixture *t = *state;
   enum { BRANCHES = 4, LINKS = 6 };

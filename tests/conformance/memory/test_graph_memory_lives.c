@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Graph memory over many launches: contents end with the free (GM-2), live memory is freed in each way when its graph
- * and exec are gone (GM-4), bytes change hands behind whole operations only (GM-9), what maps memory again and what
+ * and exec are gone (GM-4), bytes change hands only after whole operations (GM-9), what maps memory again and what
  * does not (GM-13), and graphs that lose nodes and edges (GM-20).
  */
 #include "support/test_graph_memory.h"
@@ -26,7 +26,7 @@ static rondo_exec *make_reader(test_fixture *t, uint32_t *out, uint32_t value) {
 }
 
 /* GM-2: contents do not last past the free: the pages are the next graph's of the stream by then, and what that wrote
- * is what is found; where each allocation has pages of its own, they are filled anew. */
+ * is what is found; where each allocation has pages of its own, they are filled again. */
 static void test_gm2_contents_end_with_the_free(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_own_words(t, 2 * WORDS);
@@ -88,7 +88,7 @@ static void test_gm9_bytes_change_hands_behind_whole_operations(void **state) {
   }
 }
 
-/* GM-9: what one exec left alive is freed behind work that reads it still; another exec of the graph, which frees the
+/* GM-9: what one exec left alive is freed after work that still reads it; another exec of the graph, which frees the
  * same memory itself, waits for that on its own stream before it writes. */
 static void test_gm9_relatives_wait_for_a_free_on_another_stream(void **state) {
   test_fixture *t = *state;
@@ -129,7 +129,7 @@ static uint64_t remaps_of(test_fixture *t) {
 }
 
 /* GM-13: mapped again is memory after a trim, and when it is moved to another stream by an upload; not by launches, on
- * whatever streams, nor by memory that stays alive beside it, nor by graphs that come and go. */
+ * whatever streams, nor by other memory that stays alive, nor by graphs that come and go. */
 static void test_gm13_what_maps_again(void **state) {
   test_fixture *t = *state;
   rondo_stream *other = test_own_stream(t, test_stream(t, "other"));

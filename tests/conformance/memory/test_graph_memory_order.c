@@ -2,7 +2,7 @@
  * GM-8: memory that outlives its graph, used and freed outside, ordered in the CUDA guide's three ways: by one
  * stream, by events between streams, and by event nodes inside the graphs. GM-3: when such a life begins and ends.
  *
- * After a first round that maps the memory, each program is queued several times over behind a gate before anything of
+ * After a first round that maps the memory, each program is enqueued several times after a gate before anything of
  * it runs, so that only the order that it states keeps it right.
  */
 #include "support/test_graph_memory.h"

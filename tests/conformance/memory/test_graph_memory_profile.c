@@ -18,7 +18,7 @@ typedef struct script {
   size_t units[26]; /* by letter */
 } script;
 
-/* Online, C does not fit where A was; the plan puts A beside B and C over both ends. */
+/* Online, C does not fit where A was; the plan puts A next to B and C over both ends. */
 static const script packs_badly = {.steps = "ABaCbcDd", .units = {1, 1, 2, 3}};
 
 typedef struct recording {
@@ -198,19 +198,19 @@ static void test_gm11_an_unsafe_order_departs(void **state) {
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AaBb", .units = {1, 1}};
   uint32_t *out = test_own_words(t, 26 * READS);
-  rondo_graph *online = record(t, &line, NULL, out), *beside = NULL;
+  rondo_graph *online = record(t, &line, NULL, out), *apart = NULL;
   rondo_profile *profile = make_profile(online);
   assert_int_equal(profile_info(profile).peak, UNIT);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
-  assert_ok(rondo_graph_create(t->device, &options, &beside));
-  const test_allocation first = test_add_alloc(beside, NULL, 0, UNIT, "first");
-  test_add_free(beside, first.node, first.words);
-  const test_allocation second = test_add_alloc(beside, NULL, 0, UNIT, "second");
+  assert_ok(rondo_graph_create(t->device, &options, &apart));
+  const test_allocation first = test_add_alloc(apart, NULL, 0, UNIT, "first");
+  test_add_free(apart, first.node, first.words);
+  const test_allocation second = test_add_alloc(apart, NULL, 0, UNIT, "second");
   assert_true(second.words >= first.words + UNITS || second.words + UNITS <= first.words);
   assert_int_equal(profile_info(profile).placed, 1);
   assert_int_equal(profile_info(profile).departures, 1);
   test_graph_destroy(online);
-  test_graph_destroy(beside);
+  test_graph_destroy(apart);
   rondo_profile_destroy(profile);
 }
 
@@ -306,7 +306,7 @@ static void test_gm11_a_dump_is_profiled(void **state) {
 
 static void test_gm18_misuse_of_profiles(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t), *other = (rondo_graph *)t;
+  rondo_graph *graph = test_own_graph(t, test_graph(t)), *other = (rondo_graph *)t;
   rondo_profile *profile = (rondo_profile *)t;
   rondo_profile_info info = {.struct_size = sizeof info};
   assert_error(rondo_profile_create(NULL, NULL, &profile), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
@@ -318,15 +318,13 @@ static void test_gm18_misuse_of_profiles(void **state) {
   assert_ok(rondo_graph_add_edges(graph, &freed, &memory.node, 1));
   assert_error(rondo_profile_create(graph, NULL, &profile), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("backwards");
-  rondo_graph *empty = test_graph(t);
+  rondo_graph *empty = test_own_graph(t, test_graph(t));
   profile = make_profile(empty);
   assert_int_equal(profile_info(profile).peak, 0);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile, .relocate = true};
   assert_error(rondo_graph_create(t->device, &options, &other), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_null(other);
   assert_fails(rondo_device_close(t->device), RONDO_INVALID_STATE); /* the profile is the device's */
-  test_graph_destroy(graph);
-  test_graph_destroy(empty);
   rondo_profile_destroy(profile);
   rondo_profile_destroy(NULL);
 }

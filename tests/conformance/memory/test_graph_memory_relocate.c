@@ -133,10 +133,10 @@ static void test_gm20_a_relocatable_graph_shares_bytes(void **state) {
   for (uint32_t i = 0; i < 4; i++) assert_all(t, out + i * WORDS, 2 + i);
 }
 
-/* A graph and its clone share addresses, so they cannot run beside each other, unless each gets its own. */
+/* A graph and its clone share addresses, so they cannot run at once, unless each gets its own. */
 static void test_gm20_relatives_in_branches_at_once(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 2 * WORDS), *second = out + WORDS;
+  uint32_t *out = test_own_words(t, 2 * WORDS), *second = out + WORDS;
   rondo_graph *inner = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL, *outer = test_graph(t);
   assert_ok(rondo_graph_clone(inner, &clone));
   rondo_node nodes[4], child = {0};
@@ -161,7 +161,6 @@ static void test_gm20_relatives_in_branches_at_once(void **state) {
   assert_all(t, second, 3 * 32);
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 2 * BYTES);
   rondo_exec_destroy(exec);
-  test_words_free(t, out);
 }
 
 /* An edge and a node go on which, without relocating, sharing an address would rely; what was shared is apart then. */
@@ -182,18 +181,16 @@ static void test_gm20_edges_and_nodes_may_go(void **state) {
   node = test_add_set(t, graph, second.node, second.words, WORDS, 5);
   node = test_add_read(t, graph, node, second.words, out + WORDS, WORDS);
   test_add_free(graph, node, second.words);
-  rondo_exec *together = relocate(graph);
+  rondo_exec *together = test_own_exec(t, relocate(graph));
   assert_int_equal(exec_info(together).planned_bytes, BYTES);
   assert_ok(rondo_graph_remove_edges(graph, &freed, &second.node, 1));
   assert_ok(rondo_graph_remove(graph, between));
-  rondo_exec *apart = relocate(graph);
+  rondo_exec *apart = test_own_exec(t, relocate(graph));
   assert_int_equal(exec_info(apart).planned_bytes, 2 * BYTES);
   test_graph_destroy(graph);
   for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(i % 2 == 0 ? together : apart, t->stream));
   assert_all(t, out, 4 * 32);
   assert_all(t, out + WORDS, 5 * 32);
-  rondo_exec_destroy(together);
-  rondo_exec_destroy(apart);
 }
 
 /* What the graph does not free keeps its address, also between what moves. */
@@ -226,7 +223,7 @@ static void test_gx5_updates_are_translated(void **state) {
   uint32_t *out = test_own_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, 2 * BYTES, 3);
   rondo_graph *again = test_scratch_graph(t, out, WORDS, 2 * BYTES, 8);
-  rondo_exec *exec = relocate(graph);
+  rondo_exec *exec = test_own_exec(t, relocate(graph));
   rondo_node nodes[4];
   rondo_node_params params;
   size_t count = 4;
@@ -260,7 +257,6 @@ static void test_gx5_updates_are_translated(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out, 9 * 32);
   assert_int_equal(exec_info(exec).planned_bytes, 3 * BYTES);
-  rondo_exec_destroy(exec);
 }
 
 /* Allocations of nearly the same size take the same room, and each is good to its own last byte. */
@@ -270,7 +266,7 @@ static void test_gx5_updates_may_change_sizes_a_little(void **state) {
   uint32_t *out = test_own_words(t, MORE);
   rondo_graph *few = test_own_graph(t, test_scratch_graph(t, out, FEW, FEW * sizeof *out, 3));
   rondo_graph *more = test_own_graph(t, test_scratch_graph(t, out, MORE, MORE * sizeof *out, 4));
-  rondo_exec *exec = relocate(few);
+  rondo_exec *exec = test_own_exec(t, relocate(few));
   for (int i = 0; i < 2; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_ok(rondo_stream_synchronize(t->stream));
@@ -281,7 +277,6 @@ static void test_gx5_updates_may_change_sizes_a_little(void **state) {
     assert_int_equal(test_word(t, out + MORE - 1), 4 * 32);
     assert_ok(rondo_exec_update(exec, few, NULL));
   }
-  rondo_exec_destroy(exec);
 }
 
 /* A relocated exec launched into a capture becomes a child in its graph's own addresses, as any other. */
@@ -341,11 +336,11 @@ static void test_gm5_unordered_accesses_are_refused(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_own_graph(t, test_graph(t));
   rondo_exec *exec = NULL;
-  const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "beside");
+  const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "unordered");
   test_add_free(graph, memory.node, memory.words);
-  const rondo_node beside = test_add_set(t, graph, (rondo_node){0}, memory.words, WORDS, 1);
+  const rondo_node unordered = test_add_set(t, graph, (rondo_node){0}, memory.words, WORDS, 1);
   assert_error(rondo_instantiate(graph, &relocating, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
-  assert_int_equal(rondo_last_error()->node, rondo_node_number(beside));
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(unordered));
 }
 
 int main(void) {

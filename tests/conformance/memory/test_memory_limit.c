@@ -116,10 +116,9 @@ static void test_idle_memory_is_given_back_first(void **state) {
   assert_ok(rondo_free(t->device, address));
   assert_ok(rondo_free_async(t->stream, take(t, pool, 12 * MIB, "third")));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec *exec = make_exec(t, 10 * MIB, "scratch", false, &address); /* for graphs too */
+  rondo_exec *exec = test_own_exec(t, make_exec(t, 10 * MIB, "scratch", false, &address)); /* for graphs too */
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
   assert_ok(rondo_pool_destroy(pool));
 }
 
@@ -172,10 +171,10 @@ static size_t three_quarters(test_fixture *t) {
 static void test_gm15_launches_take_idle_graph_memory(void **state) {
   test_fixture *t = *state;
   const size_t bytes = three_quarters(t);
-  rondo_stream *beside = test_own_stream(t, test_stream(t, "beside"));
+  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
   for (int i = 0; i < 16; i++) {
     const bool keeps_first = i % 2 == 0, keeps_second = i / 2 % 2 == 0, frees_ordered = i / 4 % 2 == 0;
-    rondo_stream *stream = i / 8 == 0 ? t->stream : beside;
+    rondo_stream *stream = i / 8 == 0 ? t->stream : side;
     void *first = NULL, *second = NULL;
     rondo_exec *before = make_large(t, bytes, "first", keeps_first, &first);
     rondo_exec *after = make_large(t, bytes, "second", keeps_second, &second);
@@ -223,15 +222,15 @@ static void test_gm15_allocations_take_idle_graph_memory(void **state) {
 static void test_gm15_uploaded_graph_memory_is_taken(void **state) {
   test_fixture *t = *state;
   const size_t bytes = three_quarters(t);
-  rondo_stream *beside = test_own_stream(t, test_stream(t, "beside"));
+  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
   for (int i = 0; i < 4; i++) {
     void *scratch = NULL, *kept = NULL, *address = NULL;
     rondo_exec *uploaded = make_large(t, bytes, "uploaded", false, &scratch);
     rondo_exec *other = make_large(t, bytes, "other", true, &kept);
     assert_ok(rondo_exec_upload(uploaded, t->stream));
-    if (i < 2) assert_ok(rondo_exec_launch(other, i == 0 ? t->stream : beside));
+    if (i < 2) assert_ok(rondo_exec_launch(other, i == 0 ? t->stream : side));
     if (i == 2) assert_ok(rondo_malloc(t->device, bytes, "another", &address));
-    if (i == 3) assert_ok(rondo_malloc_async(beside, bytes, NULL, &address));
+    if (i == 3) assert_ok(rondo_malloc_async(side, bytes, NULL, &address));
     assert_fails(rondo_exec_launch(uploaded, t->stream), RONDO_OUT_OF_MEMORY);
     assert_ok(rondo_device_synchronize(t->device));
     assert_ok(rondo_free(t->device, i < 2 ? kept : address));
@@ -422,14 +421,14 @@ static eaten eat_mappings(size_t left) {
 enum { LAUNCHED = 300 };
 
 /* Launches many graphs in turn, none of which is destroyed; then allocates. */
-static void launch_many(test_fixture *t, rondo_stream *beside, rondo_exec **execs) {
+static void launch_many(test_fixture *t, rondo_stream *side, rondo_exec **execs) {
   void *address = NULL;
   for (int i = 0; i < LAUNCHED; i++) {
     execs[i] = make_large(t, MIB, "one of many", false, &address);
-    assert_ok(rondo_exec_launch(execs[i], i / 50 % 2 == 0 ? t->stream : beside));
+    assert_ok(rondo_exec_launch(execs[i], i / 50 % 2 == 0 ? t->stream : side));
     assert_ok(rondo_device_synchronize(t->device));
   }
-  for (int i = 0; i < LAUNCHED; i++) assert_ok(rondo_exec_launch(execs[i], i / 2 % 2 == 0 ? t->stream : beside));
+  for (int i = 0; i < LAUNCHED; i++) assert_ok(rondo_exec_launch(execs[i], i / 2 % 2 == 0 ? t->stream : side));
   assert_ok(rondo_device_synchronize(t->device));
   assert_ok(rondo_malloc(t->device, MIB, "after them", &address));
   assert_ok(rondo_free(t->device, address));
@@ -442,9 +441,9 @@ static void test_gm15_many_launched_graphs_and_few_mappings(void **state) {
   if (!test_device_is("cpu") || test_is_guarded(t)) skip();            /* guards need mappings of their own */
   if (TEST_EFFORT_DIVISOR > 1 || most_mappings() > MOST_EATEN) skip(); /* a sanitizer maps memory too */
   rondo_exec *execs[LAUNCHED];
-  rondo_stream *beside = test_own_stream(t, test_stream(t, "beside"));
+  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
   const eaten all = eat_mappings(LAUNCHED);
-  launch_many(t, beside, execs);
+  launch_many(t, side, execs);
   assert_int_equal(munmap(all.begin, all.bytes), 0);
   for (int i = 0; i < LAUNCHED; i++) rondo_exec_destroy(execs[i]);
 }
@@ -453,13 +452,13 @@ static void test_gm15_many_launched_graphs_and_few_files(void **state) {
   test_fixture *t = *state;
   if (!test_device_is("cpu")) skip();
   rondo_exec *execs[LAUNCHED];
-  rondo_stream *beside = test_own_stream(t, test_stream(t, "beside"));
+  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
   struct rlimit limit, before;
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
   limit = before;
   limit.rlim_cur = 64;
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  launch_many(t, beside, execs);
+  launch_many(t, side, execs);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
   for (int i = 0; i < LAUNCHED; i++) rondo_exec_destroy(execs[i]);
 }

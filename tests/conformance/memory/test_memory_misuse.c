@@ -214,7 +214,8 @@ static void test_gm20_m6_clones_free_here_and_there(void **state) {
   void *memory = NULL;
   rondo_node node, mate = {0}, nodes[2];
   size_t count = 2;
-  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t), *clone = NULL;
+  rondo_graph *owner = test_own_graph(t, make_graph(t, "shared", false, &memory)),
+              *other = test_own_graph(t, test_graph(t)), *clone = NULL;
   assert_ok(rondo_graph_nodes(owner, nodes, &count));
   assert_ok(rondo_graph_clone(owner, &clone));
   assert_ok(rondo_graph_find_in_clone(clone, nodes[1], &mate));
@@ -231,9 +232,7 @@ static void test_gm20_m6_clones_free_here_and_there(void **state) {
   assert_error(rondo_exec_launch(outside, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
   assert_ok(rondo_exec_launch(frees, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  test_graph_destroy(owner);
   test_graph_destroy(clone);
-  test_graph_destroy(other);
 }
 
 /* A copy out of, a copy into and a fill of the bytes all fail alike. */

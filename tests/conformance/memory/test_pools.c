@@ -58,7 +58,7 @@ static rondo_pool *make_strict_pool(test_fixture *t) {
   return pool;
 }
 
-/* Two streams, of which the first stands at a gate behind a block of 2 MiB that it has been given and freed. */
+/* Two streams. The first one waits at a gate, after it has been given and freed a block of 2 MiB. */
 typedef struct standoff {
   test_fixture *t;
   rondo_pool *pool;
@@ -215,7 +215,7 @@ static void test_gm19_p2_order_is_transitive(void **state) {
   end(&s);
 }
 
-/* An event node counts as recorded behind what its launch comes behind. */
+/* An event node counts as recorded after everything that its launch comes after. */
 static void test_gm19_p2_events_that_a_launch_records(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
@@ -285,7 +285,7 @@ static void check_internal(test_fixture *t, rondo_device *device, uint64_t allow
   assert_int_equal(statistics_of(pool).internal_dependencies, allowed);
   test_gate_open(&gate);
   assert_ok(rondo_stream_synchronize(first));
-  for (int i = 0; i < COUNT; i++) assert_int_equal(out[i], 1); /* the fill of the second came behind */
+  for (int i = 0; i < COUNT; i++) assert_int_equal(out[i], 1); /* the fill of the second came after */
   assert_ok(rondo_malloc_async(second, 4 * MIB, &(rondo_malloc_options){.pool = pool}, &again));
   assert_ok(rondo_free_async(second, again));
   assert_ok(rondo_host_free(device, out));
@@ -386,7 +386,7 @@ static void test_gm9_memory_that_changes_hands_twice(void **state) {
   test_fixture *t = *state;
   rondo_pool *pool = make_pool(t, UINT64_MAX);
   rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
-  uint32_t *out = test_words(t, COUNT), expected[COUNT];
+  uint32_t *out = test_own_words(t, COUNT), expected[COUNT];
   for (int i = 0; i < COUNT; i++) expected[i] = 1;
   for (int at_once = 0; at_once < 2; at_once++) {
     test_gate gate;
@@ -411,7 +411,6 @@ static void test_gm9_memory_that_changes_hands_twice(void **state) {
     assert_words(t, out, expected, COUNT);
     test_gate_destroy(&gate);
   }
-  test_words_free(t, out);
   assert_ok(rondo_pool_destroy(pool));
 }
 

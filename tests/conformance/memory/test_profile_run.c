@@ -55,7 +55,7 @@ typedef struct work {
   uint64_t state;
   struct {
     void *address;
-    int stream; /* behind which the memory may be freed */
+    int stream; /* after which the memory may be freed */
   } live[MOST];
   size_t count;
 } work;
@@ -78,7 +78,7 @@ static void release(work *self, int stream, size_t at) {
   self->live[at] = self->live[--self->count];
 }
 
-/* Forks the streams off, makes calls, some of them behind other streams, and joins them. Leaves some memory. */
+/* Forks the streams off, makes calls, some of them after other streams, and joins them. Leaves some memory. */
 static void do_calls(work *self, uint64_t seed) {
   self->state = seed;
   self->count = 0;
@@ -116,7 +116,7 @@ static rondo_graph *record_calls(work *self, uint64_t seed, rondo_profile *profi
  * streams the edges differ that say the same order, and the plans by a little. */
 static void test_gm11_a_run_is_profiled_as_its_recording(void **state) {
   work self = {.t = *state, .streams = {((test_fixture *)*state)->stream}};
-  for (int i = 1; i < STREAMS; i++) self.streams[i] = test_stream(self.t, "beside");
+  for (int i = 1; i < STREAMS; i++) self.streams[i] = test_stream(self.t, "outside");
   for (uint64_t seed = 1; seed <= test_effort(60); seed++) {
     rondo_graph *online = record_calls(&self, seed, NULL);
     rondo_profile *ran = run_calls(&self, seed), *recorded = profile_of(online);
@@ -168,16 +168,14 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
       assert_int_equal(test_memory_statistics(t).profiles, 1);
     }
   }
-  rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_graph *graph = test_own_graph(t, test_capture_end(t->stream));
+  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
   rondo_exec_info info = {.struct_size = sizeof info};
   assert_ok(rondo_exec_get_info(exec, &info));
   if (!test_is_guarded(t)) assert_int_equal(info.graph_bytes, 3 * PAGES * UNIT);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   test_assert_all(t, out, UNITS, 4 * 32);
   test_assert_all(t, out + UNITS, UNITS, 5 * 32);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
   rondo_profile_destroy(profile);
 }
 
@@ -193,7 +191,7 @@ static void test_gm11_streams_join_by_events(void **state) {
   give(a, take(a, 2));
   test_order(t, a, b); /* by way of the other */
   give(a, take(a, 3)); /* where the first was */
-  give(b, take(b, 4)); /* behind the first, beside the second */
+  give(b, take(b, 4)); /* after the first, not ordered with the second */
   assert_run(t->stream, 3, 7);
   give(a, take(a, 50)); /* no more */
   assert_ok(rondo_profile_begin(t->stream));
@@ -202,10 +200,10 @@ static void test_gm11_streams_join_by_events(void **state) {
   assert_run(t->stream, 1, 1);
 }
 
-/* Frees before the begin, of memory from before, at once, and beside the run. */
+/* Frees before the begin, of memory from before, at once, and on a stream outside of the run. */
 static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) {
   test_fixture *t = *state;
-  rondo_stream *beside = test_own_stream(t, test_stream(t, "beside"));
+  rondo_stream *outside = test_own_stream(t, test_stream(t, "outside"));
   void *before = take(t->stream, 7);
   give(t->stream, take(t->stream, 9));
   assert_ok(rondo_profile_begin(t->stream));
@@ -213,7 +211,7 @@ static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) 
   void *at_once = take(t->stream, 1), *elsewhere = take(t->stream, 2), *kept = take(t->stream, 4), *plain = NULL;
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free(t->device, at_once));
-  give(beside, elsewhere);
+  give(outside, elsewhere);
   assert_ok(rondo_malloc(t->device, UNIT, NULL, &plain));
   give(t->stream, plain);
   give(t->stream, take(t->stream, 8));

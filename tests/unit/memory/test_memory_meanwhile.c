@@ -40,8 +40,8 @@ static void arm(test_fixture *t, void (*function)(void *user), meanwhile *m) {
   atomic_store(&t->allocator.meanwhile, function);
 }
 
-/* GM-15: the free stands behind a copy that has not begun; a trim that comes before the free is queued lets the memory
- * be, and one behind it all gives it back. */
+/* GM-15: the free comes after a copy that has not begun. A trim before the free is enqueued keeps the memory, and a
+ * trim after both gives it back. */
 static void test_gm15_a_trim_while_memory_is_being_freed(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_own_words(t, WORDS);
