@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/allocation.h"
 
@@ -44,6 +45,16 @@
 #define rondo_array_copy(allocator, to, from)                                                                         \
   rondo_array_copy_bytes((allocator), &(to)->items, &(to)->count, &(to)->capacity, (1 ? (from)->items : (to)->items), \
                          (from)->count, sizeof *(to)->items)
+
+/* Inserts a value before the item at `index`, in an array that has room; and removes the item at `index`. The arguments
+ * are evaluated more than once. */
+#define rondo_array_insert(array, index, value)                    \
+  (memmove((array)->items + (index) + 1, (array)->items + (index), \
+           ((array)->count - (index)) * sizeof *(array)->items),   \
+   (array)->items[index] = (value), (void)(array)->count++)
+#define rondo_array_remove(array, index)                                                         \
+  ((void)--(array)->count, (void)memmove((array)->items + (index), (array)->items + (index) + 1, \
+                                         ((array)->count - (index)) * sizeof *(array)->items))
 
 #define rondo_array_free(allocator, array)                                                 \
   do {                                                                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Looking an address up for verification. What is found is copied: the allocation may be gone the next moment.
+ * Looking up an address for verification. What is found is copied, because another thread may free the allocation.
  */
 #include "memory/allocation_lookup.h"
 
@@ -11,7 +11,7 @@
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 
-/* Under the lock. Of several graph allocations that begin there, the one that a free would mean. */
+/* Under the lock. Of several graph allocations that begin at the address, the one that a free would mean. */
 static const rondo_allocation *find_allocation(const rondo_device_memory *memory, const void *address) {
   const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
   if (graph != NULL) return &graph->base;
@@ -32,7 +32,7 @@ static bool find_peer(const rondo_device *device, const void *address, rondo_kno
   return true;
 }
 
-/* Graph memory is left out: a launch may allocate it again. */
+/* Not for graph memory, which a launch may allocate again. */
 static bool find_freed(rondo_device_memory *memory, const void *address, rondo_known_range *out) {
   const rondo_freed *freed = rondo_memory_find_freed(memory, address, 1, NULL);
   if (freed == NULL || freed->kind == RONDO_ALLOCATION_GRAPH || freed->kind == RONDO_ALLOCATION_SPACE) return false;
@@ -58,7 +58,7 @@ bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, r
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
-/* They are the first records, and stay. Under the lock; there is room. */
+/* They are the first records of the space. Under the lock; there is room. */
 static void list_held(const rondo_address_space *space, rondo_known_ranges *list) {
   for (size_t i = 0; i < space->held_count; i++) {
     const rondo_graph_allocation *record = space->allocations.items[i];

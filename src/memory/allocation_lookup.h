@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The device's allocations as verification asks for them.
+ * Looking up the device's allocations, for verification.
  */
 #ifndef RONDO_MEMORY_ALLOCATION_LOOKUP_H
 #define RONDO_MEMORY_ALLOCATION_LOOKUP_H
@@ -7,16 +7,16 @@
 #include "graph/verify/verifier.h"
 #include "memory/device_memory.h"
 
-/* The allocation that begins at the address, else one that it lies in, else one that was freed lately, whose addresses
- * nobody else has; false when there is none. Any thread. */
+/* The allocation that begins at the address, otherwise one that it lies in, otherwise one that was freed recently and
+ * whose addresses nobody else has; false when there is none. Any thread. */
 bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, rondo_known_range *out);
 
 typedef RONDO_ARRAY(rondo_known_range) rondo_known_ranges;
 
-/* Adds what a recording in an arena found alive, and has for its whole length; nothing for other graphs. */
+/* Adds the blocks and slots of a recording in an arena; nothing for other graphs. */
 RONDO_MUST_USE rondo_status rondo_memory_list_held(const rondo_graph *graph, const rondo_allocator *allocator,
                                                    rondo_known_ranges *list);
-/* The arena of a recording, if the address is there, as one in whose bytes nothing lives that it knows of. */
+/* The arena of a recording, if it has the address, as a range where nothing is live that the recording knows. */
 bool rondo_memory_find_dead(const rondo_graph *graph, const void *address, rondo_known_range *out);
 
 #endif

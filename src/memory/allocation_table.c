@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The table of allocations: buckets of chained records, doubled when there is a record a bucket, beside the index of
- * ranges; and the ring of freed ones.
+ * The table of allocations: buckets of chained records, doubled when there are as many records; the index of ranges;
+ * and the ring of freed allocations.
  */
 #include "memory/allocation_table.h"
 
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/linked_list.h"
 
 #define FIRST_BUCKETS 64
 
@@ -34,20 +35,10 @@ void rondo_allocation_starts_deinit(const rondo_allocator *allocator, rondo_allo
 
 static void link_record(rondo_allocation_starts *starts, rondo_allocation *allocation) {
   rondo_allocation **bucket = &starts->buckets[bucket_of(starts, allocation->address)];
-  allocation->next = *bucket;
-  allocation->link = bucket;
-  if (allocation->next != NULL) allocation->next->link = &allocation->next;
-  *bucket = allocation;
+  RONDO_LIST_INSERT(*bucket, allocation, next, link);
 }
 
-static void unlink_record(rondo_allocation *allocation) {
-  *allocation->link = allocation->next;
-  if (allocation->next != NULL) allocation->next->link = allocation->link;
-  allocation->next = NULL;
-  allocation->link = NULL;
-}
-
-/* Chains are turned round on the way, twice, so that the latest stays first. */
+/* Reverses the chains twice, so that the latest record stays first. */
 static void rehash(rondo_allocation_starts *starts, rondo_allocation **buckets, size_t bucket_count) {
   rondo_allocation *all = NULL;
   for (size_t i = 0; i < starts->bucket_count; i++)
@@ -83,12 +74,13 @@ void rondo_allocation_starts_enter(const rondo_allocator *allocator, rondo_alloc
 }
 
 void rondo_allocation_starts_leave(rondo_allocation_starts *starts, rondo_allocation *allocation) {
-  unlink_record(allocation);
+  assert(starts->count > 0);
+  RONDO_LIST_REMOVE(allocation, next, link);
   starts->count--;
 }
 
 void rondo_allocation_starts_touch(rondo_allocation_starts *starts, rondo_allocation *allocation) {
-  unlink_record(allocation);
+  RONDO_LIST_REMOVE(allocation, next, link);
   link_record(starts, allocation);
 }
 
@@ -137,20 +129,21 @@ static bool holds(const rondo_allocation *record, const void *address) {
   return (uintptr_t)address - (uintptr_t)record->address < record->bytes;
 }
 
+/* Whether the index has all ranges. */
 static bool is_whole(const rondo_allocation_table *table) {
   return atomic_load_explicit(&table->index.missing, memory_order_relaxed) == 0;
 }
 
-/* For when the index is not whole. `address` NULL: all. */
-static void visit_all(const rondo_allocation_table *table, const void *address,
-                      bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
+/* For an index that misses ranges. `address` NULL: all. */
+static void visit_all(const rondo_allocation_table *table, const void *address, rondo_range_visitor *visit,
+                      void *user) {
   for (size_t i = 0; i < table->starts.bucket_count; i++)
     for (rondo_allocation *at = table->starts.buckets[i]; at != NULL; at = at->next)
       if ((address == NULL || holds(at, address)) && !visit(at, user)) return;
 }
 
-static bool keep_farthest(rondo_allocation *record, void *user) {
-  rondo_allocation **best = user;
+static bool keep_farthest(void *owner, void *user) {
+  rondo_allocation *record = owner, **best = user;
   if (*best == NULL || record->address + record->bytes > (*best)->address + (*best)->bytes) *best = record;
   return true;
 }
@@ -163,35 +156,22 @@ rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *ta
   return best;
 }
 
-/* What the index hands on. */
-typedef struct visitor {
-  bool (*visit)(rondo_allocation *allocation, void *user);
-  void *user;
-} visitor;
-
-static bool visit_one(void *owner, void *user) {
-  const visitor *self = user;
-  return self->visit(owner, self->user);
-}
-
 void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
-                                         bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
-  visitor self = {.visit = visit, .user = user};
+                                         rondo_range_visitor *visit, void *user) {
   if (address == NULL) return;
   if (is_whole(table))
-    rondo_range_visit(&table->index, address, visit_one, &self);
+    rondo_range_visit(&table->index, address, visit, user);
   else
     visit_all(table, address, visit, user);
 }
 
-void rondo_allocation_table_visit(const rondo_allocation_table *table,
-                                  bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
+void rondo_allocation_table_visit(const rondo_allocation_table *table, rondo_range_visitor *visit, void *user) {
   visit_all(table, NULL, visit, user);
 }
 
 /* Freed ----------------------------------------------------------------------------------------------------------- */
 
-/* What does not fit is left out from a whole UTF-8 character on. */
+/* Cuts a long name before a whole UTF-8 character. */
 static void copy_name(char out[RONDO_FREED_NAME], const char *name) {
   const char *end = memchr(name, '\0', RONDO_FREED_NAME);
   size_t length = end != NULL ? (size_t)(end - name) : RONDO_FREED_NAME - 1;
@@ -213,6 +193,7 @@ void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rond
 
 /* The `back`-th before the next one, from 1. */
 static const rondo_freed *freed_before(const rondo_allocation_table *table, size_t back) {
+  assert(back >= 1 && back <= RONDO_FREED_RING);
   return &table->freed[(table->next_freed + RONDO_FREED_RING - back) % RONDO_FREED_RING];
 }
 

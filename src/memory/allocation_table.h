@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Which allocation starts at an address: one table a device, for memory of all kinds (immediate, stream-ordered, graph,
- * arenas). A hash table of records that the owners embed, so that entering one cannot fail and looking one up does not
- * depend on how many there are. Several graph allocations may start at one address, because reuse is what graph memory
- * is for; at most one of them lives. What graphs allocate in an arena stands in a hash table of their own.
+ * The allocations of a device by where they start, for memory of all kinds (immediate, stream-ordered, graph, arenas):
+ * a hash table of records that their owners embed. So entering a record cannot fail, and finding one does not depend on
+ * how many there are. Several graph allocations may start at one address, because graphs reuse addresses; at most one
+ * of them is live. What graphs allocate in an arena is in a hash table of the recording's.
  *
- * The records also stand in an index of ranges, which finds the allocation that an address lies in, for those without
- * the lock too. With no memory for a record's place in it, ranges are looked for among all records.
+ * An index of ranges finds the allocation that an address lies in, without the lock too. Without host memory for a
+ * record's place in the index, all records are searched.
  *
- * Beside it a ring of what was freed last, with names, so that freeing twice and using after the free can be told from
- * addresses that never were an allocation's. It is looked at where something is wrong, and for addresses in no
- * allocation.
+ * A ring keeps what was freed last, with names, to tell double frees and uses after a free from unknown addresses. It
+ * is searched only for errors and for addresses in no allocation.
  *
- * Threads: the caller holds the lock of the device's memory, save for looking into the index.
+ * Threads: the caller holds the lock of the device's memory, except for looking into the index.
  */
 #ifndef RONDO_MEMORY_ALLOCATION_TABLE_H
 #define RONDO_MEMORY_ALLOCATION_TABLE_H
@@ -24,18 +23,18 @@ typedef enum rondo_allocation_kind {
   RONDO_ALLOCATION_IMMEDIATE = 1,
   RONDO_ALLOCATION_STREAM_ORDERED = 2,
   RONDO_ALLOCATION_GRAPH = 3,
-  RONDO_ALLOCATION_ARENA = 4, /* all of an arena that has memory (arena.h) */
-  RONDO_ALLOCATION_SPACE = 5  /* all addresses of a graph or arena: no allocation, known when they are given back */
+  RONDO_ALLOCATION_ARENA = 4, /* the part of an arena that has memory (arena.h) */
+  RONDO_ALLOCATION_SPACE = 5  /* all addresses of a graph or arena, only in the ring of freed ones */
 } rondo_allocation_kind;
 
-/* The beginning of every owner's record. */
+/* The first member of every owner's record. */
 typedef struct rondo_allocation {
-  struct rondo_allocation *next, **link; /* in the same bucket, and what points here */
+  struct rondo_allocation *next, **link; /* in the same bucket (linked_list.h) */
   char *address;
   size_t bytes; /* as asked for */
   char *name;   /* NULL when none */
   rondo_allocation_kind kind;
-  uint32_t place; /* in the index; 0 when it is missing there */
+  uint32_t place; /* in the index; 0: missing there */
 } rondo_allocation;
 
 /* Records by where they begin. */
@@ -49,15 +48,15 @@ RONDO_MUST_USE rondo_status rondo_allocation_starts_init(const rondo_allocator *
                                                          rondo_allocation_starts *starts);
 void rondo_allocation_starts_deinit(const rondo_allocator *allocator, rondo_allocation_starts *starts);
 
-/* Grows when it can; with no memory for that, it gets slower instead. */
+/* Grows if it can. Without host memory for that it gets slower instead. */
 void rondo_allocation_starts_enter(const rondo_allocator *allocator, rondo_allocation_starts *starts,
                                    rondo_allocation *allocation);
 void rondo_allocation_starts_leave(rondo_allocation_starts *starts, rondo_allocation *allocation);
 
-/* As if it had been entered just now: the first at its address. */
+/* Makes it the first at its address, as if it had been entered now. */
 void rondo_allocation_starts_touch(rondo_allocation_starts *starts, rondo_allocation *allocation);
 
-/* The allocations that start at `address`: the latest entered first, NULL past the last. */
+/* The allocations that start at `address`, the latest first; NULL after the last. */
 rondo_allocation *rondo_allocation_starts_find(const rondo_allocation_starts *starts, const void *address);
 rondo_allocation *rondo_allocation_next(const rondo_allocation *allocation);
 
@@ -69,9 +68,9 @@ typedef struct rondo_freed {
   const char *address; /* NULL: nothing was freed here yet */
   size_t bytes;
   rondo_allocation_kind kind;
-  bool gone;       /* the addresses were given back to the system and may be somebody else's */
-  bool is_listed;  /* among those that are gone, */
-  uint32_t place;  /* here in their index; 0 when it is missing there */
+  bool gone;       /* the addresses were given back to the system, and others may have them */
+  bool is_listed;  /* in the index of these, */
+  uint32_t place;  /* at this place; 0: missing there */
   uint64_t number; /* among all that were freed, from 1 */
   char name[RONDO_FREED_NAME];
 } rondo_freed;
@@ -79,7 +78,7 @@ typedef struct rondo_freed {
 typedef struct rondo_allocation_table {
   rondo_allocation_starts starts;
   rondo_range_index index; /* the owners are the records, the tags their kinds */
-  rondo_range_index gone;  /* of freed ones, whose addresses are gone and were not seen to be somebody else's */
+  rondo_range_index gone;  /* of freed ones whose addresses were given back and that nobody is known to have */
   rondo_freed freed[RONDO_FREED_RING];
   size_t next_freed;
   uint64_t freed_count; /* ever */
@@ -103,28 +102,27 @@ static inline rondo_allocation *rondo_allocation_table_find(const rondo_allocati
  * none. In time that grows with the logarithm of the count. */
 rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address);
 
-/* Calls `visit` for each allocation that the address lies in until it returns false. */
+/* Calls `visit` with each allocation that the address lies in, as its owner, until it returns false. */
 void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
-                                         bool (*visit)(rondo_allocation *allocation, void *user), void *user);
+                                         rondo_range_visitor *visit, void *user);
 /* The same for all allocations. */
-void rondo_allocation_table_visit(const rondo_allocation_table *table,
-                                  bool (*visit)(rondo_allocation *allocation, void *user), void *user);
+void rondo_allocation_table_visit(const rondo_allocation_table *table, rondo_range_visitor *visit, void *user);
 
-/* Freed allocations: the latest that began at the address; the latest that it lies in, unless those addresses are gone;
- * NULL when none is known. */
+/* Freed allocations: the latest that began at the address; the latest that it lies in, if its addresses were not given
+ * back; NULL when none is known. */
 void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rondo_allocation *allocation);
 const rondo_freed *rondo_allocation_table_freed_at(const rondo_allocation_table *table, const void *address);
 const rondo_freed *rondo_allocation_table_freed_around(const rondo_allocation_table *table, const void *address);
-/* The latest that the address lies in of those with a higher number than `number`, also where the addresses are gone:
- * for who knows that it means what was allocated there then. */
+/* The latest that the address lies in of those with a higher number than `number`, even if its addresses were given
+ * back: for callers that know that the address means what was allocated there then. */
 const rondo_freed *rondo_allocation_table_freed_since(const rondo_allocation_table *table, const void *address,
                                                       uint64_t number);
 
 /* Addresses were given back to the system. */
 void rondo_allocation_table_note_gone(const rondo_allocator *allocator, rondo_allocation_table *table,
                                       const char *address, size_t bytes);
-/* The latest freed allocation that the address lies in, of those whose addresses are gone; NULL when none is known.
- * And what it returned has addresses that are somebody else's: it is not returned again. */
+/* The latest freed allocation that the address lies in, of those whose addresses were given back; NULL when none is
+ * known. After note_taken, which says that others have its addresses, it is not returned again. */
 rondo_freed *rondo_allocation_table_gone_around(rondo_allocation_table *table, const void *address);
 void rondo_allocation_table_note_taken(rondo_allocation_table *table, rondo_freed *freed);
 

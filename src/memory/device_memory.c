@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Allocating and freeing at once and in stream order, and the figures. What calls the driver does so between two
- * stretches under the lock; an allocation that is on its way out is in no table meanwhile, so that a second free of it
- * is found out.
+ * Allocating and freeing, at once and in stream order, and the statistics. The driver is called without the lock; while
+ * an allocation is being freed it is in no table, so that a second free of it is detected.
  */
 #include "memory/device_memory.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/heap/heap.h"
-#include "memory/host_memory_watch.h"
+#include "memory/host_memory.h"
+#include "memory/memory_check.h"
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 #include "memory/pool/memory_pool.h"
@@ -39,9 +37,8 @@ static void release_memory(void *state) {
 }
 
 static rondo_status create_memory(rondo_device *device, rondo_device_memory **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_device_memory), &state));
-  rondo_device_memory *memory = state;
+  rondo_device_memory *memory;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *memory, &memory));
   memory->device = device;
   memory->allocator = device->allocator;
   rondo_status status = rondo_allocation_table_init(&memory->allocator, &memory->table);
@@ -91,7 +88,7 @@ rondo_status rondo_device_memory_require_pools(const rondo_device_memory *memory
   if (memory->memory_pools) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
                     "%s: device %s has no memory pools, and so no stream-ordered memory and no memory nodes: allocate "
-                    "with rondo_malloc (rondo_device_info.memory_pools says so beforehand)",
+                    "with rondo_malloc (rondo_device_info.memory_pools tells which devices have them)",
                     call, memory->device->name);
 }
 
@@ -100,11 +97,11 @@ rondo_status rondo_device_memory_require_nodes(const rondo_device_memory *memory
   if (memory->memory_nodes) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
                     "%s: device %s has no memory nodes: allocate outside of graphs (rondo_device_info.graph_memory "
-                    "says so beforehand)",
+                    "tells which devices have them)",
                     call, memory->device->name);
 }
 
-/* Figures --------------------------------------------------------------------------------------------------------- */
+/* Statistics ------------------------------------------------------------------------------------------------------ */
 
 void rondo_level_add(rondo_level *level, uint64_t amount) {
   const uint64_t now = atomic_fetch_add_explicit(&level->now, amount, memory_order_relaxed) + amount;
@@ -119,8 +116,9 @@ void rondo_level_subtract(rondo_level *level, uint64_t amount) {
 }
 
 static uint32_t count_live(const rondo_device_memory *memory) {
-  uint32_t live = memory->immediate.live;
-  for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next) live += pool->live;
+  uint32_t live = memory->immediate.figures.live_allocations;
+  for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next)
+    live += pool->figures.live_allocations;
   return live;
 }
 
@@ -129,14 +127,15 @@ void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_stat
   rondo_pools_sweep_destroyed(memory);
   pthread_mutex_lock(&memory->lock);
   rondo_pool_sweep(&memory->immediate);
-  const rondo_usage *usage = &memory->stream_ordered;
+  const rondo_pool_statistics *usage = &memory->stream_ordered;
   out->live_allocations = count_live(memory);
   out->pool_used = usage->used;
   out->pool_used_high = usage->used_high;
   out->pool_reserved = usage->reserved;
   out->pool_reserved_high = usage->reserved_high;
   out->host_withheld = memory->withheld.bytes;
-  rondo_memory_leave_pool(memory, &memory->immediate);
+  if (memory->table.starts.count <= RONDO_CHECKED_MEMBERS) rondo_memory_check(memory);
+  rondo_pools_leave(memory, &memory->immediate);
   out->graph_used = atomic_load_explicit(&memory->graph_used.now, memory_order_relaxed);
   out->graph_used_high = atomic_load_explicit(&memory->graph_used.high, memory_order_relaxed);
   out->graph_reserved = atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
@@ -186,23 +185,14 @@ void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, si
   rondo_range_leave(&memory->own, place);
 }
 
-void rondo_memory_leave_pool(rondo_device_memory *memory, rondo_pool *pool) {
-  rondo_chunk *discarded = rondo_pool_take_discarded(pool);
-  for (const rondo_chunk *chunk = discarded; chunk != NULL; chunk = chunk->next)
-    rondo_memory_note_gone(memory, chunk->base, chunk->bytes, chunk->place);
-  if (pool->excess) atomic_store_explicit(&memory->excess, true, memory_order_relaxed);
-  pthread_mutex_unlock(&memory->lock);
-  rondo_chunks_destroy(discarded);
-}
-
-/* What is asked for, by whom. */
+/* A request for memory. */
 typedef struct request {
   rondo_pool *pool;
   rondo_stream_order *stream; /* NULL: at once */
   size_t bytes, rounded;
   char *name;
-  void *guarded; /* on a guarded device: where the allocation stands; the block is counted alone */
-  bool holds;    /* the pool, which another thread may destroy meanwhile */
+  void *guarded;   /* on a guarded device: the address; the pool's block only counts */
+  bool grows_pool; /* the pool is kept, though another thread may destroy it */
 } request;
 
 /* Under the lock. */
@@ -214,22 +204,23 @@ static void enter_block(rondo_device_memory *memory, rondo_block *block, const r
   rondo_device_begin_use(memory->device, &rondo_allocation_use);
 }
 
-/* A block that the pool has; or NULL, and the pool is held. */
+/* A block that the pool has; or NULL, and then the pool is kept until let_pool_go. */
 static rondo_block *take_block(rondo_device_memory *memory, request *asked) {
   pthread_mutex_lock(&memory->lock);
   if (asked->pool == NULL) asked->pool = memory->current;
   rondo_block *block = rondo_pool_take(asked->pool, asked->stream, asked->rounded);
   if (block != NULL) enter_block(memory, block, asked);
-  if (block == NULL && !asked->holds) {
+  if (block == NULL && !asked->grows_pool) {
     asked->pool->growing++;
-    asked->holds = true;
+    asked->grows_pool = true;
   }
-  rondo_memory_leave_pool(memory, asked->pool);
+  rondo_pools_leave(memory, asked->pool);
   return block;
 }
 
 static void let_pool_go(rondo_device_memory *memory, const request *asked) {
   pthread_mutex_lock(&memory->lock);
+  assert(asked->pool->growing > 0);
   asked->pool->growing--;
   pthread_mutex_unlock(&memory->lock);
   rondo_pools_sweep_destroyed(memory);
@@ -246,7 +237,7 @@ static rondo_status grow_pool(rondo_device_memory *memory, const request *asked,
   return RONDO_OK;
 }
 
-/* A block that another stream freed, with the wait for that; *out is NULL when there is none. */
+/* A block that another stream freed, after a wait for that free; *out is NULL when there is none. */
 static rondo_status take_unordered(rondo_device_memory *memory, const request *asked, rondo_block **out) {
   *out = NULL;
   if (asked->stream == NULL) return RONDO_OK;
@@ -261,15 +252,15 @@ static rondo_status take_unordered(rondo_device_memory *memory, const request *a
     enter_block(memory, block, asked);
   else
     rondo_pool_untake(block);
-  rondo_memory_leave_pool(memory, asked->pool);
+  rondo_pools_leave(memory, asked->pool);
   if (status != RONDO_OK) return status;
   rondo_order_learn(&memory->allocator, asked->stream, block->fence->slot, block->fence->number);
   *out = block;
   return RONDO_OK;
 }
 
-/* When the system has no more: what pools keep idle, then what a wait makes safe, then what is found to be free, then
- * what makes room for graphs too. */
+/* When the system has no more memory: gives unused memory of pools back; then waits for a free; then looks for frees
+ * that are complete; then makes room as graphs do. */
 static rondo_status scrape_together(rondo_device_memory *memory, request *asked, rondo_block **out) {
   rondo_pools_give_back(memory, false);
   rondo_status status = grow_pool(memory, asked, out);
@@ -296,9 +287,7 @@ static rondo_status find_more(rondo_device_memory *memory, request *asked, rondo
 }
 
 static rondo_status serve(rondo_device_memory *memory, request *asked, rondo_block **out) {
-  if (!rondo_pool_round(asked->bytes, &asked->rounded))
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space",
-                      asked->bytes);
+  if (!rondo_pool_round(asked->bytes, &asked->rounded)) return rondo_memory_fail_size(asked->bytes);
   *out = take_block(memory, asked);
   if (*out != NULL) return RONDO_OK;
   const rondo_status status = find_more(memory, asked, out);
@@ -351,10 +340,10 @@ static rondo_block *find_block(const rondo_device_memory *memory, const void *ad
   return (rondo_block *)at;
 }
 
-/* What a free in stream order needs before it is queued. */
+/* What a free in stream order needs before it is enqueued. */
 typedef struct ordered_free {
   rondo_fence *fence;
-  rondo_device_event *before; /* the memory may be in use until then, and the stream does not come after it; or NULL */
+  rondo_device_event *before; /* the stream must wait for this event, until which the memory may be in use; or NULL */
 } ordered_free;
 
 /* Under the lock. */
@@ -369,16 +358,17 @@ static rondo_status prepare_free(rondo_device_memory *memory, rondo_stream_order
   return RONDO_OK;
 }
 
-static rondo_status queue_free(rondo_pool *pool, rondo_queue *queue, ordered_free *way) {
-  if (way->fence == NULL) RONDO_TRY(rondo_fence_create(pool, &way->fence));
-  if (way->before != NULL) RONDO_TRY(queue->ops->wait(queue, way->before));
-  return queue->ops->record(queue, way->fence->event);
+static rondo_status enqueue_free(rondo_pool *pool, rondo_queue *queue, ordered_free *ordered) {
+  if (ordered->fence == NULL) RONDO_TRY(rondo_fence_create(pool, &ordered->fence));
+  if (ordered->before != NULL) RONDO_TRY(queue->ops->wait(queue, ordered->before));
+  return queue->ops->record(queue, ordered->fence->event);
 }
 
 /* Under the lock. */
 static void give_block(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block,
                        rondo_fence *fence) {
   rondo_fence *before = block->fence;
+  assert(block->state == RONDO_BLOCK_LIVE);
   if (fence != NULL) {
     fence->slot = stream->slot;
     fence->number = rondo_order_number(&memory->orders, stream);
@@ -395,39 +385,39 @@ static void give_block(rondo_device_memory *memory, rondo_stream_order *stream, 
 
 /* The block is out of the table. */
 static rondo_status free_block(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block,
-                               ordered_free *way) {
+                               ordered_free *ordered) {
   rondo_pool *pool = block->chunk->pool;
   rondo_device *device = memory->device;
   const rondo_guard_ops *guard = device->ops->guard;
-  const rondo_status status = stream == NULL ? RONDO_OK : queue_free(pool, stream->queue, way);
+  const rondo_status status = stream == NULL ? RONDO_OK : enqueue_free(pool, stream->queue, ordered);
   if (status == RONDO_OK && guard != NULL) {
     rondo_peers_forget(device, block->allocation.address);
     guard->release(device, stream == NULL ? NULL : stream->queue, block->allocation.address);
   }
   pthread_mutex_lock(&memory->lock);
   if (status == RONDO_OK) {
-    give_block(memory, stream, block, way->fence);
+    give_block(memory, stream, block, ordered->fence);
     rondo_memory_note_ended(memory);
     rondo_device_end_use(memory->device, &rondo_allocation_use);
   } else {
-    if (way->fence != NULL) rondo_pool_release_fence(pool, way->fence);
+    if (ordered->fence != NULL) rondo_pool_release_fence(pool, ordered->fence);
     rondo_allocation_table_insert(&memory->allocator, &memory->table, &block->allocation);
   }
-  rondo_memory_leave_pool(memory, pool);
+  rondo_pools_leave(memory, pool);
   return status;
 }
 
 /* Under the lock. Fails without having changed anything. */
 static rondo_status withdraw_block(rondo_device_memory *memory, rondo_stream_order *stream, const void *address,
-                                   rondo_block **out, ordered_free *way) {
+                                   rondo_block **out, ordered_free *ordered) {
   *out = find_block(memory, address);
   if (*out == NULL) return RONDO_OK;
-  if (stream != NULL) RONDO_TRY(prepare_free(memory, stream, *out, way));
+  if (stream != NULL) RONDO_TRY(prepare_free(memory, stream, *out, ordered));
   rondo_allocation_table_remove(&memory->table, &(*out)->allocation);
   return RONDO_OK;
 }
 
-/* The same for graph memory, of which a reference is taken. */
+/* The same for graph memory, with a reference. */
 static rondo_status claim_graph(const rondo_device_memory *memory, const char *call, const void *address,
                                 rondo_graph_allocation **out) {
   *out = rondo_graph_allocation_at(memory, address);
@@ -441,13 +431,13 @@ rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, ro
                                void *address) {
   rondo_block *block;
   rondo_graph_allocation *graph = NULL;
-  ordered_free way = {0};
+  ordered_free ordered = {0};
   pthread_mutex_lock(&memory->lock);
-  rondo_status status = withdraw_block(memory, stream, address, &block, &way);
+  rondo_status status = withdraw_block(memory, stream, address, &block, &ordered);
   if (status == RONDO_OK && block == NULL) status = claim_graph(memory, call, address, &graph);
   pthread_mutex_unlock(&memory->lock);
   RONDO_TRY(status);
-  status = block != NULL ? free_block(memory, stream, block, &way)
+  status = block != NULL ? free_block(memory, stream, block, &ordered)
                          : rondo_graph_allocation_free(graph, stream == NULL ? NULL : stream->queue);
   rondo_pools_sweep_destroyed(memory);
   rondo_retired_sweep(memory, false);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The words for misuse of memory.
+ * The messages about misuse of memory, and the checks that find it.
  */
 #include "memory/memory_errors.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,17 +18,6 @@ static size_t offset_in(const char *begin, const void *address) {
   return (size_t)((uintptr_t)address - (uintptr_t)begin);
 }
 
-#define RONDO_OWNER 64
-
-/* "device cpu:1", of another device that has the address; false when none has. */
-static bool name_owner(char buffer[RONDO_OWNER], const rondo_device_memory *memory, const void *address) {
-  const rondo_device *owner = rondo_peers_owner(address);
-  if (owner == NULL || owner == memory->device) return false;
-  const bool alike = strcmp(owner->name, memory->device->name) == 0;
-  snprintf(buffer, RONDO_OWNER, "%s %s", alike ? "another device opened as" : "device", owner->name);
-  return true;
-}
-
 /* "lies 4 bytes into", "is the address of"; "begins 4 bytes into", "begins at the address of" for a range. */
 #define INTO_TEXT 48
 static const char *into_text(char buffer[INTO_TEXT], const char *begin, const void *address, bool is_range) {
@@ -37,174 +27,183 @@ static const char *into_text(char buffer[INTO_TEXT], const char *begin, const vo
   return buffer;
 }
 
-static const char *freed_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_freed *freed) {
-  return rondo_named_size(buffer, freed->name, freed->bytes);
-}
-
 /* Frees ----------------------------------------------------------------------------------------------------------- */
 
-/* A free node of an address that lies in an allocation, though not of an alloc node. */
-static rondo_status refuse_node_inside(const rondo_allocation *at, const void *address) {
-  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
-  const char *into = into_text(text, at->address, address, false);
-  (void)rondo_allocation_label(label, at);
-  if (at->kind == RONDO_ALLOCATION_GRAPH)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                      "a free node of %p, which %s allocation %s of an alloc node: free its address, %p", address, into,
-                      label, (void *)at->address);
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "a free node of %p, which %s allocation %s, of no alloc node: free it outside of graphs, with "
-                    "rondo_free or rondo_free_async",
-                    address, into, label);
+/* What is at an address that cannot be freed. */
+typedef enum address_kind {
+  IN_ARENA,
+  IN_GRAPH_ALLOCATION,
+  IN_ALLOCATION,
+  IN_HOST_MEMORY,
+  IN_FREED_ALLOCATION,
+  ON_OTHER_DEVICE,
+  UNKNOWN_ADDRESS,
+  ADDRESS_KINDS
+} address_kind;
+
+typedef enum free_call { DEVICE_FREE, HOST_FREE, FREE_NODE } free_call;
+
+typedef struct refusal {
+  rondo_reason reason;
+  const char *advice; /* follows the description of the address; after a final comma comes the right address */
+} refusal;
+
+#define FOREIGN RONDO_REASON_FOREIGN_ADDRESS
+#define INTERIOR RONDO_REASON_INTERIOR_ADDRESS
+#define WRONG RONDO_REASON_WRONG_MEMORY
+static const refusal refusals[][ADDRESS_KINDS] = {
+    [DEVICE_FREE][IN_ARENA] = {FOREIGN,
+                               ", the memory of recordings: free it inside a recording, or return it to the "
+                               "code that gave it to you"},
+    [DEVICE_FREE][IN_GRAPH_ALLOCATION] = {INTERIOR, ": free its address,"},
+    [DEVICE_FREE][IN_ALLOCATION] = {INTERIOR, ": free its address,"},
+    [DEVICE_FREE][IN_HOST_MEMORY] = {WRONG, ": free their address with rondo_host_free,"},
+    [DEVICE_FREE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
+    [DEVICE_FREE][UNKNOWN_ADDRESS] = {FOREIGN,
+                                      " (or of one freed long ago): free the address that the allocation "
+                                      "returned"},
+    [HOST_FREE][IN_ARENA] = {WRONG, ", the memory of recordings: free it inside a recording"},
+    [HOST_FREE][IN_GRAPH_ALLOCATION] = {WRONG, ": free its address with rondo_free or rondo_free_async,"},
+    [HOST_FREE][IN_ALLOCATION] = {WRONG, ": free its address with rondo_free or rondo_free_async,"},
+    [HOST_FREE][IN_HOST_MEMORY] = {INTERIOR, ": free their address,"},
+    [HOST_FREE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
+    [HOST_FREE][UNKNOWN_ADDRESS] = {FOREIGN, ": free the address that rondo_host_malloc returned"},
+    [FREE_NODE][IN_ARENA] = {FOREIGN,
+                             ", where the graph neither allocates it nor found it alive: memory of an arena "
+                             "is freed by the recording that allocates it, or by a later one that has it as "
+                             "a block"},
+    [FREE_NODE][IN_GRAPH_ALLOCATION] = {FOREIGN, " of an alloc node: free its address,"},
+    [FREE_NODE][IN_ALLOCATION] = {FOREIGN,
+                                  ", of no alloc node: free it outside of graphs, with rondo_free or "
+                                  "rondo_free_async"},
+    [FREE_NODE][IN_HOST_MEMORY] = {FOREIGN, ": free them with rondo_host_free"},
+    [FREE_NODE][IN_FREED_ALLOCATION] = {FOREIGN, ", freed before: leave it out"},
+    [FREE_NODE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
+    [FREE_NODE][UNKNOWN_ADDRESS] = {FOREIGN, ": a free node takes the address that the alloc node returned"},
+};
+
+/* What an unknown address is not. */
+static const char *const expected[] = {[DEVICE_FREE] = "the address of an allocation of",
+                                       [HOST_FREE] = "host memory of",
+                                       [FREE_NODE] = "the address of an alloc node on"};
+
+#define ADDRESS_TEXT 192
+
+/* An address that is in no allocation of the device. */
+static address_kind describe_foreign(const rondo_device_memory *memory, free_call kind, const void *address,
+                                     char text[ADDRESS_TEXT]) {
+  const rondo_device *owner = rondo_peers_owner(address);
+  const bool is_other = owner != NULL && owner != memory->device;
+  const bool is_alike = is_other && strcmp(owner->name, memory->device->name) == 0;
+  snprintf(text, ADDRESS_TEXT, "is not %s device %s%s%s", expected[kind], memory->device->name,
+           !is_other  ? ""
+           : is_alike ? " but belongs to another device opened as "
+                      : " but belongs to device ",
+           is_other ? owner->name : "");
+  return is_other ? ON_OTHER_DEVICE : UNKNOWN_ADDRESS;
 }
 
-static rondo_status refuse_arena_node(const rondo_arena *arena, const void *address) {
-  char label[RONDO_ARENA_LABEL], text[INTO_TEXT];
-  return rondo_fail(
-      RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-      "a free node of %p, which %s %s, where the graph neither allocates it nor found it alive: memory of "
-      "an arena is freed by the recording that makes it, or by a later one that is told of it",
-      address, into_text(text, rondo_arena_base(arena), address, false), rondo_arena_label(label, arena));
+/* Writes what is at the address, as "lies 4 bytes into allocation 'x' (4.0 KiB)". *out_begin is where that begins. */
+static address_kind describe_address(const rondo_device_memory *memory, free_call kind, const void *address,
+                                     char text[ADDRESS_TEXT], const char **out_begin) {
+  char label[RONDO_ALLOCATION_LABEL], into[INTO_TEXT];
+  const rondo_arena *arena = rondo_arena_find(memory, address);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
+  const rondo_freed *freed = kind == FREE_NODE ? rondo_allocation_table_freed_around(&memory->table, address) : NULL;
+  if (arena != NULL) {
+    *out_begin = rondo_arena_base(arena);
+    snprintf(text, ADDRESS_TEXT, "%s %s", into_text(into, *out_begin, address, false), rondo_arena_label(label, arena));
+    return IN_ARENA;
+  }
+  if (host != NULL && at == NULL) {
+    *out_begin = host->address;
+    snprintf(text, ADDRESS_TEXT, "%s %zu bytes of host memory", into_text(into, *out_begin, address, false),
+             host->bytes);
+    return IN_HOST_MEMORY;
+  }
+  if (at == NULL && freed == NULL) return describe_foreign(memory, kind, address, text);
+  *out_begin = at != NULL ? at->address : freed->address;
+  snprintf(text, ADDRESS_TEXT, "%s allocation %s", into_text(into, *out_begin, address, false),
+           at != NULL ? rondo_allocation_label(label, at) : rondo_named_size(label, freed->name, freed->bytes));
+  if (at == NULL) return IN_FREED_ALLOCATION;
+  return at->kind == RONDO_ALLOCATION_GRAPH ? IN_GRAPH_ALLOCATION : IN_ALLOCATION;
+}
+
+/* Refuses to free what no allocation begins at, with what the address is instead. */
+static rondo_status refuse_address(const rondo_device_memory *memory, free_call kind, const char *call,
+                                   const void *address) {
+  char text[ADDRESS_TEXT], right[32] = "";
+  const char *begin = NULL;
+  const refusal *why = &refusals[kind][describe_address(memory, kind, address, text, &begin)];
+  assert(why->advice != NULL);
+  if (why->advice[strlen(why->advice) - 1] == ',') snprintf(right, sizeof right, " %p", (const void *)begin);
+  return rondo_fail(kind == FREE_NODE ? RONDO_INVALID_ARGUMENT : RONDO_INVALID_LIFETIME, why->reason, "%s: %p %s%s%s",
+                    call, address, text, why->advice, right);
 }
 
 rondo_status rondo_memory_refuse_free_node(const rondo_device_memory *memory, const void *address) {
-  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
-  const rondo_arena *arena = rondo_arena_find(memory, address);
-  if (arena != NULL) return refuse_arena_node(arena, address);
-  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
-  if (at != NULL) return refuse_node_inside(at, address);
-  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
-  if (host != NULL)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                      "a free node of %p, which %s %zu bytes of rondo_host_malloc: free it with rondo_host_free",
-                      address, into_text(text, host->address, address, false), host->bytes);
-  const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, address);
-  if (freed != NULL)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                      "a free node of %p, which %s allocation %s, freed before: leave it out", address,
-                      into_text(text, freed->address, address, false), freed_label(label, freed));
-  char owner[RONDO_OWNER];
-  if (name_owner(owner, memory, address))
-    return rondo_fail(
-        RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-        "a free node of %p, which is not the address of an alloc node on device %s but belongs to %s: free "
-        "it there",
-        address, memory->device->name, owner);
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "a free node of %p, which is not the address of an alloc node on device %s: a free node takes the "
-                    "address that making the alloc node gave",
-                    address, memory->device->name);
+  return refuse_address(memory, FREE_NODE, "a free node", address);
 }
 
-static rondo_status refuse_graph_free(const rondo_graph_allocation *graph, const char *call, const void *address) {
+static rondo_status refuse_dead_graph_memory(const rondo_graph_allocation *graph, const char *call,
+                                             const void *address) {
   char label[RONDO_ALLOCATION_LABEL];
   (void)rondo_allocation_label(label, &graph->base);
   if (atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                      "%s: graph allocation %s at %p is not allocated: no launch has left it so. Launch its graph "
-                      "first; what its graph frees itself cannot be freed outside",
+                      "%s: graph allocation %s at %p is not allocated: no launch has left it allocated. Launch its "
+                      "graph first; what its graph frees itself cannot be freed outside",
                       call, label, address);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
                     "%s: graph allocation %s at %p was freed already: free it once for each launch that allocates it",
                     call, label, address);
 }
 
-static rondo_status refuse_host(const char *call, const rondo_allocation *host, const void *address) {
-  char text[INTO_TEXT];
-  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY,
-                    "%s: %p %s %zu bytes of host memory: free their address, %p, with rondo_host_free", call, address,
-                    into_text(text, host->address, address, false), host->bytes, (void *)host->address);
-}
-
-static rondo_status refuse_interior(const char *call, const rondo_allocation *at, const void *address) {
-  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
-  return rondo_fail(
-      RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS, "%s: %p %s allocation %s: free its address, %p", call,
-      address, into_text(text, at->address, address, false), rondo_allocation_label(label, at), (void *)at->address);
-}
-
-static rondo_status refuse_arena(const char *call, const rondo_arena *arena, const void *address) {
-  char label[RONDO_ARENA_LABEL], text[INTO_TEXT];
-  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                    "%s: %p %s %s, the memory of recordings: what they leave there is given back to who handed it out, "
-                    "or freed inside of a recording",
-                    call, address, into_text(text, rondo_arena_base(arena), address, false),
-                    rondo_arena_label(label, arena));
-}
-
 rondo_status rondo_memory_refuse_free(const rondo_device_memory *memory, const char *call, const void *address) {
-  const rondo_arena *arena = rondo_arena_find(memory, address);
-  if (arena != NULL) return refuse_arena(call, arena, address);
   const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
-  if (graph != NULL) return refuse_graph_free(graph, call, address);
-  char label[RONDO_ALLOCATION_LABEL];
   const rondo_freed *freed = rondo_allocation_table_freed_at(&memory->table, address);
-  if (freed != NULL)
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
-                      "%s: allocation %s at %p was freed already: free it once, with rondo_free, rondo_free_async or a "
-                      "free node",
-                      call, freed_label(label, freed), address);
-  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
-  if (at != NULL) return refuse_interior(call, at, address);
-  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
-  if (host != NULL) return refuse_host(call, host, address);
-  char owner[RONDO_OWNER];
-  if (name_owner(owner, memory, address))
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                      "%s: %p is not the address of an allocation of device %s but belongs to %s: free it there", call,
-                      address, memory->device->name, owner);
-  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                    "%s: %p is not the address of an allocation of device %s (or of one freed long ago): free the "
-                    "address that the allocation returned",
-                    call, address, memory->device->name);
+  char label[RONDO_ALLOCATION_LABEL];
+  if (graph != NULL) return refuse_dead_graph_memory(graph, call, address);
+  if (freed == NULL || rondo_arena_find(memory, address) != NULL)
+    return refuse_address(memory, DEVICE_FREE, call, address);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                    "%s: allocation %s at %p was freed already: free it once, with rondo_free, rondo_free_async or a "
+                    "free node",
+                    call, rondo_named_size(label, freed->name, freed->bytes), address);
 }
 
 rondo_status rondo_memory_refuse_host_free(const rondo_device_memory *memory, const void *address) {
   const char *const call = "rondo_host_free";
-  char label[RONDO_ALLOCATION_LABEL], text[INTO_TEXT];
   const rondo_freed *freed = rondo_allocation_table_freed_at(&memory->host, address);
-  if (freed != NULL)
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
-                      "%s: the %zu bytes of host memory at %p were freed already: free them once", call, freed->bytes,
-                      address);
-  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
-  if (host != NULL)
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS,
-                      "%s: %p %s %zu bytes of host memory: free their address, %p", call, address,
-                      into_text(text, host->address, address, false), host->bytes, (void *)host->address);
-  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
-  if (at != NULL)
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY,
-                      "%s: %p %s allocation %s of device %s: free its address, %p, with rondo_free or rondo_free_async",
-                      call, address, into_text(text, at->address, address, false), rondo_allocation_label(label, at),
-                      memory->device->name, (void *)at->address);
-  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                    "%s: %p is not host memory of device %s: free the address that rondo_host_malloc returned", call,
-                    address, memory->device->name);
+  if (freed == NULL) return refuse_address(memory, HOST_FREE, call, address);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                    "%s: the %zu bytes of host memory at %p were freed already: free them once", call, freed->bytes,
+                    address);
 }
 
 /* Ranges ---------------------------------------------------------------------------------------------------------- */
 
-/* Work that touches a range, and what it finds there. */
-typedef struct touch {
+/* Work that accesses a range, and what it finds there. */
+typedef struct checked_range {
   const char *call, *what;
   const void *address;
   size_t bytes;
-  const rondo_freed_marks *since; /* what was freed later counts as freed also where the addresses are gone; or NULL */
+  const rondo_freed_marks *since; /* what was freed later is freed, even if its addresses were given back; or NULL */
   const rondo_graph_allocation *live; /* the one that reaches farthest */
-} touch;
+} checked_range;
 
-#define TOUCH_TEXT 160
+#define RANGE_TEXT 160
 
 /* "source of 64 bytes at 0x..."; without the size where that is not known. */
-static const char *touch_text(char buffer[TOUCH_TEXT], const touch *self) {
+static const char *range_text(char buffer[RANGE_TEXT], const checked_range *self) {
   char size[32] = "";
   if (self->bytes > 0) snprintf(size, sizeof size, " of %zu bytes", self->bytes);
-  snprintf(buffer, TOUCH_TEXT, "%.80s%s at %p", self->what, size, self->address);
+  snprintf(buffer, RANGE_TEXT, "%.80s%s at %p", self->what, size, self->address);
   return buffer;
 }
 
-static rondo_status check_end(const touch *self, const rondo_allocation *at) {
+static rondo_status check_end(const checked_range *self, const rondo_allocation *at) {
   const size_t offset = offset_in(at->address, self->address);
   if (self->bytes <= at->bytes - offset) return RONDO_OK;
   const bool is_named = at->name != NULL && at->name[0] != '\0';
@@ -215,8 +214,9 @@ static rondo_status check_end(const touch *self, const rondo_allocation *at) {
                     is_named ? at->name : "", is_named ? "'" : "", at->bytes);
 }
 
-static bool look_for_live(rondo_allocation *allocation, void *user) {
-  touch *self = user;
+static bool look_for_live(void *owner, void *user) {
+  const rondo_allocation *allocation = owner;
+  checked_range *self = user;
   const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
   const bool live = atomic_load_explicit(&graph->life, memory_order_acquire) == RONDO_LIFE_LIVE;
   const char *end = allocation->address + allocation->bytes;
@@ -224,21 +224,22 @@ static bool look_for_live(rondo_allocation *allocation, void *user) {
   return true;
 }
 
-/* Graph memory at the range, of which `at` reaches farthest. */
-static rondo_status check_allocated(const rondo_device_memory *memory, touch *self, const rondo_allocation *at) {
+/* The range is in graph memory, of which `at` reaches farthest. */
+static rondo_status check_allocated(const rondo_device_memory *memory, checked_range *self,
+                                    const rondo_allocation *at) {
   rondo_allocation_table_visit_around(&memory->table, self->address, look_for_live, self);
   if (self->live != NULL) return check_end(self, &self->live->base);
-  char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT];
+  char label[RONDO_ALLOCATION_LABEL], text[RANGE_TEXT];
   const rondo_graph_allocation *graph = (const rondo_graph_allocation *)at;
   const bool never = atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER;
   return rondo_fail(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE,
-                    "%s: the %s lies in graph allocation %s, which %s: use it in the graph, before its free, or launch "
-                    "a graph first that allocates it and leaves it so",
-                    self->call, touch_text(text, self), rondo_allocation_label(label, at),
+                    "%s: the %s lies in graph allocation %s, which %s: use it in the graph before its free, or first "
+                    "launch a graph that leaves it allocated",
+                    self->call, range_text(text, self), rondo_allocation_label(label, at),
                     never ? "no launch has left allocated" : "was freed");
 }
 
-/* Whether all pages of the range are mapped, by whomever. */
+/* Whether all pages of the range are mapped by anyone. */
 static bool is_mapped(const void *address, size_t bytes) {
   const size_t into = (uintptr_t)address % (size_t)sysconf(_SC_PAGESIZE);
   return msync((char *)(uintptr_t)address - into, into + (bytes > 0 ? bytes : 1), MS_ASYNC) == 0;
@@ -249,9 +250,8 @@ static bool may_have(const rondo_range_index *index, const void *address) {
   return rondo_range_place(index, address) != 0 || atomic_load_explicit(&index->missing, memory_order_relaxed) != 0;
 }
 
-/* What was freed in a table, and is not somebody else's memory now. `since` NULL: not known. `is_own`: the device may
- * still have the address. The indexes are asked first: walking the records takes long, and most addresses are in none.
- */
+/* An allocation of the table that was freed, at addresses that nobody else has now. `since` NULL: not known. `is_own`:
+ * the device may still have the address. The indexes come first: they are fast, and most addresses are in none. */
 static const rondo_freed *find_freed_in(rondo_allocation_table *table, const void *address, size_t bytes, bool is_own,
                                         const uint64_t *since) {
   const rondo_freed *freed = is_own ? rondo_allocation_table_freed_around(table, address) : NULL;
@@ -273,29 +273,30 @@ const rondo_freed *rondo_memory_find_freed(rondo_device_memory *memory, const vo
   return find_freed_in(&memory->host, address, bytes, is_own, since == NULL ? NULL : &since->host);
 }
 
-/* Addresses that the device has, and no allocation: one that was freed too long ago to be known. */
-static rondo_status check_own(const rondo_device_memory *memory, const touch *self) {
-  char text[TOUCH_TEXT];
+/* Addresses of the device that are in no known allocation: theirs was freed long ago. */
+static rondo_status check_own(const rondo_device_memory *memory, const checked_range *self) {
+  char text[RANGE_TEXT];
   if (rondo_range_place(&memory->own, self->address) == 0) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                    "%s: the %s lies in no allocation of device %s, which has these addresses: queue the work before "
-                    "the memory is freed",
-                    self->call, touch_text(text, self), memory->device->name);
+  return rondo_fail(
+      RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+      "%s: the %s lies in no allocation of device %s, which owns these addresses: enqueue the work before "
+      "the memory is freed",
+      self->call, range_text(text, self), memory->device->name);
 }
 
-static rondo_status check_freed(rondo_device_memory *memory, const touch *self, bool now) {
+static rondo_status check_freed(rondo_device_memory *memory, const checked_range *self, bool now) {
   const rondo_freed *freed = rondo_memory_find_freed(memory, self->address, self->bytes, self->since);
   if (freed == NULL && now) return check_own(memory, self);
   if (freed == NULL || (freed->kind == RONDO_ALLOCATION_GRAPH && !now)) return RONDO_OK;
-  char label[RONDO_ALLOCATION_LABEL], text[TOUCH_TEXT], into[INTO_TEXT];
+  char label[RONDO_ALLOCATION_LABEL], text[RANGE_TEXT], into[INTO_TEXT];
   if (freed->kind == RONDO_ALLOCATION_SPACE)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                      "%s: the %s lies in memory of a graph that was destroyed: keep the graph, and launch it before",
-                      self->call, touch_text(text, self));
+                      "%s: the %s lies in memory of a graph that was destroyed: keep the graph, and launch it first",
+                      self->call, range_text(text, self));
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
-                    "%s: the %s %s allocation %s, which was freed: queue it before the free", self->call,
-                    touch_text(text, self), into_text(into, freed->address, self->address, true),
-                    freed_label(label, freed));
+                    "%s: the %s %s allocation %s, which was freed: enqueue the work before the free", self->call,
+                    range_text(text, self), into_text(into, freed->address, self->address, true),
+                    rondo_named_size(label, freed->name, freed->bytes));
 }
 
 static bool is_outside(const rondo_range_index *index, const void *address) {
@@ -303,9 +304,9 @@ static bool is_outside(const rondo_range_index *index, const void *address) {
   return rondo_range_look(index, address, &found) && found.end == 0;
 }
 
-/* What nearly all work touches, without the lock: a range within an allocation, or outside of all that is the device's.
- * False says that it takes a closer look, as whether graph memory is allocated `now` does. A guarded device has memory
- * elsewhere too. */
+/* What nearly all work accesses, without the lock: a range inside an allocation, or outside of the device's memory.
+ * False means that a closer look is needed, as for graph memory, which may not be allocated `now`. A guarded device has
+ * memory elsewhere too. */
 static bool is_plainly_fine(const rondo_device_memory *memory, const void *address, size_t bytes, bool now) {
   rondo_range_found found;
   if (memory->device->ops->guard != NULL || !rondo_range_look(&memory->table.index, address, &found)) return false;
@@ -330,23 +331,24 @@ bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *addres
   return rondo_memory_find_plain(memory, address, bytes, &found);
 }
 
-/* More of an arena may have memory by the time that a node runs. */
-static rondo_status check_found(const rondo_device_memory *memory, touch *self, const rondo_allocation *at, bool now) {
+/* More of an arena may have memory when a node runs. */
+static rondo_status check_found(const rondo_device_memory *memory, checked_range *self, const rondo_allocation *at,
+                                bool now) {
   if (at->kind == RONDO_ALLOCATION_GRAPH && now) return check_allocated(memory, self, at);
   return at->kind == RONDO_ALLOCATION_ARENA && !now ? RONDO_OK : check_end(self, at);
 }
 
-static rondo_status check_not_found(rondo_device_memory *memory, const touch *self, bool now) {
+static rondo_status check_not_found(rondo_device_memory *memory, const checked_range *self, bool now) {
   const rondo_arena *arena = now ? rondo_arena_find(memory, self->address) : NULL;
-  char text[TOUCH_TEXT], into[INTO_TEXT], label[RONDO_ARENA_LABEL];
+  char text[RANGE_TEXT], into[INTO_TEXT], label[RONDO_ARENA_LABEL];
   if (arena == NULL) return check_freed(memory, self, now);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                    "%s: the %s %s %s, of which %zu bytes have memory: nothing lives there", self->call,
-                    touch_text(text, self), into_text(into, rondo_arena_base(arena), self->address, true),
+                    "%s: the %s %s %s, of which %zu bytes have memory: nothing is allocated there", self->call,
+                    range_text(text, self), into_text(into, rondo_arena_base(arena), self->address, true),
                     rondo_arena_label(label, arena), arena->allocation.bytes);
 }
 
-static rondo_status look_closer(rondo_device_memory *memory, touch *self, bool now) {
+static rondo_status look_closer(rondo_device_memory *memory, checked_range *self, bool now) {
   pthread_mutex_lock(&memory->lock);
   const rondo_allocation *at = rondo_allocation_table_around(&memory->table, self->address);
   if (at == NULL) at = rondo_allocation_table_around(&memory->host, self->address);
@@ -358,13 +360,13 @@ static rondo_status look_closer(rondo_device_memory *memory, touch *self, bool n
 rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
                                       const void *address, size_t bytes, bool now) {
   if (is_plainly_fine(memory, address, bytes, now)) return RONDO_OK;
-  touch self = {.call = call, .what = what, .address = address, .bytes = bytes};
+  checked_range self = {.call = call, .what = what, .address = address, .bytes = bytes};
   return look_closer(memory, &self, now);
 }
 
 rondo_status rondo_memory_check_still(rondo_device_memory *memory, const char *call, const char *what,
                                       const void *address, size_t bytes, const rondo_freed_marks *since) {
-  touch self = {.call = call, .what = what, .address = address, .bytes = bytes, .since = since};
+  checked_range self = {.call = call, .what = what, .address = address, .bytes = bytes, .since = since};
   return look_closer(memory, &self, true);
 }
 
@@ -374,7 +376,7 @@ void rondo_memory_mark_freed(rondo_device_memory *memory, rondo_freed_marks *out
   pthread_mutex_unlock(&memory->lock);
 }
 
-/* Who holds the memory -------------------------------------------------------------------------------------------- */
+/* Who has the memory -------------------------------------------------------------------------------------------- */
 
 enum { MOST_POOLS = 3, MOST_ALLOCATIONS = 3 };
 
@@ -397,7 +399,8 @@ static void add(holders *self, const char *format, ...) {
   if (self->length >= sizeof self->text) self->length = sizeof self->text - 1;
 }
 
-static bool look_at(rondo_allocation *allocation, void *user) {
+static bool look_at(void *owner, void *user) {
+  const rondo_allocation *allocation = owner;
   holders *self = user;
   if (allocation->kind == RONDO_ALLOCATION_GRAPH) {
     const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
@@ -415,21 +418,22 @@ static bool look_at(rondo_allocation *allocation, void *user) {
   return true;
 }
 
-/* The pools that reserve most, by name. */
+/* The pools that reserve most, with their names. */
 static void add_pools(holders *self, const rondo_device_memory *memory) {
   char held[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
   uint64_t below = UINT64_MAX, others = memory->stream_ordered.reserved;
   for (size_t i = 0; i < MOST_POOLS; i++) {
     const rondo_pool *most = NULL;
     for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next)
-      if (pool->usage.reserved < below && (most == NULL || pool->usage.reserved > most->usage.reserved)) most = pool;
-    if (most == NULL || most->usage.reserved == 0) break;
+      if (pool->figures.reserved < below && (most == NULL || pool->figures.reserved > most->figures.reserved))
+        most = pool;
+    if (most == NULL || most->figures.reserved == 0) break;
     const char *name = most == &memory->default_pool ? "default" : most->name;
     const bool is_named = name[0] != '\0';
-    add(self, ", %s by %spool%s%.32s%s (%s used)", rondo_size_text(held, most->usage.reserved), is_named ? "" : "a ",
-        is_named ? " '" : "", name, is_named ? "'" : "", rondo_size_text(used, most->usage.used));
-    below = most->usage.reserved;
-    others -= most->usage.reserved;
+    add(self, ", %s by %spool%s%.32s%s (%s used)", rondo_size_text(held, most->figures.reserved), is_named ? "" : "a ",
+        is_named ? " '" : "", name, is_named ? "'" : "", rondo_size_text(used, most->figures.used));
+    below = most->figures.reserved;
+    others -= most->figures.reserved;
   }
   if (others > 0) add(self, ", %s by other pools", rondo_size_text(held, others));
 }
@@ -452,15 +456,19 @@ static void describe(holders *self, const rondo_device_memory *memory) {
   char held[RONDO_SIZE_TEXT], unfreed[RONDO_SIZE_TEXT];
   const uint64_t arenas = atomic_load_explicit(&memory->arena_backed.now, memory_order_relaxed);
   const uint64_t both = atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
-  const uint64_t graphs = both > arenas ? both - arenas : 0; /* they change meanwhile */
+  const uint64_t graphs = both > arenas ? both - arenas : 0; /* other threads change them */
   rondo_allocation_table_visit(&memory->table, look_at, self);
-  add(self, "%s by rondo_malloc", rondo_size_text(held, memory->immediate.usage.reserved));
+  add(self, "%s by rondo_malloc", rondo_size_text(held, memory->immediate.figures.reserved));
   add_pools(self, memory);
   add(self, ", %s by graphs (%s in %zu unfreed allocations%s)", rondo_size_text(held, graphs),
       rondo_size_text(unfreed, self->unfreed_bytes), self->unfreed,
       graphs > self->unfreed_bytes ? "; rondo_graph_memory_trim gives back what no launch uses" : "");
   if (arenas > 0) add(self, ", %s by arenas", rondo_size_text(held, arenas));
   add_largest(self);
+}
+
+rondo_status rondo_memory_fail_size(size_t bytes) {
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
 }
 
 rondo_status rondo_memory_fail_larger(const rondo_device_memory *memory, rondo_reason reason, size_t bytes,
@@ -474,13 +482,13 @@ rondo_status rondo_memory_fail_larger(const rondo_device_memory *memory, rondo_r
 rondo_status rondo_memory_fail_growth(rondo_device_memory *memory, rondo_status status, const char *what,
                                       size_t bytes) {
   if (status != RONDO_OUT_OF_MEMORY) return rondo_fail_context(status, "%s", what);
-  /* The system's or the driver's advice does not help then; a limit that was set for the device names itself. */
+  /* Then the driver's advice does not help. (A limit that was set for the device has no driver code.) */
   const rondo_error *cause = rondo_last_error();
   if (bytes > memory->limit_bytes && cause->driver_code != 0)
     return rondo_fail_context(rondo_memory_fail_larger(memory, cause->reason, bytes, ""), "%s", what);
   holders who = {.length = 0};
   pthread_mutex_lock(&memory->lock);
-  const uint64_t held = memory->immediate.usage.reserved + memory->stream_ordered.reserved +
+  const uint64_t held = memory->immediate.figures.reserved + memory->stream_ordered.reserved +
                         atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
   describe(&who, memory);
   pthread_mutex_unlock(&memory->lock);

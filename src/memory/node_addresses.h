@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The addresses that a node declares: pointer parameters of a kernel, both sides of a copy, what a fill writes.
+ * The addresses that a node declares: pointer parameters of a kernel, source and destination of a copy, destination of
+ * a fill.
  */
 #ifndef RONDO_MEMORY_NODE_ADDRESSES_H
 #define RONDO_MEMORY_NODE_ADDRESSES_H
 
 #include "graph/graph_internal.h"
 
-/* `field` is the number of a kernel's parameter; 0 the destination of a copy or fill, 1 the source of a copy. */
+/* `field`: the number of a kernel's parameter; 0: the destination of a copy or fill; 1: the source of a copy. */
 typedef struct rondo_node_address {
   uint32_t field;
   const char *address;
@@ -16,7 +17,7 @@ static inline bool rondo_parameter_is_pointer(const rondo_parameter *parameter) 
   return parameter->access != RONDO_ACCESS_SCALAR && parameter->bytes == sizeof(void *);
 }
 
-/* Returns how many; 0 for other kinds. */
+/* Returns how many there are; 0 for other kinds of nodes. */
 size_t rondo_node_addresses(const rondo_node_params *params, rondo_node_address out[RONDO_MAX_PARAMETERS]);
 
 #endif

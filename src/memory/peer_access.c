@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The directory of reserved addresses, and access between devices.
  *
- * The directory's ranges are owned by their devices and lie apart from each other.
+ * The owner of a range in the directory is its device. Ranges are disjoint.
  */
 #include "memory/peer_access.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -29,13 +30,13 @@ rondo_device *rondo_peers_owner(const void *address) {
   return owner;
 }
 
-/* Nothing stays missing in the directory: every address is found. */
+/* Fails rather than leaving a range out, so that every address is found. */
 static rondo_status enter_directory(rondo_device *device, const void *address, size_t bytes) {
   const rondo_allocator allocator = rondo_allocator_default();
   if (rondo_range_enter(&allocator, &directory, address, bytes, 0, device) != 0) return RONDO_OK;
   rondo_range_leave(&directory, 0);
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
-                    "there is no host memory to note %zu bytes of addresses of %s", bytes, device->name);
+                    "there is no host memory to register %zu bytes of addresses of %s", bytes, device->name);
 }
 
 rondo_status rondo_peers_note(rondo_device *device, const void *address, size_t bytes) {
@@ -49,6 +50,7 @@ rondo_status rondo_peers_note(rondo_device *device, const void *address, size_t 
 
 void rondo_peers_forget(rondo_device *device, const void *address) {
   pthread_mutex_lock(&directory_lock);
+  assert(rondo_range_around(&directory, address) == device);
   rondo_range_leave(&directory, rondo_range_place(&directory, address));
   if (atomic_fetch_sub_explicit(&device->reservations, 1, memory_order_relaxed) == 1)
     atomic_fetch_sub_explicit(&rondo_peers_with_memory, 1, memory_order_relaxed);
@@ -64,7 +66,7 @@ rondo_status rondo_peers_reserve(rondo_device *device, size_t bytes, size_t alig
   return status;
 }
 
-/* Out of the directory first: the addresses may be another device's at once. */
+/* Removed from the directory first, because another device may reserve the addresses at once. */
 rondo_status rondo_peers_unreserve(rondo_device *device, void *address, size_t bytes) {
   rondo_peers_forget(device, address);
   return device->ops->unreserve(device, address, bytes);
@@ -81,7 +83,7 @@ rondo_status rondo_peers_check_list(const char *call, const rondo_device *owner,
   if (unknown == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_DEVICE,
                     "%s: the list of peers names device %d, which cannot access memory of %s "
-                    "(rondo_device_can_access_peer tells): leave it out",
+                    "(see rondo_device_can_access_peer): leave it out",
                     call, __builtin_ctzll(unknown), owner->name);
 }
 
@@ -102,7 +104,8 @@ static uint64_t peers_of(const rondo_allocation *at) {
   return atomic_load_explicit(&((const rondo_block *)at)->chunk->pool->peers, memory_order_relaxed);
 }
 
-static bool add_access(rondo_allocation *at, void *user) {
+static bool add_access(void *owner, void *user) {
+  const rondo_allocation *at = owner;
   access_search *search = user;
   rondo_peer_memory *out = search->out;
   search->peers |= peers_of(at);

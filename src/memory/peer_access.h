@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Devices that access each other's memory (GM-17): which device an address belongs to, and whether another may access
- * it. Every range of addresses that a device reserves stands in one directory of the process, so that an address is
- * looked up without asking each device. While no more than one device has memory, nothing is looked up at all.
+ * Devices that access each other's memory (GM-17): which device an address belongs to, and whether another device may
+ * access it. One directory of the process has every range of addresses that a device reserves, so that an address is
+ * found without asking each device. While only one device has memory, nothing is looked up.
  *
- * Access is by a device's index, as in the hardware: what is granted to device 1 holds for every open device of that
- * index. Allocations of graph memory that share addresses have the accesses of all of them, as they have one mapping.
+ * Access is granted to a device's index, as in the hardware, so to every open device with that index. Allocations of
+ * graph memory that share addresses have one mapping, and the accesses of all of them.
  *
- * Threads: any. Looking an address up takes no lock unless the directory is being changed just then; finding out what
- * an allocation of another device allows takes the lock of that device's memory. The directory's lock is a leaf.
+ * Threads: any. Looking up an address takes no lock, unless the directory changes at that moment. Looking up what an
+ * allocation of another device allows takes the lock of that device's memory. No other lock is taken under the
+ * directory's lock.
  */
 #ifndef RONDO_MEMORY_PEER_ACCESS_H
 #define RONDO_MEMORY_PEER_ACCESS_H
 
 #include "memory/device_memory.h"
 
-/* As the driver's reserve and unreserve, with the directory. */
+/* The driver's reserve and unreserve, which also update the directory. */
 RONDO_MUST_USE rondo_status rondo_peers_reserve(rondo_device *device, size_t bytes, size_t alignment,
                                                 void **out_address);
 RONDO_MUST_USE rondo_status rondo_peers_unreserve(rondo_device *device, void *address, size_t bytes);
 
-/* For memory that the device's guard gives: notes its addresses in the directory, and forgets them. */
+/* Adds the addresses of memory from the device's guard to the directory; removes them. */
 RONDO_MUST_USE rondo_status rondo_peers_note(rondo_device *device, const void *address, size_t bytes);
 void rondo_peers_forget(rondo_device *device, const void *address);
 
@@ -34,10 +35,10 @@ static inline bool rondo_peers_others_have_memory(const rondo_device *device) {
 /* The device that the address belongs to; NULL when it is no device's. */
 rondo_device *rondo_peers_owner(const void *address);
 
-/* UNKNOWN_DEVICE when the list names a device that cannot be let access memory of `owner`. */
+/* UNKNOWN_DEVICE when the list names a device that cannot access memory of `owner`. */
 RONDO_MUST_USE rondo_status rondo_peers_check_list(const char *call, const rondo_device *owner, uint64_t peers);
 
-/* Before access to memory of `owner` is granted to those devices: their work can then reach it. */
+/* Enables access to memory of `owner` by those devices, before it is granted. */
 RONDO_MUST_USE rondo_status rondo_peers_admit(rondo_device *owner, uint64_t peers);
 
 /* What is at an address of another device. */
@@ -53,8 +54,8 @@ typedef struct rondo_peer_memory {
 /* False when the address belongs to no device but `device`. */
 bool rondo_peers_find(const rondo_device *device, const void *address, rondo_peer_memory *out);
 
-/* NO_ACCESS naming device, allocation and remedy when the work has an address of another device's memory that `device`
- * may not access: INVALID_ARGUMENT for a stream's work, INVALID_GRAPH for a node (`where`, else NULL). */
+/* NO_ACCESS when the work has an address of another device's memory that `device` may not access: INVALID_ARGUMENT for
+ * work on a stream, INVALID_GRAPH for a node (`where`, otherwise NULL). */
 RONDO_MUST_USE rondo_status rondo_peers_check_slowly(const rondo_device *device, const char *call,
                                                      const rondo_node_params *work, const rondo_node_where *where);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The tree of ranges. Node 0 stands for none. Recursion is as deep as the tree, some logarithms of the count. Who
- * changes it knows that nobody else does, so it reads with plain loads; what it stores it releases.
+ * The tree of ranges. Node 0 means none. Recursion is as deep as the tree, a few times the logarithm of the count. The
+ * thread that changes the tree is the only one, so it reads with relaxed loads; its stores are releases.
  */
 #include "memory/range_index.h"
 
@@ -8,12 +8,12 @@
 
 #include "base/hash.h"
 
-enum { FIRST_NODES = 64, MOST_STEPS = 256 }; /* a reader of a tree that changes must not go round in it */
+enum { FIRST_NODES = 64, MOST_STEPS = 256 }; /* a reader of a changing tree must not loop forever */
 
 typedef struct range_node {
   _Atomic uintptr_t begin, end;
   _Atomic uint32_t before, after;
-  _Atomic uint32_t farthest; /* of the node and those below it: the one with the highest end */
+  _Atomic uint32_t farthest; /* the node of its subtree with the highest end */
   _Atomic uint32_t tag;
   _Atomic(void *) owner;
 } range_node;
@@ -56,10 +56,10 @@ static void copy_node(range_node *to, const range_node *from) {
 
 /* Changing -------------------------------------------------------------------------------------------------------- */
 
-static void begin_change(rondo_range_index *index) { SET(index->version, GET(index->version) + 1); }
-static void end_change(rondo_range_index *index) { SET(index->version, GET(index->version) + 1); }
+/* Once before and once after a change. */
+static void step_version(rondo_range_index *index) { SET(index->version, GET(index->version) + 1); }
 
-/* Twice as many nodes, the new ones unused; false when there is no memory. Readers go on with the old ones. */
+/* Doubles the number of nodes; false without host memory. Readers may still use the old nodes. */
 static bool grow(const rondo_allocator *allocator, rondo_range_index *index) {
   rondo_range_nodes *old = GET(index->nodes);
   const size_t old_count = old == NULL ? 0 : old->count, count = old == NULL ? FIRST_NODES : 2 * old_count;
@@ -79,7 +79,7 @@ static bool grow(const rondo_allocator *allocator, rondo_range_index *index) {
 
 static uint64_t priority_of(uint32_t place) { return rondo_hash_u64(RONDO_HASH_START, place); }
 
-/* Several may begin at one address: those are in the order of their places. */
+/* Ranges that begin at one address are in the order of their places. */
 static bool precedes(const rondo_range_index *index, uint32_t a, uint32_t b) {
   const uintptr_t begin_a = GET(at(index, a)->begin), begin_b = GET(at(index, b)->begin);
   return begin_a != begin_b ? begin_a < begin_b : a < b;
@@ -162,15 +162,16 @@ uint32_t rondo_range_enter(const rondo_allocator *allocator, rondo_range_index *
     return 0;
   }
   const uint32_t place = index->unused;
+  assert(place != 0);
   range_node *node = at(index, place);
   index->unused = GET(node->after);
-  begin_change(index);
+  step_version(index);
   SET(node->begin, (uintptr_t)begin);
   SET(node->end, (uintptr_t)begin + bytes);
   SET(node->tag, tag);
   SET(node->owner, owner);
   enter_tree(index, &index->root, place);
-  end_change(index);
+  step_version(index);
   return place;
 }
 
@@ -180,10 +181,10 @@ void rondo_range_leave(rondo_range_index *index, uint32_t place) {
     SET(index->missing, GET(index->missing) - 1);
     return;
   }
-  begin_change(index);
+  step_version(index);
   leave_tree(index, &index->root, place);
   SET(at(index, place)->after, index->unused);
-  end_change(index);
+  step_version(index);
   index->unused = place;
 }
 
@@ -193,9 +194,9 @@ uint32_t rondo_range_place(const rondo_range_index *index, const void *address) 
   uint32_t best = 0, place = GET(index->root);
   while (place != 0) {
     const range_node *node = at(index, place);
-    const bool behind = GET(node->begin) > (uintptr_t)address;
-    if (!behind) best = farther(index, best, farther(index, place, farthest_in(index, GET(node->before))));
-    place = behind ? GET(node->before) : GET(node->after);
+    const bool is_after = GET(node->begin) > (uintptr_t)address;
+    if (!is_after) best = farther(index, best, farther(index, place, farthest_in(index, GET(node->before))));
+    place = is_after ? GET(node->before) : GET(node->after);
   }
   return best != 0 && GET(at(index, best)->end) > (uintptr_t)address ? best : 0;
 }
@@ -206,8 +207,8 @@ void *rondo_range_around(const rondo_range_index *index, const void *address) {
 }
 
 /* False when the visitor has seen enough. */
-static bool visit_tree(const rondo_range_index *index, uint32_t tree, uintptr_t address,
-                       bool (*visit)(void *owner, void *user), void *user) {
+static bool visit_tree(const rondo_range_index *index, uint32_t tree, uintptr_t address, rondo_range_visitor *visit,
+                       void *user) {
   if (tree == 0 || GET(at(index, farthest_in(index, tree))->end) <= address) return true;
   const range_node *node = at(index, tree);
   if (!visit_tree(index, GET(node->before), address, visit, user)) return false;
@@ -216,16 +217,38 @@ static bool visit_tree(const rondo_range_index *index, uint32_t tree, uintptr_t 
   return (!holds || visit(GET(node->owner), user)) && visit_tree(index, GET(node->after), address, visit, user);
 }
 
-void rondo_range_visit(const rondo_range_index *index, const void *address, bool (*visit)(void *owner, void *user),
-                       void *user) {
+void rondo_range_visit(const rondo_range_index *index, const void *address, rondo_range_visitor *visit, void *user) {
   (void)visit_tree(index, GET(index->root), (uintptr_t)address, visit, user);
+}
+
+/* Checking -------------------------------------------------------------------------------------------------------- */
+
+/* How many ranges there are; each lies between those of its sides, has a lower priority than its parent, and knows how
+ * far it reaches with all below it. */
+static size_t check_tree(const rondo_range_index *index, uint32_t tree) {
+  if (tree == 0) return 0;
+  const uint32_t sides[] = {GET(at(index, tree)->before), GET(at(index, tree)->after)};
+  uint32_t farthest = tree;
+  for (int i = 0; i < 2; i++) {
+    assert(sides[i] == 0 || priority_of(sides[i]) <= priority_of(tree));
+    assert(sides[i] == 0 || precedes(index, sides[i], tree) == (i == 0));
+    farthest = farther(index, farthest, farthest_in(index, sides[i]));
+  }
+  assert(GET(at(index, tree)->begin) <= GET(at(index, tree)->end));
+  assert(GET(at(index, farthest)->end) == GET(at(index, farthest_in(index, tree))->end));
+  return 1 + check_tree(index, sides[0]) + check_tree(index, sides[1]);
+}
+
+size_t rondo_range_index_check(const rondo_range_index *index) {
+  assert(GET(index->version) % 2 == 0);
+  return check_tree(index, GET(index->root)) + GET(index->missing);
 }
 
 /* Without the lock ------------------------------------------------------------------------------------------------ */
 
 #define READ(field) atomic_load_explicit(&(field), memory_order_acquire)
 
-/* A node that was read from a tree that changes may be any number. */
+/* A node number that was read while the tree changed may be out of range. */
 static const range_node *peek(const rondo_range_nodes *nodes, uint32_t place) {
   return place < nodes->count ? &nodes->items[place] : &nodes->items[0];
 }
@@ -238,7 +261,7 @@ static void consider(const rondo_range_nodes *nodes, uint32_t place, rondo_range
         (rondo_range_found){.begin = READ(node->begin), .end = end, .tag = READ(node->tag), .owner = READ(node->owner)};
 }
 
-/* What the tree shows just now, which may not be whole. */
+/* Searches the tree, which may be inconsistent. */
 static void look_through(const rondo_range_nodes *nodes, uint32_t place, uintptr_t address, rondo_range_found *best) {
   for (int steps = 0; place != 0 && steps < MOST_STEPS; steps++) {
     const range_node *node = peek(nodes, place);

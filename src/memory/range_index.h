@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Ranges of addresses, which may overlap, and which of them an address lies in: a tree in the order of their
- * beginnings, balanced by a hash of each node's number as its priority (Seidel and Aragon 1996), the greatest on top;
- * each node knows how far the ranges below it reach.
+ * An index of ranges of addresses, which may overlap: finds the range that an address lies in. It is a tree, sorted by
+ * where the ranges begin and balanced by random priorities, the highest at the top (Seidel and Aragon 1996); a node's
+ * priority is a hash of its number. Each node knows how far the ranges of its subtree reach.
  *
- * Looking an address up takes no lock: nodes are numbers in an array that stays readable when it grows, and a counter
- * that is odd while the tree changes tells a reader whether what it saw was whole (a sequence lock, with release stores
- * and acquire loads in the place of fences). Arrays double, so that the old ones together are as large as the last.
+ * Lookups need no lock. Nodes are numbers in an array, and old arrays stay readable when it grows. A counter that is
+ * odd while the tree changes tells a reader whether it saw a consistent tree (a sequence lock, with release stores and
+ * acquire loads instead of fences). Arrays double, so that all old ones together are no larger than the last one.
  *
- * Threads: rondo_range_look from any thread; all else under one lock of the owner's.
+ * Threads: any for rondo_range_look; all other functions under one lock of the owner.
  */
 #ifndef RONDO_MEMORY_RANGE_INDEX_H
 #define RONDO_MEMORY_RANGE_INDEX_H
@@ -25,28 +25,29 @@ typedef struct rondo_range_index {
   _Atomic(rondo_range_nodes *) nodes; /* NULL until the first range */
   _Atomic uint64_t version;           /* odd while the tree changes */
   _Atomic uint32_t root;
-  _Atomic uint32_t missing; /* ranges that there was no memory for: an address may lie in one of them */
-  uint32_t unused;          /* the first of a list of free nodes, by `after` */
+  _Atomic uint32_t missing; /* ranges that were left out for lack of host memory: an address may lie in one */
+  uint32_t unused;          /* the first unused node; the others follow by `after` */
 } rondo_range_index;
 
 void rondo_range_index_deinit(const rondo_allocator *allocator, rondo_range_index *index);
 
-/* Enters a range; `owner` and `tag` are what looking up returns. Its place, by which it leaves; 0 when there is no
- * memory for it, which counts as missing until rondo_range_leave with 0. */
+/* Adds a range; a lookup returns `owner` and `tag`. Returns the place by which it is removed; 0 without host memory:
+ * the range is missing until rondo_range_leave with 0. */
 uint32_t rondo_range_enter(const rondo_allocator *allocator, rondo_range_index *index, const void *begin, size_t bytes,
                            uint32_t tag, void *owner);
 void rondo_range_leave(rondo_range_index *index, uint32_t place);
 
-/* The place of the range that the address lies in, of several the one that reaches farthest; 0 when it lies in none
- * that is not missing. */
+/* The place of the range that the address lies in, of several the one that reaches farthest; 0 when there is none,
+ * apart from missing ones. */
 uint32_t rondo_range_place(const rondo_range_index *index, const void *address);
 
 /* The owner of that range; NULL for none. */
 void *rondo_range_around(const rondo_range_index *index, const void *address);
 
-/* Calls `visit` for each range that the address lies in, from low addresses on, until it returns false. */
-void rondo_range_visit(const rondo_range_index *index, const void *address, bool (*visit)(void *owner, void *user),
-                       void *user);
+typedef bool rondo_range_visitor(void *owner, void *user);
+
+/* Calls `visit` for each range that the address lies in, by ascending begin, until it returns false. */
+void rondo_range_visit(const rondo_range_index *index, const void *address, rondo_range_visitor *visit, void *user);
 
 typedef struct rondo_range_found {
   uintptr_t begin, end; /* 0 when the address lies in no range */
@@ -54,8 +55,12 @@ typedef struct rondo_range_found {
   void *owner;
 } rondo_range_found;
 
-/* As rondo_range_around, without the lock. False when that did not succeed: the tree changes just now, or ranges are
- * missing. */
+/* As rondo_range_around, without the lock. False when the answer is not known: the tree changes at that moment, or
+ * ranges are missing. */
 bool rondo_range_look(const rondo_range_index *index, const void *address, rondo_range_found *out);
+
+/* Asserts the order, the balance and the reach of the tree, and returns how many ranges were entered, missing ones
+ * included. Builds without assertions return that alone. Under the lock. */
+size_t rondo_range_index_check(const rondo_range_index *index);
 
 #endif

@@ -44,14 +44,14 @@ static char *add_alloc(rondo_graph *graph, rondo_node *node, size_t bytes) {
 static rondo_graph *build(rig *r, part *self, size_t kept_bytes, size_t more, rondo_graph *child) {
   rondo_graph *graph = NULL;
   rondo_node node = {0};
-  char *behind = NULL;
+  char *after = NULL;
   assert_ok(rondo_graph_create(r->device, NULL, &graph));
   if (self->bytes > 0) self->scratch = add_alloc(graph, &node, self->bytes);
   if (kept_bytes > 0) self->kept = add_alloc(graph, &node, kept_bytes);
-  if (more > 0) behind = add_alloc(graph, &node, more);
+  if (more > 0) after = add_alloc(graph, &node, more);
   if (child != NULL) assert_ok(rondo_graph_add_child(graph, &node, 1, child, &node));
   if (self->scratch != NULL) assert_ok(rondo_graph_add_free(graph, &node, 1, self->scratch, &node));
-  if (behind != NULL) assert_ok(rondo_graph_add_free(graph, &node, 1, behind, &node));
+  if (after != NULL) assert_ok(rondo_graph_add_free(graph, &node, 1, after, &node));
   return graph;
 }
 

@@ -159,10 +159,72 @@ static bool took_down(rondo_status status, const char *what) {
   return status == RONDO_OK;
 }
 
+typedef struct test_owned {
+  struct test_owned *next;
+  test_destroy_fn *destroy;
+  void *object;
+} test_owned;
+
+void *test_own(test_fixture *fixture, test_destroy_fn *destroy, void *object) {
+  test_owned *owned = malloc(sizeof *owned);
+  assert_non_null(owned);
+  *owned = (test_owned){.next = fixture->owned, .destroy = destroy, .object = object};
+  fixture->owned = owned;
+  return object;
+}
+
+static bool destroy_stream(test_fixture *fixture, void *stream) {
+  (void)fixture;
+  return took_down(rondo_stream_destroy(stream), "a stream");
+}
+static bool destroy_event(test_fixture *fixture, void *event) {
+  (void)fixture;
+  rondo_event_destroy(event);
+  return true;
+}
+static bool destroy_graph(test_fixture *fixture, void *graph) {
+  (void)fixture;
+  return took_down(rondo_graph_destroy(graph), "a graph");
+}
+static bool destroy_exec(test_fixture *fixture, void *exec) {
+  (void)fixture;
+  rondo_exec_destroy(exec);
+  return true;
+}
+static bool destroy_words(test_fixture *fixture, void *words) {
+  return took_down(rondo_free(fixture->device, words), "words");
+}
+
+rondo_stream *test_own_stream(test_fixture *fixture, rondo_stream *stream) {
+  return test_own(fixture, destroy_stream, stream);
+}
+rondo_event *test_own_event(test_fixture *fixture, rondo_event *event) {
+  return test_own(fixture, destroy_event, event);
+}
+rondo_graph *test_own_graph(test_fixture *fixture, rondo_graph *graph) {
+  return test_own(fixture, destroy_graph, graph);
+}
+rondo_exec *test_own_exec(test_fixture *fixture, rondo_exec *exec) { return test_own(fixture, destroy_exec, exec); }
+uint32_t *test_own_words(test_fixture *fixture, size_t count) {
+  return test_own(fixture, destroy_words, test_words(fixture, count));
+}
+
+static bool destroy_owned(test_fixture *fixture) {
+  bool clean = true;
+  while (fixture->owned != NULL) {
+    test_owned *at = fixture->owned;
+    fixture->owned = at->next;
+    clean = at->destroy(fixture, at->object) && clean;
+    free(at);
+  }
+  return clean;
+}
+
 int test_teardown(void **state) {
   test_fixture *fixture = *state;
+  bool clean = destroy_owned(fixture);
   for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) rondo_kernel_destroy(fixture->kernels[i]);
-  bool clean = took_down(rondo_stream_destroy(fixture->stream), "the stream");
+  clean = took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
   clean = took_down(rondo_device_close(fixture->device), "the device") && clean;
   const size_t live = atomic_load(&fixture->allocator.live);
   const size_t faults = atomic_load(&fixture->allocator.faults);

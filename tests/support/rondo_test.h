@@ -77,6 +77,7 @@ typedef struct test_fixture {
   rondo_device *device;
   rondo_stream *stream;
   rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* made when first asked for; on CUDA, where that waits for work, at once */
+  struct test_owned *owned;                 /* the last first */
 } test_fixture;
 
 /* Setup and teardown of a test. The second setup opens the device with four workers where it has workers, for tests
@@ -93,6 +94,16 @@ rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
 rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixture's */
 rondo_exec *test_instantiate(rondo_graph *graph);
+
+/* Passes an object to the fixture, whose teardown destroys it, the last one first; returns it. `destroy` returns false
+ * when that failed. test_own_words makes words as test_words. */
+typedef bool test_destroy_fn(test_fixture *fixture, void *object);
+void *test_own(test_fixture *fixture, test_destroy_fn *destroy, void *object);
+rondo_stream *test_own_stream(test_fixture *fixture, rondo_stream *stream);
+rondo_event *test_own_event(test_fixture *fixture, rondo_event *event);
+rondo_graph *test_own_graph(test_fixture *fixture, rondo_graph *graph);
+rondo_exec *test_own_exec(test_fixture *fixture, rondo_exec *exec);
+uint32_t *test_own_words(test_fixture *fixture, size_t count);
 
 /* Destroys a stream or graph, which must succeed. */
 void test_stream_destroy(rondo_stream *stream);

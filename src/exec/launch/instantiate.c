@@ -228,7 +228,7 @@ rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_optio
 
 rondo_status rondo_exec_own_heap(rondo_exec *exec) {
   if (exec->memory == NULL) return RONDO_OK;
-  return rondo_heap_acquire_private(rondo_device_memory_made(exec->device), &exec->heap);
+  return rondo_heap_acquire(rondo_device_memory_made(exec->device), RONDO_HEAP_PRIVATE, &exec->heap);
 }
 
 uint64_t rondo_exec_heap_bytes(const rondo_exec *exec) { return exec->heap == NULL ? 0 : rondo_heap_bytes(exec->heap); }

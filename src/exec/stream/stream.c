@@ -115,7 +115,7 @@ rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap **out) {
   if (stream->heap == NULL) {
     rondo_device_memory *memory;
     RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
-    RONDO_TRY(rondo_heap_acquire(memory, &stream->heap));
+    RONDO_TRY(rondo_heap_acquire(memory, RONDO_HEAP_STREAM, &stream->heap));
   }
   *out = stream->heap;
   return RONDO_OK;

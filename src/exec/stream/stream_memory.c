@@ -6,6 +6,7 @@
 
 #include "base/versioned_struct.h"
 #include "exec/capture/capture_internal.h"
+#include "memory/host_memory.h"
 #include "memory/peer_access.h"
 
 /* The checks of a call that acts at once. */

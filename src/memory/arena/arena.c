@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Arenas: addresses, and the memory behind them, which comes in pieces from the base on and goes from the end.
+ * Arenas: their addresses, and the memory that backs them in pieces, added and removed at the end.
  */
 #include "memory/arena/arena_internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/linked_list.h"
 #include "base/log.h"
 #include "memory/graph_memory/address_ranges.h"
+#include "memory/memory_check.h"
 #include "memory/peer_access.h"
 
 /* No piece is larger, so that trimming finds whole ones. */
@@ -27,7 +30,7 @@ const rondo_arena *rondo_arena_find(const rondo_device_memory *memory, const voi
   return arena;
 }
 
-/* What is backed is `bytes` from now on. */
+/* The device's table gets to know that `bytes` are backed. */
 static void set_backed(rondo_arena *arena, size_t bytes) {
   rondo_device_memory *memory = arena->memory;
   const bool shrinks = bytes < arena->allocation.bytes;
@@ -41,37 +44,35 @@ static void set_backed(rondo_arena *arena, size_t bytes) {
 
 /* Backing --------------------------------------------------------------------------------------------------------- */
 
+static char *end_of(const rondo_arena *arena) { return rondo_arena_base(arena) + arena->backed; }
+
 static rondo_status add_piece(rondo_arena *arena, size_t bytes) {
   rondo_device_memory *memory = arena->memory;
-  rondo_device *device = memory->device;
   rondo_arena_piece piece = {.bytes = bytes};
+  assert(bytes <= arena->reserved - arena->backed);
   RONDO_TRY(rondo_array_reserve(&memory->allocator, &arena->pieces, arena->pieces.count + 1));
-  RONDO_TRY(rondo_graph_pages_create(memory, bytes, &piece.physical));
-  const rondo_status status = rondo_graph_pages_map(memory, rondo_arena_base(arena) + arena->backed, piece.physical);
-  if (status != RONDO_OK) {
-    rondo_graph_pages_destroy(memory, piece.physical, bytes);
-    return status;
-  }
-  if (device->ops->physical_seal != NULL) device->ops->physical_seal(piece.physical);
+  RONDO_TRY(rondo_graph_pages_create(memory, end_of(arena), bytes, &piece.physical));
   arena->pieces.items[arena->pieces.count++] = piece;
   arena->backed += bytes;
-  rondo_level_add(&memory->graph_used, bytes);
   rondo_level_add(&memory->arena_backed, bytes);
   return RONDO_OK;
+}
+
+static rondo_arena_piece *last_piece(const rondo_arena *arena) {
+  assert(arena->pieces.count > 0);
+  return &arena->pieces.items[arena->pieces.count - 1];
 }
 
 /* On failure the piece stays mapped. */
 static rondo_status remove_piece(rondo_arena *arena) {
   rondo_device_memory *memory = arena->memory;
-  const rondo_arena_piece *last = &arena->pieces.items[arena->pieces.count - 1];
-  const size_t offset = arena->backed - last->bytes;
+  const rondo_arena_piece *last = last_piece(arena);
   const rondo_guard_ops *guard = memory->device->ops->guard;
-  if (guard != NULL) guard->forget(memory->device, rondo_arena_base(arena) + offset, last->bytes);
-  RONDO_TRY(memory->device->ops->unmap(memory->device, rondo_arena_base(arena) + offset, last->bytes));
-  rondo_graph_pages_destroy(memory, last->physical, last->bytes);
-  rondo_level_subtract(&memory->graph_used, last->bytes);
+  char *const address = end_of(arena) - last->bytes;
+  if (guard != NULL) guard->forget(memory->device, address, last->bytes);
+  RONDO_TRY(rondo_graph_pages_destroy(memory, address, last->physical, last->bytes));
   rondo_level_subtract(&memory->arena_backed, last->bytes);
-  arena->backed = offset;
+  arena->backed -= last->bytes;
   arena->pieces.count--;
   return RONDO_OK;
 }
@@ -85,12 +86,12 @@ const char *rondo_arena_label(char buffer[RONDO_ARENA_LABEL], const rondo_arena 
 static rondo_status fail_reserve(const rondo_arena *arena, size_t bytes) {
   char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_ADDRESS_SPACE,
-                    "%s has addresses for %s, and %s are asked for: reserve more when it is made",
+                    "%s has addresses for %s, and %s are needed: reserve more when it is created",
                     rondo_arena_label(label, arena), rondo_size_text(reserved, arena->reserved),
                     rondo_size_text(asked, bytes));
 }
 
-/* Pieces that were added before one could not be are taken away again. */
+/* When a piece cannot be added, the pieces before it are removed again. */
 static rondo_status grow(rondo_arena *arena, size_t bytes) {
   const size_t before = arena->backed;
   rondo_status status = RONDO_OK;
@@ -114,15 +115,16 @@ rondo_status rondo_arena_back(rondo_arena *arena, size_t bytes) {
     return fail_reserve(arena, bytes);
   const rondo_status status = grow(arena, whole);
   set_backed(arena, arena->backed);
+  rondo_arena_check(arena);
   return status;
 }
 
 rondo_status rondo_arena_trim(rondo_arena *arena, size_t keep) {
   rondo_status status = RONDO_OK;
-  while (status == RONDO_OK && arena->pieces.count > 0 &&
-         arena->backed - arena->pieces.items[arena->pieces.count - 1].bytes >= keep)
+  while (status == RONDO_OK && arena->pieces.count > 0 && arena->backed - last_piece(arena)->bytes >= keep)
     status = remove_piece(arena);
   set_backed(arena, arena->backed);
+  rondo_arena_check(arena);
   return status;
 }
 
@@ -139,8 +141,7 @@ static rondo_status reserve(rondo_arena *arena, size_t wanted) {
   arena->allocation.address = base;
   pthread_mutex_lock(&memory->lock);
   arena->place = rondo_memory_note_own(memory, base, arena->reserved);
-  arena->next = memory->arenas;
-  memory->arenas = arena;
+  RONDO_LIST_INSERT(memory->arenas, arena, next, link);
   pthread_mutex_unlock(&memory->lock);
   rondo_device_begin_use(memory->device, &rondo_allocation_use);
   return RONDO_OK;
@@ -148,11 +149,10 @@ static rondo_status reserve(rondo_arena *arena, size_t wanted) {
 
 rondo_status rondo_arena_create(rondo_device_memory *memory, const rondo_arena_options *options, rondo_arena **out) {
   const rondo_allocator *allocator = &memory->allocator;
-  void *state;
+  rondo_arena *arena;
   *out = NULL;
   RONDO_TRY(rondo_device_memory_require_nodes(memory, "an arena"));
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_arena), &state));
-  rondo_arena *arena = state;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *arena, &arena));
   arena->memory = memory;
   arena->allocation.kind = RONDO_ALLOCATION_ARENA;
   atomic_init(&arena->references, 1);
@@ -170,27 +170,18 @@ rondo_status rondo_arena_create(rondo_device_memory *memory, const rondo_arena_o
   return RONDO_OK;
 }
 
-/* What could not be unmapped is counted as gone: the device holds its memory as long as it is mapped. */
+/* What could not be unmapped is counted as gone. The device keeps its memory as long as it is mapped. */
 static void abandon(rondo_arena *arena) {
   rondo_device_memory *memory = arena->memory;
   char label[RONDO_ARENA_LABEL];
   rondo_log(RONDO_LOG_ERROR, "memory", "unmapping %s failed: %s", rondo_arena_label(label, arena),
             rondo_last_error()->message);
   while (arena->pieces.count > 0) {
-    const rondo_arena_piece *last = &arena->pieces.items[--arena->pieces.count];
-    rondo_graph_pages_destroy(memory, last->physical, last->bytes);
-    rondo_level_subtract(&memory->graph_used, last->bytes);
+    const rondo_arena_piece *last = last_piece(arena);
+    rondo_graph_pages_abandon(memory, last->physical, last->bytes);
     rondo_level_subtract(&memory->arena_backed, last->bytes);
+    arena->pieces.count--;
   }
-}
-
-static void take_off_list(rondo_arena *arena) {
-  rondo_device_memory *memory = arena->memory;
-  pthread_mutex_lock(&memory->lock);
-  rondo_arena **at = &memory->arenas;
-  while (*at != arena) at = &(*at)->next;
-  *at = arena->next;
-  pthread_mutex_unlock(&memory->lock);
 }
 
 static void release(rondo_arena *arena) {
@@ -199,7 +190,10 @@ static void release(rondo_arena *arena) {
   const bool unmapped = rondo_arena_trim(arena, 0) == RONDO_OK;
   if (!unmapped) abandon(arena);
   set_backed(arena, 0);
-  take_off_list(arena);
+  assert(arena->spaces == NULL);
+  pthread_mutex_lock(&memory->lock);
+  RONDO_LIST_REMOVE(arena, next, link);
+  pthread_mutex_unlock(&memory->lock);
   rondo_graph_addresses_give_back(memory, rondo_arena_base(arena), arena->reserved, arena->place, unmapped);
   rondo_device_end_use(memory->device, &rondo_allocation_use);
   rondo_array_free(&memory->allocator, &arena->pieces);
@@ -224,8 +218,7 @@ void rondo_arena_enter(rondo_arena *arena, rondo_address_space *space) {
   space->first.bytes = arena->reserved;
   space->starts = &space->own;
   pthread_mutex_lock(&memory->lock);
-  space->next_in_arena = arena->spaces;
-  arena->spaces = space;
+  RONDO_LIST_INSERT(arena->spaces, space, next_in_arena, link_in_arena);
   arena->space_count++;
   pthread_mutex_unlock(&memory->lock);
 }
@@ -234,9 +227,7 @@ void rondo_arena_leave(rondo_address_space *space) {
   rondo_arena *arena = space->arena;
   rondo_device_memory *memory = arena->memory;
   pthread_mutex_lock(&memory->lock);
-  rondo_address_space **at = &arena->spaces;
-  while (*at != space) at = &(*at)->next_in_arena;
-  *at = space->next_in_arena;
+  RONDO_LIST_REMOVE(space, next_in_arena, link_in_arena);
   arena->space_count--;
   pthread_mutex_unlock(&memory->lock);
   rondo_allocation_starts_deinit(&memory->allocator, &space->own);

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT
- * Arenas on a guarded device: pages of its own for each allocation and slot, behind one that nothing has. Pages of a
- * recording that is gone, and of what it left, are given out again last of all: a cursor goes round over several times
- * as many pages as are in use.
+ * Arenas on a guarded device: each allocation and slot has pages of its own, after a page that nothing has. The pages
+ * of a destroyed recording are reused as late as possible: a cursor moves around several times as many pages as are in
+ * use. Also the watch over host accesses to memory of a recording that has not been launched yet.
  */
-#include <string.h>
+#include <assert.h>
 
 #include "base/binary_search.h"
 #include "base/error.h"
 #include "memory/arena/arena_guard.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
+#include "memory/memory_errors.h"
 
-/* The cursor goes round when it has passed so many times what is taken, and no less than that. */
+/* The cursor starts over when it has passed this many times the bytes in use, but not before SMALLEST_ROUND. */
 #define ROUND 4
 #define SMALLEST_ROUND ((size_t)16 << 20)
 
 static const rondo_guard_ops *guard_of(const rondo_arena *arena) { return arena->memory->device->ops->guard; }
 
-/* The first range that ends behind the offset. */
+/* The first range that ends after the offset. */
 static size_t seek(const rondo_arena *arena, size_t offset) {
   size_t low = 0, high = arena->taken.count;
   RONDO_BINARY_SEARCH(low, high, middle, arena->taken.items[middle].end <= offset)
   return low;
 }
 
-/* Where so many bytes that nobody has begin, from an offset on; what is behind all is nobody's. */
+/* The first gap of so many bytes from an offset on, which may be after all ranges. */
 static size_t find_gap(const rondo_arena *arena, size_t from, size_t bytes) {
   for (size_t i = seek(arena, from); i < arena->taken.count; i++) {
     const rondo_guarded_range *at = &arena->taken.items[i];
@@ -40,18 +41,17 @@ static size_t taken_bytes(const rondo_arena *arena) {
   return bytes;
 }
 
-/* There is room. */
-static void insert_range(rondo_arena *arena, size_t begin, size_t end, const rondo_address_space *owner) {
+static rondo_status insert_range(rondo_arena *arena, size_t begin, size_t end, const rondo_address_space *owner) {
   const size_t position = seek(arena, begin);
-  rondo_guarded_range *at = arena->taken.items + position;
-  memmove(at + 1, at, (arena->taken.count - position) * sizeof *at);
-  *at = (rondo_guarded_range){.begin = begin, .end = end, .owner = owner};
-  arena->taken.count++;
+  const rondo_guarded_range range = {.begin = begin, .end = end, .owner = owner};
+  assert(begin < end && (position == arena->taken.count || end <= arena->taken.items[position].begin));
+  RONDO_TRY(rondo_array_reserve(&arena->memory->allocator, &arena->taken, arena->taken.count + 1));
+  rondo_array_insert(&arena->taken, position, range);
+  return RONDO_OK;
 }
 
 /* Under the lock. */
 static rondo_status take_range(rondo_arena *arena, const rondo_address_space *owner, size_t bytes, size_t *out) {
-  RONDO_TRY(rondo_array_reserve(&arena->memory->allocator, &arena->taken, arena->taken.count + 1));
   size_t round = taken_bytes(arena) * ROUND;
   if (round < SMALLEST_ROUND) round = SMALLEST_ROUND;
   size_t begin = find_gap(arena, arena->cursor, bytes);
@@ -60,11 +60,11 @@ static rondo_status take_range(rondo_arena *arena, const rondo_address_space *ow
     char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
                       "%s more do not fit the %s of addresses of %s, where %s gives each allocation pages of "
-                      "its own: reserve more when it is made, or use a device that does not check",
+                      "its own: reserve more when it is created, or use a device that does not check",
                       rondo_size_text(asked, bytes), rondo_size_text(reserved, arena->reserved),
                       rondo_arena_label(label, arena), arena->memory->device->name);
   }
-  insert_range(arena, begin, begin + bytes, owner);
+  RONDO_TRY(insert_range(arena, begin, begin + bytes, owner));
   arena->cursor = begin + bytes;
   *out = begin;
   return RONDO_OK;
@@ -76,7 +76,7 @@ rondo_status rondo_arena_take_guarded(rondo_address_space *space, size_t bytes, 
   size_t whole, begin = 0;
   *out = NULL;
   if (!rondo_checked_align(bytes, page, &whole) || !rondo_checked_add(whole, page, &whole))
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
+    return rondo_memory_fail_size(bytes);
   pthread_mutex_lock(&arena->memory->lock);
   const rondo_status status = take_range(arena, space, whole, &begin);
   pthread_mutex_unlock(&arena->memory->lock);
@@ -86,7 +86,7 @@ rondo_status rondo_arena_take_guarded(rondo_address_space *space, size_t bytes, 
   return RONDO_OK;
 }
 
-/* Under the lock. Its pages may still be those of the recording that made it. */
+/* Under the lock. The recording that made the block may still have its pages. */
 static rondo_status keep_block(rondo_arena *arena, const rondo_address_space *space,
                                const rondo_graph_allocation *block) {
   const size_t page = arena->memory->page_bytes;
@@ -95,9 +95,7 @@ static rondo_status keep_block(rondo_arena *arena, const rondo_address_space *sp
   begin = begin / page * page;
   const size_t at = seek(arena, begin);
   if (at < arena->taken.count && arena->taken.items[at].begin < end) return RONDO_OK;
-  RONDO_TRY(rondo_array_reserve(&arena->memory->allocator, &arena->taken, arena->taken.count + 1));
-  insert_range(arena, begin, end, space);
-  return RONDO_OK;
+  return insert_range(arena, begin, end, space);
 }
 
 rondo_status rondo_arena_guard_blocks(rondo_address_space *space) {
@@ -149,4 +147,43 @@ void rondo_arena_end_life(rondo_arena *arena, rondo_queue *queue, void *address)
 void rondo_memory_set_read_only(rondo_device_memory *memory, rondo_queue *queue, void *address, bool read_only) {
   const rondo_guard_ops *guard = memory->device->ops->guard;
   if (guard != NULL) guard->set_read_only(memory->device, queue, address, read_only);
+}
+
+/* Watching the host ----------------------------------------------------------------------------------------------- */
+
+typedef enum slot_change { END_LIFE, BEGIN_LIFE, COVER } slot_change;
+
+/* On a guarded device the slots live already; while they are watched they do not. */
+static rondo_status change_slots(const rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count,
+                                 slot_change change) {
+  rondo_device *device = arena->memory->device;
+  const rondo_guard_ops *guard = guard_of(arena);
+  for (size_t i = 0; i < slot_count && guard != NULL; i++) {
+    if (change == END_LIFE) guard->release(device, NULL, slots[i].address);
+    if (change == BEGIN_LIFE) RONDO_TRY(guard->hold(device, slots[i].address, slots[i].bytes, slots[i].name));
+    if (change == COVER) guard->host_cover(device, arena->watch, slots[i].address);
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_arena_watch_begin(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count) {
+  rondo_device *device = arena->memory->device;
+  assert(arena->watch == NULL);
+  if (device->ops->host_watch_begin == NULL) return RONDO_OK;
+  RONDO_TRY(change_slots(arena, slots, slot_count, END_LIFE));
+  arena->watch =
+      device->ops->host_watch_begin(device, rondo_arena_base(arena) + arena->backed, arena->reserved - arena->backed);
+  return change_slots(arena, slots, slot_count, arena->watch == NULL ? BEGIN_LIFE : COVER);
+}
+
+rondo_status rondo_arena_watch_end(rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count, size_t used,
+                                   rondo_arena_access *out) {
+  rondo_device *device = arena->memory->device;
+  void *watch = arena->watch;
+  *out = (rondo_arena_access){0};
+  arena->watch = NULL;
+  if (watch == NULL) return RONDO_OK;
+  out->address = device->ops->host_watch_end(device, watch, arena->reserved - arena->backed,
+                                             used > arena->backed ? used - arena->backed : 0, &out->bytes);
+  return change_slots(arena, slots, slot_count, BEGIN_LIFE);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Arenas inside this layer: what the files behind arena.h and the spaces of recordings share.
+ * Arenas inside this layer: the types that the files of arenas and the address spaces of recordings share.
  */
 #ifndef RONDO_MEMORY_ARENA_ARENA_INTERNAL_H
 #define RONDO_MEMORY_ARENA_ARENA_INTERNAL_H
@@ -8,59 +8,58 @@
 #include "memory/graph_memory/address_space.h"
 #include "memory/heap/heap.h"
 
-/* A piece of memory behind the arena, mapped where those before it end. */
+/* A piece of the memory that backs the arena, mapped where the pieces before it end. */
 typedef struct rondo_arena_piece {
   rondo_physical *physical;
   size_t bytes;
 } rondo_arena_piece;
 
-/* On a guarded device: pages, in bytes from the base, that a recording's allocation has, with the one in front; or that
- * a block has which it found. */
+/* On a guarded device: the pages of a recording's allocation, with the guard page before it, or of a block that the
+ * recording found; as offsets from the base. */
 typedef struct rondo_guarded_range {
   size_t begin, end;
   const rondo_address_space *owner;
 } rondo_guarded_range;
 
 struct rondo_arena {
-  rondo_allocation allocation; /* all that is backed; in the device's table while that is not nothing */
+  rondo_allocation allocation; /* the backed part; in the device's table unless that is empty */
   rondo_device_memory *memory;
   atomic_uint references; /* of its owner and its spaces */
   size_t reserved;
   uint32_t place; /* in the index of the device's own ranges */
-  size_t backed;  /* what is mapped */
-  void *watch;    /* the device's, of the host's accesses behind that; NULL */
+  size_t backed;  /* bytes that are mapped */
+  void *watch;    /* the device's watch of host accesses after these; or NULL */
   RONDO_ARRAY(rondo_arena_piece) pieces;
   _Atomic uint64_t peers; /* devices that may access it */
 
   /* Under the memory's lock. */
-  rondo_arena *next;           /* in the device's list */
+  rondo_arena *next, **link;   /* in the device's list */
   rondo_address_space *spaces; /* of its recordings, by next_in_arena */
   uint32_t space_count;
   RONDO_ARRAY(rondo_guarded_range) taken; /* by address */
-  size_t cursor;                          /* where the next is looked for */
+  size_t cursor;                          /* where the search for the next one begins */
 };
 
-/* The device's arena that has the address among its reserved ones; NULL when there is none. Under the lock. */
+/* The arena of the device that reserved the address; NULL when there is none. Under the lock. */
 const rondo_arena *rondo_arena_find(const rondo_device_memory *memory, const void *address);
 
-/* A recording's space becomes the arena's, which it holds; and leaves it, destroyed. */
+/* Adds the space of a recording, which retains the arena; removes a space that is being destroyed. */
 void rondo_arena_enter(rondo_arena *arena, rondo_address_space *space);
 void rondo_arena_leave(rondo_address_space *space);
 
-/* The space of a recording that begins so, with the slots' addresses in the setting, and the profile that its graph is
- * to follow (NULL: none); the references are the caller's. */
+/* Creates the space of a recording that begins with the setting, and sets the addresses of the setting's slots. The
+ * graph follows *out_profile (NULL: none). The caller gets a reference to each. */
 RONDO_MUST_USE rondo_status rondo_arena_begin(const rondo_arena_setting *setting, rondo_address_space **out,
                                               rondo_profile **out_profile);
 
-/* On a guarded device (arena_guard.c): an address for an allocation or slot of the space, at the end of its pages. What
- * the space found alive is not given out while that lasts; its slots live from now on, and no more. Without the lock.
- */
+/* On a guarded device (arena_guard.c), without the lock: an address for an allocation or slot of the space, at the end
+ * of its pages; the space's blocks keep their pages; its slots begin to live; its slots and pages are released. */
 RONDO_MUST_USE rondo_status rondo_arena_take_guarded(rondo_address_space *space, size_t bytes, char **out);
 RONDO_MUST_USE rondo_status rondo_arena_guard_blocks(rondo_address_space *space);
 RONDO_MUST_USE rondo_status rondo_arena_guard_slots(rondo_address_space *space);
 void rondo_arena_unguard(rondo_address_space *space); /* while it has its records */
 
-/* Devices that may access an allocation in it may access all of it. */
+/* Devices that may access one allocation may access all of the arena. */
 static inline void rondo_arena_share(rondo_arena *arena, uint64_t peers) {
   if (peers != 0) atomic_fetch_or_explicit(&arena->peers, peers, memory_order_relaxed);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Recordings in an arena: how one begins, with what is alive and what it needs as records of its space, and what it
- * came to.
+ * Recordings in an arena: how one begins, with its blocks and slots as records of its space, and reading what was
+ * recorded.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,10 @@
 #include "memory/arena/arena_internal.h"
 #include "memory/arena/arena_recording.h"
 #include "memory/arena/arena_recording_plan.h"
+#include "memory/graph_memory/alloc_node_address.h"
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/graph_memory/graph_view.h"
+#include "memory/memory_check.h"
 
 /* Blocks ---------------------------------------------------------------------------------------------------------- */
 
@@ -27,7 +29,7 @@ static rondo_status fail_block(const rondo_arena *arena, const rondo_arena_block
                     rondo_named_size(name, block->name, block->bytes), block->address, rondo_arena_label(label, arena));
 }
 
-/* Whether the block lies in the arena as an allocation would. */
+/* Whether the block is in the arena, aligned as an allocation is. */
 static bool is_placed(const rondo_arena *arena, const rondo_arena_block *block) {
   size_t rounded;
   const size_t offset = (size_t)((uintptr_t)block->address - (uintptr_t)rondo_arena_base(arena));
@@ -58,7 +60,7 @@ static rondo_status sort_records(const rondo_address_space *space, rondo_graph_a
 static rondo_status refuse_overlap(const rondo_graph_allocation *a, const rondo_graph_allocation *b) {
   char first[RONDO_ALLOCATION_LABEL], second[RONDO_ALLOCATION_LABEL];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "blocks %s and %s of a recording overlap: one of them is not alive any more",
+                    "blocks %s and %s of a recording overlap: one of them is not live any more",
                     rondo_allocation_label(first, &a->base), rondo_allocation_label(second, &b->base));
 }
 
@@ -77,54 +79,42 @@ static rondo_status add_blocks(rondo_address_space *space, const rondo_arena_set
 
 /* Slots ----------------------------------------------------------------------------------------------------------- */
 
-/* The smallest gap between the records that fits, else behind them; NULL when there is no room. */
-static char *find_gap(const rondo_address_space *space, rondo_graph_allocation *const *sorted, size_t bytes) {
-  char *cursor = space->first.base, *best = NULL;
-  size_t best_bytes = SIZE_MAX;
-  for (size_t i = 0; i < space->allocations.count; i++) {
-    const rondo_graph_allocation *record = sorted[i];
-    const size_t gap = record->base.address > cursor ? (size_t)(record->base.address - cursor) : 0;
-    if (gap >= bytes && gap < best_bytes) {
-      best = cursor;
-      best_bytes = gap;
-    }
-    char *end = record->base.address + rondo_graph_allocation_rounded(record);
-    if (end > cursor) cursor = end;
-  }
-  return best == NULL && bytes <= space->first.bytes - (size_t)(cursor - space->first.base) ? cursor : best;
-}
-
-static bool is_free(const rondo_address_space *space, const char *begin, size_t bytes) {
-  for (size_t i = 0; i < space->allocations.count; i++) {
-    const rondo_graph_allocation *record = space->allocations.items[i];
-    if (record->base.address < begin + bytes && record->base.address + rondo_graph_allocation_rounded(record) > begin)
-      return false;
-  }
-  return true;
-}
-
-/* NULL when the plan has none for the slot, or other blocks than it knew are in the way. */
-static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes) {
+/* The offset that the plan has for the slot; NULL when there is none, or blocks that the plan did not know are there.
+ */
+static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
+                          rondo_graph_allocation *const *sorted) {
   if (profile == NULL || index >= profile->slots.count) return NULL;
   const rondo_planned_alloc *at = &profile->slots.items[index];
+  char *const address = space->first.base + at->offset;
   const bool fits = at->bytes == bytes && at->offset <= space->first.bytes && bytes <= space->first.bytes - at->offset;
-  return fits && is_free(space, space->first.base + at->offset, bytes) ? space->first.base + at->offset : NULL;
+  return fits && rondo_range_is_free(sorted, space->allocations.count, address, bytes) ? address : NULL;
+}
+
+/* NULL when there is no room. */
+static rondo_status find_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
+                              char **out) {
+  const size_t count = space->allocations.count;
+  rondo_graph_allocation **sorted;
+  rondo_gap_search search = {.best_bytes = SIZE_MAX};
+  RONDO_TRY(sort_records(space, &sorted));
+  *out = planned_slot(space, profile, index, bytes, sorted);
+  if (*out == NULL) {
+    space->slots_depart = true;
+    rondo_gaps_search(&space->first, sorted, count, NULL, bytes, &search);
+    *out = search.best == NULL && bytes <= search.left ? search.end : search.best;
+  }
+  rondo_release(&space->memory->allocator, sorted, count, sizeof *sorted);
+  return RONDO_OK;
 }
 
 static rondo_status choose_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
                                 char **out) {
-  rondo_graph_allocation **sorted;
-  if (space->memory->device->ops->guard != NULL) return rondo_arena_take_guarded(space, bytes, out);
-  *out = planned_slot(space, profile, index, bytes);
-  if (*out != NULL) return RONDO_OK;
-  space->slots_depart = true;
-  RONDO_TRY(sort_records(space, &sorted));
-  *out = find_gap(space, sorted, bytes);
-  rondo_release(&space->memory->allocator, sorted, space->allocations.count, sizeof *sorted);
   char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
+  if (space->memory->device->ops->guard != NULL) return rondo_arena_take_guarded(space, bytes, out);
+  RONDO_TRY(find_slot(space, profile, index, bytes, out));
   if (*out != NULL) return RONDO_OK;
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                    "%s more do not fit the %s of addresses of %s: reserve more when it is made",
+                    "%s more do not fit the %s of addresses of %s: reserve more when it is created",
                     rondo_size_text(asked, bytes), rondo_size_text(reserved, space->first.bytes),
                     rondo_arena_label(label, space->arena));
 }
@@ -175,6 +165,7 @@ rondo_status rondo_arena_begin(const rondo_arena_setting *setting, rondo_address
   rondo_status status = profile_for(setting, out_profile);
   if (status == RONDO_OK) status = fill_space(space, setting, *out_profile);
   if (status == RONDO_OK) {
+    rondo_address_space_check(space);
     *out = space;
     return RONDO_OK;
   }
@@ -222,12 +213,12 @@ static rondo_status read_outputs(const rondo_graph *graph, const rondo_noted_lif
   return RONDO_OK;
 }
 
-/* Under the lock; there is room. What helped to place nodes is not needed any more, unless more are added. */
+/* Under the lock; there is room. What was kept to place nodes is not needed any more, unless more are added. */
 static void read_space(const rondo_graph *graph, rondo_address_space *space, rondo_arena_recording *out) {
   const rondo_planned_addresses *planned = &space->planned;
   rondo_graph_view_refresh(space, graph);
-  rondo_standpoints_reset(space);
-  rondo_standpoints_free(space);
+  rondo_graph_points_reset(space);
+  rondo_graph_points_free(space);
   out->need = space->top;
   for (size_t i = 0; i < space->blocks.count; i++)
     if (!space->blocks.items[i].record->open) out->ended[out->ended_count++] = (uint32_t)i;
@@ -261,6 +252,7 @@ rondo_status rondo_arena_recording_read(const rondo_graph *graph, rondo_arena_re
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s was not recorded into an arena",
                       rondo_graph_label(label, graph));
   const rondo_status status = read_recording(graph, out);
+  rondo_arena_check(out->arena);
   if (status != RONDO_OK) rondo_arena_recording_free(out);
   return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Planning recordings of an arena. The recordings of a path are one DAG: each has a node before all of its own and one
- * behind them, in which its slots' lives begin and end, and which is followed by the next recording's. One recording is
- * a path of one.
+ * Planning recordings of an arena. The recordings of a path are one DAG: each has a first node before its own nodes and
+ * a last node after them, where the lives of its slots begin and end. The last node comes before the first node of the
+ * next recording. A single recording is a path of one.
  */
 #include "memory/arena/arena_recording_plan.h"
 
@@ -11,11 +11,12 @@
 #include "base/error.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
+#include "memory/memory_check.h"
 
-/* How much more a plan with the outputs at the low end may take than one without. */
+/* How much larger a plan with the outputs at the low end may be than one without. */
 #define LOW_END_WORTH 1.02
 
-/* Bytes that are in the way of an output. */
+/* Bytes that an output cannot have. */
 typedef struct taken_range {
   size_t begin, end;
 } taken_range;
@@ -27,19 +28,19 @@ typedef struct path_plan {
   size_t part_count;
   const rondo_arena_block *blocks;
   size_t block_count;
-  size_t high;      /* what need not be saved */
-  uint32_t *begins; /* by part: the node before its own; one more: past the last */
+  size_t high;      /* a peak up to this is good enough */
+  uint32_t *begins; /* the first node of each part; one more for the end */
   uint32_t node_count;
   uint32_t *starts, *successors;
   size_t edge_count;
   bool is_line;
   RONDO_ARRAY(rondo_plan_item) items;         /* by part: its allocations, then its slots */
-  RONDO_ARRAY(rondo_plan_obstacle) obstacles; /* the blocks; while outputs stand at the low end, behind them these */
+  RONDO_ARRAY(rondo_plan_obstacle) obstacles; /* the blocks; then, while outputs are at the low end, the outputs */
   RONDO_ARRAY(rondo_plan_item) others;        /* than outputs */
   RONDO_ARRAY(taken_range) taken;
-  size_t room;              /* in both: */
-  size_t *offsets, *low;    /* one an item: the best so far, and those with the outputs at the low end */
-  rondo_verify_order order; /* made when it is asked for */
+  size_t room;              /* of the two arrays: */
+  size_t *offsets, *low;    /* by item: the best ones so far, and those with the outputs at the low end */
+  rondo_verify_order order; /* made when it is needed */
   rondo_plan_info info;
 } path_plan;
 
@@ -68,7 +69,7 @@ static rondo_status number_nodes(path_plan *path) {
   return rondo_allocate_items(path->allocator, edges, sizeof *path->successors, &path->successors);
 }
 
-/* Which nodes have something before them; zeroed. */
+/* Marks the nodes that have predecessors. `led_to` is zeroed. */
 static void mark_led_to(const rondo_noted_lifetimes *noted, bool *led_to) {
   for (uint32_t i = 0; i < noted->starts[noted->node_count]; i++) led_to[noted->successors[i]] = true;
 }
@@ -138,7 +139,7 @@ static rondo_status fail_end(size_t part, const rondo_path_end *end, const char 
                     end->part, what);
 }
 
-/* Where the output's life ends. `items` are the part's. */
+/* Sets where the output's life ends. `items` are the part's. */
 static rondo_status apply_end(path_plan *path, size_t part, const rondo_path_end *end, rondo_plan_item *items) {
   if (end->allocation >= path->parts[part].lifetimes->lifetimes.count)
     return fail_end(part, end, "is of none of its allocations");
@@ -267,7 +268,7 @@ static int compare_ranges(const void *a, const void *b) {
   return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* The lowest gap between what is taken. */
+/* The lowest gap between the taken ranges. */
 static size_t lowest_gap(const path_plan *path, size_t bytes) {
   size_t cursor = 0;
   for (size_t i = 0; i < path->taken.count; i++) {
@@ -278,7 +279,7 @@ static size_t lowest_gap(const path_plan *path, size_t bytes) {
   return cursor;
 }
 
-/* What is in the way of an output: blocks that are not given up before it, and outputs before it. */
+/* What an output cannot have: blocks that are not freed before it, and earlier outputs. */
 static rondo_status collect_taken(path_plan *path, const rondo_plan_item *output) {
   path->taken.count = 0;
   for (size_t i = 0; i < path->obstacles.count; i++) {
@@ -304,7 +305,7 @@ static rondo_status place_output(path_plan *path, size_t index, size_t *inout_to
 
 static bool outlives(const rondo_plan_item *item) { return item->upper == RONDO_PLAN_FOREVER; }
 
-/* The outputs where no later recording minds them; *out_top is what they reach to. */
+/* Places the outputs at the low end, up to *out_top. */
 static rondo_status place_outputs(path_plan *path, size_t *out_top) {
   *out_top = 0;
   path->others.count = 0;
@@ -318,7 +319,7 @@ static rondo_status place_outputs(path_plan *path, size_t *out_top) {
   return RONDO_OK;
 }
 
-/* The rest around them, if that takes less than before. *inout_peak counts both. */
+/* Plans the rest around the outputs. Keeps the plan if its peak, with the outputs, is less than *inout_peak. */
 static rondo_status plan_around(path_plan *path, const rondo_plan_options *options, size_t *inout_peak) {
   rondo_plan *plan;
   size_t top, next = 0;
@@ -344,7 +345,7 @@ static void take_low(path_plan *path, size_t peak) {
   path->info.peak = peak;
 }
 
-/* What the arena holds in any case, so that one recording need not do with less; a path is planned to need little. */
+/* What the arena needs anyway, so that a recording need not need less. A path is planned as small as possible. */
 static size_t high_of(const rondo_arena *arena) {
   rondo_arena_info info;
   rondo_arena_get_info(arena, &info);
@@ -361,7 +362,7 @@ static void add_life(size_t *changes, size_t bytes, uint32_t lower, uint32_t upp
   if (upper != RONDO_PLAN_FOREVER) changes[upper] -= bytes;
 }
 
-/* Of nodes that run in one order only: the most bytes that live at once, wherever they stand. */
+/* For nodes that run in one order only: the most bytes that are live at once. */
 static rondo_status find_most_live(const path_plan *path, size_t *out) {
   size_t *changes, live = 0;
   *out = 0;
@@ -378,7 +379,7 @@ static rondo_status find_most_live(const path_plan *path, size_t *out) {
   return RONDO_OK;
 }
 
-/* A bound for what comes, and for a DAG, where it comes of planning, a plan too. */
+/* A lower bound and, for a DAG, where planning finds the bound, also a plan. */
 static rondo_status find_bound(path_plan *path, const rondo_plan_options *quick) {
   path->info = (rondo_plan_info){.struct_size = sizeof path->info,
                                  .count = path->items.count,
@@ -389,8 +390,8 @@ static rondo_status find_bound(path_plan *path, const rondo_plan_options *quick)
   return path->is_line ? find_most_live(path, &path->info.lower_bound) : plan_alike(path, quick);
 }
 
-/* Tries what takes least time first, each until it is good. `worth`: how much more the outputs at the low end may take.
- */
+/* Tries the fastest methods first, until a plan is good enough. `worth`: how much larger a plan with the outputs at the
+ * low end may be. */
 static rondo_status solve(path_plan *path, const rondo_plan_options *options, double worth) {
   rondo_plan_options quick = *options, around = *options;
   size_t peak = SIZE_MAX;
@@ -406,7 +407,7 @@ static rondo_status solve(path_plan *path, const rondo_plan_options *options, do
   return RONDO_OK;
 }
 
-/* What is held by a recording's space, first its blocks, as items that may go anywhere. */
+/* Adds the blocks and slots of a recording's space, as items that may be anywhere. */
 static rondo_status add_held(path_plan *path, const rondo_address_space *space) {
   for (size_t i = 0; i < space->held_count; i++) {
     const rondo_arena_block block = {.key = i < space->blocks.count ? space->blocks.items[i].key : 0};
@@ -439,13 +440,14 @@ rondo_status rondo_arena_find_least(const rondo_address_space *space, const rond
   return status;
 }
 
-/* Handing out ------------------------------------------------------------------------------------------------------ */
+/* Profiles --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status make_profile(const path_plan *path, const rondo_path_part *part, const size_t *offsets,
                                  rondo_profile **out) {
   rondo_profile *profile;
   RONDO_TRY(rondo_profile_new(path->allocator, &profile));
-  const size_t *slots = offsets == NULL ? NULL : offsets + part->lifetimes->lifetimes.count; /* NULL: nothing planned */
+  const size_t *slots =
+      offsets == NULL ? NULL : offsets + part->lifetimes->lifetimes.count; /* NULL: nothing is planned */
   rondo_status status = rondo_profile_keep_offsets(profile, part->lifetimes, offsets);
   if (status == RONDO_OK) status = rondo_array_reserve(&profile->allocator, &profile->slots, part->slot_count);
   if (status != RONDO_OK) {
@@ -454,11 +456,10 @@ static rondo_status make_profile(const path_plan *path, const rondo_path_part *p
   }
   for (size_t i = 0; i < part->slot_count; i++) {
     rondo_planned_alloc *slot = &profile->slots.items[profile->slots.count++];
-    slot->offset = slots[i];
-    const bool fits = rondo_pool_round(part->slots[i], &slot->bytes);
-    if (!fits) slot->bytes = 0;
+    *slot = (rondo_planned_alloc){.bytes = rondo_pool_rounded(part->slots[i]), .offset = slots[i]};
   }
   profile->plan = path->info;
+  rondo_profile_check(profile);
   *out = profile;
   return RONDO_OK;
 }

@@ -1,46 +1,48 @@
 /* SPDX-License-Identifier: MIT
- * The map of addresses: a sorted array, searched by halving.
+ * The map of addresses: a sorted array with binary search.
  */
 #include "memory/graph_memory/address_map.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/binary_search.h"
 #include "base/error.h"
 
-size_t rondo_stretches_find(const rondo_stretches *stretches, const char *address) {
-  size_t low = 0, high = stretches->count;
-  RONDO_BINARY_SEARCH(low, high, middle, stretches->items[middle].end <= address)
+size_t rondo_address_map_find(const rondo_address_map *map, const char *address) {
+  size_t low = 0, high = map->count;
+  RONDO_BINARY_SEARCH(low, high, middle, map->items[middle].end <= address)
   return low;
 }
 
-bool rondo_stretches_owner(const rondo_stretches *stretches, const char *address, uint32_t *out_owner) {
-  const size_t at = rondo_stretches_find(stretches, address);
-  if (at == stretches->count || stretches->items[at].begin > address) return false;
-  *out_owner = stretches->items[at].owner;
+bool rondo_address_map_owner(const rondo_address_map *map, const char *address, uint32_t *out_owner) {
+  const size_t at = rondo_address_map_find(map, address);
+  if (at == map->count || map->items[at].begin > address) return false;
+  *out_owner = map->items[at].owner;
   return true;
 }
 
-rondo_status rondo_stretches_cover(const rondo_allocator *allocator, rondo_stretches *stretches, size_t first,
-                                   const char *begin, const char *end, uint32_t owner) {
+rondo_status rondo_address_map_cover(const rondo_allocator *allocator, rondo_address_map *map, size_t first,
+                                     const char *begin, const char *end, uint32_t owner) {
   size_t past = first;
-  while (past < stretches->count && stretches->items[past].begin < end) past++;
-  rondo_stretch pieces[3];
+  assert(begin < end && first == rondo_address_map_find(map, begin));
+  while (past < map->count && map->items[past].begin < end) past++;
+  rondo_covered_range pieces[3];
   size_t count = 0;
-  if (past > first && stretches->items[first].begin < begin) {
-    pieces[count] = stretches->items[first];
+  if (past > first && map->items[first].begin < begin) {
+    pieces[count] = map->items[first];
     pieces[count++].end = begin;
   }
-  pieces[count++] = (rondo_stretch){.begin = begin, .end = end, .owner = owner};
-  if (past > first && stretches->items[past - 1].end > end) {
-    pieces[count] = stretches->items[past - 1];
+  pieces[count++] = (rondo_covered_range){.begin = begin, .end = end, .owner = owner};
+  if (past > first && map->items[past - 1].end > end) {
+    pieces[count] = map->items[past - 1];
     pieces[count++].begin = end;
   }
-  const size_t behind = stretches->count - past;
-  RONDO_TRY(rondo_array_reserve(allocator, stretches, first + count + behind));
-  rondo_stretch *items = stretches->items;
-  memmove(items + first + count, items + past, behind * sizeof *items);
+  const size_t after = map->count - past;
+  RONDO_TRY(rondo_array_reserve(allocator, map, first + count + after));
+  rondo_covered_range *items = map->items;
+  memmove(items + first + count, items + past, after * sizeof *items);
   memcpy(items + first, pieces, count * sizeof *items);
-  stretches->count = first + count + behind;
+  map->count = first + count + after;
   return RONDO_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A map of addresses: which bytes were covered last by whom. Owners are the user's numbers. Stretches are sorted and
- * apart; covering some bytes takes them from who had them. Thread-compatible.
+ * A map from addresses to the last owner that covered them. Owners are numbers of the caller. The ranges are sorted and
+ * disjoint; covering bytes takes them from their owners. Thread-compatible.
  */
 #ifndef RONDO_MEMORY_GRAPH_MEMORY_ADDRESS_MAP_H
 #define RONDO_MEMORY_GRAPH_MEMORY_ADDRESS_MAP_H
@@ -9,22 +9,22 @@
 
 #include "base/array.h"
 
-typedef struct rondo_stretch {
+typedef struct rondo_covered_range {
   const char *begin, *end;
   uint32_t owner;
-} rondo_stretch;
+} rondo_covered_range;
 
-typedef RONDO_ARRAY(rondo_stretch) rondo_stretches; /* freed with rondo_array_free */
+typedef RONDO_ARRAY(rondo_covered_range) rondo_address_map; /* freed with rondo_array_free */
 
-/* The first stretch that ends behind the address; the count when there is none. Those from there on that begin before
- * `end` are what a range [address, end) overlaps. */
-size_t rondo_stretches_find(const rondo_stretches *stretches, const char *address);
+/* The first range that ends after the address; the count when there is none. The ranges from there on that begin before
+ * `end` are those that [address, end) overlaps. */
+size_t rondo_address_map_find(const rondo_address_map *map, const char *address);
 
-/* Whose bytes the address is among; false when nobody has covered it. */
-bool rondo_stretches_owner(const rondo_stretches *stretches, const char *address, uint32_t *out_owner);
+/* The owner of the address; false when it is not covered. */
+bool rondo_address_map_owner(const rondo_address_map *map, const char *address, uint32_t *out_owner);
 
-/* `first` is what rondo_stretches_find says for `begin`. Errors: OUT_OF_MEMORY, and nothing is changed. */
-RONDO_MUST_USE rondo_status rondo_stretches_cover(const rondo_allocator *allocator, rondo_stretches *stretches,
-                                                  size_t first, const char *begin, const char *end, uint32_t owner);
+/* `first` is rondo_address_map_find of `begin`. On OUT_OF_MEMORY nothing is changed. */
+RONDO_MUST_USE rondo_status rondo_address_map_cover(const rondo_allocator *allocator, rondo_address_map *map,
+                                                    size_t first, const char *begin, const char *end, uint32_t owner);
 
 #endif

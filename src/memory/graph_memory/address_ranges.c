@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Reserving addresses for graph memory, and finding what is where in a space of several ranges. Reserving calls the
- * driver, and happens without the lock of the device's memory; of two threads that do so for one space, the later one
- * gives its addresses back.
+ * Reserving addresses for graph memory, and converting between offsets and addresses in a space of several ranges.
+ * Reserving calls the driver, without the lock of the device's memory. If two threads do so for one space, the second
+ * one gives its addresses back.
  */
 #include "memory/graph_memory/address_ranges.h"
 
@@ -14,14 +14,14 @@
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 
-#define SMALLEST_SPACE (UINT64_C(64) << 20) /* what is wanted at least, and tried with when the system has no more */
-/* Of its first allocation, or of its profile's peak, a graph wants as many addresses at least. */
+#define SMALLEST_SPACE (UINT64_C(64) << 20) /* the least to try to reserve */
+/* A graph wants at least this many times its first allocation, or its profile's peak. */
 #define NEEDED_TIMES 8
 #define SPACE_ALIGNMENT ((size_t)2 << 20)
 
 /* The process's addresses ----------------------------------------------------------------------------------------- */
 
-/* Ranges of all devices of the process. */
+/* How many ranges all devices of the process have. */
 static atomic_uint ranges;
 
 size_t rondo_graph_addresses_wanted(const rondo_device_memory *memory) {
@@ -30,8 +30,8 @@ size_t rondo_graph_addresses_wanted(const rondo_device_memory *memory) {
   return (size_t)(twice > RONDO_ADDRESS_SPACE_LEAST ? twice : RONDO_ADDRESS_SPACE_LEAST);
 }
 
-/* In whole pages. The first graphs of a process get addresses for all of the device's memory; when there are many, each
- * further one gets its share of what is set aside: so the ranges together grow with the logarithm of their number. */
+/* In whole pages. The first graphs of a process get addresses for all of the device's memory. When there are many, each
+ * further one gets a share, so that all ranges together grow with the logarithm of their number. */
 static size_t wanted_by(const rondo_device_memory *memory, size_t least) {
   const uint64_t whole = rondo_graph_addresses_wanted(memory);
   const uint64_t count = (uint64_t)atomic_load_explicit(&ranges, memory_order_relaxed) + 1;
@@ -51,11 +51,12 @@ static rondo_status fail_reserving(rondo_status status, rondo_device *device, si
   rondo_error_save(&failure);
   if (failure.reason == RONDO_REASON_NONE) failure.reason = RONDO_REASON_ADDRESS_SPACE;
   rondo_error_restore(&failure);
-  return rondo_fail_context(status, "addresses for graph memory of at least %s on %s, beside those of %u other graph%s",
-                            rondo_size_text(size, bytes), device->name, others, others == 1 ? "" : "s");
+  return rondo_fail_context(status, "addresses for graph memory of at least %s on %s, where %u other graph%s",
+                            rondo_size_text(size, bytes), device->name, others,
+                            others == 1 ? " has some" : "s have some");
 }
 
-/* What to try with when there is no range of `bytes`: a quarter, at last what is needed; 0 when that was it. */
+/* What to try after `bytes`: a quarter, and last what is needed; 0 after that. */
 static size_t smaller(size_t bytes, size_t least) {
   const size_t quarter = bytes / 4 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
   const size_t end = least > SMALLEST_SPACE ? least : (size_t)SMALLEST_SPACE;
@@ -63,7 +64,7 @@ static size_t smaller(size_t bytes, size_t least) {
   return quarter > end ? quarter : end;
 }
 
-/* Addresses are a mapping too, of which the process may have too many. */
+/* Addresses are a mapping too, and the process may have too many mappings. */
 static rondo_status reserve_in_room(rondo_device *device, size_t bytes, void **out_base) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL) return RONDO_OUT_OF_MEMORY;
@@ -94,7 +95,7 @@ rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, s
   return RONDO_OK;
 }
 
-/* Nobody has seen them. */
+/* For addresses that nothing refers to yet. */
 static rondo_status unreserve(rondo_device *device, char *base, size_t bytes) {
   atomic_fetch_sub_explicit(&ranges, 1, memory_order_relaxed);
   return rondo_peers_unreserve(device, base, bytes);
@@ -178,29 +179,28 @@ rondo_status rondo_address_space_begin(rondo_address_space *space, size_t bytes)
 
 rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t bytes) {
   size_t whole, wanted = (size_t)SMALLEST_SPACE;
-  if (!rondo_checked_align(bytes, space->memory->page_bytes, &whole))
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
+  if (!rondo_checked_align(bytes, space->memory->page_bytes, &whole)) return rondo_memory_fail_size(bytes);
   while (wanted / 4 < whole && wanted < (size_t)RONDO_ADDRESS_SPACE_LEAST) wanted *= 2;
   return begin(space, whole, wanted);
 }
 
-/* The offset behind all that was ever given out in the range, which is the space's last one: what is left of it is not
- * used any more, so that no memory is mapped there. Under the lock. */
+/* The offset after all allocations in the last range. The rest of the range is not used any more, so that no memory is
+ * mapped there. Under the lock. */
 static size_t end_of(const rondo_address_space *space, const rondo_address_range *range) {
   const size_t page = space->memory->page_bytes;
   size_t end = range->offset;
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *record = space->allocations.items[i];
     if (!rondo_address_range_has(range, record->base.address)) continue;
-    const size_t behind =
+    const size_t after =
         rondo_address_space_offset(space, record->base.address) + rondo_graph_allocation_rounded(record);
-    if (behind > end) end = behind;
+    if (after > end) end = after;
   }
   end = (end + page - 1) / page * page;
   return end > space->fresh ? end : space->fresh;
 }
 
-/* Links the range behind `full` if that is the last one still. */
+/* Adds the range after `full`, if that is still the last one. */
 static bool link_range(rondo_address_space *space, const rondo_address_range *full, rondo_address_range *range) {
   rondo_address_range *last = &space->first;
   pthread_mutex_lock(&space->memory->lock);
@@ -215,18 +215,17 @@ static bool link_range(rondo_address_space *space, const rondo_address_range *fu
   return is_linked;
 }
 
-/* Doubling keeps the number of ranges small. */
+/* Each range is at least twice as large as the one before, so that there are few. */
 rondo_status rondo_address_space_grow(rondo_address_space *space, const rondo_address_range *full, size_t bytes) {
   rondo_device_memory *memory = space->memory;
   size_t least, wanted = wanted_by(memory, bytes);
-  void *state;
-  /* With pages around it, as guarded devices want them. */
+  rondo_address_range *range;
+  /* With guard pages around it. */
   if (!rondo_checked_add(bytes, 4 * memory->page_bytes, &least) ||
       !rondo_checked_align(least, memory->page_bytes, &least))
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
+    return rondo_memory_fail_size(bytes);
   if (wanted / 2 < full->bytes) wanted = full->bytes < SIZE_MAX / 2 ? 2 * full->bytes : full->bytes;
-  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_address_range), &state));
-  rondo_address_range *range = state;
+  RONDO_TRY(rondo_allocate_items(&memory->allocator, 1, sizeof *range, &range));
   rondo_status status = rondo_graph_addresses_reserve(memory->device, least, wanted, &range->base, &range->bytes);
   if (status == RONDO_OK && link_range(space, full, range)) return RONDO_OK;
   if (status == RONDO_OK) status = unreserve(memory->device, range->base, range->bytes);

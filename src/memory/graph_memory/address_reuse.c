@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What address reuse relies on: where two alloc nodes of a graph cover the same bytes, the free node of the earlier one
- * comes before the later one. Removing a node or edges is allowed when that still holds for every such pair afterwards,
- * by whatever path; else it is refused, naming the pair (decided from the graph alone, so that clones, which share
- * addresses but not edges, are each asked for themselves).
+ * The condition of address reuse: where two alloc nodes of a graph cover the same bytes, the free node of the earlier
+ * one comes before the later one. Removing a node or edges is allowed if that is still true for every such pair, by any
+ * path; otherwise it is refused, and the message names the pair. Clones share addresses but not edges, so each graph is
+ * checked on its own.
  *
- * Only pairs whose order may have led over what goes are looked at, and none when every way over it has a detour.
+ * Only pairs that a removed edge may have ordered are checked, and none if there is another path around each edge.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,10 +17,10 @@
 #include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/graph_allocation.h"
 
-/* Of more edges at once detours are not looked for. */
+/* For more edges than this at once, other paths are not searched. */
 #define MOST_DETOURS 32
 
-/* An alloc node, or a block that a recording found, with the free node that ends its bytes' use. */
+/* The bytes of an alloc node, or of a block of a recording, with the free node that ends their use. */
 typedef struct extent {
   const rondo_graph_allocation *block; /* NULL for an alloc node */
   uint32_t slot, free_slot;            /* RONDO_NO_NODE for a block; when the graph does not free it */
@@ -33,14 +33,14 @@ typedef struct removed_edge {
 
 typedef struct removal_check {
   const rondo_graph *graph;
-  uint32_t slot;                     /* of a node that goes with its edges; RONDO_NO_NODE */
+  uint32_t slot;                     /* of a node that is removed with its edges; RONDO_NO_NODE */
   RONDO_ARRAY(removed_edge) edges;   /* by `from`, then `to` */
   RONDO_ARRAY(extent) extents;       /* blocks, then by slot */
-  uint8_t *before, *after, *reached; /* by slot: before and behind what goes, as the graph stands; scratch */
+  uint8_t *before, *after, *reached; /* by slot: before and after the removed edges; for one search */
   uint32_t *stack;
 } removal_check;
 
-/* Edges that go --------------------------------------------------------------------------------------------------- */
+/* Removed edges --------------------------------------------------------------------------------------------------- */
 
 static int compare_edges(const void *a, const void *b) {
   const removed_edge *x = a, *y = b;
@@ -75,7 +75,7 @@ static rondo_status collect_edges(removal_check *removal, const uint32_t *from, 
 
 /* Walking --------------------------------------------------------------------------------------------------------- */
 
-/* Marks what comes before the marked slots on the stack, or behind them; without `whole` not over edges that go. */
+/* Marks what comes before or after the slots on the stack; without `whole` not over removed edges. */
 static void spread(const removal_check *removal, size_t depth, bool backwards, bool whole, uint8_t *marks) {
   while (depth > 0) {
     const uint32_t at = removal->stack[--depth];
@@ -90,7 +90,7 @@ static void spread(const removal_check *removal, size_t depth, bool backwards, b
   }
 }
 
-/* The ends of the edges and what is before them, or behind. */
+/* Marks the ends of the removed edges, and what comes before or after them. */
 static void mark_sides(const removal_check *removal) {
   for (int backwards = 0; backwards < 2; backwards++) {
     uint8_t *marks = backwards ? removal->before : removal->after;
@@ -105,15 +105,14 @@ static void mark_sides(const removal_check *removal) {
   }
 }
 
-/* What comes before the slot when the removal is done. */
+/* Marks what comes before the slot after the removal. */
 static void reach_back(const removal_check *removal, uint32_t slot) {
   memset(removal->reached, 0, removal->graph->nodes.count);
   removal->stack[0] = slot;
   spread(removal, 1, true, false, removal->reached);
 }
 
-/* Whether all that was ordered over the edges stays so: what comes before one of them comes before what is behind it
- * in another way too. */
+/* Whether there is another path around each removed edge, so that all that it ordered stays ordered. */
 static bool has_detours(const removal_check *removal) {
   const rondo_graph *graph = removal->graph;
   if (removal->slot != RONDO_NO_NODE && rondo_graph_at(graph, removal->slot)->params.kind == RONDO_NODE_FREE)
@@ -134,51 +133,51 @@ static bool has_detours(const removal_check *removal) {
 
 /* Pairs ----------------------------------------------------------------------------------------------------------- */
 
-/* Frees follow their allocs in slot order, see alloc_node_address.c. */
-static void note_free(removal_check *removal, const rondo_stretches *stretches, uint32_t slot, const char *address) {
+/* A free node has a higher slot than its alloc node (alloc_node_address.c). */
+static void note_free(removal_check *removal, const rondo_address_map *covered, uint32_t slot, const char *address) {
   uint32_t owner;
-  if (!rondo_stretches_owner(stretches, address, &owner)) return;
+  if (!rondo_address_map_owner(covered, address, &owner)) return;
   extent *at = &removal->extents.items[owner];
   if (at->begin == address && at->free_slot == RONDO_NO_NODE) at->free_slot = slot;
 }
 
-static rondo_status note_extent(removal_check *removal, rondo_stretches *stretches, extent at, size_t bytes) {
+static rondo_status note_extent(removal_check *removal, rondo_address_map *covered, extent at, size_t bytes) {
   const rondo_allocator *allocator = &removal->graph->allocator;
   at.free_slot = RONDO_NO_NODE;
   at.end = at.begin + bytes;
-  const size_t first = rondo_stretches_find(stretches, at.begin);
-  RONDO_TRY(rondo_stretches_cover(allocator, stretches, first, at.begin, at.end, (uint32_t)removal->extents.count));
+  const size_t first = rondo_address_map_find(covered, at.begin);
+  RONDO_TRY(rondo_address_map_cover(allocator, covered, first, at.begin, at.end, (uint32_t)removal->extents.count));
   return rondo_array_push(allocator, &removal->extents, &at);
 }
 
-static rondo_status note_blocks(removal_check *removal, rondo_stretches *stretches) {
+static rondo_status note_blocks(removal_check *removal, rondo_address_map *covered) {
   const rondo_address_space *space = rondo_address_space_of(removal->graph);
   for (size_t i = 0; i < space->blocks.count; i++) {
     const rondo_graph_allocation *block = space->blocks.items[i].record;
     const extent at = {.block = block, .slot = RONDO_NO_NODE, .begin = block->base.address};
-    RONDO_TRY(note_extent(removal, stretches, at, block->base.bytes));
+    RONDO_TRY(note_extent(removal, covered, at, block->base.bytes));
   }
   return RONDO_OK;
 }
 
-static rondo_status note_alloc(removal_check *removal, rondo_stretches *stretches, uint32_t slot,
+static rondo_status note_alloc(removal_check *removal, rondo_address_map *covered, uint32_t slot,
                                const rondo_alloc_node *alloc) {
-  return note_extent(removal, stretches, (extent){.slot = slot, .begin = alloc->address}, alloc->bytes);
+  return note_extent(removal, covered, (extent){.slot = slot, .begin = alloc->address}, alloc->bytes);
 }
 
 static rondo_status collect_extents(removal_check *removal) {
   const rondo_graph *graph = removal->graph;
-  rondo_stretches stretches = {0};
-  rondo_status status = note_blocks(removal, &stretches);
+  rondo_address_map covered = {0};
+  rondo_status status = note_blocks(removal, &covered);
   for (size_t i = 0; i < graph->nodes.count && status == RONDO_OK; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
     if (!node->live) continue;
     if (node->params.kind == RONDO_NODE_FREE)
-      note_free(removal, &stretches, (uint32_t)i, node->params.as.free_address);
+      note_free(removal, &covered, (uint32_t)i, node->params.as.free_address);
     else if (node->params.kind == RONDO_NODE_ALLOC)
-      status = note_alloc(removal, &stretches, (uint32_t)i, &node->params.as.alloc);
+      status = note_alloc(removal, &covered, (uint32_t)i, &node->params.as.alloc);
   }
-  rondo_array_free(&graph->allocator, &stretches);
+  rondo_array_free(&graph->allocator, &covered);
   return status;
 }
 
@@ -190,7 +189,7 @@ static rondo_status fail_in_use(const removal_check *removal, const extent *earl
   else
     rondo_node_label(first, &rondo_graph_at(removal->graph, earlier->slot)->params, earlier->slot);
   return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE, later->slot,
-                         "%s has bytes of %s and relies on being ordered after its free (node %" PRIu32
+                         "%s has bytes of %s and must be ordered after its free (node %" PRIu32
                          "): remove node %" PRIu32 " first, or keep a path %" PRIu32 " -> %" PRIu32,
                          rondo_node_label(second, &reusing->params, later->slot), first, earlier->free_slot,
                          later->slot, earlier->free_slot, later->slot);
@@ -244,7 +243,7 @@ static rondo_status check_removal(removal_check *removal, const uint32_t *from, 
 rondo_status rondo_address_space_check_removal(const rondo_graph *graph, uint32_t slot, const uint32_t *from,
                                                const uint32_t *to, size_t count) {
   if (!graph->has_memory || graph->device == NULL) return RONDO_OK; /* without a device there are no addresses */
-  if (rondo_address_space_of(graph)->relocate) return RONDO_OK;     /* nor are these relied on */
+  if (rondo_address_space_of(graph)->relocate) return RONDO_OK;     /* these are not shared */
   removal_check removal = {.graph = graph, .slot = slot};
   const rondo_status status = check_removal(&removal, from, to, count);
   rondo_array_free(&graph->allocator, &removal.edges);

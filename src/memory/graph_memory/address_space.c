@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Address spaces: who holds them, and the lives of their allocations.
+ * Address spaces: their references, and the lives of their allocations.
  */
 #include "memory/graph_memory/address_space.h"
+
+#include <assert.h>
 
 #include "base/error.h"
 #include "memory/graph_memory/free_nodes.h"
 #include "memory/graph_memory/graph_allocation.h"
 
-/* Holding --------------------------------------------------------------------------------------------------------- */
+/* References ------------------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_address_space_create(rondo_device_memory *memory, rondo_address_space **out) {
   static _Atomic uint64_t serials;
   *out = NULL;
-  void *state;
-  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_address_space), &state));
-  rondo_address_space *space = state;
+  rondo_address_space *space;
+  RONDO_TRY(rondo_allocate_items(&memory->allocator, 1, sizeof *space, &space));
   space->memory = memory;
   space->starts = &memory->table.starts;
   space->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
@@ -32,7 +33,9 @@ void rondo_address_space_configure(rondo_address_space *space, const rondo_graph
 }
 
 void rondo_address_space_retain(rondo_address_space *space) {
-  atomic_fetch_add_explicit(&space->references, 1, memory_order_relaxed);
+  const unsigned before = atomic_fetch_add_explicit(&space->references, 1, memory_order_relaxed);
+  assert(before > 0);
+  (void)before;
 }
 
 bool rondo_address_space_retain_unless_retired(rondo_address_space *space) {
@@ -87,7 +90,7 @@ static void count_life(rondo_graph_allocation *allocation) {
   rondo_device_begin_use(space->memory->device, &rondo_allocation_use);
 }
 
-/* Who sees that nothing lives sees what to wait for. */
+/* Released, so that a launch that sees no live allocation also sees what to wait for. */
 static void uncount_life(rondo_address_space *space) {
   rondo_device_end_use(space->memory->device, &rondo_allocation_use);
   atomic_fetch_sub_explicit(&space->live, 1, memory_order_release);
@@ -111,18 +114,21 @@ bool rondo_graph_allocation_claim(rondo_graph_allocation *allocation) {
 }
 
 void rondo_graph_allocation_unclaim(rondo_graph_allocation *allocation) {
+  assert(atomic_load_explicit(&allocation->life, memory_order_relaxed) == RONDO_LIFE_ENDING);
   atomic_store_explicit(&allocation->life, (uint32_t)RONDO_LIFE_LIVE, memory_order_release);
 }
 
 void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, rondo_queue *queue) {
   atomic_uint *count = &allocation->space->ordered_frees;
-  if (queue != NULL) atomic_fetch_add_explicit(count, 1, memory_order_release); /* first: who counts finds no fewer */
+  /* First, so that the count is never too low. */
+  if (queue != NULL) atomic_fetch_add_explicit(count, 1, memory_order_release);
   const rondo_queue *before = atomic_exchange_explicit(&allocation->freed_queue, queue, memory_order_acq_rel);
   if (before != NULL) atomic_fetch_sub_explicit(count, 1, memory_order_release);
 }
 
-/* The queue comes first: who sees that the life is over sees what to wait for. */
+/* The queue first, so that a launch that sees the end of the life also sees what to wait for. */
 static void end_life(rondo_graph_allocation *allocation, rondo_queue *queue) {
+  assert(rondo_graph_allocation_in_use(allocation));
   rondo_graph_allocation_set_freed_queue(allocation, queue);
   atomic_store_explicit(&allocation->life, (uint32_t)RONDO_LIFE_FREED, memory_order_release);
   rondo_memory_note_ended(allocation->space->memory);
@@ -149,8 +155,8 @@ rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allocation *allocat
   return RONDO_OK;
 }
 
-/* The life is claimed. What a guarded device does with the end of a life stands before the event: a launch that begins
- * the next one waits for that. */
+/* The life is claimed. A guarded device ends it before the event, for which the next launch that uses the bytes waits.
+ */
 static rondo_status free_in_order(rondo_graph_allocation *allocation, rondo_queue *queue) {
   rondo_device *device = allocation->space->memory->device;
   const rondo_guard_ops *guard = device->ops->guard;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Pairing an exec's alloc and free nodes: what its launches leave alive, what of other graphs they free, and which
+ * Pairing an exec's alloc and free nodes: what its launches leave allocated, what of other graphs they free, and which
  * pages they need.
  *
- * The nodes are walked in topological order, and for every byte the last alloc node that covers it is known. A free
- * node ends what stands open at its address, or frees what another graph left. Whether edges guarantee that order is
- * for verification to say (graph/verify/verifier.h); here only what no launch could keep account of is refused.
+ * The nodes are walked in topological order, with the last alloc node that covers each byte. A free node frees the open
+ * allocation at its address, or what another graph left. Verification decides whether edges guarantee that order
+ * (graph/verify/verifier.h); this file refuses only what no launch could do.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 typedef struct instance {
   rondo_graph_allocation *allocation;
   const char *begin, *end;
-  rondo_node_where where; /* its text is the graph's, as below */
+  rondo_node_where where; /* the text belongs to the graph, as in freed_where */
   bool freed;
   rondo_node_where freed_where;
 } instance;
@@ -30,8 +30,8 @@ typedef struct pair_finder {
   const rondo_allocator *allocator;
   RONDO_ARRAY(instance) instances;
   RONDO_ARRAY(rondo_address_space *) own; /* of the instances, each once */
-  rondo_stretches stretches;              /* owned by the last instance that covers them */
-  rondo_stretches outside;                /* the first bytes of what is freed and not allocated, by its number there */
+  rondo_address_map covered;              /* by the last instance that covers them */
+  rondo_address_map outside;              /* the first bytes of what is freed and not allocated, by its number there */
 } pair_finder;
 
 /* Refusals -------------------------------------------------------------------------------------------------------- */
@@ -43,11 +43,12 @@ static const char *label(char buffer[RONDO_ALLOCATION_LABEL], const instance *at
 static rondo_status fail_overlap(const instance *earlier, const instance *later) {
   char first[RONDO_ALLOCATION_LABEL], second[RONDO_ALLOCATION_LABEL];
   char from[RONDO_LABEL_BYTES], to[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, later->where.number,
-                         "allocation %s (%s) is given the bytes of %s (%s) while that may be alive: order it after the "
-                         "free. The same memory graph cannot stand twice in branches that may run at once",
-                         label(second, later), rondo_node_where_text(to, &later->where), label(first, earlier),
-                         rondo_node_where_text(from, &earlier->where));
+  return rondo_fail_node(
+      RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, later->where.number,
+      "allocation %s (%s) uses the bytes of %s (%s) while that may be live: order it after the free. "
+      "A graph with memory cannot be in two branches that may run at once",
+      label(second, later), rondo_node_where_text(to, &later->where), label(first, earlier),
+      rondo_node_where_text(from, &earlier->where));
 }
 
 static rondo_status fail_early_free(const rondo_node_where *freed, const instance *at) {
@@ -66,7 +67,7 @@ static bool is_own(const pair_finder *finder, const rondo_address_space *space) 
   return false;
 }
 
-static rondo_status hold_space(pair_finder *finder, rondo_address_space *space) {
+static rondo_status retain_space(pair_finder *finder, rondo_address_space *space) {
   rondo_exec_memory *exec = finder->exec;
   if (is_own(finder, space)) return RONDO_OK;
   RONDO_TRY(rondo_array_push(finder->allocator, &finder->own, &space));
@@ -75,9 +76,9 @@ static rondo_status hold_space(pair_finder *finder, rondo_address_space *space) 
   return RONDO_OK;
 }
 
-static rondo_status hold_alloc(pair_finder *finder, const rondo_memory_node *node, rondo_graph_allocation **out) {
+static rondo_status retain_alloc(pair_finder *finder, const rondo_memory_node *node, rondo_graph_allocation **out) {
   rondo_exec_memory *exec = finder->exec;
-  RONDO_TRY(hold_space(finder, node->space));
+  RONDO_TRY(retain_space(finder, node->space));
   RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->held, exec->held.count + 1));
   pthread_mutex_lock(&exec->memory->lock);
   const rondo_status status = rondo_graph_allocation_of(node->space, &node->params->as.alloc, out);
@@ -86,28 +87,28 @@ static rondo_status hold_alloc(pair_finder *finder, const rondo_memory_node *nod
   return status;
 }
 
-/* What was freed here before the alloc node was met. */
+/* Refuses an alloc node whose address was freed before in this order. */
 static rondo_status refuse_early(const pair_finder *finder, const instance *new) {
   uint32_t index;
-  if (!rondo_stretches_owner(&finder->outside, new->begin, &index)) return RONDO_OK;
+  if (!rondo_address_map_owner(&finder->outside, new->begin, &index)) return RONDO_OK;
   return fail_early_free(&finder->exec->frees.items[index].where, new);
 }
 
 static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *node) {
   instance new = {.where = node->where};
-  RONDO_TRY(hold_alloc(finder, node, &new.allocation));
+  RONDO_TRY(retain_alloc(finder, node, &new.allocation));
   new.begin = new.allocation->base.address;
   new.end = new.begin + new.allocation->base.bytes;
   RONDO_TRY(refuse_early(finder, &new));
   const uint32_t index = (uint32_t)finder->instances.count;
-  const rondo_stretches *stretches = &finder->stretches;
-  const size_t first = rondo_stretches_find(stretches, new.begin);
-  for (size_t i = first; i < stretches->count && stretches->items[i].begin < new.end; i++) {
-    const instance *at = &finder->instances.items[stretches->items[i].owner];
+  const rondo_address_map *covered = &finder->covered;
+  const size_t first = rondo_address_map_find(covered, new.begin);
+  for (size_t i = first; i < covered->count && covered->items[i].begin < new.end; i++) {
+    const instance *at = &finder->instances.items[covered->items[i].owner];
     if (!at->freed) return fail_overlap(at, &new);
   }
   RONDO_TRY(rondo_array_push(finder->allocator, &finder->instances, &new));
-  return rondo_stretches_cover(finder->allocator, &finder->stretches, first, new.begin, new.end, index);
+  return rondo_address_map_cover(finder->allocator, &finder->covered, first, new.begin, new.end, index);
 }
 
 /* Free nodes ------------------------------------------------------------------------------------------------------ */
@@ -120,7 +121,7 @@ static rondo_status fail_second_free(const rondo_node_where *first, const rondo_
                          rondo_kind_label(other, RONDO_NODE_FREE, NULL, &node->where), node->params->as.free_address);
 }
 
-/* The last instance at the address is freed already. */
+/* Refuses to free the last instance at the address again. */
 static rondo_status refuse_freed_instance(const pair_finder *finder, const rondo_memory_node *node) {
   for (size_t i = finder->instances.count; i-- > 0;) {
     const instance *at = &finder->instances.items[i];
@@ -130,8 +131,9 @@ static rondo_status refuse_freed_instance(const pair_finder *finder, const rondo
   return RONDO_OK;
 }
 
-/* The allocation with its space, both held. */
-static rondo_status hold_outside(rondo_exec_memory *exec, const rondo_memory_node *node, rondo_graph_allocation **out) {
+/* Takes references to the allocation and its space. */
+static rondo_status retain_outside(rondo_exec_memory *exec, const rondo_memory_node *node,
+                                   rondo_graph_allocation **out) {
   rondo_device_memory *memory = exec->memory;
   const rondo_allocator *allocator = &memory->allocator;
   RONDO_TRY(rondo_array_reserve(allocator, &exec->held, exec->held.count + 1));
@@ -151,19 +153,19 @@ static rondo_status hold_outside(rondo_exec_memory *exec, const rondo_memory_nod
   return RONDO_OK;
 }
 
-/* A free of what another graph leaves alive. */
+/* A free of what another graph leaves allocated. */
 static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_node *node) {
   rondo_exec_memory *exec = finder->exec;
   const char *address = node->params->as.free_address;
   uint32_t index;
   rondo_graph_allocation *allocation;
-  if (rondo_stretches_owner(&finder->outside, address, &index))
+  if (rondo_address_map_owner(&finder->outside, address, &index))
     return fail_second_free(&exec->frees.items[index].where, node);
-  RONDO_TRY(hold_outside(exec, node, &allocation));
+  RONDO_TRY(retain_outside(exec, node, &allocation));
   if (is_own(finder, allocation->space)) RONDO_TRY(refuse_freed_instance(finder, node));
-  const size_t first = rondo_stretches_find(&finder->outside, address);
-  RONDO_TRY(rondo_stretches_cover(finder->allocator, &finder->outside, first, address, address + 1,
-                                  (uint32_t)exec->frees.count));
+  const size_t first = rondo_address_map_find(&finder->outside, address);
+  RONDO_TRY(rondo_address_map_cover(finder->allocator, &finder->outside, first, address, address + 1,
+                                    (uint32_t)exec->frees.count));
   RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->frees, exec->frees.count + 1));
   rondo_outside *freed = &exec->frees.items[exec->frees.count];
   *freed = (rondo_outside){.allocation = allocation};
@@ -175,7 +177,7 @@ static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_no
 static rondo_status pair_free(pair_finder *finder, const rondo_memory_node *node) {
   uint32_t index;
   const char *address = node->params->as.free_address;
-  if (!rondo_stretches_owner(&finder->stretches, address, &index)) return pair_outside_free(finder, node);
+  if (!rondo_address_map_owner(&finder->covered, address, &index)) return pair_outside_free(finder, node);
   instance *open = &finder->instances.items[index];
   if (open->begin != address || open->freed) return pair_outside_free(finder, node);
   open->freed = true;
@@ -183,7 +185,7 @@ static rondo_status pair_free(pair_finder *finder, const rondo_memory_node *node
   return RONDO_OK;
 }
 
-/* Summing up ------------------------------------------------------------------------------------------------------- */
+/* Adding up -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status need_of(rondo_exec_memory *exec, rondo_address_space *space, rondo_space_need **out) {
   for (size_t i = 0; i < exec->needs.count; i++)
@@ -221,7 +223,7 @@ static int compare_ranges(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* Bytes of the pages from the base on and of the private ones, which are sorted, each counted once. */
+/* Bytes of the pages from the base on, and of the private pages, which are sorted here; each counted once. */
 static size_t count_bytes(rondo_space_need *need) {
   size_t bytes = need->bytes, counted = need->bytes;
   if (need->privates.count > 0)
@@ -235,8 +237,8 @@ static size_t count_bytes(rondo_space_need *need) {
   return bytes;
 }
 
-/* Spaces with memory that stays come first: execs share those, so binding follows them to their heap (heap.h), and a
- * space of the exec's own, which none shares, comes along. */
+/* Spaces with private pages come first. Execs share those, so they decide which heap the exec is bound to (heap.h); a
+ * space that belongs to the exec follows. */
 static void put_shared_first(rondo_exec_memory *exec) {
   size_t shared = 0;
   for (size_t i = 0; i < exec->needs.count; i++) {
@@ -250,8 +252,8 @@ static void put_shared_first(rondo_exec_memory *exec) {
 static rondo_status sum_up(pair_finder *finder) {
   rondo_exec_memory *exec = finder->exec;
   for (size_t i = 0; i < finder->instances.count; i++) RONDO_TRY(sum_up_instance(exec, &finder->instances.items[i]));
-  for (size_t i = 0; i < finder->stretches.count; i++) {
-    const rondo_byte_range range = {.begin = finder->stretches.items[i].begin, .end = finder->stretches.items[i].end};
+  for (size_t i = 0; i < finder->covered.count; i++) {
+    const rondo_byte_range range = {.begin = finder->covered.items[i].begin, .end = finder->covered.items[i].end};
     RONDO_TRY(rondo_array_push(finder->allocator, &exec->extents, &range));
   }
   for (size_t i = 0; i < exec->needs.count; i++) exec->bytes += count_bytes(&exec->needs.items[i]);
@@ -270,7 +272,7 @@ rondo_status rondo_exec_memory_pair(rondo_exec_memory *exec, const rondo_memory_
   const rondo_status status = pair_all(&finder, nodes, count);
   rondo_array_free(finder.allocator, &finder.instances);
   rondo_array_free(finder.allocator, &finder.own);
-  rondo_array_free(finder.allocator, &finder.stretches);
+  rondo_array_free(finder.allocator, &finder.covered);
   rondo_array_free(finder.allocator, &finder.outside);
   return status;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Giving alloc nodes their addresses.
+ * The addresses of alloc nodes.
  *
- * A graph's alloc and free nodes at one address alternate in the order of their making: an address is only given out
- * again when a free node of it is among the new node's ancestors, so that the free was there first. Which free belongs
- * to which alloc therefore follows from the slots alone, in a graph and in all its clones, and nothing has to be
- * remembered about it but the addresses in the nodes.
+ * A graph's alloc and free nodes at one address alternate in the order of their numbers: an address is reused only when
+ * a free node of it is among the new node's ancestors, so that the free node has a lower number. Which free belongs to
+ * which alloc follows from the numbers alone, in a graph and in all its clones. Only the addresses in the nodes have to
+ * be remembered.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -17,31 +17,25 @@
 #include "memory/graph_memory/alloc_node_address.h"
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/graph_memory/graph_view.h"
+#include "memory/memory_check.h"
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */
 
-/* Gaps that were found, and room behind the last allocation. */
-typedef struct gap_search {
-  char *best;
-  size_t bytes, widest; /* of the best; of the widest */
-  char *end;            /* behind all allocations of the last range */
-  size_t left;          /* from there */
-} gap_search;
-
-static void note_gap(gap_search *search, char *begin, size_t gap, size_t bytes) {
+static void note_gap(rondo_gap_search *search, char *begin, size_t gap, size_t bytes) {
   if (gap > search->widest) search->widest = gap;
-  if (gap < bytes || gap >= search->bytes) return;
+  if (gap < bytes || gap >= search->best_bytes) return;
   search->best = begin;
-  search->bytes = gap;
+  search->best_bytes = gap;
 }
 
-static void search_range(const rondo_address_range *range, rondo_standpoint *point, size_t bytes, bool pass_freed,
-                         gap_search *search) {
+void rondo_gaps_search(const rondo_address_range *range, rondo_graph_allocation *const *records, size_t count,
+                       const rondo_graph_point *freed_before, size_t bytes, rondo_gap_search *search) {
   char *cursor = range->base;
-  for (size_t i = 0; i < point->busy.count; i++) {
-    const rondo_graph_allocation *record = point->busy.items[i];
+  for (size_t i = 0; i < count; i++) {
+    const rondo_graph_allocation *record = records[i];
+    assert(i == 0 || records[i - 1]->base.address <= record->base.address);
     if (!rondo_address_range_has(range, record->base.address)) continue;
-    if (pass_freed && rondo_standpoint_frees(point, record)) continue;
+    if (freed_before != NULL && rondo_graph_point_frees(freed_before, record)) continue;
     if (record->base.address > cursor) note_gap(search, cursor, (size_t)(record->base.address - cursor), bytes);
     char *end = record->base.address + rondo_graph_allocation_rounded(record);
     if (end > cursor) cursor = end;
@@ -50,47 +44,46 @@ static void search_range(const rondo_address_range *range, rondo_standpoint *poi
   search->left = rondo_address_range_bytes(range) - (size_t)(cursor - range->base);
 }
 
-/* Best fit among the gaps between the allocations that are in the way, where those that are freed before may be passed
- * over; behind them when none fits; NULL when there is no room. */
-static char *find_gap(const rondo_address_space *space, rondo_standpoint *point, size_t bytes, bool pass_freed) {
-  gap_search search = {.bytes = SIZE_MAX};
+bool rondo_range_is_free(rondo_graph_allocation *const *records, size_t count, const char *begin, size_t bytes) {
+  for (size_t i = 0; i < count; i++) {
+    if (records[i]->base.address >= begin + bytes) return true;
+    if (records[i]->base.address + rondo_graph_allocation_rounded(records[i]) > begin) return false;
+  }
+  return true;
+}
+
+/* Best fit among the gaps between the allocations that are live there; `pass_freed`: also on bytes of those that are
+ * freed before. Without a gap that fits, the address after all of them; NULL when there is no room. */
+static char *find_gap(const rondo_address_space *space, rondo_graph_point *point, size_t bytes, bool pass_freed) {
+  rondo_gap_search search = {.best_bytes = SIZE_MAX};
+  const rondo_graph_point *freed = pass_freed ? point : NULL;
   const rondo_address_range *range = &space->first, *next = rondo_address_range_next(range);
-  search_range(range, point, bytes, pass_freed, &search);
+  rondo_gaps_search(range, point->live.items, point->live.count, freed, bytes, &search);
   for (; next != NULL; next = rondo_address_range_next(range)) {
     note_gap(&search, search.end, search.left, bytes);
     range = next;
-    search_range(range, point, bytes, pass_freed, &search);
+    rondo_gaps_search(range, point->live.items, point->live.count, freed, bytes, &search);
   }
   point->end = search.end;
   point->widest = pass_freed || range != &space->first ? SIZE_MAX : search.widest;
   return search.best == NULL && bytes <= search.left ? search.end : search.best;
 }
 
-/* The same, where looking at them all can be left out when no gap is wide enough. */
-static char *find_room(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
+/* The same, but skips the search when it is known that no gap is wide enough. */
+static char *find_room(const rondo_address_space *space, rondo_graph_point *point, size_t bytes) {
   const bool is_known = point->widest != SIZE_MAX && rondo_address_range_next(&space->first) == NULL;
   if (is_known && point->widest < bytes)
     return bytes <= space->first.bytes - (size_t)(point->end - space->first.base) ? point->end : NULL;
   return find_gap(space, point, bytes, false);
 }
 
-static char *place_online(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
+static char *place_online(const rondo_address_space *space, rondo_graph_point *point, size_t bytes) {
   char *address = find_room(space, point, bytes);
   return address == NULL && space->relocate ? find_gap(space, point, bytes, true) : address;
 }
 
-/* Whether nothing is in the way there. */
-static bool is_free_range(const rondo_standpoint *point, const char *begin, size_t bytes) {
-  for (size_t i = 0; i < point->busy.count; i++) {
-    const rondo_graph_allocation *record = point->busy.items[i];
-    if (record->base.address >= begin + bytes) return true;
-    if (record->base.address + rondo_graph_allocation_rounded(record) > begin) return false;
-  }
-  return true;
-}
-
-/* The planned address of the graph's next alloc node; NULL when it has none or departs from its profile here. */
-static char *take_planned(rondo_address_space *space, const rondo_graph *graph, const rondo_standpoint *point,
+/* The planned address of the graph's next alloc node; NULL without one, or when the graph departs from its profile. */
+static char *take_planned(rondo_address_space *space, const rondo_graph *graph, const rondo_graph_point *point,
                           size_t bytes) {
   rondo_planned_addresses *planned = &space->planned;
   if (planned->profile == NULL || planned->serial != graph->serial || planned->departed) return NULL;
@@ -99,7 +92,8 @@ static char *take_planned(rondo_address_space *space, const rondo_graph *graph, 
     char *address = space->first.base + at->offset;
     const size_t room = rondo_address_range_bytes(&space->first);
     const bool fits = at->offset <= room && bytes <= room - at->offset;
-    if (at->bytes == bytes && fits && is_free_range(point, address, bytes)) return address;
+    const bool is_next = at->bytes == bytes && fits;
+    if (is_next && rondo_range_is_free(point->live.items, point->live.count, address, bytes)) return address;
   }
   planned->departed = true;
   planned->departed_slot = graph->nodes.count;
@@ -120,8 +114,7 @@ static void uncount_planned(rondo_address_space *space) {
   atomic_fetch_sub_explicit(&space->memory->profiled, 1, memory_order_relaxed);
 }
 
-/* On a guarded device: pages that no allocation of the space has had, behind a page that nothing has; as far back on
- * them as the alignment allows. The space goes on behind its last guard page by one more. */
+/* The pages follow a guard page; the allocation ends where they end. The space needs another guard page after them. */
 char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes) {
   const rondo_address_range *last = rondo_address_range_last(space);
   const size_t page = space->memory->page_bytes, whole = (bytes + page - 1) / page * page;
@@ -132,23 +125,23 @@ char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes) {
   return rondo_address_space_at(space, space->fresh - bytes);
 }
 
-/* *out is NULL when there is no room. On a device that gives no address out twice nothing is asked of the order. */
+/* *out is NULL when there is no room. A guarded device reuses no address, so that there the order does not matter. */
 static rondo_status choose_address(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                    size_t count, size_t rounded, char **out, bool *out_planned) {
-  rondo_standpoint *point;
+  rondo_graph_point *point;
   *out_planned = false;
   if (space->memory->device->ops->guard != NULL) {
     *out = rondo_address_space_take_fresh(space, rounded);
     return RONDO_OK;
   }
-  RONDO_TRY(rondo_standpoints_find(space, graph, slots, count, &point));
+  RONDO_TRY(rondo_graph_point_find(space, graph, slots, count, &point));
   *out = take_planned(space, graph, point, rounded);
   *out_planned = *out != NULL;
   if (!*out_planned) *out = place_online(space, point, rounded);
   return RONDO_OK;
 }
 
-/* Its addresses are had without the lock. */
+/* Its addresses are chosen without the lock. */
 static bool is_guarded_recording(const rondo_address_space *space) {
   return space->arena != NULL && space->memory->device->ops->guard != NULL;
 }
@@ -169,7 +162,7 @@ static rondo_status place_locked(rondo_address_space *space, const rondo_graph *
   return RONDO_OK;
 }
 
-/* A node that is not made has not departed. */
+/* The node that departed from the profile is not made. */
 static void take_back_departure(rondo_address_space *space, const rondo_graph *graph) {
   rondo_planned_addresses *planned = &space->planned;
   if (!planned->departed || planned->serial != graph->serial || planned->departed_slot != graph->nodes.count) return;
@@ -178,14 +171,15 @@ static void take_back_departure(rondo_address_space *space, const rondo_graph *g
   atomic_fetch_sub_explicit(&space->memory->departures, 1, memory_order_relaxed);
 }
 
-/* The node's address is NULL when there is no room behind `out_last`, the last range. */
-static rondo_status place_behind(const rondo_graph *graph, const uint32_t *slots, size_t count, size_t rounded,
-                                 rondo_alloc_node *node, const rondo_address_range **out_last) {
+/* The node's address is NULL when there is no room up to the end of *out_last, the last range. */
+static rondo_status place(const rondo_graph *graph, const uint32_t *slots, size_t count, size_t rounded,
+                          rondo_alloc_node *node, const rondo_address_range **out_last) {
   rondo_address_space *space = rondo_address_space_of(graph);
   pthread_mutex_lock(&space->memory->lock);
   *out_last = rondo_address_range_last(space);
   const rondo_status status = place_locked(space, graph, slots, count, rounded, node);
   if (status != RONDO_OK) take_back_departure(space, graph);
+  if (space->allocations.count <= RONDO_CHECKED_MEMBERS) rondo_address_space_check(space);
   pthread_mutex_unlock(&space->memory->lock);
   return status;
 }
@@ -195,10 +189,10 @@ static rondo_status place_growing(const rondo_graph *graph, const rondo_node *de
   rondo_address_space *space = rondo_address_space_of(graph);
   const rondo_address_range *last = NULL;
   RONDO_TRY(rondo_graph_find_all(graph, "dependencies", dependencies, count, slots));
-  RONDO_TRY(place_behind(graph, slots, count, rounded, node, &last));
+  RONDO_TRY(place(graph, slots, count, rounded, node, &last));
   while (node->address == NULL) {
     RONDO_TRY(rondo_address_space_grow(space, last, rounded));
-    RONDO_TRY(place_behind(graph, slots, count, rounded, node, &last));
+    RONDO_TRY(place(graph, slots, count, rounded, node, &last));
   }
   return RONDO_OK;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Graph memory of an exec: making it, and framing launches.
+ * The graph memory of an exec: creating it, and what happens before and after a launch.
  */
 #include "memory/graph_memory/exec_memory.h"
 
-#include <inttypes.h>
+#include <assert.h>
 
 #include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/node_name.h"
 #include "memory/graph_memory/exec_memory_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
+#include "memory/memory_check.h"
 
 rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes, size_t count,
                                       bool auto_free, rondo_exec_memory **out) {
   *out = NULL;
   if (count == 0) return RONDO_OK;
-  void *state;
-  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_exec_memory), &state));
-  rondo_exec_memory *exec = state;
+  rondo_exec_memory *exec;
+  RONDO_TRY(rondo_allocate_items(&memory->allocator, 1, sizeof *exec, &exec));
   exec->memory = memory;
   exec->auto_free = auto_free;
   const rondo_status status = rondo_exec_memory_pair(exec, nodes, count);
@@ -25,6 +25,7 @@ rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_m
     rondo_exec_memory_destroy(exec);
     return status;
   }
+  rondo_exec_memory_check(exec);
   *out = exec;
   return RONDO_OK;
 }
@@ -49,8 +50,8 @@ void rondo_exec_memory_destroy(rondo_exec_memory *exec) {
   rondo_release(allocator, exec, 1, sizeof *exec);
 }
 
-/* With a reference, if it lives. */
-static bool hold_live(rondo_device_memory *memory, rondo_graph_allocation *allocation) {
+/* Takes a reference if the allocation is live. */
+static bool retain_live(rondo_device_memory *memory, rondo_graph_allocation *allocation) {
   pthread_mutex_lock(&memory->lock);
   const bool live = atomic_load_explicit(&allocation->life, memory_order_acquire) == RONDO_LIFE_LIVE;
   if (live) allocation->references++;
@@ -61,8 +62,8 @@ static bool hold_live(rondo_device_memory *memory, rondo_graph_allocation *alloc
 void rondo_exec_memory_free_live(rondo_exec_memory *exec) {
   for (size_t i = 0; i < exec->unfreed.count; i++) {
     rondo_graph_allocation *at = exec->unfreed.items[i].allocation;
-    if (hold_live(exec->memory, at))
-      rondo_status_ignore(rondo_graph_allocation_free(at, NULL), "it fails for what another thread frees right now");
+    if (retain_live(exec->memory, at))
+      rondo_status_ignore(rondo_graph_allocation_free(at, NULL), "it fails only if another thread frees it now");
   }
 }
 
@@ -90,10 +91,11 @@ rondo_status rondo_exec_memory_upload(rondo_exec_memory *exec, rondo_heap *heap)
   RONDO_TRY(bind(exec, heap, true));
   for (size_t i = 0; i < exec->needs.count; i++) exec->needs.items[i].space->uploaded = true;
   rondo_heap_leave(exec->heap);
+  rondo_exec_memory_check(exec);
   return RONDO_OK;
 }
 
-/* Enters the gate with all mapped. */
+/* Enters the gate of the heap, with everything mapped. */
 static rondo_status enter_mapped(rondo_exec_memory *exec, rondo_heap *heap) {
   if (exec->heap != NULL) {
     rondo_heap_enter(exec->heap);
@@ -137,14 +139,14 @@ static rondo_status fail_alive(const rondo_graph_allocation *allocation, const c
                     rondo_allocation_label(label, &allocation->base), what);
 }
 
-/* Whether what another exec of the same graph left alive has bytes that this one gives out. Execs of one graph that
- * leave different allocations alive are rare: this is not on the way of the others. */
+/* Refuses to launch when another exec of the same graph left an allocation whose bytes this exec uses. Only execs of
+ * one graph that leave different allocations get here. */
 static rondo_status check_relatives(rondo_exec_memory *exec, const rondo_address_space *space) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&exec->memory->lock);
   for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
-    if (rondo_graph_allocation_holds(at) && !is_unfreed(exec, at) && covers(exec, &at->base))
+    if (rondo_graph_allocation_in_use(at) && !is_unfreed(exec, at) && covers(exec, &at->base))
       status = fail_alive(at, "another exec or clone of the graph");
   }
   pthread_mutex_unlock(&exec->memory->lock);
@@ -182,8 +184,9 @@ static rondo_status fail_free(const rondo_outside *at, rondo_life life) {
                                : "was freed already: launch the graph that allocates it again first");
 }
 
-/* Takes back what the first `begun` unfreed and the first `claimed` freed allocations went through. */
-static void take_back_lives(rondo_exec_memory *exec, size_t begun, size_t claimed) {
+/* Undoes the changes of the first `begun` unfreed and the first `claimed` freed allocations. */
+static void undo_lives(rondo_exec_memory *exec, size_t begun, size_t claimed) {
+  assert(begun <= exec->unfreed.count && claimed <= exec->frees.count);
   for (size_t i = 0; i < claimed; i++) rondo_graph_allocation_unclaim(exec->frees.items[i].allocation);
   for (size_t i = 0; i < begun; i++) {
     const rondo_outside *at = &exec->unfreed.items[i];
@@ -191,7 +194,7 @@ static void take_back_lives(rondo_exec_memory *exec, size_t begun, size_t claime
   }
 }
 
-/* What lives goes on living where the launch frees it first (GM-10). */
+/* A live allocation stays live if the launch frees it first (GM-10). */
 static rondo_status begin_life(const rondo_exec_memory *exec, rondo_outside *at) {
   at->before = life_of(at->allocation);
   if (at->before == RONDO_LIFE_ENDING) return fail_ending(at->allocation);
@@ -214,11 +217,11 @@ static rondo_status change_lives(rondo_exec_memory *exec) {
     status = fail_free(at, at->before);
     break;
   }
-  if (status != RONDO_OK) take_back_lives(exec, begun, claimed);
+  if (status != RONDO_OK) undo_lives(exec, begun, claimed);
   return status;
 }
 
-/* Whether some allocation of the space that the exec does not leave alive itself was freed in stream order. */
+/* Whether an allocation of the space that another exec left was freed in stream order. */
 static bool has_freed_relatives(const rondo_exec_memory *exec, const rondo_address_space *space) {
   unsigned freed = atomic_load_explicit(&space->ordered_frees, memory_order_acquire);
   for (size_t i = 0; i < exec->unfreed.count && freed > 0; i++) {
@@ -228,7 +231,7 @@ static bool has_freed_relatives(const rondo_exec_memory *exec, const rondo_addre
   return freed > 0;
 }
 
-/* Takes references to those whose bytes the exec gives out. */
+/* Takes references to those whose bytes the exec uses. */
 static rondo_status list_freed_relatives(rondo_exec_memory *exec, const rondo_address_space *space) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&exec->memory->lock);
@@ -242,7 +245,7 @@ static rondo_status list_freed_relatives(rondo_exec_memory *exec, const rondo_ad
   return status;
 }
 
-/* What comes behind the launch comes behind the frees that it has waited for. */
+/* What comes after the launch also comes after the frees that it has waited for. */
 static void release_awaited(rondo_exec_memory *exec, bool launched) {
   if (exec->awaited.count == 0) return;
   for (size_t i = 0; i < exec->awaited.count && launched; i++)
@@ -253,7 +256,7 @@ static void release_awaited(rondo_exec_memory *exec, bool launched) {
   exec->awaited.count = 0;
 }
 
-/* Another exec of the family left it alive, and it was freed in the order of a stream: the bytes may be read still. */
+/* Waits for stream-ordered frees of what other execs of the graph left: their bytes may still be read. */
 static rondo_status wait_for_relatives(rondo_exec_memory *exec, rondo_queue *queue) {
   for (size_t i = 0; i < exec->needs.count; i++) {
     const rondo_address_space *space = exec->needs.items[i].space;
@@ -267,7 +270,7 @@ static rondo_status wait_for_relatives(rondo_exec_memory *exec, rondo_queue *que
   return RONDO_OK;
 }
 
-/* After earlier launches on the heap, and after stream-ordered frees of what is allocated now. */
+/* Waits for earlier launches on the heap, and for stream-ordered frees of what is allocated now. */
 static rondo_status wait_for_earlier(rondo_exec_memory *exec, rondo_queue *queue) {
   if (exec->needs.count == 0) return RONDO_OK;
   rondo_heap *heap = exec->heap;
@@ -287,7 +290,7 @@ rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, 
     status = change_lives(exec);
     if (status == RONDO_OK) {
       status = wait_for_earlier(exec, queue);
-      if (status != RONDO_OK) take_back_lives(exec, exec->unfreed.count, exec->frees.count);
+      if (status != RONDO_OK) undo_lives(exec, exec->unfreed.count, exec->frees.count);
     }
   }
   if (status != RONDO_OK) release_awaited(exec, false);
@@ -295,7 +298,7 @@ rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, 
   return status;
 }
 
-/* Notes the launch where later ones look. */
+/* Records the launch, for later ones to wait for. */
 static rondo_status record_launch(rondo_exec_memory *exec, rondo_queue *queue) {
   if (exec->needs.count > 0) {
     RONDO_TRY(queue->ops->record(queue, exec->heap->last));
@@ -317,15 +320,16 @@ rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, 
   rondo_status status = launched;
   rondo_queue *frees_on = queue;
   if (launched == RONDO_OK && record_launch(exec, queue) != RONDO_OK) {
-    /* The launch is on its way. What cannot be recorded is waited for instead: then nothing has to come after it. */
+    /* The launch runs already. If it cannot be recorded it is waited for, so that nothing has to wait for it later. */
     status = queue->ops->await(queue);
     frees_on = NULL;
   }
   if (status == RONDO_OK)
     finish_lives(exec, frees_on);
   else
-    take_back_lives(exec, exec->unfreed.count, exec->frees.count);
+    undo_lives(exec, exec->unfreed.count, exec->frees.count);
   release_awaited(exec, status == RONDO_OK);
+  if (exec->held.count <= RONDO_CHECKED_MEMBERS) rondo_exec_memory_check(exec);
   if (exec->needs.count > 0) rondo_heap_leave(exec->heap);
   return status;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Free nodes: whether one may be added, and what the device knows of those there are.
+ * Free nodes: whether one may be added, and which allocations have some.
  *
- * A graph frees its own allocations, or what another graph leaves alive; an allocation has one or the other, since a
- * launch that frees it itself leaves nothing to free outside (M6). So a space notes which allocations of other spaces
- * its graphs free, by address and by the serial of the other space, for that may be gone. Once a graph was cloned its
- * relatives may do the one and the other: then launches find out.
+ * A graph frees its own allocations, or those that another graph leaves allocated. An allocation is freed by its own
+ * graph or by another, because a launch that frees it itself leaves nothing to free (M6). So a space notes which
+ * allocations of other spaces its graphs free: by address, and by the serial of the other space, which may be destroyed
+ * meanwhile. A clone of a graph may do the one while the graph does the other; then launches check.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/binary_search.h"
 #include "base/error.h"
@@ -20,7 +19,7 @@
 
 /* Frees of what other graphs allocate ----------------------------------------------------------------------------- */
 
-/* Where the address stands among the space's outside frees, or would. */
+/* Where the address is among the space's outside frees, or would be inserted. */
 static size_t position_of(const rondo_address_space *space, const void *address) {
   size_t low = 0, high = space->outside_frees.count;
   RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)space->outside_frees.items[middle].address < (uintptr_t)address)
@@ -33,17 +32,14 @@ static bool frees_outside(const rondo_address_space *space, const void *address)
 }
 
 static rondo_status note_outside(rondo_address_space *space, rondo_graph_allocation *record) {
-  const size_t position = position_of(space, record->base.address);
+  const rondo_outside_free free = {.address = record->base.address, .serial = record->space->serial};
   RONDO_TRY(rondo_array_reserve(&space->memory->allocator, &space->outside_frees, space->outside_frees.count + 1));
-  rondo_outside_free *at = space->outside_frees.items + position;
-  memmove(at + 1, at, (space->outside_frees.count - position) * sizeof *at);
-  *at = (rondo_outside_free){.address = record->base.address, .serial = record->space->serial};
-  space->outside_frees.count++;
+  rondo_array_insert(&space->outside_frees, position_of(space, free.address), free);
   record->freed_outside++;
   return RONDO_OK;
 }
 
-/* The first record of that space, if it is still there, that is known to be freed outside. */
+/* Finds the record, if its space is not destroyed, and counts the free node no more. */
 static void forget_outside(const rondo_device_memory *memory, const rondo_outside_free *outside) {
   rondo_allocation *at = rondo_allocation_table_find(&memory->table, outside->address);
   for (; at != NULL; at = rondo_allocation_next(at)) {
@@ -83,7 +79,7 @@ static rondo_status refuse_second_free(const rondo_graph *graph, const rondo_gra
   return RONDO_OK;
 }
 
-/* A free node of what no allocation or block of a recording that stands open begins at. */
+/* A free node in a recording, of an address at which no open allocation or block begins. */
 static rondo_status refuse_in_arena(const rondo_address_space *space, const rondo_graph *graph, const void *address) {
   char label[RONDO_ALLOCATION_LABEL];
   rondo_allocation *at = rondo_allocation_starts_find(space->starts, address);
@@ -91,7 +87,7 @@ static rondo_status refuse_in_arena(const rondo_address_space *space, const rond
     const rondo_graph_allocation *record = (const rondo_graph_allocation *)at;
     if (record->role == RONDO_RECORD_SLOT)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                        "a free node of slot %s, which the recording has for its whole length: leave it out",
+                        "a free node of slot %s, which the recording needs for its whole length: leave it out",
                         rondo_allocation_label(label, at));
     RONDO_TRY(refuse_second_free(graph, record, address));
   }
@@ -150,10 +146,9 @@ static void forget_locked(rondo_address_space *space, const void *address) {
     forget_own(space, address);
     return;
   }
-  rondo_outside_free *at = space->outside_frees.items + position_of(space, address);
-  forget_outside(space->memory, at);
-  space->outside_frees.count--;
-  memmove(at, at + 1, (size_t)(space->outside_frees.items + space->outside_frees.count - at) * sizeof *at);
+  const size_t position = position_of(space, address);
+  forget_outside(space->memory, &space->outside_frees.items[position]);
+  rondo_array_remove(&space->outside_frees, position);
 }
 
 void rondo_address_space_forget_free(const rondo_graph *graph, const void *address) {

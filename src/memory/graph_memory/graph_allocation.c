@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Records of graph allocations: finding the one of an alloc node, making and forgetting them, and what they are called.
+ * Records of graph allocations: finding the record of an alloc node, creating and forgetting records, and their labels.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -18,16 +18,12 @@ const char *rondo_allocation_label(char buffer[RONDO_ALLOCATION_LABEL], const ro
 }
 
 size_t rondo_graph_allocation_rounded(const rondo_graph_allocation *record) {
-  size_t rounded = 0;
-  const bool fits = rondo_pool_round(record->base.bytes, &rounded);
-  assert(fits);
-  (void)fits;
-  return rounded;
+  return rondo_pool_rounded(record->base.bytes);
 }
 
-/* Records that are alike ------------------------------------------------------------------------------------------ */
+/* Records by alloc node ------------------------------------------------------------------------------------------- */
 
-/* NULL when the space has no buckets. */
+/* NULL when the space has no buckets yet. */
 static rondo_graph_allocation **bucket_of(const rondo_address_space *space, const void *address, size_t bytes,
                                           const char *name) {
   uint64_t hash = rondo_hash_u64(RONDO_HASH_START, (uint64_t)(uintptr_t)address);
@@ -51,7 +47,7 @@ static void leave_alike(rondo_address_space *space, const rondo_graph_allocation
   *at = record->next_alike;
 }
 
-/* As many buckets as there are records, or more. */
+/* At least as many buckets as records. */
 static rondo_status grow_alike(rondo_address_space *space) {
   const size_t old = space->alike.count, buckets = old == 0 ? FIRST_BUCKETS : old * 2;
   if (space->allocations.count < old) return RONDO_OK;
@@ -73,12 +69,12 @@ rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *s
   return at;
 }
 
-/* Making and forgetting ------------------------------------------------------------------------------------------- */
+/* Creating and forgetting ----------------------------------------------------------------------------------------- */
 
-/* One block, with the name at its end. */
+/* A record and its name are one block. */
 static size_t record_bytes(const char *name) { return sizeof(rondo_graph_allocation) + strlen(name) + 1; }
 
-/* Not in any table yet, where there is room for it. */
+/* In no table yet, but with room among the space's allocations. */
 static rondo_status make_record(rondo_address_space *space, char *address, size_t bytes, const char *name,
                                 rondo_graph_allocation **out) {
   const rondo_allocator *allocator = &space->memory->allocator;
@@ -105,6 +101,7 @@ static void enter_record(rondo_address_space *space, rondo_graph_allocation *rec
     return;
   }
   const size_t top = (size_t)(record->base.address - space->first.base) + rondo_graph_allocation_rounded(record);
+  assert(top <= space->arena->reserved);
   if (top > space->top) space->top = top;
   rondo_allocation_starts_enter(allocator, &space->own, &record->base);
 }
@@ -133,7 +130,7 @@ static rondo_status make_record_of(rondo_address_space *space, const rondo_alloc
   RONDO_TRY(grow_alike(space));
   RONDO_TRY(make_record(space, node->address, node->bytes, node->name, out));
   enter_alike(space, *out);
-  rondo_standpoints_note(space, *out);
+  rondo_graph_points_note(space, *out);
   enter_record(space, *out);
   return RONDO_OK;
 }
@@ -150,15 +147,16 @@ rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_a
 
 void rondo_graph_allocation_destroy(rondo_graph_allocation *record) {
   const rondo_allocator *allocator = &record->space->memory->allocator;
+  assert(!rondo_graph_allocation_in_use(record));
   if (record->freed_event != NULL) record->freed_event->ops->destroy(record->freed_event);
   rondo_release(allocator, record, 1, record_bytes(record->base.name));
 }
 
-/* A clone may hold a node that this record stands for, which is not counted: so records of spaces with clones stay. The
- * bytes of a free that may not have been reached stay taken too. */
+/* A clone may have a node of the record, which is not counted, so records of spaces with clones stay. Records stay,
+ * too, when a free of theirs may not be complete. */
 static bool is_forgettable(const rondo_graph_allocation *record) {
   return record->references == 0 && atomic_load_explicit(&record->space->clones, memory_order_relaxed) == 0 &&
-         !rondo_graph_allocation_holds(record) && record->freed_event == NULL;
+         !rondo_graph_allocation_in_use(record) && record->freed_event == NULL;
 }
 
 void rondo_graph_allocation_release(rondo_graph_allocation *record) {
@@ -166,7 +164,8 @@ void rondo_graph_allocation_release(rondo_graph_allocation *record) {
   record->references--;
   if (!is_forgettable(record)) return;
   rondo_address_space *space = record->space;
-  rondo_standpoints_reset(space);
+  rondo_graph_points_reset(space);
+  assert(record->role == RONDO_RECORD_NODES && space->allocations.items[record->position] == record);
   leave_alike(space, record);
   rondo_graph_allocation *last = space->allocations.items[--space->allocations.count];
   space->allocations.items[record->position] = last;

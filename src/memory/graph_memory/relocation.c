@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Relocating a flattened graph: finding what each address means, planning, and rewriting.
  *
- * The nodes are walked in topological order, and an address is taken to mean the last alloc node that covered it. The
- * order of the walk is only one of those that may run, so all that it shows is then asked of the edges, together. What
- * they do not guarantee is looked at again, among all alloc nodes that cover the address.
+ * The nodes are walked in topological order, and an address first means the last alloc node that covered it. The nodes
+ * may run in other orders than that of the walk, so all its results are then checked against the edges, together. Where
+ * the edges do not guarantee a result, all alloc nodes that cover the address are considered.
  */
 #include "memory/graph_memory/relocation.h"
 
@@ -24,32 +24,23 @@
 
 /* Addresses of a node --------------------------------------------------------------------------------------------- */
 
+/* Nodes of other kinds have no address in their parameters. */
 static void set_address(rondo_node_params *params, uint32_t field, void *address) {
-  switch (params->kind) {
-    case RONDO_NODE_COPY:
-      if (field == 0)
-        params->as.copy.dst = address;
-      else
-        params->as.copy.src = address;
-      return;
-    case RONDO_NODE_FILL:
-      params->as.fill.dst = address;
-      return;
-    case RONDO_NODE_ALLOC:
-      params->as.alloc.address = address;
-      return;
-    case RONDO_NODE_FREE:
-      params->as.free_address = address;
-      return;
-    case RONDO_NODE_KERNEL:
-    case RONDO_NODE_HOST:
-    case RONDO_NODE_EMPTY:
-    case RONDO_NODE_CHILD:
-    case RONDO_NODE_EVENT_RECORD:
-    case RONDO_NODE_EVENT_WAIT:
-    case RONDO_NODE_FOREIGN:
-      assert(false && "nodes of this kind have no address in their parameters");
+  if (params->kind == RONDO_NODE_COPY && field == 1) {
+    params->as.copy.src = address;
+    return;
   }
+  assert(field == 0);
+  if (params->kind == RONDO_NODE_COPY)
+    params->as.copy.dst = address;
+  else if (params->kind == RONDO_NODE_FILL)
+    params->as.fill.dst = address;
+  else if (params->kind == RONDO_NODE_ALLOC)
+    params->as.alloc.address = address;
+  else if (params->kind == RONDO_NODE_FREE)
+    params->as.free_address = address;
+  else
+    assert(false);
 }
 
 void rondo_relocation_rewrite(rondo_graph_node *node, uint32_t field, void *address) {
@@ -81,7 +72,7 @@ typedef struct finder {
   rondo_relocation *relocation;
   const rondo_allocator *allocator;
   rondo_verify_order order;
-  rondo_stretches stretches;
+  rondo_address_map covered;
   RONDO_ARRAY(address_use) uses; /* of free nodes too */
   RONDO_ARRAY(rondo_order_pair) pairs;
 } finder;
@@ -130,9 +121,9 @@ static rondo_status add_alloc(finder *self, const rondo_relocated_node *node) {
                      .freed_index = RONDO_NEVER_FREED,
                      .where = node->where};
   const size_t number = relocation->moved.count;
-  const size_t first = rondo_stretches_find(&self->stretches, begin);
-  for (size_t i = first; i < self->stretches.count && self->stretches.items[i].begin < new.end; i++) {
-    const uint32_t owner = self->stretches.items[i].owner;
+  const size_t first = rondo_address_map_find(&self->covered, begin);
+  for (size_t i = first; i < self->covered.count && self->covered.items[i].begin < new.end; i++) {
+    const uint32_t owner = self->covered.items[i].owner;
     const rondo_moved *earlier = &relocation->moved.items[owner];
     if (earlier->freed_index == RONDO_NEVER_FREED)
       new.tangled = true;
@@ -140,14 +131,14 @@ static rondo_status add_alloc(finder *self, const rondo_relocated_node *node) {
       RONDO_TRY(ask(self, ASK_REUSE, earlier->freed_index, new.index, number, owner));
   }
   RONDO_TRY(rondo_array_push(self->allocator, &relocation->moved, &new));
-  return rondo_stretches_cover(self->allocator, &self->stretches, first, new.begin, new.end, (uint32_t)number);
+  return rondo_address_map_cover(self->allocator, &self->covered, first, new.begin, new.end, (uint32_t)number);
 }
 
-/* The last allocation at exactly this address that no node has freed so far. */
+/* The last allocation that begins at the address and is not freed so far. */
 static uint32_t find_unfreed(const finder *self, const char *address) {
   const rondo_relocation *relocation = self->relocation;
   uint32_t owner;
-  if (rondo_stretches_owner(&self->stretches, address, &owner)) {
+  if (rondo_address_map_owner(&self->covered, address, &owner)) {
     const rondo_moved *at = &relocation->moved.items[owner];
     if (at->begin == address && at->freed_index == RONDO_NEVER_FREED) return owner;
   }
@@ -158,7 +149,7 @@ static uint32_t find_unfreed(const finder *self, const char *address) {
   return NO_MOVED;
 }
 
-/* A free of what another graph left alive keeps its address. */
+/* A free of what another graph left allocated keeps its address. */
 static rondo_status add_free(finder *self, const rondo_relocated_node *node) {
   const char *address = node->params->as.free_address;
   const uint32_t number = find_unfreed(self, address);
@@ -175,7 +166,7 @@ static rondo_status add_uses(finder *self, const rondo_relocated_node *node) {
   const size_t count = rondo_node_addresses(node->params, fields);
   for (size_t i = 0; i < count; i++) {
     address_use use = {.node = node, .field = fields[i].field, .moved = NO_MOVED, .address = fields[i].address};
-    if (rondo_stretches_owner(&self->stretches, use.address, &use.moved))
+    if (rondo_address_map_owner(&self->covered, use.address, &use.moved))
       RONDO_TRY(
           ask(self, ASK_USE, self->relocation->moved.items[use.moved].index, node->index, self->uses.count, use.moved));
     RONDO_TRY(rondo_array_push(self->allocator, &self->uses, &use));
@@ -207,11 +198,10 @@ static int compare_begins(const void *a, const void *b) {
 static rondo_status sort_by_begin(finder *self) {
   rondo_relocation *relocation = self->relocation;
   const size_t count = relocation->moved.count;
-  void *memory;
+  const rondo_moved **sorted;
   RONDO_TRY(rondo_array_reserve(self->allocator, &relocation->by_begin, count));
   RONDO_TRY(rondo_array_reserve(self->allocator, &relocation->ends, count));
-  RONDO_TRY(rondo_allocate(self->allocator, count, sizeof(rondo_moved *), &memory));
-  const rondo_moved **sorted = memory;
+  RONDO_TRY(rondo_allocate_items(self->allocator, count, sizeof *sorted, &sorted));
   for (size_t i = 0; i < count; i++) sorted[i] = &relocation->moved.items[i];
   if (count > 0) qsort(sorted, count, sizeof *sorted, compare_begins);
   const char *farthest = NULL;
@@ -225,7 +215,7 @@ static rondo_status sort_by_begin(finder *self) {
   return RONDO_OK;
 }
 
-/* Walks the allocations that cover an address: call with *at = SIZE_MAX first; NO_MOVED past the last. */
+/* The next allocation that covers the address; NO_MOVED after the last. *at is SIZE_MAX for the first call. */
 static uint32_t next_cover(const rondo_relocation *relocation, const char *address, size_t *at) {
   if (*at == SIZE_MAX) {
     size_t low = 0, high = relocation->by_begin.count;
@@ -250,14 +240,14 @@ static rondo_status is_before(const rondo_verify_order *order, uint32_t before, 
   return RONDO_OK;
 }
 
-/* Whether `a` is dead before `b` is made. */
+/* Whether `a` is freed before `b` is allocated. */
 static rondo_status is_dead_before(const rondo_verify_order *order, const rondo_moved *a, const rondo_moved *b,
                                    bool *out) {
   *out = false;
   return a->freed_index == RONDO_NEVER_FREED ? RONDO_OK : is_before(order, a->freed_index, b->index, out);
 }
 
-/* Of the allocations that cover the address and are made before the node, the one that all others are dead before.
+/* Of the allocations that cover the address and come before the node, the one before which all others are freed.
  * NO_MOVED when none covers it. */
 static rondo_status find_meaning(const rondo_relocation *relocation, const rondo_verify_order *order,
                                  const rondo_relocated_node *node, const char *address, uint32_t *out) {
@@ -305,9 +295,9 @@ static rondo_status settle_use(finder *self, address_use *use) {
   return find_meaning(relocation, &self->order, use->node, use->address, &use->moved);
 }
 
-/* Addresses out of reach ------------------------------------------------------------------------------------------ */
+/* Addresses in other places --------------------------------------------------------------------------------------- */
 
-/* The first allocation that covers the address and goes elsewhere; NULL when there is none. */
+/* The first allocation that covers the address and moves; NULL when there is none. */
 static const rondo_moved *find_moving(const rondo_relocation *relocation, const char *address) {
   size_t at = SIZE_MAX;
   uint32_t number;
@@ -321,13 +311,13 @@ static rondo_status fail_hidden(const rondo_relocated_node *node, const char *wh
   char label[RONDO_LABEL_BYTES], alloc[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->where.number,
                          "%s: %s %" PRIu32
-                         " holds an address in the allocation of %s, which relocating cannot rewrite: declare it as a "
+                         " has an address in the allocation of %s, which relocating cannot rewrite: declare it as a "
                          "pointer, or instantiate without relocate",
                          rondo_node_label_at(label, node->params, &node->where), where, parameter,
                          alloc_label(alloc, of));
 }
 
-/* Words of scalar parameters that point into memory that moves. */
+/* Refuses words of scalar parameters that point into memory that moves. */
 static rondo_status check_scalars(const rondo_relocation *relocation, const rondo_relocated_node *node) {
   const rondo_kernel_node *work = &node->params->as.kernel;
   for (uint32_t i = 0; i < work->kernel->parameter_count; i++) {
@@ -353,20 +343,16 @@ static rondo_status check_hidden(const rondo_relocation *relocation, const rondo
 /* Planning -------------------------------------------------------------------------------------------------------- */
 
 static size_t rounded_bytes(const rondo_moved *moved) {
-  size_t rounded = 0;
-  const bool fits = rondo_pool_round((size_t)(moved->end - moved->begin), &rounded);
-  assert(fits);
-  (void)fits;
-  return rounded;
+  return rondo_pool_rounded((size_t)(moved->end - moved->begin));
 }
 
-/* A guarded device watches the bounds of what was first at an address, to the byte. */
+/* A guarded device checks the exact bounds of an allocation. */
 static bool same_size(const rondo_relocation *relocation, const rondo_moved *x, const rondo_moved *y) {
   if (relocation->memory->device->ops->guard != NULL) return x->end - x->begin == y->end - y->begin;
   return rounded_bytes(x) == rounded_bytes(y);
 }
 
-/* Whether the other has allocations of the same sizes at the same places, so that its plan is one for this. */
+/* Whether both have allocations of the same sizes at the same nodes, so that they can have the same plan. */
 static bool is_alike(const rondo_relocation *a, const rondo_relocation *b) {
   if (a->moved.count != b->moved.count) return false;
   for (size_t i = 0; i < a->moved.count; i++) {
@@ -395,7 +381,7 @@ static rondo_status give_planned(rondo_relocation *relocation, const size_t *off
   return RONDO_OK;
 }
 
-/* On a guarded device no two share a page. */
+/* On a guarded device each allocation has pages of its own. */
 static rondo_status give_fresh(rondo_relocation *relocation) {
   const size_t page = relocation->memory->page_bytes;
   size_t bytes = 2 * page, more;
@@ -409,7 +395,7 @@ static rondo_status give_fresh(rondo_relocation *relocation) {
     rondo_moved *at = &relocation->moved.items[i];
     if (at->freed_index == RONDO_NEVER_FREED) continue;
     at->to = rondo_address_space_take_fresh(relocation->space, rounded_bytes(at));
-    assert(at->to != NULL); /* as much was reserved */
+    assert(at->to != NULL); /* enough was reserved */
   }
   return RONDO_OK;
 }
@@ -426,11 +412,10 @@ static rondo_status plan_moved(rondo_relocation *relocation, const rondo_flat_ed
                                const rondo_plan_options *options) {
   const rondo_allocator *allocator = &relocation->memory->allocator;
   const size_t most = relocation->moved.count;
-  void *memory;
+  rondo_lifetime *lifetimes;
   rondo_plan *plan = NULL;
   size_t count = 0;
-  RONDO_TRY(rondo_allocate(allocator, most, sizeof(rondo_lifetime), &memory));
-  rondo_lifetime *lifetimes = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, most, sizeof *lifetimes, &lifetimes));
   for (size_t i = 0; i < most; i++) {
     const rondo_moved *at = &relocation->moved.items[i];
     if (at->freed_index == RONDO_NEVER_FREED) continue;
@@ -448,6 +433,7 @@ static rondo_status plan_moved(rondo_relocation *relocation, const rondo_flat_ed
 
 static void *new_address(const rondo_relocation *relocation, uint32_t number, const char *address) {
   const rondo_moved *of = &relocation->moved.items[number];
+  assert(number < relocation->moved.count && address >= of->begin && address < of->end);
   return of->to + (address - of->begin);
 }
 
@@ -498,14 +484,13 @@ rondo_status rondo_relocation_create(rondo_device_memory *memory, const rondo_re
                                      const rondo_flat_edges *edges, const rondo_plan_options *options,
                                      const rondo_relocation *like, rondo_relocation **out) {
   *out = NULL;
-  void *state;
-  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_relocation), &state));
-  rondo_relocation *relocation = state;
+  rondo_relocation *relocation;
+  RONDO_TRY(rondo_allocate_items(&memory->allocator, 1, sizeof *relocation, &relocation));
   relocation->memory = memory;
   finder self = {.relocation = relocation, .allocator = &memory->allocator};
   const rondo_status status = fill(&self, nodes, count, edges, options, like);
   rondo_verify_order_free(&self.order);
-  rondo_array_free(self.allocator, &self.stretches);
+  rondo_array_free(self.allocator, &self.covered);
   rondo_array_free(self.allocator, &self.uses);
   rondo_array_free(self.allocator, &self.pairs);
   if (status != RONDO_OK) {
@@ -534,7 +519,7 @@ bool rondo_relocation_owns(const rondo_relocation *relocation, const void *addre
 
 /* One node --------------------------------------------------------------------------------------------------------- */
 
-/* Where a single allocation covers the address its meaning is clear; else the order has to be looked at. */
+/* If a single allocation covers the address its meaning is clear; otherwise the order decides. */
 static rondo_status translate_address(const rondo_relocation *relocation, const rondo_flat_edges *edges,
                                       const rondo_relocated_node *node, const char *address, uint32_t *out) {
   const rondo_allocator *allocator = &relocation->memory->allocator;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Relocating: instantiating chooses the addresses of graph memory anew. The allocations that a flattened graph both
- * makes and frees are planned together, on the graph's exact order, in an address space of the exec's own, and every
- * declared address in the graph is rewritten. What a graph leaves alive keeps its address.
+ * Relocating: instantiation chooses new addresses for graph memory. The allocations that a flattened graph both makes
+ * and frees are planned together, on the graph's exact order, in an address space that belongs to the exec, and every
+ * declared address in the graph is rewritten. An allocation that the graph does not free keeps its address.
  *
- * An address in a node means the allocation that is alive there: the one whose alloc node comes before the node, while
- * every other that covers the address is freed before that alloc node. So the same memory graph may stand several times
- * in branches that run at once. A node for which that is not clear is refused, and so is one that holds an address
- * where it cannot be rewritten.
+ * An address in a node means the allocation that is live there: the one whose alloc node comes before the node, while
+ * every other one that covers the address is freed before that alloc node. So a graph with memory can be a child
+ * several times, in branches that run at once. A node whose address has no clear meaning is refused, and so is a node
+ * that has an address where it cannot be rewritten.
  *
- * Immutable once made, but for who holds it. Threads: as the exec.
+ * Immutable once created. Threads: as the exec.
  */
 #ifndef RONDO_MEMORY_GRAPH_MEMORY_RELOCATION_H
 #define RONDO_MEMORY_GRAPH_MEMORY_RELOCATION_H
@@ -16,21 +16,21 @@
 #include <rondo/plan.h>
 
 #include "memory/graph_memory/exec_memory.h"
-#include "memory/profile/lifetimes.h"
+#include "memory/profile/lifetime_log.h"
 
 #define RONDO_NEVER_FREED UINT32_MAX
 
 /* An alloc node of the flattened graph. */
 typedef struct rondo_moved {
   const char *begin, *end;     /* as the graph says */
-  char *to;                    /* where it went; `begin` when it stays */
+  char *to;                    /* its new address; `begin` when it stays */
   uint32_t index, freed_index; /* nodes of the flattened graph; RONDO_NEVER_FREED */
   rondo_node_where where;      /* of the alloc node, for messages; its text is the graph's */
-  bool tangled; /* its bytes are those of another whose free does not come before it, or of a tangled one */
+  bool tangled;                /* it has bytes of another one that is not freed before it, or that is tangled */
 } rondo_moved;
 
-/* An address in a node that has to be rewritten: that of a kernel's parameter `field`; of a copy's destination (0) or
- * source (1); of a fill, alloc or free node (0). */
+/* An address in a node that has to be rewritten: parameter `field` of a kernel; the destination (0) or source (1) of a
+ * copy; the address of a fill, alloc or free node (0). */
 typedef struct rondo_rewrite {
   uint32_t index, field;
   void *address; /* the new one */
@@ -38,10 +38,10 @@ typedef struct rondo_rewrite {
 
 typedef struct rondo_relocation {
   rondo_device_memory *memory;
-  rondo_address_space *space;     /* held; NULL when nothing moves */
+  rondo_address_space *space;     /* a reference; NULL when nothing moves */
   RONDO_ARRAY(rondo_moved) moved; /* in topological order */
-  RONDO_ARRAY(uint32_t) by_begin; /* numbers of the above, by where they begin */
-  RONDO_ARRAY(const char *) ends; /* as many: the farthest end so far */
+  RONDO_ARRAY(uint32_t) by_begin; /* their numbers, sorted by `begin` */
+  RONDO_ARRAY(const char *) ends; /* for each of these, the farthest end so far */
   RONDO_ARRAY(rondo_rewrite) rewrites;
   rondo_plan_info plan;
 } rondo_relocation;
@@ -53,8 +53,8 @@ typedef struct rondo_relocated_node {
   rondo_node_where where; /* for messages */
 } rondo_relocated_node;
 
-/* `nodes` are all of the flattened graph, in topological order. options may be NULL. `like` may be NULL; when its graph
- * has the same allocations at the same places, its plan and space are used again. Errors:
+/* `nodes` are all nodes of the flattened graph, in topological order. options may be NULL. `like` may be NULL; if its
+ * graph has the same allocations at the same nodes, its plan and space are reused. Errors:
  * INVALID_LIFETIME/NOT_ALLOCATED (an access or a free that is not ordered after the alloc),
  * INVALID_GRAPH/NOT_RELOCATABLE, OUT_OF_MEMORY, those of rondo_plan_make. */
 RONDO_MUST_USE rondo_status rondo_relocation_create(rondo_device_memory *memory, const rondo_relocated_node *nodes,
@@ -63,10 +63,10 @@ RONDO_MUST_USE rondo_status rondo_relocation_create(rondo_device_memory *memory,
                                                     rondo_relocation **out);
 void rondo_relocation_destroy(rondo_relocation *relocation); /* NULL is fine */
 
-/* Whether the address is one that relocating gave out. */
+/* Whether the address was chosen by relocating. */
 bool rondo_relocation_owns(const rondo_relocation *relocation, const void *address);
 
-/* Sets an address in a node of the graph that was made for the exec; and forgets what was to be set. */
+/* Sets an address in a node of the exec's copy of the graph; forgets the rewrites when all are set. */
 void rondo_relocation_rewrite(rondo_graph_node *node, uint32_t field, void *address);
 void rondo_relocation_forget_rewrites(rondo_relocation *relocation);
 
@@ -77,8 +77,8 @@ typedef struct rondo_relocated_params {
   void *addresses[RONDO_MAX_PARAMETERS];
 } rondo_relocated_params;
 
-/* Rewrites other parameters for the node at `at->index`, in terms of the graph; `edges` as at the creation. Errors as
- * there. */
+/* Rewrites new parameters for the node at `at->index`, which have the graph's addresses. `edges` and errors as for
+ * _create. */
 RONDO_MUST_USE rondo_status rondo_relocation_translate(const rondo_relocation *relocation,
                                                        const rondo_flat_edges *edges, const rondo_relocated_node *at,
                                                        rondo_relocated_params *out);

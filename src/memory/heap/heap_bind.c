@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Binding spaces to heaps: which chunks a space gets, growing and cutting them to fit, and the gates that it takes.
+ * Binding spaces to heaps: which chunks a space gets, growing and splitting them to fit, and which gates are entered.
  */
 #include "memory/heap/heap_internal.h"
 
+#include <assert.h>
+
 #include "base/error.h"
+#include "base/linked_list.h"
 #include "memory/graph_memory/address_ranges.h"
+#include "memory/memory_check.h"
 
 /* Pieces ---------------------------------------------------------------------------------------------------------- */
 
-/* What the heap must fill: the bytes between private pages. Chunks may reach past its end, up to `room` bytes. */
+/* Bytes that the heap must back: those between private pages. Chunks may be longer, up to `room` bytes. */
 typedef struct piece {
   size_t offset, bytes, room;
 } piece;
 
-/* The next piece from *offset on, with *index counting private pages; false past the last. None reaches from one range
- * of addresses into another. */
+/* The next piece from *offset on, where *index counts private pages; false after the last. A piece is in one range of
+ * addresses. */
 static bool next_piece(const rondo_address_space *space, size_t *offset, size_t *index, piece *out) {
   while (*index < space->privates.count && space->privates.items[*index].offset == *offset)
     *offset += space->privates.items[(*index)++].bytes;
@@ -32,13 +36,13 @@ static bool next_piece(const rondo_address_space *space, size_t *offset, size_t 
 
 /* Growing --------------------------------------------------------------------------------------------------------- */
 
-/* A chunk is taken for a request of `bytes` when it has room for it and little of it is left over. */
+/* Whether a chunk suits a request of `bytes`: it fits into the room, and at most half of it is left over. */
 static bool suits(const rondo_heap_chunk *chunk, size_t bytes, size_t room) {
   return chunk->bytes <= bytes || (chunk->bytes <= room && chunk->bytes / 2 <= bytes);
 }
 
-/* Moves the last chunk of an idle heap, whose gate is entered, behind those of `heap`; false when it does not suit or
- * cannot be had. */
+/* Moves the last chunk of another heap, whose gate is entered, to the end of `heap`; false when it does not suit or is
+ * in use. */
 static bool take_last_chunk(rondo_heap *heap, rondo_heap *idle, size_t bytes, size_t room) {
   const size_t count = idle->chunks.count;
   if (count == 0 || !suits(&idle->chunks.items[count - 1], bytes, room)) return false;
@@ -48,9 +52,9 @@ static bool take_last_chunk(rondo_heap *heap, rondo_heap *idle, size_t bytes, si
   return true;
 }
 
-/* Takes a chunk that another stream's heap does not use now: graphs that are launched one after another share memory,
- * also on several streams. A heap that lost a chunk takes none, so that streams in turn do not take from each other
- * for ever. */
+/* Takes a chunk that another stream's heap does not use now: graphs that run one after another share memory, also on
+ * different streams. A heap that lost a chunk takes none, so that two streams do not take it from each other forever.
+ */
 static bool take_idle_chunk(rondo_heap *heap, size_t bytes, size_t room) {
   bool taken = false;
   if (heap->lost) return false;
@@ -59,7 +63,7 @@ static bool take_idle_chunk(rondo_heap *heap, size_t bytes, size_t room) {
   rondo_error_save(&before);
   for (; other != NULL && !taken; other = other->next) {
     if (other == heap || rondo_heap_use_of(other) == RONDO_HEAP_PRIVATE) continue;
-    if (!rondo_heap_try_enter(other)) continue; /* who waits for gates enters them by their ids */
+    if (!rondo_heap_try_enter(other)) continue; /* waiting is allowed only by ascending id */
     taken = take_last_chunk(heap, other, bytes, room);
     rondo_heap_leave(other);
   }
@@ -67,7 +71,7 @@ static bool take_idle_chunk(rondo_heap *heap, size_t bytes, size_t room) {
   return taken;
 }
 
-/* Another chunk behind the others, for `bytes` that are missing. */
+/* Adds a chunk for `bytes` that are missing. */
 static rondo_status grow(rondo_heap *heap, size_t bytes, size_t room) {
   RONDO_TRY(rondo_array_reserve(&heap->memory->allocator, &heap->chunks, heap->chunks.count + 1));
   atomic_fetch_add_explicit(&heap->memory->heap_growth, 1, memory_order_relaxed);
@@ -77,6 +81,7 @@ static rondo_status grow(rondo_heap *heap, size_t bytes, size_t room) {
 /* Replaces a chunk by two, the first of `bytes`. The heap is idle. */
 static rondo_status split_chunk(rondo_heap *heap, size_t index, size_t bytes) {
   const size_t rest = heap->chunks.items[index].bytes - bytes;
+  assert(bytes > 0 && rest > 0 && rest < heap->chunks.items[index].bytes);
   RONDO_TRY(rondo_heap_wait_idle(heap));
   RONDO_TRY(rondo_heap_unmap_all(heap));
   rondo_heap_remove_chunk(heap, index);
@@ -84,7 +89,7 @@ static rondo_status split_chunk(rondo_heap *heap, size_t index, size_t bytes) {
   return rondo_heap_insert_chunk(heap, index + 1, rest);
 }
 
-/* Makes chunks from *index on end where the piece does, growing the heap when there are too few. */
+/* Splits chunks from *index on so that they end with the piece, and grows the heap when there are too few. */
 static rondo_status cut_chunks(rondo_heap *heap, const piece *at, size_t *index) {
   size_t left = at->bytes, room = at->room;
   while (left > 0) {
@@ -114,8 +119,8 @@ static rondo_status map_piece(rondo_address_space *space, const piece *at, size_
 
 /* Binding --------------------------------------------------------------------------------------------------------- */
 
-/* Walks the bytes of `range` that are not private yet; with `add` they become so, in pieces that are in one range of
- * addresses each. Returns in *out_missing whether there were any. */
+/* Walks the bytes of `range` that have no private pages yet; with `add` they get them, for each range of addresses
+ * separately. *out_missing becomes true when there were any. */
 static rondo_status cover_private(rondo_address_space *space, rondo_page_range range, bool add, bool *out_missing) {
   size_t at = range.begin;
   for (size_t i = 0; at < range.end; i++) {
@@ -145,7 +150,7 @@ static rondo_status cover_privates(rondo_space_need *need, bool add, bool *out_m
   return RONDO_OK;
 }
 
-/* Whether two spaces have a chunk in common; runs of chunks are ascending. */
+/* Whether two spaces have a chunk in common. The chunks of a space ascend. */
 static bool share_chunks(const rondo_address_space *a, const rondo_address_space *b) {
   if (a->mappings.count == 0 || b->mappings.count == 0) return false;
   return a->mappings.items[0].chunk <= b->mappings.items[b->mappings.count - 1].chunk &&
@@ -162,7 +167,7 @@ static bool is_satisfied(rondo_space_need *needs, size_t index) {
   return true;
 }
 
-/* What the heap must give to the space. */
+/* The bytes that the heap must back. */
 static size_t shared_bytes(const rondo_address_space *space) {
   size_t bytes = 0, offset = 0, index = 0;
   piece at;
@@ -170,8 +175,8 @@ static size_t shared_bytes(const rondo_address_space *space) {
   return bytes;
 }
 
-/* Whether the chunks from `first` up to those of the exec's other spaces hold `bytes`; else *out_next is where to try
- * next. */
+/* Whether the chunks from `first` up to those of the exec's other spaces have `bytes`; if not, *out_next is where to
+ * try next. */
 static bool run_fits(const rondo_heap *heap, const rondo_space_need *needs, size_t count,
                      const rondo_address_space *space, size_t first, size_t bytes, size_t *out_next) {
   size_t limit = SIZE_MAX;
@@ -179,10 +184,10 @@ static bool run_fits(const rondo_heap *heap, const rondo_space_need *needs, size
     const rondo_address_space *other = needs[i].space;
     if (other == space || other->mappings.count == 0) continue;
     const size_t begin = other->mappings.items[0].chunk;
-    const size_t behind = other->mappings.items[other->mappings.count - 1].chunk + (size_t)1;
-    if (behind <= first || begin >= limit) continue;
+    const size_t end = other->mappings.items[other->mappings.count - 1].chunk + (size_t)1;
+    if (end <= first || begin >= limit) continue;
     limit = begin;
-    *out_next = behind;
+    *out_next = end;
   }
   if (limit == SIZE_MAX) return true;
   for (size_t i = first; i < limit && bytes > 0; i++)
@@ -190,7 +195,7 @@ static bool run_fits(const rondo_heap *heap, const rondo_space_need *needs, size
   return bytes == 0;
 }
 
-/* The first chunk of the lowest run that the exec's other spaces leave to the space. */
+/* The first chunk of the lowest run of chunks that the exec's other spaces do not use. */
 static size_t find_run(const rondo_heap *heap, const rondo_space_need *needs, size_t count,
                        const rondo_address_space *space) {
   const size_t bytes = shared_bytes(space);
@@ -229,7 +234,7 @@ static rondo_status satisfy(rondo_heap *heap, rondo_space_need *needs, size_t co
   return map_space(heap, space, find_run(heap, needs, count, space));
 }
 
-/* Making room for one space may unmap others, when a chunk is split; chunks are split finitely often. */
+/* Splitting a chunk for one space may unmap others. It ends, because chunks cannot be split forever. */
 static rondo_status satisfy_all(rondo_heap *heap, rondo_space_need *needs, size_t count) {
   size_t index = 0;
   while (index < count) {
@@ -245,23 +250,22 @@ static rondo_status satisfy_all(rondo_heap *heap, rondo_space_need *needs, size_
 
 static void attach(rondo_heap *heap, rondo_address_space *space) {
   space->heap = heap;
-  space->next_bound = heap->bound;
-  heap->bound = space;
+  RONDO_LIST_INSERT(heap->bound, space, next_bound, bound_link);
 }
 
-/* Gates of both heaps are entered. */
+/* The gates of both heaps are entered. */
 static rondo_status move_space(rondo_address_space *space, rondo_heap *heap) {
   RONDO_TRY(rondo_heap_wait_idle(space->heap));
   RONDO_TRY(rondo_heap_unmap_space(space));
   pthread_mutex_lock(&heap->memory->lock);
-  rondo_heap_detach(space);
+  RONDO_LIST_REMOVE(space, next_bound, bound_link);
   attach(heap, space);
   pthread_mutex_unlock(&heap->memory->lock);
   return RONDO_OK;
 }
 
-/* Notes the heaps of all spaces, and returns the one to bind them to. */
-static rondo_heap *look_around(rondo_heap *target, rondo_space_need *needs, size_t count, bool move) {
+/* Notes the heaps of all spaces. Returns the heap to bind them to. */
+static rondo_heap *choose_heap(rondo_heap *target, rondo_space_need *needs, size_t count, bool move) {
   rondo_heap *chosen = move ? target : NULL;
   pthread_mutex_lock(&target->memory->lock);
   for (size_t i = 0; i < count; i++) {
@@ -272,7 +276,7 @@ static rondo_heap *look_around(rondo_heap *target, rondo_space_need *needs, size
   return chosen == NULL ? target : chosen;
 }
 
-/* The noted heap with the lowest id that is at least `id`; NULL past the last. */
+/* Of the chosen and the noted heaps, the one with the lowest id that is at least `id`; NULL when there is none. */
 static rondo_heap *next_gate(rondo_heap *chosen, const rondo_space_need *needs, size_t count, uint64_t id) {
   rondo_heap *next = chosen->id >= id ? chosen : NULL;
   for (size_t i = 0; i < count; i++) {
@@ -299,8 +303,8 @@ static void leave_all_but(rondo_heap *keep, rondo_heap *chosen, const rondo_spac
   }
 }
 
-/* With the gates entered: true when nobody moved a space since it was looked at; unbound ones are then the chosen
- * heap's. */
+/* With the gates entered: binds unbound spaces to the chosen heap; false when another thread has moved a space since
+ * its heap was noted. */
 static bool claim_spaces(rondo_heap *chosen, rondo_space_need *needs, size_t count) {
   bool same = true;
   pthread_mutex_lock(&chosen->memory->lock);
@@ -311,8 +315,8 @@ static bool claim_spaces(rondo_heap *chosen, rondo_space_need *needs, size_t cou
   return same;
 }
 
-/* Other heaps have given back what they hold idle, but this one has earlier graphs' memory: what they do not need now
- * makes room, behind their launches, which this one comes after anyway. */
+/* Other heaps have given back what they do not use. This one may still have memory of earlier graphs, which is given
+ * back after their launches. */
 static rondo_status satisfy_trimmed(rondo_heap *heap, rondo_space_need *needs, size_t count,
                                     const rondo_saved_error *before) {
   rondo_saved_error refusal;
@@ -337,13 +341,14 @@ rondo_status rondo_heap_bind(rondo_heap *target, rondo_space_need *needs, size_t
                              rondo_heap **out_heap) {
   rondo_retired_sweep(target->memory, false);
   for (;;) {
-    rondo_heap *chosen = look_around(target, needs, count, move);
+    rondo_heap *chosen = choose_heap(target, needs, count, move);
     enter_all(chosen, needs, count);
     if (!claim_spaces(chosen, needs, count)) {
       leave_all_but(NULL, chosen, needs, count);
       continue;
     }
     const rondo_status status = bind_entered(chosen, needs, count);
+    rondo_heap_check(chosen);
     leave_all_but(status == RONDO_OK ? chosen : NULL, chosen, needs, count);
     *out_heap = chosen;
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the three files of heaps share. Here "the heap is idle" means that its gate is entered and its last launch is
- * done: nothing then uses any mapping of it.
+ * What the three files of heaps share. "The heap is idle" means here that its gate is entered and its last launch is
+ * complete: nothing uses a mapping of it.
  */
 #ifndef RONDO_MEMORY_HEAP_HEAP_INTERNAL_H
 #define RONDO_MEMORY_HEAP_HEAP_INTERNAL_H
@@ -15,40 +15,37 @@ static inline void rondo_heap_set_use(rondo_heap *heap, rondo_heap_use use) {
   atomic_store_explicit(&heap->use, (uint32_t)use, memory_order_release);
 }
 
-/* The first of all heaps, by `next`. */
+/* The first of all heaps of the device; the others follow by `next`. */
 rondo_heap *rondo_heap_first(rondo_device_memory *memory);
 
-/* With the gate entered: makes it idle; whether it is. */
+/* With the gate entered: waits until the heap is idle; whether it is. */
 RONDO_MUST_USE static inline rondo_status rondo_heap_wait_idle(rondo_heap *heap) {
   return heap->last_queue == NULL ? RONDO_OK : heap->last->ops->synchronize(heap->last);
 }
 static inline bool rondo_heap_is_idle(const rondo_heap *heap) {
   return heap->last_queue == NULL || heap->last->ops->query(heap->last) == RONDO_OK;
 }
-/* Whether nothing is lost but time when the heap, whose gate is entered, loses its memory; without `ahead`, that of an
- * upload is not lost either. */
-bool rondo_heap_is_dispensable(const rondo_heap *heap, bool ahead);
+/* With the gate entered: whether the heap is idle and its memory may be taken; memory of uploads only `with_uploads`.
+ */
+bool rondo_heap_is_dispensable(const rondo_heap *heap, bool with_uploads);
 
-/* Chunks. A new one stands at `index`; those from there on move up, which is for unmapped chunks alone. */
+/* Chunks. A new one is inserted at `index`; the chunks from there on move up, and must not be mapped. */
 RONDO_MUST_USE rondo_status rondo_heap_insert_chunk(rondo_heap *heap, size_t index, size_t bytes);
 void rondo_heap_remove_chunk(rondo_heap *heap, size_t index);
 void rondo_heap_remove_all_chunks(rondo_heap *heap);
 
 /* Mappings, while the heap is idle. What cannot be unmapped stays noted as mapped, and the next attempt begins there.
- */
+ * note_unmapped drops the last mapping of the space, which the driver has undone. */
 RONDO_MUST_USE rondo_status rondo_heap_map_chunk(rondo_address_space *space, size_t offset, uint32_t index);
+void rondo_heap_note_unmapped(rondo_address_space *space);
 RONDO_MUST_USE rondo_status rondo_heap_unmap_space(rondo_address_space *space);
 RONDO_MUST_USE rondo_status rondo_heap_unmap_all(rondo_heap *heap);
 
-/* Pages of a space that are not the heap's, at `position` among its private ones. What fails to go stays noted. */
+/* Private pages of a space, at `position` among them. Pages that cannot be unmapped stay noted. */
 RONDO_MUST_USE rondo_status rondo_heap_add_private(rondo_address_space *space, size_t position, size_t offset,
                                                    size_t bytes);
 RONDO_MUST_USE rondo_status rondo_heap_remove_private(rondo_address_space *space, size_t position);
 
-/* With the gate entered: gives back, after waiting for its launches, all that no live allocation needs. */
+/* With the gate entered: waits for the launches, and gives back all memory that no live allocation needs. */
 RONDO_MUST_USE rondo_status rondo_heap_trim(rondo_heap *heap);
-
-/* The space is no longer bound to its heap. Under the memory's lock, while others know the space. */
-void rondo_heap_detach(rondo_address_space *space);
-
 #endif

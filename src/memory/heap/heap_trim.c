@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * What is given back to the system: by trimming, and when spaces and heaps have no user left and their launches are
- * done.
+ * Giving memory back to the system: by trimming, and when spaces and heaps have no user left and their launches are
+ * complete.
  */
 #include "memory/heap/heap_internal.h"
 
 #include <assert.h>
 
 #include "base/error.h"
+#include "base/linked_list.h"
 #include "base/log.h"
 #include "memory/arena/arena_internal.h"
 #include "memory/graph_memory/address_ranges.h"
 #include "memory/graph_memory/graph_allocation.h"
-#include "memory/peer_access.h"
+#include "memory/memory_check.h"
 #include "memory/pool/memory_pool.h"
 
 /* Trimming -------------------------------------------------------------------------------------------------------- */
@@ -20,13 +21,13 @@ static bool is_alive(const rondo_address_space *space, const rondo_private_pages
   const char *begin = rondo_address_space_at(space, pages->offset), *end = begin + pages->bytes;
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
-    if (at->base.address < end && at->base.address + at->base.bytes > begin && rondo_graph_allocation_holds(at))
+    if (at->base.address < end && at->base.address + at->base.bytes > begin && rondo_graph_allocation_in_use(at))
       return true;
   }
   return false;
 }
 
-/* An allocation whose stream-ordered free may not have been reached, with a reference; NULL when there is none. */
+/* An allocation whose stream-ordered free may not be complete, with a reference; NULL when there is none. */
 static rondo_graph_allocation *find_unfinished_free(rondo_address_space *space) {
   rondo_graph_allocation *found = NULL;
   pthread_mutex_lock(&space->memory->lock);
@@ -62,7 +63,7 @@ static rondo_status wait_frees(rondo_address_space *space) {
   return status;
 }
 
-/* Without `wait`, those of which a free may not have been reached stay. */
+/* Without `wait`, nothing is given back while a free may not be complete. */
 static rondo_status trim_privates(rondo_address_space *space, bool wait) {
   if (space->privates.count == 0) return RONDO_OK;
   if (wait) RONDO_TRY(wait_frees(space));
@@ -89,7 +90,9 @@ static rondo_status give_back(rondo_heap *heap, bool wait) {
 rondo_status rondo_heap_trim(rondo_heap *heap) {
   RONDO_TRY(rondo_heap_wait_idle(heap));
   heap->lost = false;
-  return give_back(heap, true);
+  const rondo_status status = give_back(heap, true);
+  rondo_heap_check(heap);
+  return status;
 }
 
 static bool holds_memory(const rondo_heap *heap) {
@@ -99,11 +102,11 @@ static bool holds_memory(const rondo_heap *heap) {
   return false;
 }
 
-void rondo_heaps_give_idle_back(rondo_device_memory *memory, bool ahead) {
+void rondo_heaps_give_idle_back(rondo_device_memory *memory, bool with_uploads) {
   for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
     if (rondo_heap_use_of(heap) == RONDO_HEAP_PRIVATE || !rondo_heap_try_enter(heap)) continue;
-    if (holds_memory(heap) && rondo_heap_is_dispensable(heap, ahead))
-      rondo_status_ignore(give_back(heap, false), "what cannot be unmapped stays; the caller finds no memory then");
+    if (holds_memory(heap) && rondo_heap_is_dispensable(heap, with_uploads))
+      rondo_status_ignore(give_back(heap, false), "what cannot be unmapped stays, and the caller finds no memory");
     rondo_heap_leave(heap);
   }
 }
@@ -147,7 +150,7 @@ rondo_status rondo_heaps_trim(rondo_device_memory *memory) {
 
 /* Retired spaces -------------------------------------------------------------------------------------------------- */
 
-/* Nobody else knows the space any more, but trimming finds it through its heap: so the gate is entered. */
+/* With the gate entered, through which a trim still finds the space. */
 static bool frees_done(rondo_address_space *space, bool wait) {
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
@@ -160,23 +163,17 @@ static bool frees_done(rondo_address_space *space, bool wait) {
   return true;
 }
 
-/* What could not be unmapped is counted as gone: the device holds its memory as long as it is mapped, and gives the
- * addresses to nobody. */
+/* What could not be unmapped is counted as gone. The device keeps its memory as long as it is mapped, and never reuses
+ * the addresses. */
 static void abandon(rondo_address_space *space) {
-  rondo_device_memory *memory = space->memory;
-  rondo_heap *heap = space->heap;
-  while (space->mappings.count > 0) {
-    rondo_heap_chunk *chunk = &heap->chunks.items[space->mappings.items[--space->mappings.count].chunk];
-    if (--chunk->mappings == 0) rondo_level_subtract(&memory->graph_used, chunk->bytes);
-  }
+  while (space->mappings.count > 0) rondo_heap_note_unmapped(space);
   while (space->privates.count > 0) {
     const rondo_private_pages *pages = &space->privates.items[--space->privates.count];
-    rondo_graph_pages_destroy(memory, pages->physical, pages->bytes);
-    rondo_level_subtract(&memory->graph_used, pages->bytes);
+    rondo_graph_pages_abandon(space->memory, pages->physical, pages->bytes);
   }
 }
 
-/* Whether nothing is mapped any more. */
+/* Returns whether nothing is mapped any more. */
 static bool unmap_retired(rondo_address_space *space) {
   rondo_status status = rondo_heap_unmap_space(space);
   while (status == RONDO_OK && space->privates.count > 0)
@@ -187,7 +184,7 @@ static bool unmap_retired(rondo_address_space *space) {
   return false;
 }
 
-/* False when launches still run, or somebody is at the gate. */
+/* False when launches still run, or the gate is entered. */
 static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmapped) {
   rondo_heap *heap = space->heap;
   *out_unmapped = true;
@@ -200,13 +197,14 @@ static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmap
   const bool done = (wait || rondo_heap_is_idle(heap)) && frees_done(space, wait);
   if (done) {
     *out_unmapped = unmap_retired(space);
-    rondo_heap_detach(space);
+    RONDO_LIST_REMOVE(space, next_bound, bound_link);
+    rondo_heap_check(heap);
   }
   rondo_heap_leave(heap);
   return done;
 }
 
-/* What a free node ended is known as freed by its record alone. */
+/* Of what a free node freed, only the record says so. */
 static void destroy_allocation(rondo_address_space *space, rondo_graph_allocation *at) {
   rondo_device_memory *memory = space->memory;
   const bool was_freed = atomic_load_explicit(&at->life, memory_order_acquire) == RONDO_LIFE_FREED;
@@ -219,6 +217,7 @@ static void destroy_allocation(rondo_address_space *space, rondo_graph_allocatio
 
 static void destroy_space(rondo_address_space *space, bool unmapped) {
   rondo_device_memory *memory = space->memory;
+  assert(atomic_load_explicit(&space->references, memory_order_relaxed) == 0);
   if (space->arena != NULL) rondo_arena_unguard(space);
   for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
   if (space->arena != NULL)
@@ -229,7 +228,7 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
   rondo_array_free(&memory->allocator, &space->allocations);
   rondo_array_free(&memory->allocator, &space->alike);
   rondo_array_free(&memory->allocator, &space->blocks);
-  rondo_standpoints_free(space);
+  rondo_graph_points_free(space);
   rondo_array_free(&memory->allocator, &space->mappings);
   rondo_array_free(&memory->allocator, &space->privates);
   rondo_release(&memory->allocator, space, 1, sizeof *space);
@@ -263,7 +262,7 @@ static void sweep_spaces(rondo_device_memory *memory, bool wait) {
   }
 }
 
-/* A heap that was given up, its gate entered: as long as something is bound to it or runs there it stays as it is. */
+/* A heap that was given up, with its gate entered. It stays as long as something is bound to it or runs. */
 static void empty_heap(rondo_heap *heap) {
   if (heap->bound != NULL || !rondo_heap_is_idle(heap)) return;
   rondo_heap_remove_all_chunks(heap);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The pool's blocks: bins, cutting, growing together, and the chunks they lie in.
+ * The blocks of a pool: bins, cutting, joining, and the chunks that they fill.
  */
 #include "memory/pool/block_pool.h"
 
 #include <assert.h>
 
 #include "base/error.h"
+#include "base/linked_list.h"
 #include "base/log.h"
+#include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 
 #define SHARED_CHUNK_BYTES (2u << 20)
@@ -14,17 +16,19 @@
 void rondo_pool_init(rondo_pool *pool, rondo_device *device, const rondo_allocator *allocator, size_t page_bytes,
                      rondo_allocation_kind kind) {
   const bool immediate = kind == RONDO_ALLOCATION_IMMEDIATE;
+  assert(page_bytes > 0 && (page_bytes & (page_bytes - 1)) == 0);
   *pool = (rondo_pool){.device = device, .allocator = allocator, .kind = kind, .page_bytes = page_bytes};
   pool->chunk_bytes = page_bytes > SHARED_CHUNK_BYTES ? page_bytes : SHARED_CHUNK_BYTES;
   pool->dedicated_from = immediate ? pool->chunk_bytes / 4 : SIZE_MAX;
-  pool->follow_events = pool->opportunistic = pool->internal = true;
+  pool->follow_events = pool->opportunistic = pool->internal = 1;
+  pool->figures.struct_size = sizeof pool->figures;
 }
 
 void rondo_pool_deinit(rondo_pool *pool) {
   rondo_pool_sweep(pool);
   rondo_pool_trim_idle(pool, 0);
   rondo_chunks_destroy(rondo_pool_take_discarded(pool));
-  assert(pool->chunks == NULL);
+  assert(pool->chunks == NULL && pool->figures.live_allocations == 0);
   while (pool->spare_fences != NULL) {
     rondo_fence *fence = pool->spare_fences;
     pool->spare_fences = fence->next;
@@ -38,11 +42,17 @@ bool rondo_pool_round(size_t bytes, size_t *out) {
   return bytes <= PTRDIFF_MAX && rondo_checked_align(bytes, RONDO_BLOCK_ALIGNMENT, out);
 }
 
+size_t rondo_pool_rounded(size_t bytes) {
+  assert(bytes <= PTRDIFF_MAX);
+  return (bytes + RONDO_BLOCK_ALIGNMENT - 1) / RONDO_BLOCK_ALIGNMENT * RONDO_BLOCK_ALIGNMENT;
+}
+
 /* Bins ------------------------------------------------------------------------------------------------------------ */
 
-/* Four bins to a power of two: the two bits below the highest choose. */
+/* Four bins for each power of two: the two bits after the highest one choose. */
 static unsigned bin_of(size_t bytes) {
   const uint64_t units = bytes / RONDO_BLOCK_ALIGNMENT;
+  assert(units > 0);
   const unsigned power = 63u - (unsigned)__builtin_clzll(units);
   const unsigned quarter = power >= 2 ? (unsigned)(units >> (power - 2)) & 3u : (unsigned)(units << (2 - power)) & 3u;
   return power * 4 + quarter;
@@ -59,16 +69,13 @@ static void bin_insert(rondo_bins *bins, rondo_block *block) {
 
 static void bin_remove(rondo_bins *bins, rondo_block *block) {
   const unsigned bin = bin_of(block->bytes);
-  if (block->bin_previous != NULL)
-    block->bin_previous->bin_next = block->bin_next;
-  else
-    bins->heads[bin] = block->bin_next;
+  *(block->bin_previous == NULL ? &bins->heads[bin] : &block->bin_previous->bin_next) = block->bin_next;
   if (block->bin_next != NULL) block->bin_next->bin_previous = block->bin_previous;
-  if (bins->heads[bin] == NULL) bins->filled[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
   block->bin_previous = block->bin_next = NULL;
+  if (bins->heads[bin] == NULL) bins->filled[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
 }
 
-/* The first bin from `bin` on that is not empty, RONDO_POOL_BINS past the last. */
+/* The first bin from `bin` on that is not empty; RONDO_POOL_BINS when there is none. */
 static unsigned next_filled(const rondo_bins *bins, unsigned bin) {
   while (bin < RONDO_POOL_BINS) {
     const uint64_t rest = bins->filled[bin / 64] >> (bin % 64);
@@ -78,7 +85,7 @@ static unsigned next_filled(const rondo_bins *bins, unsigned bin) {
   return RONDO_POOL_BINS;
 }
 
-/* The smallest block of at least `bytes`; of pending ones, of the frees up to a number. */
+/* The smallest block of at least `bytes`; of pending ones, among the frees up to a number. */
 static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, uint64_t up_to) {
   for (unsigned bin = next_filled(bins, bin_of(bytes)); bin < RONDO_POOL_BINS; bin = next_filled(bins, bin + 1)) {
     rondo_block *best = NULL;
@@ -117,49 +124,51 @@ static rondo_block *find_pending(const rondo_pool *pool, whose which, const rond
 
 /* Figures --------------------------------------------------------------------------------------------------------- */
 
-/* Negative changes wrap round. */
-static void change(uint64_t *now, uint64_t *high, uint64_t by) {
-  *now += by;
-  if (*now > *high) *high = *now;
+static void raise_to(uint64_t *high, uint64_t now) {
+  if (now > *high) *high = now;
 }
 
-static void count_used(const rondo_block *block, uint64_t by) {
+/* Adds to the figures of the pool, and to those of all pools together. Negative numbers wrap around. */
+static void count_bytes(rondo_pool *pool, uint64_t used, uint64_t reserved) {
+  rondo_pool_statistics *const both[] = {&pool->figures, pool->total};
+  for (size_t i = 0; i < 2 && both[i] != NULL; i++) {
+    raise_to(&both[i]->used_high, both[i]->used += used);
+    raise_to(&both[i]->reserved_high, both[i]->reserved += reserved);
+  }
+}
+
+/* Counts a block that becomes live, or (-1) that is live no more. */
+static void count_live(rondo_block *block, int by) {
   rondo_pool *pool = block->chunk->pool;
-  block->chunk->used += by;
-  change(&pool->usage.used, &pool->usage.used_high, by);
-  if (pool->total != NULL) change(&pool->total->used, &pool->total->used_high, by);
+  const size_t bytes = by > 0 ? block->bytes : 0 - block->bytes;
+  assert(by > 0 || (pool->figures.live_allocations > 0 && block->chunk->used >= block->bytes));
+  pool->figures.live_allocations += (uint32_t)by;
+  block->chunk->used += bytes;
+  count_bytes(pool, bytes, 0);
 }
 
-static void count_reserved(rondo_pool *pool, uint64_t by) {
-  change(&pool->usage.reserved, &pool->usage.reserved_high, by);
-  if (pool->total != NULL) change(&pool->total->reserved, &pool->total->reserved_high, by);
-}
+/* Unused chunks --------------------------------------------------------------------------------------------------- */
 
-/* Idle chunks ----------------------------------------------------------------------------------------------------- */
-
-static bool is_idle(const rondo_chunk *chunk) {
+static bool is_unused(const rondo_chunk *chunk) {
   return chunk->blocks->state == RONDO_BLOCK_FREE && chunk->blocks->next == NULL;
 }
 
 static void discard(rondo_chunk *chunk) {
   rondo_pool *pool = chunk->pool;
+  assert(is_unused(chunk) && chunk->used == 0);
   bin_remove(&pool->free, chunk->blocks);
-  if (chunk->previous != NULL)
-    chunk->previous->next = chunk->next;
-  else
-    pool->chunks = chunk->next;
-  if (chunk->next != NULL) chunk->next->previous = chunk->previous;
+  RONDO_LIST_REMOVE(chunk, next, link);
   if (pool->spare == chunk) pool->spare = NULL;
-  count_reserved(pool, 0 - (uint64_t)chunk->bytes);
+  count_bytes(pool, 0, 0 - (uint64_t)chunk->bytes);
   chunk->next = pool->discarded;
   pool->discarded = chunk;
 }
 
-/* A chunk that nobody uses any more goes back: in the immediate pool now, else with the next synchronisation. */
-static void settle_idle(rondo_chunk *chunk) {
+/* An unused chunk of the immediate pool goes back now, one of other pools with the next synchronisation. */
+static void settle_unused(rondo_chunk *chunk) {
   rondo_pool *pool = chunk->pool;
   if (pool->kind == RONDO_ALLOCATION_STREAM_ORDERED)
-    pool->excess = pool->excess || pool->usage.reserved > pool->release_threshold;
+    pool->excess = pool->excess || pool->figures.reserved > pool->release_threshold;
   else if (chunk->dedicated || (pool->spare != NULL && pool->spare != chunk))
     discard(chunk);
   else
@@ -170,7 +179,7 @@ void rondo_pool_trim_idle(rondo_pool *pool, uint64_t keep) {
   rondo_chunk *next;
   for (rondo_chunk *chunk = pool->chunks; chunk != NULL; chunk = next) {
     next = chunk->next;
-    if (is_idle(chunk) && pool->usage.reserved - chunk->bytes >= keep) discard(chunk);
+    if (is_unused(chunk) && pool->figures.reserved - chunk->bytes >= keep) discard(chunk);
   }
 }
 
@@ -182,37 +191,25 @@ rondo_chunk *rondo_pool_take_discarded(rondo_pool *pool) {
 
 /* Blocks ---------------------------------------------------------------------------------------------------------- */
 
-/* Among the pending ones of the slot, by number: nearly always behind the newest. */
+/* Inserts by number, which nearly always is after the newest. */
 static void age_insert(rondo_pending_list *list, rondo_block *block) {
   rondo_block *before = list->newest;
   while (before != NULL && before->fence->number > block->fence->number) before = before->age_previous;
   block->age_previous = before;
   block->age_next = before == NULL ? list->oldest : before->age_next;
-  if (block->age_previous != NULL)
-    block->age_previous->age_next = block;
-  else
-    list->oldest = block;
-  if (block->age_next != NULL)
-    block->age_next->age_previous = block;
-  else
-    list->newest = block;
+  *(before == NULL ? &list->oldest : &before->age_next) = block;
+  *(block->age_next == NULL ? &list->newest : &block->age_next->age_previous) = block;
 }
 
 static void age_remove(rondo_pending_list *list, rondo_block *block) {
-  if (block->age_previous != NULL)
-    block->age_previous->age_next = block->age_next;
-  else
-    list->oldest = block->age_next;
-  if (block->age_next != NULL)
-    block->age_next->age_previous = block->age_previous;
-  else
-    list->newest = block->age_previous;
+  *(block->age_previous == NULL ? &list->oldest : &block->age_previous->age_next) = block->age_next;
+  *(block->age_next == NULL ? &list->newest : &block->age_next->age_previous) = block->age_previous;
   block->age_previous = block->age_next = NULL;
 }
 
 static rondo_pending_list *list_of(const rondo_block *block) {
   rondo_pool *pool = block->chunk->pool;
-  assert(block->fence->slot < pool->by_slot.count);
+  assert(block->state == RONDO_BLOCK_PENDING && block->fence->slot < pool->by_slot.count);
   return &pool->by_slot.items[block->fence->slot];
 }
 
@@ -226,7 +223,7 @@ static rondo_bins *bins_of(rondo_block *block) {
   return block->state == RONDO_BLOCK_FREE ? &block->chunk->pool->free : &list_of(block)->bins;
 }
 
-/* Into and out of the lists of blocks that can be had. */
+/* Into and out of the lists of blocks that can be taken. */
 static void enlist(rondo_block *block) {
   if (block->state == RONDO_BLOCK_PENDING) age_insert(list_of(block), block);
   bin_insert(bins_of(block), block);
@@ -236,19 +233,12 @@ static void delist(rondo_block *block) {
   if (block->state == RONDO_BLOCK_PENDING) age_remove(list_of(block), block);
 }
 
-static void unlink_block(rondo_block *block) {
-  if (block->previous != NULL)
-    block->previous->next = block->next;
-  else
-    block->chunk->blocks = block->next;
-  if (block->next != NULL) block->next->previous = block->previous;
-}
-
-/* Leaves `bytes` in the block and makes a block of the rest, in the same state. With no memory for that the block stays
- * whole, which wastes the rest while it is in use. */
+/* Leaves `bytes` in the block and makes a block of the rest, in the same state. Without host memory for that the block
+ * stays whole, and the rest is unused as long as the block is live. */
 static void cut(rondo_block *block, size_t bytes) {
   const rondo_pool *pool = block->chunk->pool;
   void *memory;
+  assert(bytes > 0 && bytes <= block->bytes);
   if (block->bytes == bytes || rondo_allocate(pool->allocator, 1, sizeof *block, &memory) != RONDO_OK) return;
   rondo_block *rest = memory;
   rest->chunk = block->chunk;
@@ -266,16 +256,18 @@ static void cut(rondo_block *block, size_t bytes) {
   enlist(rest);
 }
 
-/* Takes in the block behind, which is in no list any more. */
+/* Joins the block with the next one, which is in no list any more. */
 static void absorb_next(rondo_block *block) {
   rondo_block *next = block->next;
+  assert(next->offset == block->offset + block->bytes);
   block->bytes += next->bytes;
   if (next->reason > block->reason) block->reason = next->reason;
-  unlink_block(next);
+  block->next = next->next;
+  if (block->next != NULL) block->next->previous = block;
   rondo_release(block->chunk->pool->allocator, next, 1, sizeof *next);
 }
 
-/* Puts a block that is in no list among the free ones, grown together with its neighbours. */
+/* Puts a block that is in no list among the free ones, joined with its neighbours. */
 static void make_free(rondo_block *block, rondo_free_reason reason) {
   block->state = RONDO_BLOCK_FREE;
   block->reason = reason;
@@ -289,10 +281,10 @@ static void make_free(rondo_block *block, rondo_free_reason reason) {
     absorb_next(block);
   }
   enlist(block);
-  if (is_idle(block->chunk)) settle_idle(block->chunk);
+  if (is_unused(block->chunk)) settle_unused(block->chunk);
 }
 
-/* Makes the block, which is in no list, live. */
+/* Makes a block that is in no list live. */
 static rondo_block *make_live(rondo_block *block) {
   rondo_pool *pool = block->chunk->pool;
   if (pool->spare == block->chunk) pool->spare = NULL;
@@ -300,8 +292,7 @@ static rondo_block *make_live(rondo_block *block) {
   block->run = 0;
   block->allocation =
       (rondo_allocation){.address = block->chunk->base + block->offset, .bytes = block->bytes, .kind = pool->kind};
-  pool->live++;
-  count_used(block, block->bytes);
+  count_live(block, 1);
   return block;
 }
 
@@ -316,8 +307,8 @@ static rondo_block *take_block(rondo_block *block, size_t rounded) {
 static rondo_block *take_free(rondo_pool *pool, size_t rounded) {
   rondo_block *block = find_fit(&pool->free, rounded, UINT64_MAX);
   if (block == NULL) return NULL;
-  if (block->reason == RONDO_FREE_WAITED) pool->counters.host_ordered++;
-  if (block->reason == RONDO_FREE_DONE) pool->counters.opportunistic++;
+  if (block->reason == RONDO_FREE_WAITED) pool->figures.host_ordered++;
+  if (block->reason == RONDO_FREE_DONE) pool->figures.opportunistic++;
   return take_block(block, rounded);
 }
 
@@ -332,12 +323,13 @@ static rondo_block *take_pending(rondo_pool *pool, whose which, const rondo_stre
 /* The later of two fences of one slot; the other is released. Either may be NULL. */
 static rondo_fence *later(rondo_pool *pool, rondo_fence *a, rondo_fence *b) {
   if (a == NULL || b == NULL) return a == NULL ? b : a;
+  assert(a->slot == b->slot);
   rondo_fence *const last = a->number > b->number ? a : b;
   rondo_pool_release_fence(pool, last == a ? b : a);
   return last;
 }
 
-/* Joins `first` with those behind it up to `last`, of which `rest` bytes stay a block of their own. */
+/* Joins `first` with the blocks after it up to `last`, whose last `rest` bytes stay a block of their own. */
 static rondo_block *join(rondo_block *first, rondo_block *last, size_t rest) {
   delist(last);
   cut(last, last->bytes - rest);
@@ -352,7 +344,7 @@ static rondo_block *join(rondo_block *first, rondo_block *last, size_t rest) {
   return make_live(first);
 }
 
-/* Neighbours that are free or were freed on the stream. */
+/* Adjacent blocks that are free, or were freed on the stream. */
 static rondo_block *take_joined(rondo_pool *pool, const rondo_stream_order *stream, size_t rounded) {
   for (rondo_chunk *chunk = pool->chunks; chunk != NULL; chunk = chunk->next) {
     rondo_block *first = NULL;
@@ -367,7 +359,7 @@ static rondo_block *take_joined(rondo_pool *pool, const rondo_stream_order *stre
       bytes = first == NULL ? block->bytes : bytes + block->bytes;
       if (first == NULL) first = block;
       if (bytes < rounded) continue;
-      pool->counters.same_stream++;
+      pool->figures.same_stream++;
       return join(first, block, bytes - rounded);
     }
   }
@@ -376,11 +368,12 @@ static rondo_block *take_joined(rondo_pool *pool, const rondo_stream_order *stre
 
 rondo_block *rondo_pool_take(rondo_pool *pool, const rondo_stream_order *stream, size_t rounded) {
   rondo_block *block = NULL;
+  assert(rounded % RONDO_BLOCK_ALIGNMENT == 0);
   if (rounded > pool->dedicated_from) return NULL;
-  if (stream != NULL) block = take_pending(pool, OWN, stream, rounded, &pool->counters.same_stream);
+  if (stream != NULL) block = take_pending(pool, OWN, stream, rounded, &pool->figures.same_stream);
   if (block == NULL) block = take_free(pool, rounded);
   if (block == NULL && stream != NULL && pool->follow_events)
-    block = take_pending(pool, KNOWN, stream, rounded, &pool->counters.event_ordered);
+    block = take_pending(pool, KNOWN, stream, rounded, &pool->figures.event_ordered);
   if (block == NULL && pool->opportunistic) {
     rondo_pool_sweep(pool);
     block = take_free(pool, rounded);
@@ -389,14 +382,14 @@ rondo_block *rondo_pool_take(rondo_pool *pool, const rondo_stream_order *stream,
 }
 
 rondo_block *rondo_pool_take_unordered(rondo_pool *pool, size_t rounded) {
-  return pool->internal ? take_pending(pool, ANYBODYS, NULL, rounded, &pool->counters.internal) : NULL;
+  return pool->internal ? take_pending(pool, ANYBODYS, NULL, rounded, &pool->figures.internal_dependencies) : NULL;
 }
 
 /* Giving ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_done(const rondo_fence *fence) { return fence->event->ops->query(fence->event) == RONDO_OK; }
 
-/* The pending block's free is over. */
+/* The pending block's free is complete. */
 static void finish(rondo_block *block, rondo_free_reason reason) {
   delist(block);
   rondo_pool_release_fence(block->chunk->pool, block->fence);
@@ -428,8 +421,7 @@ void rondo_pool_give(rondo_block *block, rondo_fence *fence) {
   rondo_fence *before = block->fence;
   assert(block->state == RONDO_BLOCK_LIVE);
   block->fence = NULL;
-  pool->live--;
-  count_used(block, 0 - (uint64_t)block->bytes);
+  count_live(block, -1);
   if (fence == NULL && before != NULL && !(pool->opportunistic && is_done(before))) {
     make_pending(block, before);
     return;
@@ -442,21 +434,21 @@ void rondo_pool_give(rondo_block *block, rondo_fence *fence) {
 }
 
 void rondo_pool_untake(rondo_block *block) {
-  rondo_pool *pool = block->chunk->pool;
-  pool->counters.internal--;
-  pool->live--;
-  count_used(block, 0 - (uint64_t)block->bytes);
+  assert(block->state == RONDO_BLOCK_LIVE && block->fence != NULL);
+  block->chunk->pool->figures.internal_dependencies--;
+  count_live(block, -1);
   make_pending(block, block->fence);
 }
 
 /* Chunks ---------------------------------------------------------------------------------------------------------- */
 
-/* Undoing has nobody to tell but the log; what could not be given back is lost to the process. */
-static void complain(const char *what) {
-  rondo_log(RONDO_LOG_ERROR, "memory", "%s failed, its address range is lost: %s", what, rondo_last_error()->message);
+/* Nobody can be told but the log. */
+static void log_lost_chunk(void) {
+  rondo_log(RONDO_LOG_ERROR, "memory", "giving back a chunk failed, its address range is lost: %s",
+            rondo_last_error()->message);
 }
 
-static rondo_status chunk_map(rondo_chunk *chunk) {
+static rondo_status map_chunk(rondo_chunk *chunk) {
   rondo_device *device = chunk->device;
   void *base;
   RONDO_TRY(rondo_peers_reserve(device, chunk->bytes, 0, &base));
@@ -469,29 +461,31 @@ static rondo_status chunk_map(rondo_chunk *chunk) {
   if (status == RONDO_OK)
     chunk->base = base;
   else if (rondo_peers_unreserve(device, base, chunk->bytes) != RONDO_OK)
-    complain("giving back a chunk");
+    log_lost_chunk();
   return status;
 }
 
+static void free_chunk(const rondo_allocator *allocator, rondo_chunk *chunk) {
+  rondo_release(allocator, chunk->blocks, 1, sizeof *chunk->blocks);
+  rondo_release(allocator, chunk, 1, sizeof *chunk);
+}
+
 rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **out) {
-  *out = NULL;
   const bool dedicated = rounded > pool->dedicated_from;
   size_t bytes;
-  void *memory, *block_memory;
+  rondo_chunk *chunk;
+  *out = NULL;
   if (!rondo_checked_align(rounded, dedicated ? pool->page_bytes : pool->chunk_bytes, &bytes))
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", rounded);
-  RONDO_TRY(rondo_allocate(pool->allocator, 1, sizeof(rondo_chunk), &memory));
-  rondo_chunk *chunk = memory;
+    return rondo_memory_fail_size(rounded);
+  RONDO_TRY(rondo_allocate_items(pool->allocator, 1, sizeof *chunk, &chunk));
   *chunk = (rondo_chunk){.pool = pool, .device = pool->device, .bytes = bytes, .dedicated = dedicated};
-  rondo_status status = rondo_allocate(pool->allocator, 1, sizeof(rondo_block), &block_memory);
+  rondo_status status = rondo_allocate_items(pool->allocator, 1, sizeof *chunk->blocks, &chunk->blocks);
   if (status == RONDO_OK) {
-    chunk->blocks = block_memory;
     *chunk->blocks = (rondo_block){.chunk = chunk, .bytes = bytes, .state = RONDO_BLOCK_FREE};
-    status = chunk_map(chunk);
+    status = map_chunk(chunk);
   }
   if (status != RONDO_OK) {
-    rondo_release(pool->allocator, chunk->blocks, 1, sizeof(rondo_block));
-    rondo_release(pool->allocator, chunk, 1, sizeof *chunk);
+    free_chunk(pool->allocator, chunk);
     return status;
   }
   *out = chunk;
@@ -505,10 +499,9 @@ static void destroy_chunk(rondo_chunk *chunk) {
     status = rondo_peers_unreserve(device, chunk->base, chunk->bytes);
   else
     rondo_peers_forget(device, chunk->base); /* addresses where something is still mapped are lost */
-  if (status != RONDO_OK) complain("giving back a chunk");
+  if (status != RONDO_OK) log_lost_chunk();
   device->ops->physical_destroy(chunk->physical);
-  rondo_release(&device->allocator, chunk->blocks, 1, sizeof *chunk->blocks);
-  rondo_release(&device->allocator, chunk, 1, sizeof *chunk);
+  free_chunk(&device->allocator, chunk);
 }
 
 void rondo_chunks_destroy(rondo_chunk *list) {
@@ -520,12 +513,10 @@ void rondo_chunks_destroy(rondo_chunk *list) {
 }
 
 rondo_block *rondo_pool_adopt(rondo_pool *pool, rondo_chunk *chunk, size_t rounded) {
-  chunk->previous = NULL;
-  chunk->next = pool->chunks;
-  if (chunk->next != NULL) chunk->next->previous = chunk;
-  pool->chunks = chunk;
-  pool->counters.chunks++;
-  count_reserved(pool, chunk->bytes);
+  assert(chunk->pool == pool && chunk->bytes >= rounded);
+  RONDO_LIST_INSERT(pool->chunks, chunk, next, link);
+  pool->figures.chunks++;
+  count_bytes(pool, 0, chunk->bytes);
   enlist(chunk->blocks);
   return take_block(chunk->blocks, chunk->dedicated ? chunk->bytes : rounded);
 }
@@ -541,10 +532,9 @@ rondo_fence *rondo_pool_spare_fence(rondo_pool *pool) {
 }
 
 rondo_status rondo_fence_create(rondo_pool *pool, rondo_fence **out) {
+  rondo_fence *fence;
   *out = NULL;
-  void *memory;
-  RONDO_TRY(rondo_allocate(pool->allocator, 1, sizeof(rondo_fence), &memory));
-  rondo_fence *fence = memory;
+  RONDO_TRY(rondo_allocate_items(pool->allocator, 1, sizeof *fence, &fence));
   fence->references = 1;
   const rondo_status status = pool->device->ops->event_create(pool->device, false, &fence->event);
   if (status != RONDO_OK) {

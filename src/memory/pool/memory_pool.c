@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Stream-ordered pools: life, attributes, giving memory back, and waiting.
+ * Stream-ordered pools: their lives, attributes, giving memory back, and what waiting tells them.
  */
 #include "memory/pool/memory_pool.h"
 
-#include "memory/memory_errors.h"
+#include <assert.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "memory/memory_check.h"
 #include "memory/profile/warm_up_log.h"
 
 static const rondo_device_use pool_use = {.rank = 9, .name = "pool"};
@@ -11,9 +15,8 @@ static const rondo_device_use pool_use = {.rank = 9, .name = "pool"};
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_pools_make(rondo_device_memory *memory, const rondo_pool_options *options, rondo_pool **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_pool), &state));
-  rondo_pool *pool = state;
+  rondo_pool *pool;
+  RONDO_TRY(rondo_allocate_items(&memory->allocator, 1, sizeof *pool, &pool));
   rondo_pool_init(pool, memory->device, &memory->allocator, memory->page_bytes, RONDO_ALLOCATION_STREAM_ORDERED);
   const rondo_status status = rondo_allocate_text(&memory->allocator, options->name, &pool->name);
   if (status != RONDO_OK) {
@@ -40,11 +43,12 @@ static void free_pool(rondo_device_memory *memory, rondo_pool *pool) {
 rondo_status rondo_pools_destroy(rondo_device_memory *memory, rondo_pool *pool) {
   if (pool == &memory->default_pool)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_STILL_IN_USE,
-                      "rondo_pool_destroy: this is the default pool of device %s, which stays: trim it to give its "
+                      "rondo_pool_destroy: the default pool of device %s cannot be destroyed: trim it to give its "
                       "memory back",
                       memory->device->name);
   pthread_mutex_lock(&memory->lock);
   if (memory->current == pool) memory->current = &memory->default_pool;
+  assert(!pool->destroyed);
   pool->destroyed = true;
   memory->destroyed_pools++;
   pthread_mutex_unlock(&memory->lock);
@@ -53,11 +57,11 @@ rondo_status rondo_pools_destroy(rondo_device_memory *memory, rondo_pool *pool) 
   return RONDO_OK;
 }
 
-/* Takes the first destroyed pool without memory in use out of the list. Under the lock. */
+/* Takes the first destroyed pool that has no memory in use out of the list. Under the lock. */
 static rondo_pool *take_destroyed(rondo_device_memory *memory) {
   for (rondo_pool **at = &memory->default_pool.next; *at != NULL; at = &(*at)->next) {
     rondo_pool *pool = *at;
-    if (!pool->destroyed || pool->live > 0 || pool->growing > 0) continue;
+    if (!pool->destroyed || pool->figures.live_allocations > 0 || pool->growing > 0) continue;
     rondo_pool_sweep(pool);
     rondo_pool_trim_idle(pool, 0);
     if (pool->chunks != NULL) continue;
@@ -76,7 +80,7 @@ void rondo_pools_sweep_destroyed(rondo_device_memory *memory) {
       pthread_mutex_unlock(&memory->lock);
       return;
     }
-    rondo_memory_leave_pool(memory, pool);
+    rondo_pools_leave(memory, pool);
     free_pool(memory, pool);
   }
 }
@@ -109,110 +113,81 @@ uint64_t rondo_pools_read_peers(rondo_device_memory *memory, const rondo_pool *p
 
 /* Attributes ------------------------------------------------------------------------------------------------------ */
 
-static rondo_status refuse_attribute(const char *call, rondo_pool_attribute attribute) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s: %d is no attribute of pools: use a name of rondo_pool_attribute", call, (int)attribute);
+/* A 64-bit field of a pool, and the most that it can be set to. `now` is the field that a high mark becomes when it is
+ * set to 0; 0 for other attributes. */
+typedef struct pool_attribute {
+  const char *name;
+  size_t offset, now;
+  bool is_settable;
+  uint64_t most;
+} pool_attribute;
+
+#define ROW(attribute, field, now, is_settable, most) \
+  [attribute] = {#attribute, offsetof(rondo_pool, field), now, is_settable, most}
+static const pool_attribute attributes[] = {
+    ROW(RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES, follow_events, 0, true, 1),
+    ROW(RONDO_POOL_ALLOW_OPPORTUNISTIC, opportunistic, 0, true, 1),
+    ROW(RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES, internal, 0, true, 1),
+    ROW(RONDO_POOL_RELEASE_THRESHOLD, release_threshold, 0, true, UINT64_MAX),
+    ROW(RONDO_POOL_RESERVED_CURRENT, figures.reserved, 0, false, 0),
+    ROW(RONDO_POOL_RESERVED_HIGH, figures.reserved_high, offsetof(rondo_pool, figures.reserved), true, 0),
+    ROW(RONDO_POOL_USED_CURRENT, figures.used, 0, false, 0),
+    ROW(RONDO_POOL_USED_HIGH, figures.used_high, offsetof(rondo_pool, figures.used), true, 0),
+};
+
+static uint64_t *field_at(rondo_pool *pool, size_t offset) { return (uint64_t *)(void *)((char *)pool + offset); }
+
+static rondo_status find_attribute(const char *call, rondo_pool_attribute attribute, const pool_attribute **out) {
+  const unsigned number = (unsigned)attribute;
+  if (number == 0 || number >= sizeof attributes / sizeof *attributes)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: %d is no attribute of pools: use a name of rondo_pool_attribute", call, (int)attribute);
+  *out = &attributes[number];
+  return RONDO_OK;
 }
 
 rondo_status rondo_pools_read(rondo_device_memory *memory, rondo_pool *pool, rondo_pool_attribute attribute,
                               uint64_t *out_value) {
+  const pool_attribute *at;
+  RONDO_TRY(find_attribute("rondo_pool_get_attribute", attribute, &at));
   pthread_mutex_lock(&memory->lock);
-  const uint64_t values[] = {[RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES] = pool->follow_events,
-                             [RONDO_POOL_ALLOW_OPPORTUNISTIC] = pool->opportunistic,
-                             [RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES] = pool->internal,
-                             [RONDO_POOL_RELEASE_THRESHOLD] = pool->release_threshold,
-                             [RONDO_POOL_RESERVED_CURRENT] = pool->usage.reserved,
-                             [RONDO_POOL_RESERVED_HIGH] = pool->usage.reserved_high,
-                             [RONDO_POOL_USED_CURRENT] = pool->usage.used,
-                             [RONDO_POOL_USED_HIGH] = pool->usage.used_high};
+  *out_value = *field_at(pool, at->offset);
   pthread_mutex_unlock(&memory->lock);
-  if ((unsigned)attribute == 0 || (unsigned)attribute >= sizeof values / sizeof *values)
-    return refuse_attribute("rondo_pool_get_attribute", attribute);
-  *out_value = values[attribute];
   return RONDO_OK;
 }
 
-/* Those that take some values alone. */
-static const char *const attribute_names[] = {
-    [RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES] = "RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES",
-    [RONDO_POOL_ALLOW_OPPORTUNISTIC] = "RONDO_POOL_ALLOW_OPPORTUNISTIC",
-    [RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES] = "RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES",
-    [RONDO_POOL_RESERVED_HIGH] = "RONDO_POOL_RESERVED_HIGH",
-    [RONDO_POOL_USED_HIGH] = "RONDO_POOL_USED_HIGH",
-    [RONDO_POOL_RESERVED_CURRENT] = "RONDO_POOL_RESERVED_CURRENT",
-    [RONDO_POOL_USED_CURRENT] = "RONDO_POOL_USED_CURRENT",
-};
-
-static rondo_status check_value(rondo_pool_attribute attribute, uint64_t value) {
-  uint64_t most = 0;
-  switch (attribute) {
-    case RONDO_POOL_RELEASE_THRESHOLD:
-      return RONDO_OK;
-    case RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES:
-    case RONDO_POOL_ALLOW_OPPORTUNISTIC:
-    case RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES:
-      most = 1;
-      break;
-    case RONDO_POOL_RESERVED_HIGH:
-    case RONDO_POOL_USED_HIGH:
-      break;
-    case RONDO_POOL_RESERVED_CURRENT:
-    case RONDO_POOL_USED_CURRENT:
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_pool_set_attribute: %s cannot be set: it counts what is allocated now",
-                        attribute_names[attribute]);
-    default:
-      return refuse_attribute("rondo_pool_set_attribute", attribute);
-  }
-  if (value <= most) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_pool_set_attribute: %s cannot be set to %llu: it takes %s", attribute_names[attribute],
-                    (unsigned long long)value, most == 1 ? "0 or 1" : "0 alone, which sets the high mark back");
+static rondo_status check_value(const pool_attribute *at, uint64_t value) {
+  const char *const call = "rondo_pool_set_attribute";
+  if (!at->is_settable)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: %s cannot be set: it counts what is allocated now", call, at->name);
+  if (value <= at->most) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %s cannot be set to %llu: it takes %s",
+                    call, at->name, (unsigned long long)value,
+                    at->most == 1 ? "0 or 1" : "only 0, which resets the high mark");
 }
 
 rondo_status rondo_pools_write(rondo_device_memory *memory, rondo_pool *pool, rondo_pool_attribute attribute,
                                uint64_t value) {
-  RONDO_TRY(check_value(attribute, value));
+  const pool_attribute *at;
+  RONDO_TRY(find_attribute("rondo_pool_set_attribute", attribute, &at));
+  RONDO_TRY(check_value(at, value));
   pthread_mutex_lock(&memory->lock);
-  if (attribute == RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES) pool->follow_events = value == 1;
-  if (attribute == RONDO_POOL_ALLOW_OPPORTUNISTIC) pool->opportunistic = value == 1;
-  if (attribute == RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES) pool->internal = value == 1;
-  if (attribute == RONDO_POOL_RESERVED_HIGH) pool->usage.reserved_high = pool->usage.reserved;
-  if (attribute == RONDO_POOL_USED_HIGH) pool->usage.used_high = pool->usage.used;
-  if (attribute == RONDO_POOL_RELEASE_THRESHOLD) {
-    pool->release_threshold = value;
-    pool->excess = pool->usage.reserved > value;
-  }
-  rondo_memory_leave_pool(memory, pool);
+  *field_at(pool, at->offset) = at->now == 0 ? value : *field_at(pool, at->now);
+  if (attribute == RONDO_POOL_RELEASE_THRESHOLD) pool->excess = pool->figures.reserved > value;
+  rondo_pools_leave(memory, pool);
   return RONDO_OK;
 }
 
 void rondo_pools_read_statistics(rondo_device_memory *memory, rondo_pool *pool, rondo_pool_statistics *out) {
   pthread_mutex_lock(&memory->lock);
-  out->live_allocations = pool->live;
-  out->used = pool->usage.used;
-  out->used_high = pool->usage.used_high;
-  out->reserved = pool->usage.reserved;
-  out->reserved_high = pool->usage.reserved_high;
-  out->same_stream = pool->counters.same_stream;
-  out->host_ordered = pool->counters.host_ordered;
-  out->event_ordered = pool->counters.event_ordered;
-  out->opportunistic = pool->counters.opportunistic;
-  out->internal_dependencies = pool->counters.internal;
-  out->chunks = pool->counters.chunks;
+  *out = pool->figures;
   pthread_mutex_unlock(&memory->lock);
 }
 
 /* Giving back ----------------------------------------------------------------------------------------------------- */
 
-void rondo_pools_trim(rondo_device_memory *memory, rondo_pool *pool, uint64_t keep_bytes) {
-  pthread_mutex_lock(&memory->lock);
-  if (pool->opportunistic) rondo_pool_sweep(pool);
-  rondo_pool_trim_idle(pool, keep_bytes);
-  rondo_memory_leave_pool(memory, pool);
-}
-
-/* Gathers what pools discard, so that the lock is let go once for all of them. */
+/* Moves what the pool discarded to the list, which is destroyed after the lock is released. */
 static void gather(rondo_device_memory *memory, rondo_pool *pool, rondo_chunk **list) {
   rondo_chunk *chunk = rondo_pool_take_discarded(pool);
   while (chunk != NULL) {
@@ -222,6 +197,22 @@ static void gather(rondo_device_memory *memory, rondo_pool *pool, rondo_chunk **
     *list = chunk;
     chunk = next;
   }
+}
+
+void rondo_pools_leave(rondo_device_memory *memory, rondo_pool *pool) {
+  rondo_chunk *list = NULL;
+  if (pool->figures.live_allocations <= RONDO_CHECKED_MEMBERS) rondo_pool_check(pool);
+  gather(memory, pool, &list);
+  if (pool->excess) atomic_store_explicit(&memory->excess, true, memory_order_relaxed);
+  pthread_mutex_unlock(&memory->lock);
+  rondo_chunks_destroy(list);
+}
+
+void rondo_pools_trim(rondo_device_memory *memory, rondo_pool *pool, uint64_t keep_bytes) {
+  pthread_mutex_lock(&memory->lock);
+  if (pool->opportunistic) rondo_pool_sweep(pool);
+  rondo_pool_trim_idle(pool, keep_bytes);
+  rondo_pools_leave(memory, pool);
 }
 
 static void give_back(rondo_device_memory *memory, rondo_pool *pool, bool done, rondo_chunk **list) {
@@ -244,6 +235,7 @@ void rondo_pools_give_back(rondo_device_memory *memory, bool done) {
 /* Under the lock. */
 static void note_waited(rondo_device_memory *memory, uint32_t slot, uint64_t number) {
   rondo_order_slot *at = &memory->orders.slots.items[slot];
+  assert(number <= at->freed);
   if (number <= at->waited) return;
   at->waited = number;
   rondo_pool_note_waited(&memory->immediate, slot, number);
@@ -255,7 +247,7 @@ static void note_clock(rondo_device_memory *memory, const rondo_clock *clock) {
   for (uint32_t slot = 1; clock != NULL && slot < clock->count; slot++) note_waited(memory, slot, clock->numbers[slot]);
 }
 
-/* Lets the lock go. */
+/* Releases the lock. */
 static void leave(rondo_device_memory *memory, bool synchronized) {
   rondo_chunk *list = NULL;
   gather(memory, &memory->immediate, &list);

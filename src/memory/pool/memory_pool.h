@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Stream-ordered pools as users see them: making and destroying them, attributes, and what happens to their memory when
- * the host has waited for work.
+ * Stream-ordered pools as users see them: creating and destroying them, attributes, and what happens to their memory
+ * when the host has waited for work.
  *
- * Waiting tells two things: which frees everybody may rely on from now on, and that it is time to give memory back that
- * is over a pool's release threshold. A stream or event without frees behind it, while no pool has too much, is one
- * load and some comparisons here.
+ * After a wait everyone may reuse the memory of the frees that it covered, and memory beyond a pool's release threshold
+ * goes back to the system. For a stream or event without frees, while no pool has too much, that costs one load and a
+ * few comparisons.
  *
- * Threads: any; a stream's and an event's order is the caller's.
+ * Threads: any. The order of a stream or event belongs to the caller.
  */
 #ifndef RONDO_MEMORY_POOL_MEMORY_POOL_H
 #define RONDO_MEMORY_POOL_MEMORY_POOL_H
@@ -18,7 +18,7 @@ RONDO_MUST_USE rondo_status rondo_pools_make(rondo_device_memory *memory, const 
 RONDO_MUST_USE rondo_status rondo_pools_destroy(rondo_device_memory *memory, rondo_pool *pool);
 rondo_pool *rondo_pools_current(rondo_device_memory *memory);
 void rondo_pools_set_current(rondo_device_memory *memory, rondo_pool *pool);
-/* The devices that may access memory of the pool; NULL: of the current one. */
+/* The devices that may access memory of the pool; NULL means the current pool. */
 uint64_t rondo_pools_read_peers(rondo_device_memory *memory, const rondo_pool *pool);
 
 /* BAD_OPTIONS, OUT_OF_RANGE. */
@@ -30,24 +30,27 @@ void rondo_pools_read_statistics(rondo_device_memory *memory, rondo_pool *pool, 
 
 void rondo_pools_trim(rondo_device_memory *memory, rondo_pool *pool, uint64_t keep_bytes);
 
-/* Gives all that pools hold unused back to the system: what memory that runs out begins with. With `done`, whatever the
- * policies, also where frees are found to be done that nobody waited for: the last resort. */
+/* Releases the lock, under which the pool was changed, and destroys the chunks that the pool discarded. */
+void rondo_pools_leave(rondo_device_memory *memory, rondo_pool *pool);
+
+/* Gives all unused memory of pools back to the system: the first step when memory runs out. With `done` it ignores the
+ * policies and looks for frees that are complete though nobody waited for them: the last step. */
 void rondo_pools_give_back(rondo_device_memory *memory, bool done);
 
-/* Destroyed pools whose memory is free by now go. Cheap when there are none. */
+/* Frees destroyed pools that have no memory in use. Cheap when there are none. */
 void rondo_pools_sweep_destroyed(rondo_device_memory *memory);
 /* The same at the end of the device, whose work is done. */
 void rondo_pools_deinit(rondo_device_memory *memory);
 
-/* Waiting. `synchronized`: the host has waited, rather than asked and heard that all is done; that is when memory goes
- * back. */
+/* Waiting. `synchronized`: the host has waited, rather than queried and found that all is done. Only then does memory
+ * go back to the system. */
 void rondo_pools_stream_waited_slowly(rondo_device *device, rondo_stream_order *stream, bool synchronized);
 void rondo_pools_event_waited_slowly(rondo_device *device, const rondo_event_order *event, bool synchronized);
 
-/* What of all streams of the device will have been waited for when a synchronisation that begins now has ended; NULL
- * when nothing, or when there is no memory to note it. */
+/* The frees that a synchronisation of the device which begins now will have waited for. NULL: none, or no host memory
+ * to note them. */
 rondo_clock *rondo_pools_before_waiting(rondo_device *device);
-/* It has ended; takes the clock. */
+/* The synchronisation has ended. Releases the clock. */
 void rondo_pools_device_waited(rondo_device *device, rondo_clock *before);
 
 /* The stream's queue is destroyed, its work is done. */

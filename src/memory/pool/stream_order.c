@@ -16,6 +16,7 @@ void rondo_order_table_deinit(const rondo_allocator *allocator, rondo_order_tabl
 
 static void take_slot(rondo_order_table *table, uint32_t slot, rondo_stream_order *stream) {
   rondo_order_slot *at = &table->slots.items[slot];
+  assert(slot != 0 && at->waited <= at->freed);
   at->taken = true;
   stream->slot = slot;
   stream->freed = stream->waited = at->freed;
@@ -36,6 +37,7 @@ rondo_status rondo_order_join(const rondo_allocator *allocator, rondo_order_tabl
 }
 
 void rondo_order_leave(rondo_order_table *table, rondo_stream_order *stream) {
+  assert(stream->slot == 0 || table->slots.items[stream->slot].taken);
   if (stream->slot != 0) table->slots.items[stream->slot].taken = false;
   if (stream->known != NULL) rondo_clock_release(stream->known);
   *stream = (rondo_stream_order){0};
@@ -63,9 +65,9 @@ rondo_clock *rondo_clock_retain(rondo_clock *clock) {
 }
 
 static rondo_clock *make_clock(const rondo_allocator *allocator, uint32_t count) {
-  void *memory;
-  if (rondo_allocate(allocator, 1, clock_bytes(count), &memory) != RONDO_OK) return NULL;
-  rondo_clock *clock = memory;
+  rondo_clock *clock;
+  assert(count > 0);
+  if (rondo_allocate_items(allocator, 1, clock_bytes(count), &clock) != RONDO_OK) return NULL;
   atomic_init(&clock->references, 1);
   clock->allocator = *allocator;
   clock->count = count;
@@ -79,7 +81,7 @@ rondo_clock *rondo_order_snapshot(const rondo_allocator *allocator, const rondo_
   return clock;
 }
 
-/* A clock of the stream's own with at least `count` numbers, which may be written; NULL when there is no memory. */
+/* A clock that only the stream has, with at least `count` numbers; NULL without host memory. */
 static rondo_clock *own_clock(const rondo_allocator *allocator, rondo_stream_order *stream, uint32_t count) {
   rondo_clock *old = stream->known;
   const uint32_t old_count = old == NULL ? 0 : old->count;
@@ -95,6 +97,7 @@ static rondo_clock *own_clock(const rondo_allocator *allocator, rondo_stream_ord
 
 void rondo_order_learn(const rondo_allocator *allocator, rondo_stream_order *stream, uint32_t slot, uint64_t number) {
   if (slot == 0 || rondo_order_knows(stream, slot, number)) return;
+  assert(slot != stream->slot); /* a stream knows all its own frees */
   rondo_clock *clock = own_clock(allocator, stream, slot + 1);
   if (clock != NULL) clock->numbers[slot] = number;
 }
@@ -111,7 +114,7 @@ static bool knows_all(const rondo_stream_order *stream, const rondo_clock *clock
   return true;
 }
 
-/* A clock that another stream's event shares is taken over as it is where that says all. */
+/* A stream without a clock shares that of the event. */
 static bool adopt(rondo_stream_order *stream, rondo_clock *clock) {
   if (stream->known != NULL) return false;
   stream->known = rondo_clock_retain(clock);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Which frees a stream's next work comes after, as far as the program has said so by queueing, by events and by waiting
- * on the host: vector clocks (P2; Lamport 1978, Mattern 1989), so that freed memory can be had by who is ordered behind
- * the free, without asking the device and always with the same answer.
+ * Which frees a stream's next work comes after, as far as the program has said so: by enqueuing, by events and by
+ * waiting on the host. These are vector clocks (P2; Lamport 1978, Mattern 1989). With them, a stream that is ordered
+ * after a free reuses its memory without asking the device, and always with the same answer.
  *
- * A stream that frees has a slot, and its frees are numbered: (slot, number) stands for one free, and knowing it means
- * knowing all lower numbers of the slot. A stream whose slot is taken over has ended, and the numbers go on: what was
- * once known of a slot stays true. So a clock is an array as long as there ever were freeing streams at once. Clocks
- * are immutable once shared and counted: recording an event copies a pointer. With no memory for a clock, knowledge is
- * dropped, which is safe: the memory is reused later.
+ * A stream that frees has a slot, and its frees are numbered. (slot, number) is one free; a stream that knows it knows
+ * all lower numbers of the slot. When a stream ends, another one takes the slot over and the numbers go on, so that
+ * what is known of a slot stays true. A clock is an array with a number for each slot. Clocks are counted, and
+ * immutable once shared: recording an event copies a pointer. Without host memory for a clock knowledge is dropped,
+ * which is safe: memory is reused later.
  *
- * Launches don't come here; a stream that frees nothing and waits for none that does has no clock at all.
+ * Launches do not come here. A stream that frees nothing, and waits for no stream that does, has no clock.
  *
- * Threads: a stream's and an event's order belong to the thread that uses them; the table of slots is under the lock of
+ * Threads: the order of a stream or event belongs to the thread that uses it; the table of slots is under the lock of
  * the device's memory.
  */
 #ifndef RONDO_MEMORY_POOL_STREAM_ORDER_H
@@ -29,7 +29,7 @@ typedef struct rondo_clock {
   uint64_t numbers[]; /* by slot */
 } rondo_clock;
 
-/* Zero, but for the queue: a stream that never freed and knows nothing. */
+/* All zero but the queue: a stream that never freed and knows nothing. */
 typedef struct rondo_stream_order {
   rondo_queue *queue;
   uint32_t slot;      /* 0: none yet */
@@ -38,7 +38,7 @@ typedef struct rondo_stream_order {
   rondo_clock *known; /* of other streams; NULL: nothing */
 } rondo_stream_order;
 
-/* What a stream had freed and knew when the event was recorded there. Zero: nothing. */
+/* What a stream had freed and knew when the event was recorded on it. Zero: nothing. */
 typedef struct rondo_event_order {
   uint32_t slot;
   uint64_t freed;
@@ -51,7 +51,7 @@ typedef struct rondo_order_slot {
   bool taken;
 } rondo_order_slot;
 
-/* Slots; the first stands for none. */
+/* The first slot means none. */
 typedef struct rondo_order_table {
   RONDO_ARRAY(rondo_order_slot) slots;
 } rondo_order_table;
@@ -64,13 +64,13 @@ RONDO_MUST_USE rondo_status rondo_order_join(const rondo_allocator *allocator, r
 /* The stream's work is done, and it frees no more. */
 void rondo_order_leave(rondo_order_table *table, rondo_stream_order *stream);
 
-/* Numbers a free of the stream's, or what else others are to know of; the stream has a slot. */
+/* The next number of the stream, which has a slot: for a free, or another operation that other streams may know of. */
 uint64_t rondo_order_number(rondo_order_table *table, rondo_stream_order *stream);
 
-/* The last number of every slot; NULL when none ever freed, or without memory for it. */
+/* The last number of each slot; NULL when nothing was ever freed, or without host memory. */
 rondo_clock *rondo_order_snapshot(const rondo_allocator *allocator, const rondo_order_table *table);
 
-/* The last of the slot's frees that what the stream queues next comes after; 0 for none. */
+/* The last free of the slot that the stream's next work comes after; 0 for none. */
 static inline uint64_t rondo_order_known(const rondo_stream_order *stream, uint32_t slot) {
   if (slot == stream->slot) return stream->freed;
   return stream->known != NULL && slot < stream->known->count ? stream->known->numbers[slot] : 0;
@@ -84,7 +84,7 @@ void rondo_order_learn(const rondo_allocator *allocator, rondo_stream_order *str
 
 void rondo_order_copy_slowly(rondo_event_order *event, const rondo_stream_order *stream);
 void rondo_order_merge(const rondo_allocator *allocator, rondo_stream_order *stream, const rondo_event_order *event);
-rondo_clock *rondo_clock_retain(rondo_clock *clock); /* the clock; NULL is fine, for both */
+rondo_clock *rondo_clock_retain(rondo_clock *clock); /* returns the clock; NULL is fine, for both */
 void rondo_clock_release(rondo_clock *clock);
 
 /* The event was recorded on the stream. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Noting the lifetimes of a graph: its alloc and free nodes are paired by their addresses, which alternate in the order
- * of making (alloc_node_address.c). A free of what the graph does not allocate is the end of a block, if it is of one.
+ * Lifetimes: passing them to the planner, and logging those of a graph. The graph's alloc and free nodes at one address
+ * alternate in the order of their numbers (alloc_node_address.c). A free of what the graph does not allocate ends a
+ * block, if it frees one.
  */
 #include "memory/profile/lifetime_log.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +13,104 @@
 #include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/node_name.h"
+#include "graph/topological_order.h"
 #include "memory/arena/arena_internal.h"
+#include "memory/memory_check.h"
 #include "memory/pool/block_pool.h"
+
+/* Planning -------------------------------------------------------------------------------------------------------- */
+
+bool rondo_lifetimes_is_line(const rondo_flat_edges *edges) {
+  for (size_t i = 0; i + 1 < edges->node_count; i++) {
+    const uint32_t start = edges->successor_start[i];
+    if (start == edges->successor_start[i + 1] || edges->successors[start] != i + 1) return false;
+  }
+  return true;
+}
+
+rondo_status rondo_lifetimes_plan(const rondo_allocator *allocator, const rondo_flat_edges *edges,
+                                  const rondo_lifetime *lifetimes, size_t count, const rondo_plan_options *options,
+                                  rondo_plan **out_plan) {
+  *out_plan = NULL;
+  rondo_plan_item *items;
+  rondo_plan_options asked = {RONDO_PLAN_OPTIONS_INIT};
+  if (options != NULL) asked = *options;
+  if (asked.allocator == NULL) asked.allocator = allocator;
+  const rondo_plan_order nodes = {.node_count = (uint32_t)edges->node_count,
+                                  .successor_start = edges->successor_start,
+                                  .successors = edges->successors};
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *items, &items));
+  for (size_t i = 0; i < count; i++) {
+    assert(lifetimes[i].alloc < lifetimes[i].freed);
+    items[i] = (rondo_plan_item){.bytes = lifetimes[i].bytes,
+                                 .alignment = RONDO_BLOCK_ALIGNMENT,
+                                 .lower = lifetimes[i].alloc,
+                                 .upper = lifetimes[i].freed};
+  }
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = count,
+                                      .order = rondo_lifetimes_is_line(edges) ? NULL : &nodes};
+  const rondo_status status = rondo_plan_make(&problem, &asked, out_plan);
+  rondo_release(allocator, items, count, sizeof(rondo_plan_item));
+  return status;
+}
+
+/* Ordered graphs -------------------------------------------------------------------------------------------------- */
+
+static void count_edges(rondo_ordered_graph *ordered) {
+  uint32_t sum = 0;
+  for (size_t i = 0; i < ordered->flat.node_count; i++) {
+    ordered->starts[i] = sum;
+    sum += (uint32_t)rondo_graph_at(ordered->graph, ordered->slots[i])->dependents.count;
+  }
+  ordered->starts[ordered->flat.node_count] = sum;
+}
+
+/* Walks the edges by their second nodes, in order, so that each node's successors ascend. */
+static void fill_successors(rondo_ordered_graph *ordered) {
+  const size_t count = ordered->flat.node_count;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_slots *dependencies = &rondo_graph_at(ordered->graph, ordered->slots[i])->dependencies;
+    for (size_t k = 0; k < dependencies->count; k++)
+      ordered->successors[ordered->starts[ordered->places[dependencies->items[k]]]++] = (uint32_t)i;
+  }
+  for (size_t i = count; i > 0; i--) ordered->starts[i] = ordered->starts[i - 1];
+  ordered->starts[0] = 0;
+}
+
+static rondo_status allocate_order(rondo_ordered_graph *ordered) {
+  const rondo_graph *graph = ordered->graph;
+  const rondo_allocator *allocator = &graph->allocator;
+  size_t edges = 0;
+  for (size_t i = 0; i < graph->nodes.count; i++) edges += graph->nodes.items[i].dependencies.count;
+  if (edges > UINT32_MAX)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "a graph of %zu edges cannot be planned", edges);
+  RONDO_TRY(rondo_allocate_items(allocator, graph->nodes.count, sizeof(uint32_t), &ordered->places));
+  RONDO_TRY(rondo_allocate_items(allocator, (size_t)graph->live_count + 1, sizeof(uint32_t), &ordered->starts));
+  RONDO_TRY(rondo_allocate_items(allocator, edges, sizeof(uint32_t), &ordered->successors));
+  ordered->edge_count = edges;
+  return RONDO_OK;
+}
+
+rondo_status rondo_ordered_graph_make(const rondo_graph *graph, rondo_ordered_graph *out) {
+  *out = (rondo_ordered_graph){.graph = graph, .flat.node_count = graph->live_count};
+  RONDO_TRY(rondo_graph_order(graph, &out->slots));
+  RONDO_TRY(allocate_order(out));
+  for (uint32_t i = 0; i < graph->live_count; i++) out->places[out->slots[i]] = i;
+  count_edges(out);
+  fill_successors(out);
+  out->flat.successor_start = out->starts;
+  out->flat.successors = out->successors;
+  return RONDO_OK;
+}
+
+void rondo_ordered_graph_free(rondo_ordered_graph *ordered) {
+  const rondo_allocator *allocator = &ordered->graph->allocator;
+  const size_t count = ordered->flat.node_count;
+  rondo_release(allocator, ordered->successors, ordered->edge_count, sizeof(uint32_t));
+  if (ordered->starts != NULL) rondo_release(allocator, ordered->starts, count + 1, sizeof(uint32_t));
+  rondo_release(allocator, ordered->places, ordered->graph->nodes.count, sizeof(uint32_t));
+  rondo_release(allocator, ordered->slots, count, sizeof(uint32_t));
+}
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +135,7 @@ static int compare_ends(const void *a, const void *b) {
   return (x->node > y->node) - (x->node < y->node);
 }
 
-/* The first of each key stays. */
+/* Keeps the first end of each key. */
 static rondo_status copy_ends(rondo_noted_lifetimes *noted, const rondo_noted_end *ends, size_t count) {
   if (count == 0) return RONDO_OK;
   RONDO_TRY(rondo_array_reserve(&noted->allocator, &noted->ends, count));
@@ -60,10 +158,9 @@ static rondo_status copy_lifetimes(rondo_noted_lifetimes *noted, const rondo_lif
 rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator, const rondo_flat_edges *edges,
                                         const rondo_lifetime *lifetimes, size_t count, const rondo_noted_end *ends,
                                         size_t end_count, rondo_noted_lifetimes **out) {
-  void *state;
+  rondo_noted_lifetimes *noted;
   *out = NULL;
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_noted_lifetimes), &state));
-  rondo_noted_lifetimes *noted = state;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *noted, &noted));
   noted->allocator = *allocator;
   atomic_init(&noted->references, 1);
   rondo_status status = copy_edges(noted, edges);
@@ -73,6 +170,7 @@ rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator, const 
     rondo_noted_lifetimes_release(noted);
     return status;
   }
+  rondo_noted_lifetimes_check(noted);
   *out = noted;
   return RONDO_OK;
 }
@@ -104,8 +202,8 @@ typedef struct memory_event {
   const char *address;
   uint32_t slot;
   bool is_alloc;
-  bool is_paired;      /* a free: of an alloc node of the graph */
-  uint32_t freed_slot; /* of an alloc: RONDO_NO_NODE when the graph does not free it */
+  bool is_paired;      /* a free node: of an alloc node of the graph */
+  uint32_t freed_slot; /* an alloc node: its free node; RONDO_NO_NODE when the graph does not free it */
 } memory_event;
 
 typedef struct noter {
@@ -147,7 +245,7 @@ static int compare_slots(const void *a, const void *b) {
   return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* A free node belongs to the alloc node at its address that was made last before it. */
+/* A free node belongs to the last alloc node at its address that has a lower number. */
 static void pair_events(noter *self) {
   const size_t count = self->events.count;
   if (count == 0) return;
@@ -180,7 +278,7 @@ static rondo_status add_lifetime(noter *self, const memory_event *event) {
   return rondo_array_push(&self->graph->allocator, &self->lifetimes, &lifetime);
 }
 
-/* A free of a block that the graph found alive. */
+/* A free of a block of the recording. */
 static rondo_status add_end(noter *self, const memory_event *event) {
   const rondo_address_space *space = self->graph->device == NULL ? NULL : rondo_address_space_of(self->graph);
   for (size_t i = 0; space != NULL && i < space->blocks.count; i++) {

@@ -1,21 +1,54 @@
 /* SPDX-License-Identifier: MIT
- * What some work allocates, noted to be planned later: the lifetimes of its allocations in the order of making, on the
- * DAG of its calls; and where it gives up what it did not allocate. Noted of work that ran (warm_up_log.h) or of a
- * graph.
+ * The lifetimes of the allocations of some work, in the order of its allocations on the DAG of its calls, and where it
+ * frees memory that it did not allocate. They are logged from work that ran (warm_up_log.h) or from a graph, and
+ * planned later, together.
  *
- * Immutable; held by reference, so thread-safe.
+ * A log is immutable and reference-counted, so any thread may use it. The other functions have no state.
  */
 #ifndef RONDO_MEMORY_PROFILE_LIFETIME_LOG_H
 #define RONDO_MEMORY_PROFILE_LIFETIME_LOG_H
 
 #include <stdatomic.h>
 
-#include "memory/profile/lifetimes.h"
+#include <rondo/plan.h>
 
-/* The work gives up memory from before it, which the holder knows by a key (rondo_arena_block.key). */
+#include "graph/graph_internal.h"
+#include "graph/verify/happens_before.h"
+
+typedef struct rondo_lifetime {
+  size_t bytes;          /* rounded by rondo_pool_round */
+  uint32_t alloc, freed; /* nodes of the DAG; freed > alloc, or RONDO_PLAN_FOREVER */
+} rondo_lifetime;
+
+/* Plans the lifetimes on a DAG in topological order, whose successors ascend: as intervals, which the planner packs
+ * best, if the nodes can run in one order only, and otherwise on the exact order. options may be NULL. The caller
+ * destroys the plan. */
+RONDO_MUST_USE rondo_status rondo_lifetimes_plan(const rondo_allocator *allocator, const rondo_flat_edges *edges,
+                                                 const rondo_lifetime *lifetimes, size_t count,
+                                                 const rondo_plan_options *options, rondo_plan **out_plan);
+
+/* Whether each node has an edge to the next one, so that they run in one order only. Successors ascend. */
+bool rondo_lifetimes_is_line(const rondo_flat_edges *edges);
+
+/* A graph's nodes in topological order. */
+typedef struct rondo_ordered_graph {
+  rondo_flat_edges flat;
+  const rondo_graph *graph;
+  uint32_t *slots;  /* by place; flat.node_count */
+  uint32_t *places; /* by slot */
+  uint32_t *starts, *successors;
+  size_t edge_count;
+} rondo_ordered_graph;
+
+/* Orders the graph's own nodes, not those of children. Freed with rondo_ordered_graph_free, also after a failure.
+ * Errors: CYCLE, OUT_OF_MEMORY, LIMIT_EXCEEDED. */
+RONDO_MUST_USE rondo_status rondo_ordered_graph_make(const rondo_graph *graph, rondo_ordered_graph *out);
+void rondo_ordered_graph_free(rondo_ordered_graph *ordered);
+
+/* The work frees memory from before it, which its owner knows by a key (rondo_arena_block.key). */
 typedef struct rondo_noted_end {
   uint64_t key;  /* not 0 */
-  uint32_t node; /* of the DAG: nothing uses the memory behind it */
+  uint32_t node; /* of the DAG: nothing after it uses the memory */
 } rondo_noted_end;
 
 typedef struct rondo_noted_lifetimes {
@@ -24,19 +57,19 @@ typedef struct rondo_noted_lifetimes {
   uint32_t node_count;
   uint32_t *starts; /* node_count + 1 */
   uint32_t *successors;
-  RONDO_ARRAY(rondo_lifetime) lifetimes; /* RONDO_PLAN_FOREVER: what the work leaves */
+  RONDO_ARRAY(rondo_lifetime) lifetimes; /* RONDO_PLAN_FOREVER: the work does not free it */
   RONDO_ARRAY(rondo_noted_end) ends;     /* by key, each once */
 } rondo_noted_lifetimes;
 
-/* Copies what is noted; edges as rondo_lifetimes_plan takes them. */
+/* Copies everything; edges as for rondo_lifetimes_plan. */
 RONDO_MUST_USE rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator, const rondo_flat_edges *edges,
                                                        const rondo_lifetime *lifetimes, size_t count,
                                                        const rondo_noted_end *ends, size_t end_count,
                                                        rondo_noted_lifetimes **out);
 
-/* Of the graph's own alloc and free nodes, in the order of their numbers; frees of blocks of the setting that it was
- * recorded with (arena.h) are ends with the blocks' keys. The graph may be one of data that has its addresses. Errors
- * as rondo_profile_create. */
+/* The graph's own alloc and free nodes, in the order of their numbers. Frees of blocks that it was recorded with
+ * (arena.h) are ends with the blocks' keys. The graph may have been loaded with its addresses. Errors as for
+ * rondo_profile_create. */
 RONDO_MUST_USE rondo_status rondo_noted_lifetimes_of_graph(const rondo_graph *graph, rondo_noted_lifetimes **out);
 
 static inline rondo_flat_edges rondo_noted_edges(const rondo_noted_lifetimes *noted) {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Making profiles of what was noted, and of graphs.
+ * Making profiles of lifetimes and of graphs.
  */
 #include "memory/profile/memory_profile.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
 #include "device/device.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/memory_check.h"
 #include "memory/pool/block_pool.h"
 
 /* Profiles -------------------------------------------------------------------------------------------------------- */
@@ -27,9 +25,7 @@ void rondo_profile_release(rondo_profile *profile) {
 }
 
 rondo_status rondo_profile_new(const rondo_allocator *allocator, rondo_profile **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_profile), &state));
-  *out = state;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
   (*out)->allocator = *allocator;
   (*out)->plan.struct_size = sizeof(*out)->plan;
   atomic_init(&(*out)->references, 1);
@@ -67,6 +63,7 @@ rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted, const ro
     rondo_profile_release(profile);
     return status;
   }
+  rondo_profile_check(profile);
   *out = profile;
   return RONDO_OK;
 }

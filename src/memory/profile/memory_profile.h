@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A profile: what a recording or a run of some work allocated, in the order of making, with planned offsets. Address
- * spaces of graphs made with it follow it (alloc_node_address.c). Immutable but for its counters; held by reference, so
- * thread-safe.
+ * A profile: what a recording or an eager run allocated, in order, with planned offsets. Graphs that are made with it
+ * follow it (alloc_node_address.c). Immutable except for its counters and reference-counted, so any thread may use it.
  */
 #ifndef RONDO_MEMORY_PROFILE_MEMORY_PROFILE_H
 #define RONDO_MEMORY_PROFILE_MEMORY_PROFILE_H
@@ -24,15 +23,15 @@ struct rondo_profile {
   RONDO_ARRAY(rondo_planned_alloc) allocs; /* in the order of the alloc nodes' numbers */
   RONDO_ARRAY(rondo_planned_alloc) slots;  /* of a recording in an arena, in the setting's order */
   rondo_plan_info plan;
-  rondo_graph_attachment hold; /* of the device, by the user's handle */
+  rondo_graph_attachment hold; /* the user's handle retains the device */
   _Atomic uint64_t placed, departures;
 };
 
-/* Plans what was noted; as rondo_lifetimes_plan. The profile holds no device yet. */
+/* Plans the lifetimes, as rondo_lifetimes_plan. The profile does not retain the device yet. */
 RONDO_MUST_USE rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted,
                                                    const rondo_plan_options *options, rondo_profile **out);
 
-/* An empty one; and what was noted gets these offsets in it, one a lifetime. */
+/* An empty profile; adds the lifetimes with these offsets to it. */
 RONDO_MUST_USE rondo_status rondo_profile_new(const rondo_allocator *allocator, rondo_profile **out);
 RONDO_MUST_USE rondo_status rondo_profile_keep_offsets(rondo_profile *profile, const rondo_noted_lifetimes *noted,
                                                        const size_t *offsets);

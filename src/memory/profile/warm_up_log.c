@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Noting runs.
+ * Logging eager runs.
  */
 #include "memory/profile/warm_up_log.h"
 
@@ -20,22 +20,22 @@ typedef struct warm_up_event {
   uint32_t event;
 } warm_up_event;
 
-/* The streams of a slot, which follow each other. */
+/* A slot, which streams may have one after another. */
 typedef struct warm_up_slot {
-  uint32_t last;                     /* event */
-  rondo_clock *known;                /* by the stream at its last event; a reference */
+  uint32_t last;                     /* its last event */
+  rondo_clock *known;                /* what the stream knew at that event; a reference */
   RONDO_ARRAY(warm_up_event) events; /* by number */
 } warm_up_slot;
 
 struct rondo_warm_up {
   rondo_warm_up *next;
   rondo_allocator allocator;
-  uint64_t serial; /* in the blocks that it noted */
-  uint32_t slot;   /* of the stream that it was begun on */
+  uint64_t serial; /* in the blocks that it logged */
+  uint32_t slot;   /* of the stream on which it was begun */
   uint64_t number; /* of the begin */
   rondo_status failed;
   uint32_t event_count;
-  RONDO_ARRAY(warm_up_edge) edges;       /* ascending by where they lead */
+  RONDO_ARRAY(warm_up_edge) edges;       /* by `to` */
   RONDO_ARRAY(rondo_lifetime) lifetimes; /* in the order of the mallocs */
   RONDO_ARRAY(rondo_noted_end) ends;     /* in the order of the calls */
   RONDO_ARRAY(warm_up_slot) slots;
@@ -43,7 +43,7 @@ struct rondo_warm_up {
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-/* What was noted goes. */
+/* Frees what was logged. */
 static void clear(rondo_warm_up *run) {
   for (size_t i = 0; i < run->slots.count; i++) {
     rondo_clock_release(run->slots.items[i].known);
@@ -66,19 +66,19 @@ static rondo_warm_up *first_run(const rondo_device_memory *memory) {
   return atomic_load_explicit(&memory->warm_ups, memory_order_relaxed);
 }
 
-/* The run begun on the stream. */
+/* The run that was begun on the stream. */
 static rondo_warm_up *own_run(const rondo_device_memory *memory, const rondo_stream_order *stream) {
   rondo_warm_up *run = first_run(memory);
   while (run != NULL && run->slot != stream->slot) run = run->next;
   return run;
 }
 
-/* Under the lock. The one begun first stays first. */
+/* Under the lock. The oldest run stays first. */
 static rondo_status begin_locked(rondo_device_memory *memory, rondo_stream_order *stream, const char *label,
                                  rondo_warm_up *run) {
   if (stream->slot != 0 && own_run(memory, stream) != NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_PROFILING,
-                      "rondo_profile_begin: a profile was begun on %s before: end it first", label);
+                      "rondo_profile_begin: a profile was already begun on %s: end it first", label);
   RONDO_TRY(rondo_order_join(&memory->allocator, &memory->orders, stream));
   run->serial = ++memory->warm_up_serial;
   run->slot = stream->slot;
@@ -93,9 +93,8 @@ static rondo_status begin_locked(rondo_device_memory *memory, rondo_stream_order
 }
 
 rondo_status rondo_warm_up_begin(rondo_device_memory *memory, rondo_stream_order *stream, const char *label) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_warm_up), &state));
-  rondo_warm_up *run = state;
+  rondo_warm_up *run;
+  RONDO_TRY(rondo_allocate_items(&memory->allocator, 1, sizeof *run, &run));
   run->allocator = memory->allocator;
   pthread_mutex_lock(&memory->lock);
   const rondo_status status = begin_locked(memory, stream, label, run);
@@ -124,13 +123,13 @@ rondo_warm_up *rondo_warm_up_end(rondo_device_memory *memory, const rondo_stream
   return run;
 }
 
-/* Noting ---------------------------------------------------------------------------------------------------------- */
+/* Logging --------------------------------------------------------------------------------------------------------- */
 
 static bool takes_part(const rondo_warm_up *run, const rondo_stream_order *stream) {
   return rondo_order_knows(stream, run->slot, run->number);
 }
 
-/* The stream's own, else the first that it takes part in. */
+/* The stream's own run, otherwise the oldest in which it takes part. */
 static rondo_warm_up *run_of(const rondo_device_memory *memory, const rondo_stream_order *stream) {
   rondo_warm_up *run = stream->slot == 0 ? NULL : own_run(memory, stream);
   if (run != NULL) return run;
@@ -142,17 +141,18 @@ static rondo_warm_up *run_of(const rondo_device_memory *memory, const rondo_stre
 static rondo_status refuse_more(void) {
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                     "a profile takes at most %" PRIu32 " mallocs and frees, and %" PRIu32
-                    " orders between them: profile a part of the work",
+                    " edges between them: profile a part of the work",
                     RONDO_WARM_UP_EVENTS, RONDO_WARM_UP_EDGES);
 }
 
 static rondo_status add_edge(rondo_warm_up *run, uint32_t from, uint32_t to) {
   const warm_up_edge edge = {.from = from, .to = to};
+  assert(from < to);
   if (run->edges.count == RONDO_WARM_UP_EDGES) return refuse_more();
   return rondo_array_push(&run->allocator, &run->edges, &edge);
 }
 
-/* The last event of the slot up to the number; NO_EVENT when the run has none. */
+/* The last event of the slot up to the number; NO_EVENT when there is none. */
 static uint32_t last_event(const warm_up_slot *slot, uint64_t number) {
   size_t low = 0, high = slot->events.count;
   RONDO_BINARY_SEARCH(low, high, middle, slot->events.items[middle].number <= number)
@@ -163,7 +163,7 @@ static uint64_t number_in(const rondo_clock *clock, uint32_t slot) {
   return clock != NULL && slot < clock->count ? clock->numbers[slot] : 0;
 }
 
-/* Edges from what the stream has learned of since its last event. */
+/* Adds edges from what the stream has learned since its last event. */
 static rondo_status add_learned(rondo_warm_up *run, const rondo_stream_order *stream, uint32_t event) {
   warm_up_slot *own = &run->slots.items[stream->slot];
   if (stream->known == NULL || stream->known == own->known) return RONDO_OK;
@@ -198,10 +198,7 @@ static rondo_status add_event(rondo_warm_up *run, const rondo_stream_order *stre
 
 static rondo_status add_alloc(rondo_device_memory *memory, rondo_warm_up *run, rondo_stream_order *stream,
                               rondo_block *block) {
-  rondo_lifetime lifetime = {.freed = RONDO_PLAN_FOREVER};
-  const bool fits = rondo_pool_round(block->allocation.bytes, &lifetime.bytes);
-  assert(fits);
-  (void)fits;
+  rondo_lifetime lifetime = {.bytes = rondo_pool_rounded(block->allocation.bytes), .freed = RONDO_PLAN_FOREVER};
   RONDO_TRY(rondo_order_join(&memory->allocator, &memory->orders, stream));
   RONDO_TRY(add_event(run, stream, rondo_order_number(&memory->orders, stream), &lifetime.alloc));
   RONDO_TRY(rondo_array_push(&run->allocator, &run->lifetimes, &lifetime));
@@ -211,8 +208,8 @@ static rondo_status add_alloc(rondo_device_memory *memory, rondo_warm_up *run, r
   return RONDO_OK;
 }
 
-/* Whether the stream comes behind the malloc of the block. */
-static bool is_behind(const rondo_warm_up *run, const rondo_stream_order *stream, const rondo_block *block) {
+/* Whether the stream comes after the malloc of the block. */
+static bool is_after(const rondo_warm_up *run, const rondo_stream_order *stream, const rondo_block *block) {
   if (block->run_slot == stream->slot) return true;
   const uint64_t known = number_in(stream->known, block->run_slot);
   const uint32_t last = last_event(&run->slots.items[block->run_slot], known);
@@ -226,22 +223,41 @@ static rondo_status add_free(rondo_warm_up *run, const rondo_stream_order *strea
   return RONDO_OK;
 }
 
-/* The call that was noted has gone well all the same. */
-static void give_up(rondo_warm_up *run, rondo_status status, const rondo_saved_error *before) {
+/* Logging failed, but the call that is logged did not. */
+static void drop(rondo_warm_up *run, rondo_status status, const rondo_saved_error *before) {
   run->failed = status;
   clear(run);
   rondo_error_restore(before);
 }
 
-void rondo_warm_up_note_alloc_slowly(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block) {
+static rondo_status add_end(rondo_device_memory *memory, rondo_warm_up *run, rondo_stream_order *stream, uint64_t key) {
+  rondo_noted_end end = {.key = key};
+  assert(key != 0);
+  RONDO_TRY(rondo_order_join(&memory->allocator, &memory->orders, stream));
+  RONDO_TRY(add_event(run, stream, rondo_order_number(&memory->orders, stream), &end.node));
+  return rondo_array_push(&run->allocator, &run->ends, &end);
+}
+
+/* A malloc of the block or, without one, the end with the key. */
+static void note(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block, uint64_t key) {
   rondo_saved_error before;
   rondo_error_save(&before);
   pthread_mutex_lock(&memory->lock);
   rondo_warm_up *run = run_of(memory, stream);
-  const bool noted = run != NULL && run->failed == RONDO_OK;
-  const rondo_status status = noted ? add_alloc(memory, run, stream, block) : RONDO_OK;
-  if (status != RONDO_OK) give_up(run, status, &before);
+  if (run != NULL && run->failed == RONDO_OK) {
+    const rondo_status status =
+        block != NULL ? add_alloc(memory, run, stream, block) : add_end(memory, run, stream, key);
+    if (status != RONDO_OK) drop(run, status, &before);
+  }
   pthread_mutex_unlock(&memory->lock);
+}
+
+void rondo_warm_up_note_alloc_slowly(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block) {
+  note(memory, stream, block, 0);
+}
+
+void rondo_warm_up_note_end(rondo_device_memory *memory, rondo_stream_order *stream, uint64_t key) {
+  note(memory, stream, NULL, key);
 }
 
 void rondo_warm_up_note_free_slowly(rondo_device_memory *memory, const rondo_stream_order *stream,
@@ -249,35 +265,17 @@ void rondo_warm_up_note_free_slowly(rondo_device_memory *memory, const rondo_str
   rondo_warm_up *run = first_run(memory);
   while (run != NULL && run->serial != block->run) run = run->next;
   if (run == NULL || run->failed != RONDO_OK) return;
-  if (!takes_part(run, stream) || !is_behind(run, stream, block)) return;
+  if (!takes_part(run, stream) || !is_after(run, stream, block)) return;
   rondo_saved_error before;
   rondo_error_save(&before);
   const rondo_status status = add_free(run, stream, block->run_item, number);
-  if (status != RONDO_OK) give_up(run, status, &before);
+  if (status != RONDO_OK) drop(run, status, &before);
 }
 
-static rondo_status add_end(rondo_device_memory *memory, rondo_warm_up *run, rondo_stream_order *stream, uint64_t key) {
-  rondo_noted_end end = {.key = key};
-  RONDO_TRY(rondo_order_join(&memory->allocator, &memory->orders, stream));
-  RONDO_TRY(add_event(run, stream, rondo_order_number(&memory->orders, stream), &end.node));
-  return rondo_array_push(&run->allocator, &run->ends, &end);
-}
+/* What was logged -------------------------------------------------------------------------------------------------- */
 
-void rondo_warm_up_note_end(rondo_device_memory *memory, rondo_stream_order *stream, uint64_t key) {
-  rondo_saved_error before;
-  rondo_error_save(&before);
-  pthread_mutex_lock(&memory->lock);
-  rondo_warm_up *run = run_of(memory, stream);
-  const bool noted = run != NULL && run->failed == RONDO_OK;
-  const rondo_status status = noted ? add_end(memory, run, stream, key) : RONDO_OK;
-  if (status != RONDO_OK) give_up(run, status, &before);
-  pthread_mutex_unlock(&memory->lock);
-}
-
-/* What was noted --------------------------------------------------------------------------------------------------- */
-
-/* Edges stand by where they lead, so that an event's successors ascend. `starts` is zeroed, and one longer than the
- * events. */
+/* Edges are sorted by `to`, so that an event's successors ascend. `starts` is zeroed and has one item more than there
+ * are events. */
 static void fill_edges(const rondo_warm_up *run, uint32_t *starts, uint32_t *successors) {
   for (size_t i = 0; i < run->edges.count; i++) starts[run->edges.items[i].from + 1]++;
   for (uint32_t i = 0; i < run->event_count; i++) starts[i + 1] += starts[i];
@@ -286,9 +284,9 @@ static void fill_edges(const rondo_warm_up *run, uint32_t *starts, uint32_t *suc
   starts[0] = 0;
 }
 
-static rondo_status note_on(const rondo_warm_up *run, uint32_t *starts, rondo_noted_lifetimes **out) {
-  void *successors;
-  RONDO_TRY(rondo_allocate(&run->allocator, run->edges.count, sizeof(uint32_t), &successors));
+static rondo_status note_run(const rondo_warm_up *run, uint32_t *starts, rondo_noted_lifetimes **out) {
+  uint32_t *successors;
+  RONDO_TRY(rondo_allocate_items(&run->allocator, run->edges.count, sizeof(uint32_t), &successors));
   fill_edges(run, starts, successors);
   const rondo_flat_edges edges = {.node_count = run->event_count, .successor_start = starts, .successors = successors};
   const rondo_status status = rondo_noted_lifetimes_make(&run->allocator, &edges, run->lifetimes.items,
@@ -300,16 +298,16 @@ static rondo_status note_on(const rondo_warm_up *run, uint32_t *starts, rondo_no
 static rondo_status fail_run(const rondo_warm_up *run) {
   if (run->failed == RONDO_LIMIT_EXCEEDED) return refuse_more();
   return rondo_fail(run->failed, RONDO_REASON_ALLOCATION_FAILED,
-                    "no host memory was left to note the mallocs and frees of a run for its profile");
+                    "no host memory was left to log the mallocs and frees of a run for its profile");
 }
 
 rondo_status rondo_warm_up_note(const rondo_warm_up *run, rondo_noted_lifetimes **out) {
-  void *starts;
+  uint32_t *starts;
   *out = NULL;
   if (run->failed != RONDO_OK) return fail_run(run);
   const size_t count = (size_t)run->event_count + 1;
-  RONDO_TRY(rondo_allocate(&run->allocator, count, sizeof(uint32_t), &starts));
-  const rondo_status status = note_on(run, starts, out);
+  RONDO_TRY(rondo_allocate_items(&run->allocator, count, sizeof(uint32_t), &starts));
+  const rondo_status status = note_run(run, starts, out);
   rondo_release(&run->allocator, starts, count, sizeof(uint32_t));
   return status;
 }

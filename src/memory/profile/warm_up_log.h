@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Runs that are not recorded, noted for a profile (rondo_profile_begin): the stream-ordered mallocs and frees of a
- * stream, and of the streams that are ordered behind the begin, as nodes of a DAG. A stream's own nodes follow each
- * other; one comes before another stream's node when that stream's clock says so (stream_order.h). What no clock says
- * is not ordered, so that its allocations count as living together.
+ * Eager runs that are logged for a profile (rondo_profile_begin): the stream-ordered mallocs and frees of a stream, and
+ * of the streams that are ordered after the begin, as nodes of a DAG. Each node of a stream comes after the previous
+ * one, and after a node of another stream if the stream's clock says so (stream_order.h). Without such an order,
+ * allocations count as live at the same time.
  *
- * The begin and the mallocs are numbered as frees of their stream would be: who knows the number of the begin takes
- * part. A block remembers where it was noted, so that frees of memory from before are told from the run's. Noting never
- * makes a call fail: a run that could not go on is dropped, and its end says why.
+ * The begin and the mallocs have numbers, as frees have. A stream that knows the number of the begin takes part. A
+ * block remembers the run that logged it, which tells its free from frees of older memory. Logging never makes a call
+ * fail: after an error the run is dropped, and its end reports the error.
  *
- * Threads: runs are under the lock of the device's memory, but for the look whether there are any; a run that has ended
- * is its holder's.
+ * Threads: runs are under the lock of the device's memory, except for the check whether there are any. A run that has
+ * ended belongs to the caller that ended it.
  */
 #ifndef RONDO_MEMORY_PROFILE_WARM_UP_LOG_H
 #define RONDO_MEMORY_PROFILE_WARM_UP_LOG_H
@@ -17,30 +17,30 @@
 #include "memory/device_memory.h"
 #include "memory/profile/lifetime_log.h"
 
-/* The most mallocs and frees, and the most orders between them, that a run notes, in 64 MiB at most. */
+/* The most mallocs and frees, and the most edges between them, that a run logs; at most 64 MiB. */
 #define RONDO_WARM_UP_EVENTS (UINT32_C(1) << 20)
 #define RONDO_WARM_UP_EDGES (UINT32_C(1) << 22)
 
 typedef struct rondo_warm_up rondo_warm_up;
 
-/* INVALID_STATE/ALREADY_PROFILING, by the stream's label, when it has begun one already; OUT_OF_MEMORY. */
+/* INVALID_STATE/ALREADY_PROFILING with the stream's label, if a run was begun on it already; OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_warm_up_begin(rondo_device_memory *memory, rondo_stream_order *stream,
                                                 const char *label);
 
-/* The run that was begun on the stream, which is over; NULL when there is none. The caller destroys it. */
+/* Ends the run that was begun on the stream; NULL when there is none. The caller destroys it. */
 rondo_warm_up *rondo_warm_up_end(rondo_device_memory *memory, const rondo_stream_order *stream);
 
-/* What a run that is over noted. LIMIT_EXCEEDED, OUT_OF_MEMORY. */
+/* What a run logged that has ended. LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_warm_up_note(const rondo_warm_up *run, rondo_noted_lifetimes **out);
 void rondo_warm_up_destroy(rondo_warm_up *run); /* NULL is fine */
 
 /* The stream has allocated the block. Without the lock. */
 void rondo_warm_up_note_alloc_slowly(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block);
-/* The stream has freed it, which is its free `number`. Under the lock. */
+/* The stream has freed the block, with this number. Under the lock. */
 void rondo_warm_up_note_free_slowly(rondo_device_memory *memory, const rondo_stream_order *stream,
                                     const rondo_block *block, uint64_t number);
 
-/* What the stream's run did not allocate is given up there (rondo_noted_end). Without the lock. */
+/* The stream's run frees memory that it did not allocate (rondo_noted_end). Without the lock. */
 void rondo_warm_up_note_end(rondo_device_memory *memory, rondo_stream_order *stream, uint64_t key);
 
 static inline bool rondo_warm_up_runs(const rondo_device_memory *memory) {

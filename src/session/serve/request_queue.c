@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
-#include "memory/device_memory.h"
+#include "memory/host_memory.h"
 #include "session/model_capture.h"
 #include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"

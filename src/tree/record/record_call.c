@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "exec/capture/capture_internal.h"
-#include "memory/arena/arena_host_access.h"
 #include "memory/arena/arena_recording.h"
 #include "tree/eager_call.h"
 #include "tree/function.h"

@@ -8,6 +8,7 @@
 #include "tree/tree_internal.h"
 
 #include "exec/capture/stray_work.h"
+#include "memory/arena/arena_guard.h"
 #include "tree/path/path_plan.h"
 
 struct rondo_recorder {

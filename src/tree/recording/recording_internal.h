@@ -12,7 +12,7 @@
 #include <rondo/recording.h>
 
 #include "exec/launch/exec_internal.h"
-#include "memory/host_memory_watch.h"
+#include "memory/host_memory.h"
 
 #define RONDO_RECORDING_LABEL 80
 

@@ -63,8 +63,7 @@ static void test_gm19_pools(void **state) {
     const char *said;
   } rows[] = {
       {RONDO_POOL_ALLOW_OPPORTUNISTIC, 2, "RONDO_POOL_ALLOW_OPPORTUNISTIC cannot be set to 2: it takes 0 or 1"},
-      {RONDO_POOL_USED_HIGH, 1,
-       "RONDO_POOL_USED_HIGH cannot be set to 1: it takes 0 alone, which sets the high mark back"},
+      {RONDO_POOL_USED_HIGH, 1, "RONDO_POOL_USED_HIGH cannot be set to 1: it takes only 0, which resets the high mark"},
       {RONDO_POOL_RESERVED_HIGH, 1, "RONDO_POOL_RESERVED_HIGH cannot be set to 1"},
       {RONDO_POOL_USED_CURRENT, 0, "RONDO_POOL_USED_CURRENT cannot be set: it counts what is allocated now"},
   };
@@ -429,7 +428,7 @@ static void test_gm18_addresses(void **state) {
   assert_message("lies 1 byte into allocation (no name, 256 B)");
   assert_error(rondo_graph_add_free(graph, NULL, 0, memory, &node), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_FOREIGN_ADDRESS);
-  assert_message("which is the address of allocation (no name, 256 B), of no alloc node");
+  assert_message("is the address of allocation (no name, 256 B), of no alloc node");
   assert_ok(rondo_free(t->device, memory));
   fill.dst = memory;
   assert_error(rondo_fill_async(t->stream, &fill), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);

@@ -175,7 +175,7 @@ static uint64_t page_of(test_fixture *t) {
 static void test_gm11_planned_memory_is_at_the_bound(void **state) {
   test_fixture *t = *state;
   const uint64_t page = page_of(t);
-  uint32_t *out = test_words(t, (size_t)MOST * WORDS);
+  uint32_t *out = test_own_words(t, (size_t)MOST * WORDS);
   for (size_t i = 0; i < SHAPES; i++) {
     static work self;
     self = (work){.block_count = 0};
@@ -210,16 +210,15 @@ static void test_gm11_planned_memory_is_at_the_bound(void **state) {
     test_graph_destroy(online);
     test_graph_destroy(profiled);
   }
-  test_words_free(t, out);
 }
 
 /* GM-11 on a partial order: branches that may run at once, each of which frees one block for the next, need the sum of
- * what each needs; a join behind them needs no more. */
+ * what each needs; a join after them needs no more. */
 static void test_gm11_branches_need_their_sum(void **state) {
   test_fixture *t = *state;
   enum { BRANCHES = 4, LINKS = 6 };
   const uint64_t page = page_of(t);
-  uint32_t *out = test_words(t, BRANCHES * LINKS * WORDS);
+  uint32_t *out = test_own_words(t, BRANCHES * LINKS * WORDS);
   rondo_graph *graphs[2] = {NULL};
   rondo_profile *profile = NULL;
   uint64_t bound = 0;
@@ -254,7 +253,6 @@ static void test_gm11_branches_need_their_sum(void **state) {
   for (uint32_t i = 0; i < BRANCHES * LINKS; i++) test_assert_all(t, out + i * WORDS, WORDS, (i / LINKS + 1) * 32);
   rondo_profile_destroy(profile);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
-  test_words_free(t, out);
 }
 
 int main(void) {

@@ -2,7 +2,7 @@
  * GM-8: memory that outlives its graph, used and freed outside, ordered in the CUDA guide's three ways: by one
  * stream, by events between streams, and by event nodes inside the graphs. GM-3: when such a life begins and ends.
  *
- * After a first round that maps the memory, each program is queued several times over behind a gate before anything of
+ * After a first round that maps the memory, each program is enqueued several times after a gate before anything of
  * it runs, so that only the order that it states keeps it right.
  */
 #include "support/test_graph_memory.h"
@@ -81,11 +81,13 @@ static void test_gm8_ordered_by_one_stream(void **state) {
 static void test_gm8_ordered_by_events_between_streams(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
-  rondo_event *allocated = test_event(t), *used = test_event(t), *freed = test_event(t);
-  uint32_t *out = test_words(t, WORDS);
+  rondo_stream *user = test_own_stream(t, test_stream(t, "user")),
+               *freeing = test_own_stream(t, test_stream(t, "freeing"));
+  rondo_event *allocated = test_own_event(t, test_event(t)), *used = test_own_event(t, test_event(t)),
+              *freed = test_own_event(t, test_event(t));
+  uint32_t *out = test_own_words(t, WORDS);
   const producer made = make_producer(t, 3, NULL);
-  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
+  rondo_exec *consumer = test_own_exec(t, make_consumer(t, made.dptr, out, NULL));
   test_gate gate;
   test_gate_init(&gate);
   for (int i = 0; i < ROUNDS; i++) {
@@ -103,25 +105,20 @@ static void test_gm8_ordered_by_events_between_streams(void **state) {
   test_gate_open(&gate);
   assert_all(t, out, 32 * 32);
   rondo_exec_destroy(made.exec);
-  rondo_exec_destroy(consumer);
-  rondo_event_destroy(allocated);
-  rondo_event_destroy(used);
-  rondo_event_destroy(freed);
-  test_stream_destroy(user);
-  test_stream_destroy(freeing);
   test_gate_destroy(&gate);
-  test_words_free(t, out);
 }
 
 static void test_gm8_ordered_by_event_nodes_in_the_graphs(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
-  rondo_event *written = test_event(t), *used = test_event(t), *freed = test_event(t);
+  rondo_stream *user = test_own_stream(t, test_stream(t, "user")),
+               *freeing = test_own_stream(t, test_stream(t, "freeing"));
+  rondo_event *written = test_own_event(t, test_event(t)), *used = test_own_event(t, test_event(t)),
+              *freed = test_own_event(t, test_event(t));
   rondo_event *const awaited[2] = {written, used};
-  uint32_t *out = test_words(t, WORDS);
+  uint32_t *out = test_own_words(t, WORDS);
   const producer made = make_producer(t, 4, written);
-  rondo_exec *consumer = make_consumer(t, made.dptr, out, awaited);
+  rondo_exec *consumer = test_own_exec(t, make_consumer(t, made.dptr, out, awaited));
   test_gate gate;
   test_gate_init(&gate);
   for (int i = 0; i < ROUNDS; i++) {
@@ -137,14 +134,7 @@ static void test_gm8_ordered_by_event_nodes_in_the_graphs(void **state) {
   test_gate_open(&gate);
   assert_all(t, out, 43 * 32);
   rondo_exec_destroy(made.exec);
-  rondo_exec_destroy(consumer);
-  rondo_event_destroy(written);
-  rondo_event_destroy(used);
-  rondo_event_destroy(freed);
-  test_stream_destroy(user);
-  test_stream_destroy(freeing);
   test_gate_destroy(&gate);
-  test_words_free(t, out);
 }
 
 /* The same programs captured: the consumer frees memory of another graph while capturing. */
@@ -157,7 +147,7 @@ static void test_gm8_a_captured_consumer(void **state) {
                          RONDO_ARGS(&made.dptr, &made.dptr, &out)));
   assert_ok(rondo_free_async(t->stream, made.dptr));
   rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *consumer = test_instantiate(graph);
+  rondo_exec *consumer = test_own_exec(t, test_instantiate(graph));
   test_graph_destroy(graph);
   for (int i = 0; i < ROUNDS; i++) {
     assert_ok(rondo_exec_launch(made.exec, t->stream));
@@ -165,7 +155,6 @@ static void test_gm8_a_captured_consumer(void **state) {
   }
   assert_all(t, out, 5 * 32);
   rondo_exec_destroy(made.exec);
-  rondo_exec_destroy(consumer);
   test_words_free(t, out);
 }
 
@@ -173,9 +162,9 @@ static void test_gm8_a_captured_consumer(void **state) {
  * again, and nothing else does. */
 static void test_gm3_a_life_ends_in_three_ways(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, WORDS);
+  uint32_t *out = test_own_words(t, WORDS);
   const producer made = make_producer(t, 6, NULL);
-  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
+  rondo_exec *consumer = test_own_exec(t, make_consumer(t, made.dptr, out, NULL));
   for (int i = 0; i < 3 * ROUNDS; i++) {
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     assert_error(rondo_exec_launch(made.exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
@@ -187,16 +176,14 @@ static void test_gm3_a_life_ends_in_three_ways(void **state) {
   }
   assert_all(t, out, 6 * 32);
   rondo_exec_destroy(made.exec);
-  rondo_exec_destroy(consumer);
-  test_words_free(t, out);
 }
 
 /* GM-18: a free-graph launched while its memory does not live. */
 static void test_gm18_a_free_graph_without_its_memory_is_refused(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, WORDS);
+  uint32_t *out = test_own_words(t, WORDS);
   const producer made = make_producer(t, 7, NULL);
-  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
+  rondo_exec *consumer = test_own_exec(t, make_consumer(t, made.dptr, out, NULL));
   assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
   assert_message("dptr");
   assert_ok(rondo_exec_launch(made.exec, t->stream));
@@ -204,8 +191,6 @@ static void test_gm18_a_free_graph_without_its_memory_is_refused(void **state) {
   assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
   assert_all(t, out, 7 * 32);
   rondo_exec_destroy(made.exec);
-  rondo_exec_destroy(consumer);
-  test_words_free(t, out);
 }
 
 int main(void) {

@@ -18,7 +18,7 @@ typedef struct script {
   size_t units[26]; /* by letter */
 } script;
 
-/* Online, C does not fit where A was; the plan puts A beside B and C over both ends. */
+/* Online, C does not fit where A was; the plan puts A next to B and C over both ends. */
 static const script packs_badly = {.steps = "ABaCbcDd", .units = {1, 1, 2, 3}};
 
 typedef struct recording {
@@ -83,7 +83,7 @@ static void run_and_check(test_fixture *t, rondo_graph *graph, const script *wor
 static void test_gm11_a_recording_gets_planned_addresses(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_words(t, 26 * READS);
+  uint32_t *out = test_own_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   rondo_profile_info info = profile_info(profile);
@@ -107,14 +107,13 @@ static void test_gm11_a_recording_gets_planned_addresses(void **state) {
   rondo_profile_destroy(profile);
   test_graph_destroy(online);
   test_graph_destroy(planned);
-  test_words_free(t, out);
 }
 
 /* The same by capture: a warm-up that is thrown away, then the recording. */
 static void test_gm7_a_capture_follows_its_warm_up(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_words(t, 2 * READS);
+  uint32_t *out = test_own_words(t, 2 * READS);
   rondo_profile *profile = NULL;
   rondo_graph *graph = NULL;
   uint64_t online = 0;
@@ -154,7 +153,6 @@ static void test_gm7_a_capture_follows_its_warm_up(void **state) {
   }
   assert_int_equal(profile_info(profile).placed, 3);
   rondo_profile_destroy(profile);
-  test_words_free(t, out);
 }
 
 /* Another size, one allocation more, or fewer: found, counted once a recording, placed safely, and planned afresh. */
@@ -166,7 +164,7 @@ static void test_gm11_departures_are_found_and_counted(void **state) {
       {.steps = "ABaCbDcd", .units = {1, 1, 2, 3}}, /* D begins before C ends */
       {.steps = "ABaCbcDdEe", .units = {1, 1, 2, 3, 1}},
   };
-  uint32_t *out = test_words(t, 26 * READS);
+  uint32_t *out = test_own_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   test_graph_destroy(online);
@@ -192,7 +190,6 @@ static void test_gm11_departures_are_found_and_counted(void **state) {
   run_and_check(t, graph, &shorter, out);
   test_graph_destroy(graph);
   rondo_profile_destroy(profile);
-  test_words_free(t, out);
 }
 
 /* The sizes are as planned but the order is not: what the plan reuses may still be alive, so it is not given out. */
@@ -200,22 +197,21 @@ static void test_gm11_an_unsafe_order_departs(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AaBb", .units = {1, 1}};
-  uint32_t *out = test_words(t, 26 * READS);
-  rondo_graph *online = record(t, &line, NULL, out), *beside = NULL;
+  uint32_t *out = test_own_words(t, 26 * READS);
+  rondo_graph *online = record(t, &line, NULL, out), *apart = NULL;
   rondo_profile *profile = make_profile(online);
   assert_int_equal(profile_info(profile).peak, UNIT);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
-  assert_ok(rondo_graph_create(t->device, &options, &beside));
-  const test_allocation first = test_add_alloc(beside, NULL, 0, UNIT, "first");
-  test_add_free(beside, first.node, first.words);
-  const test_allocation second = test_add_alloc(beside, NULL, 0, UNIT, "second");
+  assert_ok(rondo_graph_create(t->device, &options, &apart));
+  const test_allocation first = test_add_alloc(apart, NULL, 0, UNIT, "first");
+  test_add_free(apart, first.node, first.words);
+  const test_allocation second = test_add_alloc(apart, NULL, 0, UNIT, "second");
   assert_true(second.words >= first.words + UNITS || second.words + UNITS <= first.words);
   assert_int_equal(profile_info(profile).placed, 1);
   assert_int_equal(profile_info(profile).departures, 1);
   test_graph_destroy(online);
-  test_graph_destroy(beside);
+  test_graph_destroy(apart);
   rondo_profile_destroy(profile);
-  test_words_free(t, out);
 }
 
 /* A node that is refused, whatever its size, changes nothing: the graph goes on with its profile. */
@@ -223,7 +219,7 @@ static void test_gm11_a_refused_node_does_not_depart(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AB", .units = {1, 1}};
-  uint32_t *out = test_words(t, 26 * UNITS);
+  uint32_t *out = test_own_words(t, 26 * UNITS);
   rondo_graph *online = record(t, &line, NULL, out), *graph = NULL;
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
@@ -245,13 +241,12 @@ static void test_gm11_a_refused_node_does_not_depart(void **state) {
   test_graph_destroy(online);
   test_graph_destroy(graph);
   rondo_profile_destroy(profile);
-  test_words_free(t, out);
 }
 
 /* On any device: what is recorded with a profile computes what it did without. */
 static void test_gm11_a_profile_changes_no_result(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 26 * READS);
+  uint32_t *out = test_own_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   rondo_graph *planned = record(t, &packs_badly, profile, out);
@@ -259,13 +254,12 @@ static void test_gm11_a_profile_changes_no_result(void **state) {
   rondo_profile_destroy(profile);
   test_graph_destroy(online);
   test_graph_destroy(planned);
-  test_words_free(t, out);
 }
 
 /* A profile outlives the graphs that use it, they outlive it, and clones go their own way. */
 static void test_gm20_clones_do_not_follow_a_profile(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 26 * READS);
+  uint32_t *out = test_own_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *graph = NULL, *clone = NULL;
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
@@ -279,14 +273,13 @@ static void test_gm20_clones_do_not_follow_a_profile(void **state) {
   test_graph_destroy(online);
   test_graph_destroy(graph);
   test_graph_destroy(clone);
-  test_words_free(t, out);
 }
 
 /* A dump with its addresses is as good as the graph, a dump without is refused. */
 static void test_gm11_a_dump_is_profiled(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_words(t, 26 * READS);
+  uint32_t *out = test_own_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *read = NULL;
   rondo_profile *profile = NULL;
   for (int with_addresses = 0; with_addresses < 2; with_addresses++) {
@@ -309,12 +302,11 @@ static void test_gm11_a_dump_is_profiled(void **state) {
   }
   rondo_profile_destroy(profile);
   test_graph_destroy(online);
-  test_words_free(t, out);
 }
 
 static void test_gm18_misuse_of_profiles(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t), *other = (rondo_graph *)t;
+  rondo_graph *graph = test_own_graph(t, test_graph(t)), *other = (rondo_graph *)t;
   rondo_profile *profile = (rondo_profile *)t;
   rondo_profile_info info = {.struct_size = sizeof info};
   assert_error(rondo_profile_create(NULL, NULL, &profile), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
@@ -326,15 +318,13 @@ static void test_gm18_misuse_of_profiles(void **state) {
   assert_ok(rondo_graph_add_edges(graph, &freed, &memory.node, 1));
   assert_error(rondo_profile_create(graph, NULL, &profile), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("backwards");
-  rondo_graph *empty = test_graph(t);
+  rondo_graph *empty = test_own_graph(t, test_graph(t));
   profile = make_profile(empty);
   assert_int_equal(profile_info(profile).peak, 0);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile, .relocate = true};
   assert_error(rondo_graph_create(t->device, &options, &other), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_null(other);
   assert_fails(rondo_device_close(t->device), RONDO_INVALID_STATE); /* the profile is the device's */
-  test_graph_destroy(graph);
-  test_graph_destroy(empty);
   rondo_profile_destroy(profile);
   rondo_profile_destroy(NULL);
 }

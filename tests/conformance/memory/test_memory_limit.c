@@ -71,7 +71,7 @@ static void test_the_failure_says_who_holds_the_memory(void **state) {
   assert_ok(rondo_pool_create(t->device, &(rondo_pool_options){.name = "activations"}, &pool));
   void *weights = take_at_once(t, 4 * MIB, "weights"), *hidden = take(t, pool, 6 * MIB, "hidden");
   void *logits = take(t, NULL, MIB, "logits");
-  rondo_exec *exec = make_exec(t, 3 * MIB, "cache", true, &kept);
+  rondo_exec *exec = test_own_exec(t, make_exec(t, 3 * MIB, "cache", true, &kept));
   assert_ok(rondo_exec_launch(exec, t->stream));
   refuse_at_once(t, 2 * MIB);
   static const char *const parts[] = {
@@ -95,7 +95,6 @@ static void test_the_failure_says_who_holds_the_memory(void **state) {
   assert_ok(rondo_free(t->device, weights));
   assert_ok(rondo_free(t->device, logits));
   assert_ok(rondo_free(t->device, kept));
-  rondo_exec_destroy(exec);
   assert_ok(rondo_pool_destroy(pool));
 }
 
@@ -117,10 +116,9 @@ static void test_idle_memory_is_given_back_first(void **state) {
   assert_ok(rondo_free(t->device, address));
   assert_ok(rondo_free_async(t->stream, take(t, pool, 12 * MIB, "third")));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec *exec = make_exec(t, 10 * MIB, "scratch", false, &address); /* for graphs too */
+  rondo_exec *exec = test_own_exec(t, make_exec(t, 10 * MIB, "scratch", false, &address)); /* for graphs too */
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
   assert_ok(rondo_pool_destroy(pool));
 }
 
@@ -128,8 +126,8 @@ static void test_launches_and_uploads_that_find_no_memory(void **state) {
   test_fixture *t = *state;
   if (!test_device_is("cpu")) skip();
   void *scratch = NULL, *small = NULL;
-  rondo_exec *exec = make_exec(t, 12 * MIB, "scratch", false, &scratch);
-  rondo_exec *modest = make_exec(t, 2 * MIB, "modest", false, &small);
+  rondo_exec *exec = test_own_exec(t, make_exec(t, 12 * MIB, "scratch", false, &scratch));
+  rondo_exec *modest = test_own_exec(t, make_exec(t, 2 * MIB, "modest", false, &small));
   void *weights = take_at_once(t, 8 * MIB, "weights");
   for (int i = 0; i < 3; i++) {
     assert_fails(rondo_exec_launch(exec, t->stream), RONDO_OUT_OF_MEMORY);
@@ -147,8 +145,6 @@ static void test_launches_and_uploads_that_find_no_memory(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free(t->device, take_at_once(t, 8 * MIB, "what the graphs had")));
   assert_ok(rondo_free(t->device, take_at_once(t, 16 * MIB, "all")));
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(modest);
 }
 
 /* A graph that allocates `bytes`, writes the first word and leaves them, or, with a free node, frees them. */
@@ -175,10 +171,10 @@ static size_t three_quarters(test_fixture *t) {
 static void test_gm15_launches_take_idle_graph_memory(void **state) {
   test_fixture *t = *state;
   const size_t bytes = three_quarters(t);
-  rondo_stream *beside = test_stream(t, "beside");
+  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
   for (int i = 0; i < 16; i++) {
     const bool keeps_first = i % 2 == 0, keeps_second = i / 2 % 2 == 0, frees_ordered = i / 4 % 2 == 0;
-    rondo_stream *stream = i / 8 == 0 ? t->stream : beside;
+    rondo_stream *stream = i / 8 == 0 ? t->stream : side;
     void *first = NULL, *second = NULL;
     rondo_exec *before = make_large(t, bytes, "first", keeps_first, &first);
     rondo_exec *after = make_large(t, bytes, "second", keeps_second, &second);
@@ -199,7 +195,6 @@ static void test_gm15_launches_take_idle_graph_memory(void **state) {
     rondo_exec_destroy(before);
     rondo_exec_destroy(after);
   }
-  test_stream_destroy(beside);
 }
 
 /* And for allocations of the other kinds. */
@@ -227,15 +222,15 @@ static void test_gm15_allocations_take_idle_graph_memory(void **state) {
 static void test_gm15_uploaded_graph_memory_is_taken(void **state) {
   test_fixture *t = *state;
   const size_t bytes = three_quarters(t);
-  rondo_stream *beside = test_stream(t, "beside");
+  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
   for (int i = 0; i < 4; i++) {
     void *scratch = NULL, *kept = NULL, *address = NULL;
     rondo_exec *uploaded = make_large(t, bytes, "uploaded", false, &scratch);
     rondo_exec *other = make_large(t, bytes, "other", true, &kept);
     assert_ok(rondo_exec_upload(uploaded, t->stream));
-    if (i < 2) assert_ok(rondo_exec_launch(other, i == 0 ? t->stream : beside));
+    if (i < 2) assert_ok(rondo_exec_launch(other, i == 0 ? t->stream : side));
     if (i == 2) assert_ok(rondo_malloc(t->device, bytes, "another", &address));
-    if (i == 3) assert_ok(rondo_malloc_async(beside, bytes, NULL, &address));
+    if (i == 3) assert_ok(rondo_malloc_async(side, bytes, NULL, &address));
     assert_fails(rondo_exec_launch(uploaded, t->stream), RONDO_OUT_OF_MEMORY);
     assert_ok(rondo_device_synchronize(t->device));
     assert_ok(rondo_free(t->device, i < 2 ? kept : address));
@@ -244,7 +239,6 @@ static void test_gm15_uploaded_graph_memory_is_taken(void **state) {
     rondo_exec_destroy(uploaded);
     rondo_exec_destroy(other);
   }
-  test_stream_destroy(beside);
 }
 
 /* Memory of the host is the program's, and each device has a limit of its own. */
@@ -365,7 +359,7 @@ static void test_memory_does_not_take_files(void **state) {
   struct rlimit limit, before;
   void *taken[MANY], *kept[MANY];
   rondo_exec *exec = NULL;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_own_graph(t, test_graph(t));
   rondo_node node = {0};
   for (int i = 0; i < MANY && !test_is_guarded(t); i++)
     assert_ok(rondo_graph_add_alloc(graph, &node, i > 0, MIB, "kept", &kept[i], &node));
@@ -382,7 +376,6 @@ static void test_memory_does_not_take_files(void **state) {
   for (size_t i = 0; i < count; i++) assert_ok(rondo_free(t->device, taken[i]));
   for (int i = 0; i < MANY && !test_is_guarded(t); i++) assert_ok(rondo_free(t->device, kept[i]));
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* GM-15: what is mapped for graphs and idle also makes room where the system has a limit on mappings or files. */
@@ -428,14 +421,14 @@ static eaten eat_mappings(size_t left) {
 enum { LAUNCHED = 300 };
 
 /* Launches many graphs in turn, none of which is destroyed; then allocates. */
-static void launch_many(test_fixture *t, rondo_stream *beside, rondo_exec **execs) {
+static void launch_many(test_fixture *t, rondo_stream *side, rondo_exec **execs) {
   void *address = NULL;
   for (int i = 0; i < LAUNCHED; i++) {
     execs[i] = make_large(t, MIB, "one of many", false, &address);
-    assert_ok(rondo_exec_launch(execs[i], i / 50 % 2 == 0 ? t->stream : beside));
+    assert_ok(rondo_exec_launch(execs[i], i / 50 % 2 == 0 ? t->stream : side));
     assert_ok(rondo_device_synchronize(t->device));
   }
-  for (int i = 0; i < LAUNCHED; i++) assert_ok(rondo_exec_launch(execs[i], i / 2 % 2 == 0 ? t->stream : beside));
+  for (int i = 0; i < LAUNCHED; i++) assert_ok(rondo_exec_launch(execs[i], i / 2 % 2 == 0 ? t->stream : side));
   assert_ok(rondo_device_synchronize(t->device));
   assert_ok(rondo_malloc(t->device, MIB, "after them", &address));
   assert_ok(rondo_free(t->device, address));
@@ -448,28 +441,26 @@ static void test_gm15_many_launched_graphs_and_few_mappings(void **state) {
   if (!test_device_is("cpu") || test_is_guarded(t)) skip();            /* guards need mappings of their own */
   if (TEST_EFFORT_DIVISOR > 1 || most_mappings() > MOST_EATEN) skip(); /* a sanitizer maps memory too */
   rondo_exec *execs[LAUNCHED];
-  rondo_stream *beside = test_stream(t, "beside");
+  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
   const eaten all = eat_mappings(LAUNCHED);
-  launch_many(t, beside, execs);
+  launch_many(t, side, execs);
   assert_int_equal(munmap(all.begin, all.bytes), 0);
   for (int i = 0; i < LAUNCHED; i++) rondo_exec_destroy(execs[i]);
-  test_stream_destroy(beside);
 }
 
 static void test_gm15_many_launched_graphs_and_few_files(void **state) {
   test_fixture *t = *state;
   if (!test_device_is("cpu")) skip();
   rondo_exec *execs[LAUNCHED];
-  rondo_stream *beside = test_stream(t, "beside");
+  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
   struct rlimit limit, before;
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
   limit = before;
   limit.rlim_cur = 64;
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  launch_many(t, beside, execs);
+  launch_many(t, side, execs);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
   for (int i = 0; i < LAUNCHED; i++) rondo_exec_destroy(execs[i]);
-  test_stream_destroy(beside);
 }
 
 int main(void) {

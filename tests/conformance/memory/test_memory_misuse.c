@@ -118,8 +118,9 @@ static void test_gm18_m6_graph_memory(void **state) {
   test_fixture *t = *state;
   void *kept = NULL, *scratch = NULL;
   rondo_node node;
-  rondo_graph *keeps = make_graph(t, "kept", false, &kept), *frees = make_graph(t, "scratch", true, &scratch);
-  rondo_exec *exec = test_instantiate(keeps);
+  rondo_graph *keeps = test_own_graph(t, make_graph(t, "kept", false, &kept)),
+              *frees = test_own_graph(t, make_graph(t, "scratch", true, &scratch));
+  rondo_exec *exec = test_own_exec(t, test_instantiate(keeps));
   check_frees(t, kept, RONDO_REASON_NOT_ALLOCATED, "'kept'");
   check_frees(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
   test_run_once(t, frees);
@@ -135,15 +136,12 @@ static void test_gm18_m6_graph_memory(void **state) {
   assert_ok(rondo_free(t->device, kept));
   assert_error(rondo_graph_add_free(frees, NULL, 0, scratch, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE);
   assert_message("'scratch'");
-  rondo_exec_destroy(exec);
-  test_graph_destroy(keeps);
-  test_graph_destroy(frees);
 }
 
 /* C15, M6: free nodes name memory of alloc nodes; the error says what else it is. */
 static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_own_graph(t, test_graph(t));
   char *plain = take(t, BYTES, "plain"), *gone = take(t, BYTES, "gone"), *host = NULL;
   rondo_node node;
   int local = 0;
@@ -158,7 +156,7 @@ static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   } cases[] = {{plain, "the address of allocation 'plain' (4.0 KiB), of no alloc node: free it outside of graphs"},
                {plain + 8, "8 bytes into allocation 'plain'"},
                {inside, "8 bytes into allocation 'made' (4.0 KiB) of an alloc node: free its address"},
-               {host, "the address of 4096 bytes of rondo_host_malloc"},
+               {host, "the address of 4096 bytes of host memory"},
                {gone, "allocation 'gone' (4.0 KiB), freed before"},
                {&local, "is not the address of an alloc node"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -168,7 +166,6 @@ static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   }
   assert_ok(rondo_free(t->device, plain));
   assert_ok(rondo_host_free(t->device, host));
-  test_graph_destroy(graph);
 }
 
 static void assert_node_count(const rondo_graph *graph, size_t expected) {
@@ -183,7 +180,8 @@ static void test_gm18_m6_free_nodes_here_and_there(void **state) {
   void *memory = NULL;
   rondo_node node, own, outside, nodes[2];
   size_t count = 2;
-  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t), *third = test_graph(t);
+  rondo_graph *owner = test_own_graph(t, make_graph(t, "shared", false, &memory)), *other = test_graph(t),
+              *third = test_graph(t);
   assert_ok(rondo_graph_nodes(owner, nodes, &count));
   assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &outside));
   assert_error(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT,
@@ -207,7 +205,6 @@ static void test_gm18_m6_free_nodes_here_and_there(void **state) {
   assert_fails(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT); /* the exec's */
   rondo_exec_destroy(frees);
   assert_ok(rondo_graph_add_free(owner, &nodes[1], 1, memory, &own));
-  test_graph_destroy(owner);
 }
 
 /* M6, GM-20: of a graph and its clone one may free what the other leaves: then whichever launch comes second finds
@@ -217,13 +214,15 @@ static void test_gm20_m6_clones_free_here_and_there(void **state) {
   void *memory = NULL;
   rondo_node node, mate = {0}, nodes[2];
   size_t count = 2;
-  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t), *clone = NULL;
+  rondo_graph *owner = test_own_graph(t, make_graph(t, "shared", false, &memory)),
+              *other = test_own_graph(t, test_graph(t)), *clone = NULL;
   assert_ok(rondo_graph_nodes(owner, nodes, &count));
   assert_ok(rondo_graph_clone(owner, &clone));
   assert_ok(rondo_graph_find_in_clone(clone, nodes[1], &mate));
   assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &node));
   assert_ok(rondo_graph_add_free(clone, &mate, 1, memory, &node));
-  rondo_exec *keeps = test_instantiate(owner), *outside = test_instantiate(other), *frees = test_instantiate(clone);
+  rondo_exec *keeps = test_own_exec(t, test_instantiate(owner)), *outside = test_own_exec(t, test_instantiate(other)),
+             *frees = test_own_exec(t, test_instantiate(clone));
   assert_ok(rondo_exec_launch(frees, t->stream));
   assert_error(rondo_exec_launch(outside, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("'shared'");
@@ -233,12 +232,7 @@ static void test_gm20_m6_clones_free_here_and_there(void **state) {
   assert_error(rondo_exec_launch(outside, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
   assert_ok(rondo_exec_launch(frees, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(keeps);
-  rondo_exec_destroy(frees);
-  rondo_exec_destroy(outside);
-  test_graph_destroy(owner);
   test_graph_destroy(clone);
-  test_graph_destroy(other);
 }
 
 /* A copy out of, a copy into and a fill of the bytes all fail alike. */
@@ -256,7 +250,7 @@ static void check_uses(test_fixture *t, void *address, rondo_reason reason, cons
 static void test_gm18_use_after_free(void **state) {
   test_fixture *t = *state;
   rondo_pool *pool = NULL;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_own_graph(t, test_graph(t));
   rondo_node node;
   char outside[64];
   assert_ok(rondo_device_get_default_pool(t->device, &pool));
@@ -273,7 +267,6 @@ static void test_gm18_use_after_free(void **state) {
     assert_ok(rondo_stream_synchronize(t->stream));
     check_uses(t, address, RONDO_REASON_USE_AFTER_FREE, "'gone'");
   }
-  test_graph_destroy(graph);
 }
 
 /* Graph memory, used from outside: only what a launch has left allocated, in the order of the calls. */
@@ -281,8 +274,9 @@ static void test_gm18_m4_use_of_graph_memory(void **state) {
   test_fixture *t = *state;
   void *kept = NULL, *scratch = NULL;
   char outside[64];
-  rondo_graph *keeps = make_graph(t, "kept", false, &kept), *frees = make_graph(t, "scratch", true, &scratch);
-  rondo_exec *exec = test_instantiate(keeps);
+  rondo_graph *keeps = test_own_graph(t, make_graph(t, "kept", false, &kept)),
+              *frees = test_own_graph(t, make_graph(t, "scratch", true, &scratch));
+  rondo_exec *exec = test_own_exec(t, test_instantiate(keeps));
   check_uses(t, kept, RONDO_REASON_NOT_ALLOCATED, "'kept'");
   test_run_once(t, frees);
   check_uses(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
@@ -293,16 +287,13 @@ static void test_gm18_m4_use_of_graph_memory(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free_async(t->stream, kept));
   check_uses(t, kept, RONDO_REASON_USE_AFTER_FREE, "'kept'");
-  rondo_exec_destroy(exec);
-  test_graph_destroy(keeps);
-  test_graph_destroy(frees);
 }
 
 /* Addresses that were given back to the system may be anybody's. */
 static void test_gm18_addresses_come_back_as_other_memory(void **state) {
   test_fixture *t = *state;
   if (!test_device_is("cpu") || test_is_guarded(t)) skip(); /* a guarded device keeps them for a while */
-  uint32_t *words = test_words(t, 16);
+  uint32_t *words = test_own_words(t, 16);
   void *address = take(t, LARGE, "large");
   assert_ok(rondo_free(t->device, address));
   char *own = mmap(address, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -311,13 +302,12 @@ static void test_gm18_addresses_come_back_as_other_memory(void **state) {
   assert_ok(rondo_copy_async(t->stream, words, own, 64));
   assert_int_equal(test_word(t, words), 17);
   assert_int_equal(munmap(own, LARGE), 0);
-  test_words_free(t, words);
 }
 
 /* M5: sizes that make no sense. */
 static void test_gm18_m5_sizes_of_alloc_nodes(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_own_graph(t, test_graph(t));
   rondo_node node;
   void *address = t;
   assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, "none", &address, &node), RONDO_INVALID_ARGUMENT,
@@ -327,7 +317,6 @@ static void test_gm18_m5_sizes_of_alloc_nodes(void **state) {
     assert_fails(rondo_graph_add_alloc(graph, NULL, 0, sizes[i], "vast", &address, &node), RONDO_OUT_OF_MEMORY);
     assert_true(address == NULL && node.id == 0);
   }
-  test_graph_destroy(graph);
 }
 
 int main(void) {

@@ -55,7 +55,7 @@ typedef struct work {
   uint64_t state;
   struct {
     void *address;
-    int stream; /* behind which the memory may be freed */
+    int stream; /* after which the memory may be freed */
   } live[MOST];
   size_t count;
 } work;
@@ -78,7 +78,7 @@ static void release(work *self, int stream, size_t at) {
   self->live[at] = self->live[--self->count];
 }
 
-/* Forks the streams off, makes calls, some of them behind other streams, and joins them. Leaves some memory. */
+/* Forks the streams off, makes calls, some of them after other streams, and joins them. Leaves some memory. */
 static void do_calls(work *self, uint64_t seed) {
   self->state = seed;
   self->count = 0;
@@ -116,7 +116,7 @@ static rondo_graph *record_calls(work *self, uint64_t seed, rondo_profile *profi
  * streams the edges differ that say the same order, and the plans by a little. */
 static void test_gm11_a_run_is_profiled_as_its_recording(void **state) {
   work self = {.t = *state, .streams = {((test_fixture *)*state)->stream}};
-  for (int i = 1; i < STREAMS; i++) self.streams[i] = test_stream(self.t, "beside");
+  for (int i = 1; i < STREAMS; i++) self.streams[i] = test_stream(self.t, "outside");
   for (uint64_t seed = 1; seed <= test_effort(60); seed++) {
     rondo_graph *online = record_calls(&self, seed, NULL);
     rondo_profile *ran = run_calls(&self, seed), *recorded = profile_of(online);
@@ -142,7 +142,7 @@ static void test_gm11_a_run_is_profiled_as_its_recording(void **state) {
 static void test_gm11_a_recording_follows_its_warm_up(void **state) {
   test_fixture *t = *state;
   enum { PAGES = (2 << 20) / UNIT }; /* units that are whole pages on every device */
-  uint32_t *out = test_words(t, 2 * UNITS);
+  uint32_t *out = test_own_words(t, 2 * UNITS);
   rondo_profile *profile = NULL;
   for (int round = 0; round < 2; round++) {
     const uint32_t values[3] = {3, 4, 5};
@@ -168,18 +168,15 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
       assert_int_equal(test_memory_statistics(t).profiles, 1);
     }
   }
-  rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_graph *graph = test_own_graph(t, test_capture_end(t->stream));
+  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
   rondo_exec_info info = {.struct_size = sizeof info};
   assert_ok(rondo_exec_get_info(exec, &info));
   if (!test_is_guarded(t)) assert_int_equal(info.graph_bytes, 3 * PAGES * UNIT);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   test_assert_all(t, out, UNITS, 4 * 32);
   test_assert_all(t, out + UNITS, UNITS, 5 * 32);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
   rondo_profile_destroy(profile);
-  test_words_free(t, out);
 }
 
 /* What counts ----------------------------------------------------------------------------------------------------- */
@@ -187,28 +184,26 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
 /* Streams take part from the wait on; what they do without an order between them lives together. */
 static void test_gm11_streams_join_by_events(void **state) {
   test_fixture *t = *state;
-  rondo_stream *a = test_stream(t, "a"), *b = test_stream(t, "b");
+  rondo_stream *a = test_own_stream(t, test_stream(t, "a")), *b = test_own_stream(t, test_stream(t, "b"));
   assert_ok(rondo_profile_begin(t->stream));
   give(a, take(a, 50)); /* not yet */
   test_order(t, t->stream, a);
   give(a, take(a, 2));
   test_order(t, a, b); /* by way of the other */
   give(a, take(a, 3)); /* where the first was */
-  give(b, take(b, 4)); /* behind the first, beside the second */
+  give(b, take(b, 4)); /* after the first, not ordered with the second */
   assert_run(t->stream, 3, 7);
   give(a, take(a, 50)); /* no more */
   assert_ok(rondo_profile_begin(t->stream));
   give(a, take(a, 50)); /* not of this one */
   give(t->stream, take(t->stream, 1));
   assert_run(t->stream, 1, 1);
-  test_stream_destroy(a);
-  test_stream_destroy(b);
 }
 
-/* Frees before the begin, of memory from before, at once, and beside the run. */
+/* Frees before the begin, of memory from before, at once, and on a stream outside of the run. */
 static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) {
   test_fixture *t = *state;
-  rondo_stream *beside = test_stream(t, "beside");
+  rondo_stream *outside = test_own_stream(t, test_stream(t, "outside"));
   void *before = take(t->stream, 7);
   give(t->stream, take(t->stream, 9));
   assert_ok(rondo_profile_begin(t->stream));
@@ -216,20 +211,19 @@ static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) 
   void *at_once = take(t->stream, 1), *elsewhere = take(t->stream, 2), *kept = take(t->stream, 4), *plain = NULL;
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free(t->device, at_once));
-  give(beside, elsewhere);
+  give(outside, elsewhere);
   assert_ok(rondo_malloc(t->device, UNIT, NULL, &plain));
   give(t->stream, plain);
   give(t->stream, take(t->stream, 8));
   give(t->stream, take(t->stream, 8));
   assert_run(t->stream, 5, 15);
   give(t->stream, kept);
-  test_stream_destroy(beside);
 }
 
 /* Two at once keep apart; a stream of both belongs to its own, or to the one begun first. */
 static void test_gm11_profiles_at_once(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other"), *both = test_stream(t, "both");
+  rondo_stream *other = test_own_stream(t, test_stream(t, "other")), *both = test_own_stream(t, test_stream(t, "both"));
   assert_ok(rondo_profile_begin(t->stream));
   assert_ok(rondo_profile_begin(other));
   give(t->stream, take(t->stream, 1));
@@ -241,8 +235,6 @@ static void test_gm11_profiles_at_once(void **state) {
   assert_run(other, 2, 3);
   give(other, take(other, 5)); /* of the first now */
   assert_run(t->stream, 3, 10);
-  test_stream_destroy(other);
-  test_stream_destroy(both);
 }
 
 /* A capture meanwhile is no part of it. */
@@ -303,13 +295,12 @@ static void test_gm18_a_stream_is_destroyed_meanwhile(void **state) {
   test_order(t, t->stream, second);
   void *left = take(second, 2);
   test_stream_destroy(second);
-  rondo_stream *third = test_stream(t, "third");
+  rondo_stream *third = test_own_stream(t, test_stream(t, "third"));
   give(third, take(third, 9)); /* takes no part, whatever the one before did */
   test_order(t, t->stream, third);
   give(third, take(third, 4));
   give(t->stream, left);
   assert_run(t->stream, 2, 6);
-  test_stream_destroy(third);
 }
 
 /* What is noted is bounded: a longer run goes on, and its end says so (GM-19). */

@@ -17,6 +17,23 @@ static inline rondo_arena *test_arena(test_fixture *fixture, size_t reserve) {
   return arena;
 }
 
+static inline bool test_arena_destroy(test_fixture *fixture, void *arena) {
+  (void)fixture;
+  rondo_arena_destroy(arena);
+  return true;
+}
+
+/* The same, destroyed by the fixture's teardown. */
+static inline rondo_arena *test_own_arena(test_fixture *fixture, size_t reserve) {
+  return test_own(fixture, test_arena_destroy, test_arena(fixture, reserve));
+}
+
+static inline rondo_arena_info test_arena_info(const rondo_arena *arena) {
+  rondo_arena_info info;
+  rondo_arena_get_info(arena, &info);
+  return info;
+}
+
 static inline void test_arena_begin(test_fixture *fixture, rondo_arena_setting *setting) {
   assert_ok(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, setting));
 }

@@ -88,7 +88,7 @@ static void test_gm2_a_graph_gets_further_addresses(void **state) {
   for (int i = 0; i < 12; i++) add_free(graph, &last, many[i]);
   assert_int_equal(count_ranges(graph), 2);
   rondo_exec *exec = launch(graph, stream);
-  assert_int_equal(figures(device).graph_used, 1250 * MIB); /* 50 in the first range, behind which nothing fits */
+  assert_int_equal(figures(device).graph_used, 1250 * MIB); /* 50 in the first range, where nothing more fits */
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_stream_destroy(stream));
@@ -146,21 +146,21 @@ static void test_gm4_memory_that_stays_in_two_ranges(void **state) {
   rondo_graph *graph = make_graph(device);
   rondo_node last = {0};
   assert_ok(rondo_stream_create(device, NULL, &stream));
-  char *before = add_alloc(graph, &last, 50), *behind = add_alloc(graph, &last, 20);
+  char *before = add_alloc(graph, &last, 50), *after = add_alloc(graph, &last, 20);
   assert_int_equal(count_ranges(graph), 2);
-  assert_int_equal(offset_of(graph, behind), offset_of(graph, before) + 50 * MIB);
+  assert_int_equal(offset_of(graph, after), offset_of(graph, before) + 50 * MIB);
   rondo_exec *exec = launch(graph, stream);
   touch(before, 50);
-  touch(behind, 20);
+  touch(after, 20);
   assert_int_equal(figures(device).graph_used, 70 * MIB);
   assert_ok(rondo_free(device, before));
   assert_ok(rondo_graph_memory_trim(device));
-  touch(behind, 20);
-  assert_ok(rondo_free(device, behind));
+  touch(after, 20);
+  assert_ok(rondo_free(device, after));
   assert_ok(rondo_exec_launch(exec, stream));
   touch(before, 50);
   assert_ok(rondo_free_async(stream, before));
-  assert_ok(rondo_free_async(stream, behind));
+  assert_ok(rondo_free_async(stream, after));
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_stream_destroy(stream));

@@ -4,6 +4,7 @@
  */
 #include "memory/allocation_table.h"
 
+#include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
 enum { COUNT = 300, STEPS = 3000, SPAN = 4000 };
@@ -39,6 +40,7 @@ static void test_b4_the_allocation_around_an_address(void **state) {
       rondo_allocation_table_insert(&allocator, &table, &records[at]);
     }
     entered[at] = !entered[at];
+    rondo_allocation_table_check(&table);
     const uintptr_t asked = SPAN - 10 + test_random_below(&random, SPAN + 200);
     const rondo_allocation *found = rondo_allocation_table_around(&table, (const void *)asked);
     assert_int_equal(found == NULL ? 0 : end_of(found), scan(records, entered, asked));
@@ -49,8 +51,8 @@ static void test_b4_the_allocation_around_an_address(void **state) {
   rondo_allocation_table_deinit(&allocator, &table);
 }
 
-static bool count_one(rondo_allocation *allocation, void *user) {
-  (void)allocation;
+static bool count_one(void *owner, void *user) {
+  (void)owner;
   (*(size_t *)user)++;
   return true;
 }
@@ -70,6 +72,7 @@ static void test_b4_without_memory_for_the_index(void **state) {
   allocator.fail_at = allocator.calls + 1;
   allocator.fail_on = true;
   for (size_t i = 0; i < 2; i++) rondo_allocation_table_insert(&allocator.table, &table, &records[i]);
+  rondo_allocation_table_check(&table);
   assert_ptr_equal(rondo_allocation_table_around(&table, (void *)(uintptr_t)(SPAN + 60)), &records[0]);
   assert_null(rondo_allocation_table_around(&table, (void *)(uintptr_t)(SPAN + 100)));
   assert_null(rondo_allocation_table_around(&table, NULL));

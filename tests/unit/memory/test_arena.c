@@ -21,11 +21,10 @@
 /* What is backed is whole pages from the base on; the figures say so; trimming takes whole pieces from the end. */
 static void test_backing(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   const size_t page = test_whole_pages(fixture, 1);
   const rondo_memory_statistics before = test_memory_statistics(fixture);
-  rondo_arena_info info;
-  rondo_arena_get_info(arena, &info);
+  rondo_arena_info info = test_arena_info(arena);
   assert_non_null(info.base);
   assert_true(info.reserved >= (size_t)1 << 30);
   assert_true(info.backed == 0 && info.high == 0 && info.recordings == 0);
@@ -50,14 +49,13 @@ static void test_backing(void **state) {
   assert_int_equal(now.arena_backed_high - before.arena_backed, 3 * page);
   assert_ok(rondo_memory_reset_highs(fixture->device));
   assert_int_equal(test_memory_statistics(fixture).arena_backed_high, before.arena_backed);
-  rondo_arena_destroy(arena);
 }
 
 /* More than is reserved, or than the device has, is refused, and what is backed stays. */
 static void test_backing_is_refused(void **state) {
   test_fixture *fixture = *state;
   const size_t page = test_whole_pages(fixture, 1);
-  rondo_arena *arena = test_arena(fixture, 4 * page);
+  rondo_arena *arena = test_own_arena(fixture, 4 * page);
   rondo_arena_info info;
   assert_ok(rondo_arena_back(arena, page));
   assert_error(rondo_arena_back(arena, 4 * page + 1), RONDO_LIMIT_EXCEEDED, RONDO_REASON_ADDRESS_SPACE);
@@ -66,7 +64,6 @@ static void test_backing_is_refused(void **state) {
   rondo_arena_get_info(arena, &info);
   assert_int_equal(info.backed, page);
   assert_int_equal(info.reserved, 4 * page);
-  rondo_arena_destroy(arena);
 }
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
@@ -74,7 +71,7 @@ static void test_backing_is_refused(void **state) {
 /* A recording makes an output; the next reads it and leaves it as it is, with scratch of its own. */
 static void test_tr4_outputs_are_not_overwritten(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   uint32_t *output = NULL, *scratch = NULL, *sum = NULL;
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   scratch = test_arena_malloc(fixture, BYTES, "scratch");
@@ -110,21 +107,19 @@ static void test_tr4_outputs_are_not_overwritten(void **state) {
     test_arena_assert(fixture, sum, WORDS, 5 * 32 * 31 + 80);
   }
   assert_false(first.exec->has_extras || second.exec->has_extras);
-  rondo_arena_info info;
-  rondo_arena_get_info(arena, &info);
+  rondo_arena_info info = test_arena_info(arena);
   assert_int_equal(info.recordings, 2);
   assert_int_equal(info.high, second.read.need > first.read.need ? second.read.need : first.read.need);
   test_recording_free(&second);
   test_recording_free(&first);
   rondo_arena_get_info(arena, &info);
   assert_int_equal(info.recordings, 0);
-  rondo_arena_destroy(arena);
 }
 
 /* A block that the recording gives up serves its later allocations, and theirs alone. */
 static void test_blocks_are_given_up(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   uint32_t *input = test_arena_malloc(fixture, BYTES, "input");
   test_arena_set(fixture, input, WORDS, 3);
@@ -155,13 +150,12 @@ static void test_blocks_are_given_up(void **state) {
   rondo_noted_lifetimes_release(noted);
   test_recording_free(&second);
   test_recording_free(&first);
-  rondo_arena_destroy(arena);
 }
 
 /* Slots are the recording's for its whole length, and nothing else's. */
 static void test_slots(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   rondo_arena_slot slots[] = {{.bytes = BYTES, .name = "x"}, {.bytes = 10, .name = "y"}};
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .slots = slots, .slot_count = 2});
   assert_non_null(slots[0].address);
@@ -180,7 +174,6 @@ static void test_slots(void **state) {
     test_arena_assert(fixture, output, WORDS, value * 32);
   }
   test_recording_free(&recording);
-  rondo_arena_destroy(arena);
 }
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
@@ -189,8 +182,8 @@ static void test_slots(void **state) {
  */
 static void test_gm11_forked_streams(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
-  rondo_stream *side = test_stream(fixture, "side");
+  rondo_arena *arena = test_own_arena(fixture, 0);
+  rondo_stream *side = test_own_stream(fixture, test_stream(fixture, "side"));
   rondo_noted_lifetimes *noted = NULL;
   for (int planned = 0; planned < 2; planned++) {
     rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
@@ -230,15 +223,13 @@ static void test_gm11_forked_streams(void **state) {
     test_recording_free(&recording);
   }
   rondo_noted_lifetimes_release(noted);
-  test_stream_destroy(side);
-  rondo_arena_destroy(arena);
 }
 
 /* A recording that allocates other than its plan says so; its own lifetimes are a plan for the next. */
 static void test_departures(void **state) {
   test_fixture *fixture = *state;
   if (test_is_guarded(fixture)) skip(); /* where no plan is followed */
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   rondo_noted_lifetimes *noted = NULL;
   for (uint32_t i = 0; i < 4; i++) {
     const size_t bytes = i == 0 ? BYTES : i == 1 ? 2 * BYTES : 3 * BYTES;
@@ -257,16 +248,14 @@ static void test_departures(void **state) {
     test_recording_free(&recording);
   }
   rondo_noted_lifetimes_release(noted);
-  rondo_arena_destroy(arena);
 }
 
-/* A path is planned behind what is recorded already; ends that cannot be are refused by part and allocation. */
-static void test_paths_behind_blocks(void **state) {
+/* A path is planned after what is recorded already. Impossible ends are refused, with the part and the allocation. */
+static void test_paths_after_blocks(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
-  rondo_arena_info info;
+  rondo_arena *arena = test_own_arena(fixture, 0);
+  rondo_arena_info info = test_arena_info(arena);
   rondo_noted_lifetimes *noted[2] = {NULL, NULL};
-  rondo_arena_get_info(arena, &info);
   rondo_arena_block block = {.address = info.base, .bytes = BYTES, .name = "before", .key = 5};
   for (uint32_t i = 0; i < 2; i++) {
     void *output = NULL;
@@ -323,29 +312,25 @@ static void test_paths_behind_blocks(void **state) {
   assert_message("block 'output' (8.0 KiB) at");
   assert_message("is not memory of arena 'tree'");
   for (uint32_t i = 0; i < 2; i++) rondo_noted_lifetimes_release(noted[i]);
-  rondo_arena_destroy(arena);
 }
 
-/* The edge that orders what has a block's bytes behind the block's free cannot go. */
+/* An edge that orders a reuse of a block's bytes after the block's free cannot be removed. */
 static void test_removal_keeps_blocks(void **state) {
   test_fixture *fixture = *state;
   if (test_is_guarded(fixture)) skip(); /* where no bytes are given out twice */
-  rondo_arena *arena = test_arena(fixture, 0);
-  rondo_arena_info info;
-  rondo_arena_get_info(arena, &info);
+  rondo_arena *arena = test_own_arena(fixture, 0);
+  rondo_arena_info info = test_arena_info(arena);
   const rondo_arena_block block = {.address = info.base, .bytes = BYTES, .name = "input"};
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
   assert_ok(rondo_free_async(fixture->stream, info.base));
   assert_ptr_equal(test_arena_malloc(fixture, BYTES, "after"), info.base);
-  rondo_graph *graph = test_capture_end(fixture->stream);
+  rondo_graph *graph = test_own_graph(fixture, test_capture_end(fixture->stream));
   const rondo_node from = rondo_graph_id(graph, 0), to = rondo_graph_id(graph, 1);
   assert_error(rondo_graph_remove_edges(graph, &from, &to, 1), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
   assert_message("'input'");
   assert_error(rondo_graph_remove(graph, from), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
   assert_ok(rondo_graph_remove(graph, to));
   assert_ok(rondo_graph_remove(graph, from));
-  test_graph_destroy(graph);
-  rondo_arena_destroy(arena);
 }
 
 /* Verification ----------------------------------------------------------------------------------------------------- */
@@ -353,7 +338,7 @@ static void test_removal_keeps_blocks(void **state) {
 /* Used after it is given up, by name; bytes that nothing lives in; a slot that is freed; a block twice. */
 static void test_mistakes_are_found(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   rondo_exec *exec = NULL;
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   char *input = test_arena_malloc(fixture, BYTES, "input");
@@ -385,13 +370,12 @@ static void test_mistakes_are_found(void **state) {
   assert_message("arena 'tree'");
   test_graph_destroy(graph);
   test_recording_free(&first);
-  rondo_arena_destroy(arena);
 }
 
 /* Parameters of an exec that are set are held against what the recording knows too. */
 static void test_set_params_is_verified(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   rondo_arena_slot slots[] = {{.bytes = BYTES, .name = "x"}, {.bytes = BYTES, .name = "y"}};
   rondo_arena_setting setting = {.arena = arena, .slots = slots, .slot_count = 2};
   test_arena_begin(fixture, &setting);
@@ -409,14 +393,13 @@ static void test_set_params_is_verified(void **state) {
   assert_error(rondo_exec_set_params(recording.exec, rondo_graph_id(recording.graph, 0), &params),
                RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   test_recording_free(&recording);
-  rondo_arena_destroy(arena);
 }
 
 /* Addresses outside of recordings ---------------------------------------------------------------------------------- */
 
 static void test_gm18_frees_outside_are_refused(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
   test_arena_set(fixture, output, WORDS, 9);
@@ -433,8 +416,7 @@ static void test_gm18_frees_outside_are_refused(void **state) {
   assert_message("arena 'tree'");
   test_graph_destroy(graph);
 
-  rondo_arena_info info;
-  rondo_arena_get_info(arena, &info);
+  rondo_arena_info info = test_arena_info(arena);
   char *base = info.base;
   uint32_t word = 0;
   test_arena_assert(fixture, output, WORDS, 9);
@@ -444,14 +426,13 @@ static void test_gm18_frees_outside_are_refused(void **state) {
   assert_error(rondo_copy_async(fixture->stream, &word, base + info.backed - 2, sizeof word), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);
   test_recording_free(&recording);
-  rondo_arena_destroy(arena);
 }
 
 /* Another graph, of none of the arena's recordings, reads an output that lives. */
 static void test_others_read_outputs(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
-  uint32_t *words = test_words(fixture, WORDS);
+  rondo_arena *arena = test_own_arena(fixture, 0);
+  uint32_t *words = test_own_words(fixture, WORDS);
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
   test_arena_set(fixture, output, WORDS, 9);
@@ -459,13 +440,10 @@ static void test_others_read_outputs(void **state) {
   assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
   assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
   test_arena_combine(fixture, output, output, words, WORDS);
-  rondo_graph *graph = test_capture_end(fixture->stream);
+  rondo_graph *graph = test_own_graph(fixture, test_capture_end(fixture->stream));
   test_run_once(fixture, graph);
   test_arena_assert(fixture, words, WORDS, 9 * 32);
-  test_graph_destroy(graph);
   test_recording_free(&recording);
-  rondo_arena_destroy(arena);
-  test_words_free(fixture, words);
 }
 
 /* Graphs and execs ------------------------------------------------------------------------------------------------- */
@@ -473,7 +451,7 @@ static void test_others_read_outputs(void **state) {
 /* Recordings of one form share an exec by updating it, also with other blocks. */
 static void test_gx5_update_to_another_recording(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   test_recording recordings[2];
   uint32_t *outputs[2] = {NULL, NULL};
   for (uint32_t i = 0; i < 2; i++) {
@@ -486,7 +464,7 @@ static void test_gx5_update_to_another_recording(void **state) {
     assert_ok(rondo_free_async(fixture->stream, scratch));
     recordings[i] = test_arena_end(fixture, arena);
   }
-  rondo_exec *shared = test_instantiate(recordings[0].graph);
+  rondo_exec *shared = test_own_exec(fixture, test_instantiate(recordings[0].graph));
   for (uint32_t times = 0; times < 4; times++) {
     const uint32_t i = times % 2;
     assert_ok(rondo_exec_update(shared, recordings[i].graph, NULL));
@@ -494,10 +472,8 @@ static void test_gx5_update_to_another_recording(void **state) {
     assert_ok(rondo_exec_launch(shared, fixture->stream));
     test_arena_assert(fixture, outputs[i], WORDS, (i + 1) * 32);
   }
-  rondo_exec_destroy(shared);
   test_recording_free(&recordings[1]);
   test_recording_free(&recordings[0]);
-  rondo_arena_destroy(arena);
 }
 
 /* Clones launch as their originals; relocating is refused; graphs and execs keep the arena when its owner gives it up.
@@ -533,8 +509,8 @@ static void test_gm20_clones_and_relocation(void **state) {
  * gives up is its own. A graph with memory of its own inside of a recording is mapped as ever. */
 static void test_children(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
-  uint32_t *words = test_words(fixture, WORDS);
+  rondo_arena *arena = test_own_arena(fixture, 0);
+  uint32_t *words = test_own_words(fixture, WORDS);
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
   test_arena_set(fixture, output, WORDS, 4);
@@ -564,8 +540,8 @@ static void test_children(void **state) {
   test_arena_set(fixture, own, WORDS, 6);
   test_arena_combine(fixture, own, own, words, WORDS);
   assert_ok(rondo_free_async(fixture->stream, own));
-  rondo_graph *plain = test_capture_end(fixture->stream);
-  rondo_exec *inner = test_instantiate(plain);
+  rondo_graph *plain = test_own_graph(fixture, test_capture_end(fixture->stream));
+  rondo_exec *inner = test_own_exec(fixture, test_instantiate(plain));
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   assert_ok(rondo_exec_launch(inner, fixture->stream));
   void *result = test_arena_malloc(fixture, BYTES, "result");
@@ -575,27 +551,22 @@ static void test_children(void **state) {
   assert_ok(rondo_exec_launch(outer.exec, fixture->stream));
   test_arena_assert(fixture, result, WORDS, 6 * 32 * 32);
   test_recording_free(&outer);
-  rondo_exec_destroy(inner);
-  test_graph_destroy(plain);
   test_recording_free(&second);
   test_recording_free(&first);
-  test_words_free(fixture, words);
-  rondo_arena_destroy(arena);
 }
 
 /* Bad settings, and captures that come to nothing, leave no trace. */
 static void test_bad_settings(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
-  rondo_arena_info info;
-  rondo_arena_get_info(arena, &info);
+  rondo_arena *arena = test_own_arena(fixture, 0);
+  rondo_arena_info info = test_arena_info(arena);
   char *base = info.base;
   rondo_arena_block blocks[] = {{.address = base, .bytes = BYTES, .name = "a"},
                                 {.address = base + BYTES - 256, .bytes = BYTES, .name = "b"}};
   rondo_arena_setting setting = {.arena = arena, .blocks = blocks, .block_count = 2};
   assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
-  assert_message("of a recording overlap: one of them is not alive any more");
+  assert_message("of a recording overlap: one of them is not live any more");
   blocks[1].address = blocks;
   assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
@@ -620,7 +591,6 @@ static void test_bad_settings(void **state) {
   rondo_arena_recording read;
   assert_error(rondo_arena_recording_read(graph, &read), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   test_graph_destroy(graph);
-  rondo_arena_destroy(arena);
 }
 
 /* Others may access the arena from when a malloc is captured whose pool lets them (GM-17). */
@@ -686,8 +656,7 @@ static void test_limited_memory(void **state) {
   assert_error(rondo_arena_back(arena, 16384 * KIB), RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED);
   assert_message("arena 'tree'");
   assert_message("1.0 MiB by arenas");
-  rondo_arena_info info;
-  rondo_arena_get_info(arena, &info);
+  rondo_arena_info info = test_arena_info(arena);
   assert_int_equal(info.backed, 1024 * KIB);
   assert_int_equal(test_memory_statistics(&limited).arena_backed, 1024 * KIB);
   assert_ok(rondo_arena_back(arena, 7168 * KIB));
@@ -778,16 +747,16 @@ static void test_threads_with_an_arena_each(void **state) {
 /* Lifetimes that are watched -------------------------------------------------------------------------------------- */
 
 /* By one block of a kernel each, since threads that fault at one place at once look like a race. A stale read is found
- * on the device; launching again begins the life anew. An input that is given to read is not written unnoticed,
+ * on the device; launching again begins the life again. An input that is given to read is not written unnoticed,
  * whatever the kernel declares. */
 static void test_lifetimes_are_watched(void **state) {
   test_fixture *fixture = *state;
   if (!test_is_guarded(fixture)) skip();
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   rondo_device_memory *memory = NULL;
   assert_ok(rondo_device_memory_of(fixture->device, &memory));
   rondo_queue *queue = fixture->stream->queue;
-  uint32_t *words = test_words(fixture, WORDS);
+  uint32_t *words = test_own_words(fixture, WORDS);
   rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
@@ -821,14 +790,12 @@ static void test_lifetimes_are_watched(void **state) {
   test_recording_free(&recording);
   test_arena_set(fixture, slot.address, 1, 1);
   assert_fails(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED);
-  rondo_arena_destroy(arena);
-  test_words_free(fixture, words);
 }
 
 /* Recordings that come and go for ever take no more memory than a few of them. */
 static void test_pages_are_given_out_again(void **state) {
   test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_own_arena(fixture, 0);
   rondo_arena_info info;
   for (uint32_t i = 0; i < 200; i++) {
     test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
@@ -841,7 +808,6 @@ static void test_pages_are_given_out_again(void **state) {
   }
   rondo_arena_get_info(arena, &info);
   assert_true(info.backed <= 32 * 1024 * KIB);
-  rondo_arena_destroy(arena);
 }
 
 int main(void) {
@@ -853,7 +819,7 @@ int main(void) {
       test_case(test_slots),
       test_case(test_gm11_forked_streams),
       test_case(test_departures),
-      test_case(test_paths_behind_blocks),
+      test_case(test_paths_after_blocks),
       test_case(test_removal_keeps_blocks),
       test_case(test_mistakes_are_found),
       test_case(test_set_params_is_verified),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Many recordings along the paths of trees, against a model: each allocation and slot is written when it begins and
- * looked at when it ends, and every output that lives is looked at behind every launch, so that a byte given out twice
+ * looked at when it ends, and every live output is looked at after every launch, so that a byte given out twice
  * shows (TR-4). The memory of the arena is held against the most bytes that live at once on any path (TR-3): within
  * 1.05 where each recording is planned when it begins, 1.01 where a path is planned as a whole.
  */

@@ -6,6 +6,7 @@
 #include "memory/pool/block_pool.h"
 
 #include "fault/fake_driver.h"
+#include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
 typedef struct fixture {
@@ -45,10 +46,13 @@ static rondo_block *take(fixture *self, int queue, size_t bytes) {
   size_t rounded;
   assert_true(rondo_pool_round(bytes, &rounded));
   rondo_block *block = rondo_pool_take(&self->pool, queue < 0 ? NULL : &self->streams[queue], rounded);
-  if (block != NULL) return block;
-  rondo_chunk *chunk;
-  assert_ok(rondo_chunk_create(&self->pool, rounded, &chunk));
-  return rondo_pool_adopt(&self->pool, chunk, rounded);
+  if (block == NULL) {
+    rondo_chunk *chunk;
+    assert_ok(rondo_chunk_create(&self->pool, rounded, &chunk));
+    block = rondo_pool_adopt(&self->pool, chunk, rounded);
+  }
+  rondo_pool_check(&self->pool);
+  return block;
 }
 
 static void give(fixture *self, rondo_block *block, int queue) {
@@ -62,6 +66,7 @@ static void give(fixture *self, rondo_block *block, int queue) {
     fence->number = rondo_order_number(&self->orders, stream);
   }
   rondo_pool_give(block, fence);
+  rondo_pool_check(&self->pool);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
 }
 
@@ -84,7 +89,7 @@ static void test_gm19_who_gets_freed_memory(void **state) {
   assert_ptr_equal(later->allocation.address, address);
   give(self, later, -1);
   give(self, other, -1);
-  assert_int_equal(self->pool.usage.reserved, 2 << 20);
+  assert_int_equal(self->pool.figures.reserved, 2 << 20);
   destroy(self);
 }
 
@@ -119,7 +124,7 @@ static void test_neighbours_grow_together(void **state) {
     for (int i = 0; i < 3; i++) blocks[i] = take(self, 0, 600 << 10);
     for (int i = 0; i < 3; i++) give(self, blocks[orders[order][i]], -1);
     rondo_block *all = take(self, 0, 2 << 20);
-    assert_int_equal(self->pool.usage.reserved, 2 << 20);
+    assert_int_equal(self->pool.figures.reserved, 2 << 20);
     give(self, all, -1);
   }
   destroy(self);
@@ -133,13 +138,13 @@ static void test_immediate_chunks_go_back(void **state) {
   assert_true(large->chunk->dedicated && !small->chunk->dedicated);
   assert_int_equal(large->bytes, (512 << 10) + FAKE_PAGE);
   give(self, large, -1);
-  assert_int_equal(self->pool.usage.reserved, 2 << 20);
+  assert_int_equal(self->pool.figures.reserved, 2 << 20);
   rondo_block *filling[6];
   for (int i = 0; i < 6; i++) filling[i] = take(self, -1, 512 << 10);
-  assert_int_equal(self->pool.usage.reserved, 4 << 20);
+  assert_int_equal(self->pool.figures.reserved, 4 << 20);
   for (int i = 0; i < 6; i++) give(self, filling[i], -1);
   give(self, small, -1);
-  assert_int_equal(self->pool.usage.reserved, 2 << 20);
+  assert_int_equal(self->pool.figures.reserved, 2 << 20);
   assert_int_equal(fake_of(self->device)->physicals, 1);
   destroy(self);
 }
@@ -154,11 +159,11 @@ static void test_gm19_trim_keeps_what_is_asked(void **state) {
   rondo_pool_sweep(&self->pool);
   rondo_pool_trim_idle(&self->pool, 5 << 20);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
-  assert_int_equal(self->pool.usage.reserved, 6 << 20);
+  assert_int_equal(self->pool.figures.reserved, 6 << 20);
   rondo_pool_trim_idle(&self->pool, 0);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
-  assert_int_equal(self->pool.usage.reserved, 2 << 20);
-  assert_int_equal(self->pool.usage.reserved_high, 8 << 20);
+  assert_int_equal(self->pool.figures.reserved, 2 << 20);
+  assert_int_equal(self->pool.figures.reserved_high, 8 << 20);
   give(self, blocks[3], -1);
   destroy(self);
 }
@@ -188,15 +193,15 @@ static void test_random_use(void **state) {
       give(self, live[at], test_random_below(&random, 3) == 0 ? -1 : queue);
       live[at] = live[--count];
     }
-    assert_int_equal(self->pool.usage.used, used);
-    assert_int_equal(self->pool.live, count);
+    assert_int_equal(self->pool.figures.used, used);
+    assert_int_equal(self->pool.figures.live_allocations, count);
   }
   fake_of(self->device)->stalled = false;
   while (count > 0) give(self, live[--count], -1);
   rondo_pool_sweep(&self->pool);
   rondo_pool_trim_idle(&self->pool, 0);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
-  assert_int_equal(self->pool.usage.reserved, 0);
+  assert_int_equal(self->pool.figures.reserved, 0);
   destroy(self);
 }
 

@@ -6,6 +6,7 @@
 
 #include "fault/fake_driver.h"
 #include "memory/heap/heap.h"
+#include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
 #define S ((size_t)64 << 10)
@@ -25,14 +26,40 @@ static void tear_down(rig *self) {
   assert_int_equal(fake_close(self->device), 0);
 }
 
+static int set_up_test(void **state) {
+  static rig self;
+  set_up(&self);
+  *state = &self;
+  return 0;
+}
+
+static int tear_down_test(void **state) {
+  tear_down(*state);
+  return 0;
+}
+
 static rondo_memory_statistics figures(const rig *self) {
   rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
   assert_ok(rondo_memory_get_statistics(self->device, &statistics));
   return statistics;
 }
 
+/* Checks all of the device's memory, heap by heap. */
+static void check_memory(const rig *self) {
+  rondo_device_memory *memory = rondo_device_memory_made(self->device);
+  pthread_mutex_lock(&memory->lock);
+  rondo_memory_check(memory);
+  pthread_mutex_unlock(&memory->lock);
+  for (rondo_heap *heap = memory->heaps; heap != NULL; heap = heap->next) {
+    rondo_heap_enter(heap);
+    rondo_heap_check(heap);
+    rondo_heap_leave(heap);
+  }
+}
+
 /* What graphs hold, by Rondo's figures and by the driver's ledger. */
 static size_t held(const rig *self) {
+  check_memory(self);
   const rondo_memory_statistics statistics = figures(self);
   assert_int_equal(statistics.graph_reserved, fake_of(self->device)->physical_bytes);
   return (size_t)statistics.graph_reserved;
@@ -55,56 +82,50 @@ static rondo_exec *make_exec(rig *self, size_t bytes, bool keep, void **out_addr
 
 /* GM-12: graphs on one stream hold what the largest needs, on eight streams eight times as much. */
 static void test_gm12_streams_hold_heaps(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_exec *execs[8];
-  for (int i = 0; i < 8; i++) execs[i] = make_exec(&self, S, false, NULL);
-  for (int i = 0; i < 8; i++) assert_ok(rondo_exec_launch(execs[i], self.streams[0]));
-  assert_int_equal(held(&self), S);
-  assert_int_equal(figures(&self).heap_growth, 1);
+  for (int i = 0; i < 8; i++) execs[i] = make_exec(self, S, false, NULL);
+  for (int i = 0; i < 8; i++) assert_ok(rondo_exec_launch(execs[i], self->streams[0]));
+  assert_int_equal(held(self), S);
+  assert_int_equal(figures(self).heap_growth, 1);
   for (int i = 0; i < 8; i++) rondo_exec_destroy(execs[i]);
-  assert_ok(rondo_graph_memory_trim(self.device));
-  assert_int_equal(held(&self), 0);
-  fake_of(self.device)->stalled = true; /* all run at once */
-  for (int i = 0; i < 8; i++) execs[i] = make_exec(&self, S, false, NULL);
-  for (int i = 0; i < 8; i++) assert_ok(rondo_exec_launch(execs[i], self.streams[i]));
-  assert_int_equal(held(&self), 8 * S);
+  assert_ok(rondo_graph_memory_trim(self->device));
+  assert_int_equal(held(self), 0);
+  fake_of(self->device)->stalled = true; /* all run at once */
+  for (int i = 0; i < 8; i++) execs[i] = make_exec(self, S, false, NULL);
+  for (int i = 0; i < 8; i++) assert_ok(rondo_exec_launch(execs[i], self->streams[i]));
+  assert_int_equal(held(self), 8 * S);
   for (int i = 0; i < 8; i++) rondo_exec_destroy(execs[i]);
-  tear_down(&self);
 }
 
 /* GM-12: launches on two streams, one after the other is done, share memory; launches that run at once do not; and in
  * turn the streams do not take it from each other for ever. */
 static void test_gm12_streams_share_one_after_another(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_exec *execs[3];
   void *addresses[3];
-  for (int i = 0; i < 3; i++) execs[i] = make_exec(&self, S, false, &addresses[i]);
+  for (int i = 0; i < 3; i++) execs[i] = make_exec(self, S, false, &addresses[i]);
   for (int i = 0; i < 3; i++) {
-    assert_ok(rondo_exec_launch(execs[i], self.streams[i]));
+    assert_ok(rondo_exec_launch(execs[i], self->streams[i]));
     memset(addresses[i], i, S);
-    assert_int_equal(held(&self), S);
+    assert_int_equal(held(self), S);
   }
   for (int round = 0; round < 3; round++)
     for (int i = 0; i < 3; i++) {
-      assert_ok(rondo_exec_launch(execs[i], self.streams[i]));
+      assert_ok(rondo_exec_launch(execs[i], self->streams[i]));
       memset(addresses[i], i, S);
     }
-  assert_int_equal(held(&self), 3 * S);
-  const uint64_t remaps = figures(&self).remaps;
+  assert_int_equal(held(self), 3 * S);
+  const uint64_t remaps = figures(self).remaps;
   assert_true(remaps <= 2);
-  fake_of(self.device)->stalled = true;
-  for (int i = 0; i < 6; i++) assert_ok(rondo_exec_launch(execs[i % 3], self.streams[i % 3]));
-  assert_int_equal(figures(&self).remaps, remaps);
-  rondo_exec *more = make_exec(&self, S, false, NULL);
-  assert_ok(rondo_exec_launch(more, self.streams[4])); /* nobody is idle */
-  assert_int_equal(held(&self), 4 * S);
+  fake_of(self->device)->stalled = true;
+  for (int i = 0; i < 6; i++) assert_ok(rondo_exec_launch(execs[i % 3], self->streams[i % 3]));
+  assert_int_equal(figures(self).remaps, remaps);
+  rondo_exec *more = make_exec(self, S, false, NULL);
+  assert_ok(rondo_exec_launch(more, self->streams[4])); /* nobody is idle */
+  assert_int_equal(held(self), 4 * S);
   rondo_exec_destroy(more);
   for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
-  tear_down(&self);
 }
 
 /* GM-12: 128, 64 and 32 in any order hold 128. */
@@ -130,36 +151,33 @@ static void test_gm12_the_largest_counts(void **state) {
 
 /* GM-12: what is not freed in its graph has memory of its own. */
 static void test_gm12_unfreed_memory_is_not_shared(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   void *kept = NULL, *also_kept = NULL;
-  rondo_exec *keeper = make_exec(&self, S, true, &kept), *second = make_exec(&self, S, true, &also_kept);
+  rondo_exec *keeper = make_exec(self, S, true, &kept), *second = make_exec(self, S, true, &also_kept);
   rondo_exec *users[3];
-  assert_ok(rondo_exec_launch(keeper, self.streams[0]));
+  assert_ok(rondo_exec_launch(keeper, self->streams[0]));
   memset(kept, 0x5a, S);
   for (int i = 0; i < 3; i++) {
     void *address;
-    users[i] = make_exec(&self, S, false, &address);
-    assert_ok(rondo_exec_launch(users[i], self.streams[0]));
+    users[i] = make_exec(self, S, false, &address);
+    assert_ok(rondo_exec_launch(users[i], self->streams[0]));
     memset(address, i, S);
   }
-  assert_int_equal(held(&self), 2 * S);
-  assert_ok(rondo_exec_launch(second, self.streams[0]));
+  assert_int_equal(held(self), 2 * S);
+  assert_ok(rondo_exec_launch(second, self->streams[0]));
   memset(also_kept, 0xa5, S);
-  assert_int_equal(held(&self), 3 * S);
+  assert_int_equal(held(self), 3 * S);
   for (size_t i = 0; i < S; i++) assert_int_equal(((unsigned char *)kept)[i], 0x5a);
-  assert_ok(rondo_graph_memory_trim(self.device));
-  assert_int_equal(held(&self), 2 * S); /* GM-15: what lives stays */
+  assert_ok(rondo_graph_memory_trim(self->device));
+  assert_int_equal(held(self), 2 * S); /* GM-15: what lives stays */
   assert_int_equal(((unsigned char *)kept)[S - 1], 0x5a);
-  assert_ok(rondo_free(self.device, kept));
-  assert_ok(rondo_free_async(self.streams[1], also_kept));
-  assert_ok(rondo_graph_memory_trim(self.device));
-  assert_int_equal(held(&self), 0);
+  assert_ok(rondo_free(self->device, kept));
+  assert_ok(rondo_free_async(self->streams[1], also_kept));
+  assert_ok(rondo_graph_memory_trim(self->device));
+  assert_int_equal(held(self), 0);
   for (int i = 0; i < 3; i++) rondo_exec_destroy(users[i]);
   rondo_exec_destroy(keeper);
   rondo_exec_destroy(second);
-  tear_down(&self);
 }
 
 /* An exec with holes: temporaries around two allocations that stay. Returns how much is temporary. */
@@ -227,100 +245,86 @@ static void test_gm13_chunks_around_unfreed_memory(void **state) {
 /* GM-13, GM-14: a launch on another stream remaps nothing and waits for the last one; an upload there moves the memory;
  * after an upload the launch maps nothing. */
 static void test_gm14_launches_and_uploads_on_other_streams(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
-  rondo_exec *exec = make_exec(&self, S, false, NULL);
-  assert_ok(rondo_exec_upload(exec, self.streams[0]));
-  const size_t maps = fake_of(self.device)->maps;
+  rig *self = *state;
+  rondo_exec *exec = make_exec(self, S, false, NULL);
+  assert_ok(rondo_exec_upload(exec, self->streams[0]));
+  const size_t maps = fake_of(self->device)->maps;
   assert_int_equal(maps, 1);
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
-  const size_t waits = fake_of(self.device)->waits;
-  assert_ok(rondo_exec_launch(exec, self.streams[1]));
-  assert_int_equal(fake_of(self.device)->waits, waits + 1);
-  assert_ok(rondo_exec_launch(exec, self.streams[1]));
-  assert_int_equal(fake_of(self.device)->waits, waits + 1);
-  assert_int_equal(fake_of(self.device)->maps, maps);
-  assert_int_equal(figures(&self).remaps, 0);
-  assert_ok(rondo_exec_upload(exec, self.streams[1]));
-  assert_int_equal(figures(&self).remaps, 1);
-  assert_int_equal(held(&self), 2 * S);
-  assert_ok(rondo_exec_launch(exec, self.streams[1]));
-  assert_int_equal(figures(&self).remaps, 1);
-  assert_ok(rondo_graph_memory_trim(self.device));
-  assert_int_equal(held(&self), 0);
-  assert_ok(rondo_exec_launch(exec, self.streams[1])); /* GM-15: maps again */
-  assert_int_equal(held(&self), S);
-  assert_int_equal(figures(&self).remaps, 2);
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
+  const size_t waits = fake_of(self->device)->waits;
+  assert_ok(rondo_exec_launch(exec, self->streams[1]));
+  assert_int_equal(fake_of(self->device)->waits, waits + 1);
+  assert_ok(rondo_exec_launch(exec, self->streams[1]));
+  assert_int_equal(fake_of(self->device)->waits, waits + 1);
+  assert_int_equal(fake_of(self->device)->maps, maps);
+  assert_int_equal(figures(self).remaps, 0);
+  assert_ok(rondo_exec_upload(exec, self->streams[1]));
+  assert_int_equal(figures(self).remaps, 1);
+  assert_int_equal(held(self), 2 * S);
+  assert_ok(rondo_exec_launch(exec, self->streams[1]));
+  assert_int_equal(figures(self).remaps, 1);
+  assert_ok(rondo_graph_memory_trim(self->device));
+  assert_int_equal(held(self), 0);
+  assert_ok(rondo_exec_launch(exec, self->streams[1])); /* GM-15: maps again */
+  assert_int_equal(held(self), S);
+  assert_int_equal(figures(self).remaps, 2);
   rondo_exec_destroy(exec);
-  tear_down(&self);
 }
 
 /* GM-14: what was uploaded and not launched yet is not taken by another stream. */
 static void test_gm14_uploaded_memory_stays(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
-  rondo_exec *uploaded = make_exec(&self, S, false, NULL), *other = make_exec(&self, S, false, NULL);
-  assert_ok(rondo_exec_upload(uploaded, self.streams[0]));
-  assert_ok(rondo_exec_launch(other, self.streams[1]));
-  assert_int_equal(held(&self), 2 * S);
-  const size_t maps = fake_of(self.device)->maps;
-  assert_ok(rondo_exec_launch(uploaded, self.streams[0]));
-  assert_int_equal(fake_of(self.device)->maps, maps);
+  rig *self = *state;
+  rondo_exec *uploaded = make_exec(self, S, false, NULL), *other = make_exec(self, S, false, NULL);
+  assert_ok(rondo_exec_upload(uploaded, self->streams[0]));
+  assert_ok(rondo_exec_launch(other, self->streams[1]));
+  assert_int_equal(held(self), 2 * S);
+  const size_t maps = fake_of(self->device)->maps;
+  assert_ok(rondo_exec_launch(uploaded, self->streams[0]));
+  assert_int_equal(fake_of(self->device)->maps, maps);
   rondo_exec_destroy(uploaded);
   rondo_exec_destroy(other);
-  tear_down(&self);
 }
 
 /* Another graph on the first stream waits for the one that was launched on the second with the first one's heap. */
 static void test_gm12_a_moved_launch_orders_the_heap(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
-  rondo_exec *moved = make_exec(&self, S, false, NULL), *other = make_exec(&self, S, false, NULL);
-  assert_ok(rondo_exec_launch(moved, self.streams[0]));
-  assert_ok(rondo_exec_launch(other, self.streams[0]));
-  assert_ok(rondo_exec_launch(moved, self.streams[1]));
-  const size_t waits = fake_of(self.device)->waits;
-  assert_ok(rondo_exec_launch(other, self.streams[0]));
-  assert_int_equal(fake_of(self.device)->waits, waits + 1);
+  rig *self = *state;
+  rondo_exec *moved = make_exec(self, S, false, NULL), *other = make_exec(self, S, false, NULL);
+  assert_ok(rondo_exec_launch(moved, self->streams[0]));
+  assert_ok(rondo_exec_launch(other, self->streams[0]));
+  assert_ok(rondo_exec_launch(moved, self->streams[1]));
+  const size_t waits = fake_of(self->device)->waits;
+  assert_ok(rondo_exec_launch(other, self->streams[0]));
+  assert_int_equal(fake_of(self->device)->waits, waits + 1);
   rondo_exec_destroy(moved);
   rondo_exec_destroy(other);
-  tear_down(&self);
 }
 
 /* GM-12: a free on another stream comes before the next life of the same allocation. */
 static void test_gm9_a_free_elsewhere_is_waited_for(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   void *kept;
-  rondo_exec *exec = make_exec(&self, S, true, &kept);
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
-  assert_ok(rondo_free_async(self.streams[3], kept));
-  const size_t waits = fake_of(self.device)->waits;
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
-  assert_int_equal(fake_of(self.device)->waits, waits + 1);
-  assert_ok(rondo_free_async(self.streams[0], kept));
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
-  assert_int_equal(fake_of(self.device)->waits, waits + 1);
-  assert_ok(rondo_free(self.device, kept));
+  rondo_exec *exec = make_exec(self, S, true, &kept);
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
+  assert_ok(rondo_free_async(self->streams[3], kept));
+  const size_t waits = fake_of(self->device)->waits;
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
+  assert_int_equal(fake_of(self->device)->waits, waits + 1);
+  assert_ok(rondo_free_async(self->streams[0], kept));
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
+  assert_int_equal(fake_of(self->device)->waits, waits + 1);
+  assert_ok(rondo_free(self->device, kept));
   rondo_exec_destroy(exec);
-  tear_down(&self);
 }
 
 /* A graph with memory inside a graph with memory: pages of their own, side by side, and each still runs alone. */
 static void test_gm20_children_with_memory(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_graph *inner = NULL, *outer = NULL;
   rondo_node node = {0};
   void *in = NULL, *out = NULL;
   rondo_exec *alone = NULL, *both = NULL;
-  assert_ok(rondo_graph_create(self.device, NULL, &inner));
-  assert_ok(rondo_graph_create(self.device, NULL, &outer));
+  assert_ok(rondo_graph_create(self->device, NULL, &inner));
+  assert_ok(rondo_graph_create(self->device, NULL, &outer));
   assert_ok(rondo_graph_add_alloc(inner, NULL, 0, S, "inner", &in, &node));
   assert_ok(rondo_graph_add_free(inner, &node, 1, in, &node));
   assert_ok(rondo_graph_add_alloc(outer, NULL, 0, 2 * S, "outer", &out, &node));
@@ -328,92 +332,80 @@ static void test_gm20_children_with_memory(void **state) {
   assert_ok(rondo_graph_add_free(outer, &node, 1, out, &node));
   assert_ok(rondo_instantiate(inner, NULL, &alone));
   assert_ok(rondo_instantiate(outer, NULL, &both));
-  assert_ok(rondo_exec_launch(alone, self.streams[0]));
-  assert_int_equal(held(&self), S);
+  assert_ok(rondo_exec_launch(alone, self->streams[0]));
+  assert_int_equal(held(self), S);
   for (int i = 0; i < 3; i++) {
-    assert_ok(rondo_exec_launch(both, self.streams[0]));
+    assert_ok(rondo_exec_launch(both, self->streams[0]));
     memset(in, 1, S);
     memset(out, 2, 2 * S);
     for (size_t k = 0; k < S; k++) assert_int_equal(((char *)in)[k], 1);
-    assert_ok(rondo_exec_launch(alone, self.streams[0]));
+    assert_ok(rondo_exec_launch(alone, self->streams[0]));
   }
-  assert_int_equal(held(&self), 3 * S);
-  assert_true(figures(&self).remaps <= 1);
+  assert_int_equal(held(self), 3 * S);
+  assert_true(figures(self).remaps <= 1);
   rondo_exec_destroy(alone);
   rondo_exec_destroy(both);
   assert_ok(rondo_graph_destroy(inner));
   assert_ok(rondo_graph_destroy(outer));
-  tear_down(&self);
 }
 
 /* Graph and exec destroyed in flight: addresses and pages stay until the launch is done. */
 static void test_gm4_destroyed_in_flight(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
-  fake_of(self.device)->stalled = true;
-  rondo_exec *exec = make_exec(&self, S, false, NULL);
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
+  rig *self = *state;
+  fake_of(self->device)->stalled = true;
+  rondo_exec *exec = make_exec(self, S, false, NULL);
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
   rondo_exec_destroy(exec);
-  assert_int_equal(figures(&self).graph_used, S);
-  assert_int_equal(fake_of(self.device)->reservations, 1);
-  fake_of(self.device)->stalled = false;
-  assert_int_equal(figures(&self).graph_used, 0);
-  assert_int_equal(fake_of(self.device)->reservations, 0);
-  assert_int_equal(held(&self), S);
-  tear_down(&self);
+  assert_int_equal(figures(self).graph_used, S);
+  assert_int_equal(fake_of(self->device)->reservations, 1);
+  fake_of(self->device)->stalled = false;
+  assert_int_equal(figures(self).graph_used, 0);
+  assert_int_equal(fake_of(self->device)->reservations, 0);
+  assert_int_equal(held(self), S);
 }
 
 /* Memory that cannot be unmapped keeps an upload from moving it; the exec goes on, and so does a later upload. */
 static void test_unmapping_fails(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   void *address;
-  rondo_exec *exec = make_exec(&self, S, false, &address);
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
-  fake_of(self.device)->fail_unmaps = true;
-  assert_fails(rondo_exec_upload(exec, self.streams[1]), RONDO_OUT_OF_MEMORY);
-  assert_fails(rondo_exec_launch(exec, self.streams[0]), RONDO_OUT_OF_MEMORY);
-  assert_fails(rondo_graph_memory_trim(self.device), RONDO_OUT_OF_MEMORY);
-  fake_of(self.device)->fail_unmaps = false;
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
+  rondo_exec *exec = make_exec(self, S, false, &address);
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
+  fake_of(self->device)->fail_unmaps = true;
+  assert_fails(rondo_exec_upload(exec, self->streams[1]), RONDO_OUT_OF_MEMORY);
+  assert_fails(rondo_exec_launch(exec, self->streams[0]), RONDO_OUT_OF_MEMORY);
+  assert_fails(rondo_graph_memory_trim(self->device), RONDO_OUT_OF_MEMORY);
+  fake_of(self->device)->fail_unmaps = false;
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
   memset(address, 1, S);
-  assert_ok(rondo_exec_upload(exec, self.streams[1]));
+  assert_ok(rondo_exec_upload(exec, self->streams[1]));
   memset(address, 1, S);
   rondo_exec_destroy(exec);
-  tear_down(&self);
 }
 
 /* A heap outlives its stream and serves the next one. */
 static void test_a_heap_is_inherited(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
-  rondo_exec *exec = make_exec(&self, S, false, NULL), *other = make_exec(&self, S, false, NULL);
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
-  assert_ok(rondo_stream_destroy(self.streams[0]));
-  assert_ok(rondo_stream_create(self.device, NULL, &self.streams[0]));
-  assert_ok(rondo_exec_launch(other, self.streams[0]));
-  assert_ok(rondo_exec_launch(exec, self.streams[0]));
-  assert_int_equal(held(&self), S);
-  assert_int_equal(figures(&self).remaps, 0);
+  rig *self = *state;
+  rondo_exec *exec = make_exec(self, S, false, NULL), *other = make_exec(self, S, false, NULL);
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
+  assert_ok(rondo_stream_destroy(self->streams[0]));
+  assert_ok(rondo_stream_create(self->device, NULL, &self->streams[0]));
+  assert_ok(rondo_exec_launch(other, self->streams[0]));
+  assert_ok(rondo_exec_launch(exec, self->streams[0]));
+  assert_int_equal(held(self), S);
+  assert_int_equal(figures(self).remaps, 0);
   rondo_exec_destroy(exec);
   rondo_exec_destroy(other);
-  tear_down(&self);
 }
 
 /* GM-20, decisions 2: execs of a graph and its clone share addresses; what one left alive keeps the others from running
  * over it. */
 static void test_gm20_relatives_do_not_run_over_each_other(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_graph *graph = NULL, *clone = NULL;
   rondo_node node = {0}, copy = {0};
   void *address = NULL;
   rondo_exec *keeps = NULL, *frees = NULL, *again = NULL;
-  assert_ok(rondo_graph_create(self.device, NULL, &graph));
+  assert_ok(rondo_graph_create(self->device, NULL, &graph));
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, S, "shared", &address, &node));
   assert_ok(rondo_graph_clone(graph, &clone));
   assert_ok(rondo_graph_find_in_clone(clone, node, &copy));
@@ -421,22 +413,21 @@ static void test_gm20_relatives_do_not_run_over_each_other(void **state) {
   assert_ok(rondo_instantiate(graph, NULL, &keeps));
   assert_ok(rondo_instantiate(graph, NULL, &again));
   assert_ok(rondo_instantiate(clone, NULL, &frees));
-  assert_ok(rondo_exec_launch(frees, self.streams[0]));
-  assert_ok(rondo_exec_launch(keeps, self.streams[1]));
-  assert_error(rondo_exec_launch(frees, self.streams[0]), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
+  assert_ok(rondo_exec_launch(frees, self->streams[0]));
+  assert_ok(rondo_exec_launch(keeps, self->streams[1]));
+  assert_error(rondo_exec_launch(frees, self->streams[0]), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
   assert_message("shared");
-  assert_error(rondo_exec_launch(again, self.streams[0]), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
-  assert_ok(rondo_free_async(self.streams[2], address));
-  assert_ok(rondo_exec_launch(again, self.streams[0]));
-  assert_ok(rondo_free_async(self.streams[2], address));
-  assert_ok(rondo_exec_launch(frees, self.streams[0]));
-  assert_error(rondo_free_async(self.streams[2], address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_error(rondo_exec_launch(again, self->streams[0]), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
+  assert_ok(rondo_free_async(self->streams[2], address));
+  assert_ok(rondo_exec_launch(again, self->streams[0]));
+  assert_ok(rondo_free_async(self->streams[2], address));
+  assert_ok(rondo_exec_launch(frees, self->streams[0]));
+  assert_error(rondo_free_async(self->streams[2], address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
   rondo_exec_destroy(keeps);
   rondo_exec_destroy(frees);
   rondo_exec_destroy(again);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_graph_destroy(clone));
-  tear_down(&self);
 }
 
 /* Random execs on random streams: temporaries of different graphs share pages, memory that stays never changes. */
@@ -480,22 +471,24 @@ static void test_gm12_random_launches(void **state) {
   tear_down(&self);
 }
 
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up_test, tear_down_test)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gm12_streams_hold_heaps),
-      cmocka_unit_test(test_gm12_streams_share_one_after_another),
+      TEST(test_gm12_streams_hold_heaps),
+      TEST(test_gm12_streams_share_one_after_another),
       cmocka_unit_test(test_gm12_the_largest_counts),
-      cmocka_unit_test(test_gm12_unfreed_memory_is_not_shared),
+      TEST(test_gm12_unfreed_memory_is_not_shared),
       cmocka_unit_test(test_gm13_chunks_around_unfreed_memory),
-      cmocka_unit_test(test_gm14_launches_and_uploads_on_other_streams),
-      cmocka_unit_test(test_gm14_uploaded_memory_stays),
-      cmocka_unit_test(test_gm12_a_moved_launch_orders_the_heap),
-      cmocka_unit_test(test_gm9_a_free_elsewhere_is_waited_for),
-      cmocka_unit_test(test_gm20_children_with_memory),
-      cmocka_unit_test(test_gm4_destroyed_in_flight),
-      cmocka_unit_test(test_unmapping_fails),
-      cmocka_unit_test(test_a_heap_is_inherited),
-      cmocka_unit_test(test_gm20_relatives_do_not_run_over_each_other),
+      TEST(test_gm14_launches_and_uploads_on_other_streams),
+      TEST(test_gm14_uploaded_memory_stays),
+      TEST(test_gm12_a_moved_launch_orders_the_heap),
+      TEST(test_gm9_a_free_elsewhere_is_waited_for),
+      TEST(test_gm20_children_with_memory),
+      TEST(test_gm4_destroyed_in_flight),
+      TEST(test_unmapping_fails),
+      TEST(test_a_heap_is_inherited),
+      TEST(test_gm20_relatives_do_not_run_over_each_other),
       cmocka_unit_test(test_gm12_random_launches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 #include "fault/fake_driver.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
 #define KIB ((size_t)1024)
@@ -31,18 +32,18 @@ static rondo_node add_free(rondo_graph *graph, rondo_node before, void *address)
   return node;
 }
 
-/* GM-11: behind a free its bytes are used again, beside it they are not. */
+/* GM-11: a node after a free reuses its bytes, a node that is not ordered after it does not. */
 static void test_gm11_reuse_follows_the_order(void **state) {
   (void)state;
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
-  char *first, *behind, *beside;
+  char *first, *after, *parallel;
   const rondo_node a = add_alloc(graph, NULL, 0, 64 * KIB, &first);
   const rondo_node freed = add_free(graph, a, first);
-  add_alloc(graph, &freed, 1, 64 * KIB, &behind);
-  add_alloc(graph, &a, 1, 64 * KIB, &beside);
-  assert_ptr_equal(behind, first);
-  assert_true(beside >= first + 64 * KIB || beside + 64 * KIB <= first);
+  add_alloc(graph, &freed, 1, 64 * KIB, &after);
+  add_alloc(graph, &a, 1, 64 * KIB, &parallel);
+  assert_ptr_equal(after, first);
+  assert_true(parallel >= first + 64 * KIB || parallel + 64 * KIB <= first);
   assert_ok(rondo_graph_destroy(graph));
   assert_int_equal(fake_close(device), 0);
 }
@@ -281,10 +282,11 @@ static void add_random_node(random_graph *self, int at, uint64_t *random) {
   } else {
     make_node(self, at, NOTHING, dependencies, count, -1);
   }
+  rondo_address_space_check(rondo_address_space_of(self->graph));
 }
 
-/* A node that found no host memory is made later where it would have been, and nothing is left behind. */
-static void test_gm11_placing_goes_on_behind_failures(void **state) {
+/* A node that found no host memory is made later where it would have been, and nothing is left over. */
+static void test_gm11_placing_goes_on_after_failures(void **state) {
   (void)state;
   test_allocator allocator;
   test_allocator_init(&allocator);
@@ -306,7 +308,7 @@ static void test_gm11_placing_goes_on_behind_failures(void **state) {
   assert_int_equal(atomic_load(&allocator.faults), 0);
 }
 
-/* GM-9, GM-11: bytes are given out again only behind the free, in any graph; and the graph can be instantiated. */
+/* GM-9, GM-11: bytes are reused only after the free, in any graph; and the graph can be instantiated. */
 static void test_gm11_random_graphs(void **state) {
   (void)state;
   rondo_device *device = fake_open(NULL);
@@ -331,10 +333,10 @@ static void test_gm11_random_graphs(void **state) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* More branches in turn than are kept in mind at a time: each uses its own bytes again and nobody else's. */
+/* More branches in turn than the view has points: each branch reuses its own bytes only. */
 static void test_gm11_many_branches_in_turn(void **state) {
   (void)state;
-  enum { BRANCHES = RONDO_STANDPOINTS + 9, ROUNDS = 4 };
+  enum { BRANCHES = RONDO_GRAPH_POINTS + 9, ROUNDS = 4 };
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
   rondo_node last[BRANCHES], root = {0};
@@ -350,11 +352,11 @@ static void test_gm11_many_branches_in_turn(void **state) {
       if (k != branch) assert_ptr_not_equal(address, addresses[k]);
     addresses[branch] = address;
   }
-  char *behind_all, *behind_none;
-  add_alloc(graph, last, BRANCHES, BRANCHES * 4 * KIB, &behind_all);
-  assert_ptr_equal(behind_all, addresses[0]);
-  add_alloc(graph, NULL, 0, 4 * KIB, &behind_none);
-  assert_ptr_equal(behind_none, behind_all + BRANCHES * 4 * KIB);
+  char *after_all, *after_none;
+  add_alloc(graph, last, BRANCHES, BRANCHES * 4 * KIB, &after_all);
+  assert_ptr_equal(after_all, addresses[0]);
+  add_alloc(graph, NULL, 0, 4 * KIB, &after_none);
+  assert_ptr_equal(after_none, after_all + BRANCHES * 4 * KIB);
   assert_ok(rondo_graph_destroy(graph));
   assert_int_equal(fake_close(device), 0);
 }
@@ -445,7 +447,7 @@ int main(void) {
       cmocka_unit_test(test_the_space_ends),
       cmocka_unit_test(test_gm1_without_graph_memory),
       cmocka_unit_test(test_gm11_random_graphs),
-      cmocka_unit_test(test_gm11_placing_goes_on_behind_failures),
+      cmocka_unit_test(test_gm11_placing_goes_on_after_failures),
       cmocka_unit_test(test_gm11_many_branches_in_turn),
       cmocka_unit_test(test_random_removals),
   };

@@ -40,6 +40,7 @@ static void test_b4_ranges_around_an_address(void **state) {
   rondo_range_index index = {.root = 0};
   static range ranges[COUNT];
   uint64_t random = 3;
+  size_t entered = 0;
   assert_ok(rondo_allocator_resolve(NULL, &allocator));
   for (int step = 0; step < STEPS; step++) {
     range *at = &ranges[test_random_below(&random, COUNT)];
@@ -52,6 +53,8 @@ static void test_b4_ranges_around_an_address(void **state) {
       assert_true(at->place != 0);
     }
     at->entered = !at->entered;
+    entered = at->entered ? entered + 1 : entered - 1;
+    assert_int_equal(rondo_range_index_check(&index), entered);
     const uintptr_t asked = SPAN - 10 + test_random_below(&random, SPAN + 200);
     size_t expected_count, count = 0;
     const uintptr_t expected = scan(ranges, asked, &expected_count);
@@ -80,6 +83,7 @@ static void test_ranges_that_there_is_no_memory_for(void **state) {
   allocator.fail_at = 0;
   const uint32_t place = rondo_range_enter(&allocator.table, &index, (const void *)8192, 10, 0, NULL);
   assert_true(place != 0);
+  assert_int_equal(rondo_range_index_check(&index), 2);
   assert_false(rondo_range_look(&index, (const void *)8192, &look));
   rondo_range_leave(&index, 0);
   assert_true(rondo_range_look(&index, (const void *)8192, &look));

@@ -6,7 +6,7 @@
 
 #include "exec/stream/stream_internal.h"
 #include "graph/graph.h"
-#include "memory/host_memory_watch.h"
+#include "memory/host_memory.h"
 
 static rondo_device_memory *memory_of(const test_fixture *t) {
   rondo_device_memory *memory = NULL;
