@@ -36,10 +36,9 @@ typedef struct rondo_physical rondo_physical;         /* physical memory */
 /* A node ready to be lowered: children are flattened away, event nodes name the device's events. ALLOC and FREE nodes
  * do nothing when run: the address is fixed, the pages are mapped before the launch. */
 typedef struct rondo_lowered_node {
-  const rondo_node_params *params; /* valid during the call; the driver copies what it keeps */
+  const rondo_node_params *params; /* valid during the call; for a kernel's arguments see rondo_executable_ops */
   rondo_device_event *event;       /* EVENT_RECORD and EVENT_WAIT; else NULL */
   rondo_node_where where;          /* for messages; its text is valid during the call */
-  bool in_block;                   /* KERNEL: args[0] is the beginning of all its arguments as one block (kernel.h) */
   uint64_t captured;               /* its name in a captured graph; 0 when it has none */
 } rondo_lowered_node;
 
@@ -206,7 +205,7 @@ struct rondo_capture_ops {
   rondo_status (*nodes)(rondo_captured *captured, uint64_t graph, const uint64_t **out, size_t *out_count);
   /* What a node depends on. */
   rondo_status (*before)(rondo_captured *captured, uint64_t node, const rondo_captured_edge **out, size_t *out_count);
-  /* What it is; names and arguments are valid as long as the kernel, or are constant. */
+  /* What it is. Names are valid as long as the kernel, or are constant; arguments until the next call. */
   rondo_status (*read)(rondo_captured *captured, uint64_t node, rondo_captured_work *out);
 
   /* The last reference is gone: frees it with its graph, if there is one, once no queue runs that any more; behind that
@@ -373,7 +372,11 @@ typedef struct rondo_event_ops {
   rondo_status (*elapsed)(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns);
 } rondo_event_ops;
 
-/* A lowered graph. owner. `index` counts lowered nodes. Changes hold for later launches only (U1). */
+/* A lowered graph. owner. `index` counts lowered nodes. Changes hold for later launches only (U1).
+ *
+ * A driver need not copy the arguments of kernels. It may read them later at the addresses that it was given, and
+ * launch_patched may write its sites there. They stay valid until the executable is destroyed or gets others. After a
+ * successful set_params or set_many, the caller writes the new values to the old addresses or calls rebind. */
 typedef struct rondo_executable_ops {
   void (*destroy)(rondo_executable *executable); /* does not wait; freed once its launches are done (L2) */
   /* Other parameters of the same kind, checked by the front. `event` for event nodes. */
@@ -382,6 +385,10 @@ typedef struct rondo_executable_ops {
    * *out_done of them have their new parameters, and those from there on what they had. May be NULL. */
   rondo_status (*set_many)(rondo_executable *executable, const rondo_node_change *changes, size_t count,
                            size_t *out_done);
+  /* The arguments of a kernel node are now at other addresses. Their values are those that the executable has. With
+   * `kernel` NULL they are gone, because a change could not be taken back; the next change brings others. May be NULL:
+   * the driver copies arguments. */
+  void (*rebind)(rondo_executable *executable, size_t index, const rondo_kernel_node *kernel);
   rondo_status (*set_enabled)(rondo_executable *executable, size_t index, bool enabled);
   /* Waits until all launches so far are done. */
   rondo_status (*synchronize)(rondo_executable *executable);

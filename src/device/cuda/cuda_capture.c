@@ -31,6 +31,7 @@ void cuda_captured_free(cuda_captured *captured) {
   rondo_array_free(allocator, &captured->nodes);
   rondo_array_free(allocator, &captured->handles);
   rondo_array_free(allocator, &captured->data);
+  rondo_array_free(allocator, &captured->values);
   rondo_release(allocator, captured, 1, sizeof *captured);
 }
 

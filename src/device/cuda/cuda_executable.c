@@ -3,6 +3,7 @@
  * it does not change in place is made anew, and ordered behind the launches of what it replaces by an upload of that,
  * which the driver puts behind its launches.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/allocation.h"
@@ -385,6 +386,7 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   }
   if (executable->replaced != NULL && is_over(executable)) free_replaced(executable);
   if (is_host) replace_host(executable, node, &changed);
+  if (node->kernel == changed.kernel) changed.args = node->args;
   cuda_node_free(executable, node);
   *node = changed;
   cuda_note_direct(executable);
@@ -404,33 +406,19 @@ static inline void set_grid(cu_kernel_params *params, rondo_grid grid) {
   params->grid_z = grid.z;
 }
 
-static inline void put_arguments(const cuda_node *node, const rondo_kernel_node *from, bool in_block) {
-  const rondo_kernel *kernel = from->kernel;
-  void *const *params = node->storage;
-  if (kernel->parameter_count > 0 && in_block) {
-    rondo_arguments_copy(kernel, params[0], from->args[0]);
-    return;
-  }
-  for (uint32_t i = 0; i < kernel->parameter_count; i++)
-    rondo_argument_set(params[i], from->args[i], kernel->parameters[i].bytes);
-}
-
-/* A kernel's grid and arguments, in place, which the driver does in any capture mode (docs/cuda-probes.md, 7). It reads
- * the arguments from where they are given; what it takes is kept then, and what it refuses leaves the node as it was.
- */
+/* Changes a kernel's grid and arguments in place, which the driver allows in any capture mode (docs/cuda-probes.md, 7).
+ * Until set_nodes ends, the node reads the arguments where the caller has them. */
 static inline cu_result overwrite(cuda_executable *executable, cuda_node *node, const rondo_lowered_node *lowered) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   const rondo_kernel_node *kernel = &lowered->params->as.kernel;
   cu_kernel_params *own = &node->as.kernel;
   const rondo_grid before = {own->grid_x, own->grid_y, own->grid_z};
   set_grid(own, kernel->grid);
-  own->params = (void **)(uintptr_t)kernel->args; /* they are read only */
+  own->params = (void **)(uintptr_t)kernel->args; /* the driver only reads */
   const cu_result code = api->exec_set_kernel(executable->built.exec, executable->handles[node->first], own);
-  own->params = node->storage;
-  if (__builtin_expect(code == CU_OK, 1))
-    put_arguments(node, kernel, lowered->in_block);
-  else
-    set_grid(own, before);
+  if (__builtin_expect(code == CU_OK, 1)) return code;
+  cuda_node_bind(node, node->args);
+  set_grid(own, before);
   return code;
 }
 
@@ -442,9 +430,18 @@ static inline void fetch(const cuda_executable *executable, const rondo_node_cha
   if (change->node.params->kind == RONDO_NODE_KERNEL) __builtin_prefetch(change->node.params->as.kernel.args);
 }
 
+/* Kernels read their arguments from the exec's memory again. If the kernel of a node is another one, the caller follows
+ * with rebind. */
+static void bind_nodes(cuda_executable *executable, const rondo_node_change *changes, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    cuda_node *node = &executable->nodes[changes[i].index];
+    if (node->kind == RONDO_NODE_KERNEL) cuda_node_bind(node, node->args);
+  }
+}
+
 /* `scope` is what was entered for work alone; NULL when it has the relaxed mode too. Returns how many are changed. */
-static size_t set_nodes(cuda_executable *executable, const rondo_node_change *changes, size_t count, cuda_scope *scope,
-                        rondo_status *out_status) {
+static size_t change_nodes(cuda_executable *executable, const rondo_node_change *changes, size_t count,
+                           cuda_scope *scope, rondo_status *out_status) {
   *out_status = RONDO_OK;
   for (size_t i = 0; i < count; i++) {
     cuda_node *node = &executable->nodes[changes[i].index];
@@ -460,6 +457,19 @@ static size_t set_nodes(cuda_executable *executable, const rondo_node_change *ch
     if (*out_status != RONDO_OK) return i;
   }
   return count;
+}
+
+static size_t set_nodes(cuda_executable *executable, const rondo_node_change *changes, size_t count, cuda_scope *scope,
+                        rondo_status *out_status) {
+  const size_t done = change_nodes(executable, changes, count, scope, out_status);
+  bind_nodes(executable, changes, count);
+  return done;
+}
+
+static void executable_rebind(rondo_executable *base, size_t index, const rondo_kernel_node *kernel) {
+  cuda_node *node = &((cuda_executable *)base)->nodes[index];
+  assert(node->kind == RONDO_NODE_KERNEL && (kernel == NULL || node->kernel == kernel->kernel));
+  cuda_node_bind(node, kernel == NULL ? NULL : kernel->args);
 }
 
 static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *lowered) {
@@ -575,6 +585,7 @@ const rondo_executable_ops cuda_executable_ops = {
     .destroy = executable_destroy,
     .set_params = executable_set_params,
     .set_many = executable_set_many,
+    .rebind = executable_rebind,
     .set_enabled = executable_set_enabled,
     .synchronize = executable_synchronize,
     .host_bytes = executable_host_bytes,

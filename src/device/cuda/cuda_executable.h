@@ -21,10 +21,10 @@
 /* A node's parameters. What patching it reads comes first, close together. */
 typedef struct cuda_node {
   rondo_node_kind kind;
-  void *storage;    /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
-  size_t first;     /* its nodes in the driver's graph are handles[first] and so on; NULL when it is left out */
-  uint64_t patched; /* by which run of patches it was set last (cuda_patch.c) */
-  bool is_foreign;  /* a library's kernel */
+  const void *const *args; /* a kernel's arguments, in the memory of the exec (rondo_executable_ops) */
+  size_t first;            /* its nodes in the driver's graph are handles[first] and so on; NULL when it is left out */
+  uint64_t patched;        /* by which run of patches it was set last (cuda_patch.c) */
+  bool is_foreign;         /* a library's kernel */
   bool enabled;
   bool owns_name; /* else it is the kernel's */
   bool is_bound;  /* was captured and cannot be made anew */
@@ -37,6 +37,7 @@ typedef struct cuda_node {
     cuda_host_work *host;
     cu_event event;
   } as;
+  void *storage; /* a captured copy's cu_copy; the list that a foreign kernel's arguments are passed by; or NULL */
   size_t storage_bytes;
   uint64_t captured; /* what it was captured as, good while the executable is made; 0: not captured */
   rondo_node_where where;

@@ -43,47 +43,47 @@ static rondo_status measure_arguments(cuda_device *device, cu_function function,
   return RONDO_OK;
 }
 
-static rondo_status take_one_by_one(cuda_device *device, const cu_kernel_params *params, cuda_foreign_kernel *out) {
-  const rondo_allocator *allocator = &device->base.allocator;
+static rondo_status gather_arguments(cuda_captured *captured, const cu_kernel_params *params,
+                                     cuda_foreign_kernel *out) {
+  cuda_device *device = device_of(captured);
   RONDO_TRY(measure_arguments(device, params->function, &out->count, &out->bytes));
-  RONDO_TRY(rondo_allocate_items(allocator, out->count, sizeof *out->offsets, &out->offsets));
-  RONDO_TRY(rondo_allocate_items(allocator, out->bytes, 1, &out->arguments));
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, out->count, sizeof *out->offsets, &out->offsets));
+  RONDO_TRY(rondo_array_reserve(&device->base.allocator, &captured->values, out->bytes));
+  unsigned char *values = captured->values.items;
+  captured->arguments = values;
+  if (out->bytes > 0) memset(values, 0, out->bytes);
   for (size_t i = 0; i < out->count; i++) {
     size_t offset = 0, bytes = 0;
     bool is_there;
     RONDO_TRY(ask_argument(device, params->function, i, &offset, &bytes, &is_there));
     out->offsets[i] = (uint32_t)offset;
-    if (is_there && offset + bytes <= out->bytes) memcpy(out->arguments + offset, params->params[i], bytes);
+    if (is_there && offset + bytes <= out->bytes) memcpy(values + offset, params->params[i], bytes);
   }
   return RONDO_OK;
 }
 
-static rondo_status take_buffer(cuda_device *device, void *const *extra, cuda_foreign_kernel *out) {
-  const void *buffer = NULL;
+static rondo_status find_buffer(cuda_captured *captured, void *const *extra, cuda_foreign_kernel *out) {
+  captured->arguments = NULL;
   out->has_buffer = true;
   for (; (uintptr_t)extra[0] != LAUNCH_END; extra += 2) {
-    if ((uintptr_t)extra[0] == LAUNCH_BUFFER) buffer = extra[1];
+    if ((uintptr_t)extra[0] == LAUNCH_BUFFER) captured->arguments = extra[1];
     if ((uintptr_t)extra[0] == LAUNCH_BUFFER_BYTES) memcpy(&out->bytes, extra[1], sizeof out->bytes);
   }
-  if (buffer == NULL || out->bytes > RONDO_MOST_ARGUMENT_BYTES)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "a kernel whose arguments are a buffer of %zu bytes, where %d are possible", out->bytes,
-                      RONDO_MOST_ARGUMENT_BYTES);
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, out->bytes, 1, &out->arguments));
-  if (out->bytes > 0) memcpy(out->arguments, buffer, out->bytes);
-  return RONDO_OK;
+  if (captured->arguments != NULL && out->bytes <= RONDO_MOST_ARGUMENT_BYTES) return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "a kernel whose arguments are a buffer of %zu bytes: at most %d are possible", out->bytes,
+                    RONDO_MOST_ARGUMENT_BYTES);
 }
 
-static rondo_status take_arguments(cuda_device *device, const cu_kernel_params *params, cuda_foreign_kernel *out) {
-  if (params->extra != NULL) return take_buffer(device, params->extra, out);
-  return params->params != NULL ? take_one_by_one(device, params, out) : RONDO_OK;
+static rondo_status find_arguments(cuda_captured *captured, const cu_kernel_params *params, cuda_foreign_kernel *out) {
+  if (params->extra != NULL) return find_buffer(captured, params->extra, out);
+  return params->params != NULL ? gather_arguments(captured, params, out) : RONDO_OK;
 }
 
 void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign) {
   const rondo_allocator *allocator = &device->base.allocator;
   if (foreign == NULL) return;
   rondo_release(allocator, foreign->offsets, foreign->count, sizeof *foreign->offsets);
-  rondo_release(allocator, foreign->arguments, foreign->bytes, 1);
   rondo_captured_release(foreign->captured);
   rondo_release(allocator, foreign, 1, sizeof *foreign);
 }
@@ -122,10 +122,9 @@ static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *
     cuda_foreign_kernel_free(device, foreign);
     return status;
   }
-  foreign->list[0] = foreign->arguments;
   ((cuda_kernel *)kernel->driver_data)->foreign = foreign;
-  *out =
-      (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = foreign->list, .arg_count = kernel->parameter_count};
+  *out = (rondo_kernel_node){
+      .kernel = kernel, .grid = grid, .args = &captured->arguments, .arg_count = kernel->parameter_count};
   return RONDO_OK;
 }
 
@@ -148,7 +147,7 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
   rondo_captured_retain(&captured->base);
   foreign->params = params;
   foreign->params.params = foreign->params.extra = NULL;
-  const rondo_status status = take_arguments(device, &params, foreign);
+  const rondo_status status = find_arguments(captured, &params, foreign);
   if (status == RONDO_OK)
     return finish_kernel(captured, foreign, (rondo_grid){params.grid_x, params.grid_y, params.grid_z}, out);
   cuda_foreign_kernel_free(device, foreign);

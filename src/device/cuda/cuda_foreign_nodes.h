@@ -24,6 +24,8 @@ typedef struct cuda_captured {
   RONDO_ARRAY(uint64_t) nodes;
   RONDO_ARRAY(cu_graph_node) handles;
   RONDO_ARRAY(cu_edge_data) data;
+  RONDO_ARRAY(unsigned char) values;
+  const void *arguments; /* of the kernel that was read last: `values`, or the driver's memory */
 } cuda_captured;
 
 /* A kernel that a library launched, with its launch. All its arguments are one scalar of the rondo_kernel, `bytes`
@@ -35,15 +37,14 @@ struct cuda_foreign_kernel {
   size_t count;             /* of arguments; 0 when they are a buffer */
   uint32_t *offsets;
   size_t bytes;
-  unsigned char *arguments; /* as captured */
-  const void *list[1];      /* their address, as a kernel node's arguments */
 };
 
 extern const rondo_capture_ops cuda_capture_ops;
 
 static inline cu_graph_node cuda_captured_handle(uint64_t name) { return (cu_graph_node)(uintptr_t)name; }
 
-/* A captured kernel node as a rondo_kernel, whose reference is the caller's, and its arguments in *out_kernel->args. */
+/* A captured kernel node as a rondo_kernel. The caller gets a reference to it. out->args is valid until the next call
+ * with `captured`. */
 RONDO_MUST_USE rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node,
                                                      rondo_kernel_node *out);
 void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign); /* NULL is fine, here and below */

@@ -16,42 +16,32 @@
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
-/* One block: the addresses of the values, then the values at the offsets that their kernel gives them. The driver takes
- * them from any address. */
-static rondo_status copy_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
-  const rondo_kernel *kernel = node->kernel;
-  const size_t values = kernel->parameter_count * sizeof(void *);
-  out->storage_bytes = values + rondo_argument_words(kernel) * sizeof(uint64_t);
-  RONDO_TRY(rondo_slab_take(&executable->slab, out->storage_bytes, &out->storage));
-  void **const params = out->storage;
-  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    params[i] = (char *)out->storage + values + kernel->offsets[i];
-    rondo_argument_set(params[i], node->args[i], kernel->parameters[i].bytes);
-  }
-  out->as.kernel.params = params;
-  return RONDO_OK;
+void cuda_node_bind(cuda_node *node, const void *const *args) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
+  node->args = args;
+  node->as.kernel.params = (void **)(uintptr_t)args; /* the driver only reads */
+  node->as.kernel.extra = NULL;
+  if (foreign != NULL && args != NULL)
+    cuda_foreign_arguments(foreign, foreign->has_buffer, args[0], node->storage, &node->as.kernel);
 }
 
-/* The same for a library's kernel: one value, which the list leads into as the kernel was launched. */
-static rondo_status copy_foreign_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
-  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
-  const size_t values = (foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count) * sizeof(void *);
-  out->storage_bytes = values + foreign->bytes;
-  RONDO_TRY(rondo_allocate(&executable->small, 1, out->storage_bytes, &out->storage));
-  void *const at = (char *)out->storage + values;
-  memcpy(at, node->args[0], foreign->bytes);
-  cuda_foreign_arguments(foreign, foreign->has_buffer, at, out->storage, &out->as.kernel);
-  return RONDO_OK;
+static bool has_arguments(const cuda_node *node) {
+  return node->args != NULL || node->as.kernel.params != NULL || node->kernel->parameter_count == 0;
 }
 
 static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
   out->kernel = node->kernel;
   rondo_kernel_retain(node->kernel);
   cuda_kernel_params(node, &out->as.kernel);
-  out->is_foreign = cuda_foreign_of(node->kernel) != NULL;
-  if (out->is_foreign) executable->has_foreign = true;
-  if (node->kernel->parameter_count == 0) return RONDO_OK;
-  return out->is_foreign ? copy_foreign_arguments(executable, node, out) : copy_arguments(executable, node, out);
+  out->is_foreign = foreign != NULL;
+  executable->has_foreign |= out->is_foreign;
+  if (foreign != NULL && node->kernel->parameter_count > 0) {
+    out->storage_bytes = (foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count) * sizeof(void *);
+    RONDO_TRY(rondo_allocate(&executable->small, 1, out->storage_bytes, &out->storage));
+  }
+  cuda_node_bind(out, node->args);
+  return RONDO_OK;
 }
 
 static rondo_status make_host(cuda_executable *executable, const rondo_host_node *node, cuda_node *out) {
@@ -202,6 +192,7 @@ static cu_result copy_attributes(const cuda_executable *executable, const cuda_n
 static cu_result add_kernel(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                             const cu_graph_node *before, size_t count, cu_graph_node *out) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  if (!has_arguments(node)) return CU_INVALID_VALUE;
   const cu_result code = api->graph_add_kernel(out, graph, before, count, &node->as.kernel);
   if (code != CU_OK || node->captured == 0) return code;
   return copy_attributes(executable, node, *out);

@@ -11,16 +11,8 @@
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_patch.h"
 
-/* Where the values of a library's kernel begin, behind the list that leads to them. */
-static unsigned char *foreign_values(const cuda_node *node) {
-  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
-  const size_t listed = foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count;
-  return (unsigned char *)node->storage + listed * sizeof(void *);
-}
-
 static inline void *site_in_kernel(const cuda_node *node, const rondo_patch_site *site) {
-  if (__builtin_expect(node->is_foreign, 0)) return foreign_values(node) + site->offset;
-  return (unsigned char *)((void **)node->storage)[site->parameter] + site->offset;
+  return (unsigned char *)(uintptr_t)node->args[site->parameter] + site->offset;
 }
 
 /* A captured copy is no longer the one that the driver described. */
