@@ -25,6 +25,7 @@
 
 typedef struct cuda_queue cuda_queue;
 typedef struct cuda_executable cuda_executable;
+typedef struct cuda_node cuda_node; /* cuda_executable.h */
 typedef struct cuda_gate_page cuda_gate_page;
 typedef struct cuda_host_thread cuda_host_thread;
 typedef struct cuda_host_work cuda_host_work;
@@ -68,7 +69,7 @@ typedef struct cuda_device {
   _Atomic uint64_t mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached, cache_evictions;
   bool reads_host;             /* kernels have what host_allocate gave at the host's address */
   cuda_kernel *fill;           /* behind fill nodes */
-  rondo_kernel *copies;        /* for ranges (cuda_input_copies.c); NULL when it could not be loaded */
+  rondo_kernel *copies;        /* for ranges (cuda_builtin_kernels.h); NULL when it could not be loaded */
   rondo_kernel *queued_copies; /* likewise, in front of work */
   cuda_hosts hosts;
 
@@ -158,7 +159,7 @@ struct cuda_kernel {
 
 /* The calling thread works in the device's context from enter to leave. */
 typedef struct cuda_scope {
-  const cuda_device *device;
+  cuda_device *device;
   cu_context before;
   bool has_mode; /* of capture; else it was left as it was */
   cu_capture_mode mode;
@@ -214,7 +215,7 @@ static inline void cuda_kernels_look(cuda_device *device) {
     cuda_kernels_reap(device, false);
 }
 
-/* Work in the driver's terms (cuda_launch_params.c, cuda_fill.c) -------------------------------------------------- */
+/* Work in the driver's terms (cuda_launch_params.c) ------------------------------------------------------------- */
 
 #define CUDA_FILL_NAME "rondo_fill"
 

@@ -23,10 +23,10 @@ typedef struct binding {
   cuda_executable *executable;
   cuda_device *device;
   cuda_captured *captured;
-  RONDO_ARRAY(cu_graph_node) members; /* nodes of the captured graph, ascending */
-  RONDO_ARRAY(edge_pair) edges;       /* its edges, ascending */
-  cu_graph_node *entries;             /* of each node: what comes before it leads here */
-  cu_graph_node *handles;             /* the parts of each node; what comes behind it leads from the last */
+  cuda_graph_nodes members;     /* nodes of the captured graph, ascending */
+  RONDO_ARRAY(edge_pair) edges; /* its edges, ascending */
+  cu_graph_node *entries;       /* of each node: what comes before it leads here */
+  cu_graph_node *handles;       /* the parts of each node; what comes behind it leads from the last */
 } binding;
 
 static const rondo_allocator *allocator_of(const binding *b) { return &b->device->base.allocator; }
@@ -58,15 +58,9 @@ static bool has_edge(const binding *b, cu_graph_node from, cu_graph_node to) {
 /* Reading the captured graph -------------------------------------------------------------------------------------- */
 
 static rondo_status read_members(binding *b) {
-  const cuda_api *api = b->device->api;
-  size_t count = 0;
-  RONDO_TRY(cuda_check(b->device, api->graph_get_nodes(b->captured->graph, NULL, &count), "counting captured nodes"));
-  RONDO_TRY(rondo_array_reserve(allocator_of(b), &b->members, count));
-  b->members.count = count;
-  if (count == 0) return RONDO_OK;
-  RONDO_TRY(cuda_check(b->device, api->graph_get_nodes(b->captured->graph, b->members.items, &count),
-                       "listing %zu captured nodes", count));
-  qsort(b->members.items, count, sizeof(cu_graph_node), compare_handles);
+  cuda_graph_nodes *members = &b->members;
+  RONDO_TRY(cuda_list_nodes(b->device, b->captured->graph, members));
+  if (members->count > 1) qsort(members->items, members->count, sizeof *members->items, compare_handles);
   return RONDO_OK;
 }
 

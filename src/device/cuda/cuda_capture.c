@@ -182,8 +182,7 @@ static rondo_status capture_set_frontier(rondo_captured *base, rondo_queue *queu
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code =
       device->api->capture_set_dependencies(stream, captured->handles.items, NULL, count, CU_CAPTURE_DEPENDENCIES_SET);
-  cuda_leave(&scope);
-  return cuda_check(device, code, "setting what %s depends on", ((const cuda_queue *)queue)->label);
+  return cuda_leave_with(&scope, code, "setting what %s depends on", ((const cuda_queue *)queue)->label);
 }
 
 static rondo_status fail_copy(const cuda_captured *captured, const rondo_copy *copy, cu_result code) {
@@ -292,23 +291,29 @@ static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
     captured->graph = NULL;
   }
   cuda_placeholders_drop(device, &captured->shown);
-  cuda_leave(&scope);
-  return cuda_check(device, code, "ending the capture of %s", queue->label);
+  return cuda_leave_with(&scope, code, "ending the capture of %s", queue->label);
 }
 
 /* Reading --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status list_nodes(cuda_captured *captured, cu_graph graph) {
-  cuda_device *device = device_of(captured);
+rondo_status cuda_list_nodes(cuda_device *device, cu_graph graph, cuda_graph_nodes *out) {
   size_t count = 0;
+  out->count = 0;
   RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, NULL, &count), "counting captured nodes"));
-  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
-  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->nodes, count));
+  RONDO_TRY(rondo_array_reserve(&device->base.allocator, out, count));
   if (count > 0)
-    RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, captured->handles.items, &count),
-                         "listing %zu captured nodes", count));
-  for (size_t i = 0; i < count; i++) captured->nodes.items[i] = name_of(captured->handles.items[i]);
-  captured->nodes.count = count;
+    RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, out->items, &count), "listing %zu captured nodes",
+                         count));
+  out->count = count;
+  return RONDO_OK;
+}
+
+static rondo_status list_names(cuda_captured *captured, cu_graph graph) {
+  cuda_graph_nodes *handles = &captured->handles;
+  RONDO_TRY(cuda_list_nodes(device_of(captured), graph, handles));
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->nodes, handles->count));
+  for (size_t i = 0; i < handles->count; i++) captured->nodes.items[i] = name_of(handles->items[i]);
+  captured->nodes.count = handles->count;
   return RONDO_OK;
 }
 
@@ -317,7 +322,7 @@ static rondo_status capture_nodes(rondo_captured *base, uint64_t graph, const ui
   cuda_scope scope;
   captured->nodes.count = 0;
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = list_nodes(captured, graph == 0 ? captured->graph : (cu_graph)(uintptr_t)graph);
+  const rondo_status status = list_names(captured, graph == 0 ? captured->graph : (cu_graph)(uintptr_t)graph);
   cuda_leave(&scope);
   *out = captured->nodes.items;
   *out_count = captured->nodes.count;
@@ -394,31 +399,45 @@ static cu_result read_free(const cuda_api *api, cu_graph_node node, rondo_captur
   return code;
 }
 
+/* Nodes that are kept as they are. A bound node exists in the captured graph alone. */
+static const struct {
+  cu_node_type type;
+  const char *what;
+  bool is_bound;
+} foreign_nodes[] = {
+    {CU_NODE_HOST, "host function", false},
+    {CU_NODE_EVENT_WAIT, "event wait", false},
+    {CU_NODE_EVENT_RECORD, "event record", false},
+    {CU_NODE_SEMAPHORE_SIGNAL, "semaphore signal", true},
+    {CU_NODE_SEMAPHORE_WAIT, "semaphore wait", true},
+    {CU_NODE_BATCH_MEMORY_OPERATION, "batch of memory operations", true},
+    {CU_NODE_CONDITIONAL, RONDO_FOREIGN_CONDITIONAL, true},
+};
+
+static void read_foreign(cu_node_type type, rondo_captured_work *out) {
+  set_foreign(out, "node of a kind that this version does not know", true);
+  for (size_t i = 0; i < sizeof foreign_nodes / sizeof foreign_nodes[0]; i++)
+    if (foreign_nodes[i].type == type) set_foreign(out, foreign_nodes[i].what, foreign_nodes[i].is_bound);
+}
+
 static bool is_bound_type(cu_node_type type) {
   return type == CU_NODE_ALLOC || type == CU_NODE_FREE || type > CU_NODE_EVENT_RECORD;
 }
 
 /* Whether a graph, or one in it, holds what cannot be made anew. */
-static rondo_status find_bound(cuda_captured *captured, cu_graph graph, bool *out) {
-  cuda_device *device = device_of(captured);
-  const rondo_allocator *allocator = allocator_of(captured);
-  cu_graph_node *nodes;
-  size_t count = 0;
-  RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, NULL, &count), "counting captured nodes"));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *nodes, &nodes));
-  size_t listed = count;
-  cu_result code = count > 0 ? device->api->graph_get_nodes(graph, nodes, &listed) : CU_OK;
-  rondo_status status = cuda_check(device, code, "listing %zu captured nodes", count);
-  for (size_t i = 0; i < listed && status == RONDO_OK && !*out; i++) {
+static rondo_status find_bound(cuda_device *device, cu_graph graph, bool *out) {
+  cuda_graph_nodes nodes = {0};
+  rondo_status status = cuda_list_nodes(device, graph, &nodes);
+  for (size_t i = 0; i < nodes.count && status == RONDO_OK && !*out; i++) {
     cu_node_type type;
     cu_graph child = NULL;
-    code = device->api->graph_node_get_type(nodes[i], &type);
-    if (code == CU_OK && type == CU_NODE_GRAPH) code = device->api->graph_child_get_graph(nodes[i], &child);
+    cu_result code = device->api->graph_node_get_type(nodes.items[i], &type);
+    if (code == CU_OK && type == CU_NODE_GRAPH) code = device->api->graph_child_get_graph(nodes.items[i], &child);
     status = cuda_check(device, code, "reading a captured child graph");
     *out = status == RONDO_OK && is_bound_type(type);
-    if (child != NULL) status = find_bound(captured, child, out);
+    if (child != NULL) status = find_bound(device, child, out);
   }
-  rondo_release(allocator, nodes, count, sizeof *nodes);
+  rondo_array_free(&device->base.allocator, &nodes);
   return status;
 }
 
@@ -427,7 +446,7 @@ static rondo_status read_child(cuda_captured *captured, cu_graph_node node, rond
   cu_graph graph = NULL;
   bool is_bound = false;
   RONDO_TRY(cuda_check(device, device->api->graph_child_get_graph(node, &graph), "reading a captured child graph"));
-  RONDO_TRY(find_bound(captured, graph, &is_bound));
+  RONDO_TRY(find_bound(device, graph, &is_bound));
   if (is_bound) {
     set_foreign(out, "child graph with work of the driver's own", true);
     return RONDO_OK;
@@ -450,29 +469,8 @@ static cu_result read_plain(const cuda_api *api, cu_graph_node node, cu_node_typ
     case CU_NODE_EMPTY:
       out->params.kind = RONDO_NODE_EMPTY;
       return CU_OK;
-    case CU_NODE_HOST:
-      set_foreign(out, "host function", false);
-      return CU_OK;
-    case CU_NODE_EVENT_WAIT:
-      set_foreign(out, "event wait", false);
-      return CU_OK;
-    case CU_NODE_EVENT_RECORD:
-      set_foreign(out, "event record", false);
-      return CU_OK;
-    case CU_NODE_SEMAPHORE_SIGNAL:
-      set_foreign(out, "semaphore signal", true);
-      return CU_OK;
-    case CU_NODE_SEMAPHORE_WAIT:
-      set_foreign(out, "semaphore wait", true);
-      return CU_OK;
-    case CU_NODE_BATCH_MEMORY_OPERATION:
-      set_foreign(out, "batch of memory operations", true);
-      return CU_OK;
-    case CU_NODE_CONDITIONAL:
-      set_foreign(out, RONDO_FOREIGN_CONDITIONAL, true);
-      return CU_OK;
     default:
-      set_foreign(out, "node of a kind that this version does not know", true);
+      read_foreign(type, out);
       return CU_OK;
   }
 }

@@ -94,15 +94,29 @@ static rondo_status check(cuda_device *device, cu_result code, const char *what)
                            "%s: the driver refused it", what);
 }
 
-rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) {
+static rondo_status check_format(cuda_device *device, cu_result code, const char *format, va_list arguments) {
+  char what[RONDO_ERROR_MESSAGE_BYTES / 2];
   if (code == CU_OK) return RONDO_OK;
   if (code == CU_NOT_READY) return RONDO_NOT_READY;
-  char what[RONDO_ERROR_MESSAGE_BYTES / 2];
+  (void)vsnprintf(what, sizeof what, format, arguments);
+  return check(device, code, what);
+}
+
+rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  (void)vsnprintf(what, sizeof what, format, arguments);
+  const rondo_status status = check_format(device, code, format, arguments);
   va_end(arguments);
-  return check(device, code, what);
+  return status;
+}
+
+rondo_status cuda_leave_with(const cuda_scope *scope, cu_result code, const char *format, ...) {
+  va_list arguments;
+  cuda_leave(scope);
+  va_start(arguments, format);
+  const rondo_status status = check_format(scope->device, code, format, arguments);
+  va_end(arguments);
+  return status;
 }
 
 rondo_status cuda_check_node(cuda_device *device, cu_result code, const cuda_node *node, const char *doing,

@@ -7,13 +7,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/cuda/cuda_builtin_kernels.h"
 #include "device/cuda/cuda_context.h"
-#include "device/cuda/cuda_event.h"
 #include "device/cuda/cuda_executable.h"
-#include "device/cuda/cuda_fill.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_host_function.h"
-#include "device/cuda/cuda_input_copies.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_memory.h"
 #include "device/cuda/cuda_placeholder_memory.h"
@@ -64,8 +62,7 @@ static rondo_status device_synchronize(rondo_device *base) {
   cuda_scope scope;
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->context_synchronize();
-  cuda_leave(&scope);
-  RONDO_TRY(cuda_check(device, code, "waiting for device '%s'", base->name));
+  RONDO_TRY(cuda_leave_with(&scope, code, "waiting for device '%s'", base->name));
   cuda_queues_settle(device, epoch);
   return cuda_queues_take_failure(device);
 }

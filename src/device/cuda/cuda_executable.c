@@ -198,8 +198,8 @@ static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queu
   cuda_scope scope;
   RONDO_TRY(cuda_enter_for_work(device, &scope));
   const cu_result code = device->api->exec_upload(executable->before, queue->stream);
-  cuda_leave(&scope);
-  RONDO_TRY(cuda_check(device, code, "ordering %s behind its earlier launches on %s", executable->label, queue->label));
+  RONDO_TRY(
+      cuda_leave_with(&scope, code, "ordering %s after its earlier launches on %s", executable->label, queue->label));
   (void)device->api->exec_destroy(executable->before); /* its launches go on */
   executable->before = NULL;
   cuda_note_direct(executable);
@@ -286,9 +286,7 @@ rondo_status cuda_queue_upload(rondo_queue *base, rondo_executable *base_executa
   RONDO_TRY(cuda_enter_for_work(device, &scope));
   cuda_queue_note_work(queue);
   const cu_result code = device->api->exec_upload(executable->built.exec, queue->stream);
-  const rondo_status status = cuda_check(device, code, "uploading %s on %s", executable->label, queue->label);
-  cuda_leave(&scope);
-  return status;
+  return cuda_leave_with(&scope, code, "uploading %s on %s", executable->label, queue->label);
 }
 
 /* Changes --------------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * A lowered graph on a CUDA device: the driver's executable graph, and of each node what it takes to make that again
  * (for an update that the driver refuses, for timing, node by node). Children are flattened. A node of Rondo's is one
  * or several of the driver's, one behind the other (cuda_node_parts); what is order alone, alloc and free nodes too, is
- * none where edges can stand for it, else an empty one (cuda_graph_edges.h).
+ * none where edges can stand for it, else an empty one (cuda_graph_build.h).
  *
  * Host functions need their records until the launches that call them are done: an executable that has some records an
  * event behind each launch, is freed when that is complete, and tells the records which queue it runs on by a host
@@ -19,7 +19,7 @@
 #include "graph/node_name.h"
 
 /* A node's parameters. What patching it reads comes first, close together. */
-typedef struct cuda_node {
+struct cuda_node {
   rondo_node_kind kind;
   const void *const *args; /* a kernel's arguments, in the memory of the exec (rondo_executable_ops) */
   size_t first;            /* its nodes in the driver's graph are handles[first] and so on; NULL when it is left out */
@@ -41,7 +41,7 @@ typedef struct cuda_node {
   size_t storage_bytes;
   uint64_t captured; /* what it was captured as, good while the executable is made; 0: not captured */
   rondo_node_where where;
-} cuda_node;
+};
 
 /* For messages: "kernel 'saxpy' (node 3)"; returns buffer. */
 static inline const char *cuda_node_label(char buffer[RONDO_LABEL_BYTES], const cuda_node *node) {

@@ -12,6 +12,8 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_executable.h"
 
+typedef RONDO_ARRAY(cu_graph_node) cuda_graph_nodes;
+
 typedef struct cuda_captured {
   rondo_captured base;
   cu_graph graph; /* the capture's while it goes on, then its own; NULL when it failed */
@@ -22,7 +24,7 @@ typedef struct cuda_captured {
   /* Lists handed out; working memory. */
   RONDO_ARRAY(rondo_captured_edge) edges;
   RONDO_ARRAY(uint64_t) nodes;
-  RONDO_ARRAY(cu_graph_node) handles;
+  cuda_graph_nodes handles;
   RONDO_ARRAY(cu_edge_data) data;
   RONDO_ARRAY(unsigned char) values;
   const void *arguments; /* of the kernel that was read last: `values`, or the driver's memory */
@@ -42,6 +44,9 @@ struct cuda_foreign_kernel {
 extern const rondo_capture_ops cuda_capture_ops;
 
 static inline cu_graph_node cuda_captured_handle(uint64_t name) { return (cu_graph_node)(uintptr_t)name; }
+
+/* The nodes of a captured graph. */
+RONDO_MUST_USE rondo_status cuda_list_nodes(cuda_device *device, cu_graph graph, cuda_graph_nodes *out);
 
 /* A captured kernel node as a rondo_kernel. The caller gets a reference to it. out->args is valid until the next call
  * with `captured`. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Nodes of executables in the driver's terms: made from lowered nodes, added to driver graphs, changed in driver
- * executables, run by themselves. A fill is a kernel (cuda_fill.c); a host function is followed by a wait for its gate
- * (cuda_host_function.c); a copy whose slices the driver cannot describe is one node a slice (cuda_launch_params.c).
+ * executables, run by themselves. A fill is a kernel (cuda_builtin_kernels.h); a host function is followed by a wait
+ * for its gate (cuda_host_function.c); a copy whose slices the driver cannot describe is one node a slice
+ * (cuda_launch_params.c).
  */
 #include <string.h>
 
 #include "base/allocation.h"
+#include "device/cuda/cuda_builtin_kernels.h"
 #include "device/cuda/cuda_context.h"
-#include "device/cuda/cuda_fill.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_host_function.h"

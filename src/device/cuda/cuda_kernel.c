@@ -156,8 +156,7 @@ static rondo_status read_most_threads(cuda_device *device, const rondo_kernel *k
   cuda_scope scope;
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->function_get_attribute(out, CU_FUNCTION_ATTRIBUTE_MAX_THREADS, function);
-  cuda_leave(&scope);
-  return cuda_check(device, code, "asking how many threads a block of kernel '%s' may have", kernel->name);
+  return cuda_leave_with(&scope, code, "asking how many threads a block of kernel '%s' may have", kernel->name);
 }
 
 /* The code's registers and shared memory may leave room for fewer threads than a block has. */

@@ -229,10 +229,8 @@ rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo
   cuda_scope scope;
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = cuda_set_access(device, cuda_address(address), bytes, flags[protection]);
-  const rondo_status status =
-      cuda_check(device, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address, base->name);
-  cuda_leave(&scope);
-  return status;
+  return cuda_leave_with(&scope, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address,
+                         base->name);
 }
 
 /* Host memory ----------------------------------------------------------------------------------------------------- */
@@ -243,10 +241,8 @@ rondo_status cuda_host_allocate(rondo_device *base, size_t bytes, void **out_add
   *out_address = NULL;
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->host_alloc(out_address, bytes, CU_HOST_ALLOC_PORTABLE);
-  const rondo_status status =
-      cuda_check(device, code, "%zu bytes of pinned host memory for device '%s' cannot be had", bytes, base->name);
-  cuda_leave(&scope);
-  return status;
+  return cuda_leave_with(&scope, code, "%zu bytes of pinned host memory for device '%s' cannot be had", bytes,
+                         base->name);
 }
 
 void cuda_host_release(rondo_device *base, void *address, size_t bytes) {

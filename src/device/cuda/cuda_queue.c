@@ -187,8 +187,7 @@ static rondo_status queue_await(rondo_queue *base) {
   RONDO_TRY(cuda_require(device));
   cuda_enter_to_free(device, &scope); /* what waits for the stream relies on it */
   const cu_result code = device->api->stream_synchronize(queue->stream);
-  cuda_leave(&scope);
-  RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
+  RONDO_TRY(cuda_leave_with(&scope, code, "waiting for %s", queue->label));
   settle(queue, epoch);
   return RONDO_OK;
 }
@@ -205,8 +204,7 @@ static rondo_status queue_query(rondo_queue *base) {
   cuda_scope scope;
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->stream_query(queue->stream);
-  cuda_leave(&scope);
-  RONDO_TRY(cuda_check(device, code, "asking whether %s is idle", queue->label));
+  RONDO_TRY(cuda_leave_with(&scope, code, "asking whether %s is idle", queue->label));
   settle(queue, epoch);
   return rondo_first_failure_take(&queue->failure);
 }
@@ -343,9 +341,8 @@ rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queu
   (void)snprintf(queue->label, sizeof queue->label, "%s", label);
   rondo_status status = cuda_enter(device, &scope);
   if (status == RONDO_OK) {
-    status = cuda_check(device, device->api->stream_create(&queue->stream, CU_STREAM_FLAG_NON_BLOCKING),
-                        "making %s on device '%s'", queue->label, base->name);
-    cuda_leave(&scope);
+    const cu_result code = device->api->stream_create(&queue->stream, CU_STREAM_FLAG_NON_BLOCKING);
+    status = cuda_leave_with(&scope, code, "making %s on device '%s'", queue->label, base->name);
   }
   if (status != RONDO_OK) {
     free_queue(queue);
@@ -354,4 +351,73 @@ rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queu
   link_queue(device, queue);
   *out = &queue->base;
   return RONDO_OK;
+}
+
+/* Events ---------------------------------------------------------------------------------------------------------- */
+
+/* What waits for a record stays: the driver sees to that. */
+static void event_destroy(rondo_device_event *base) {
+  cuda_event *event = (cuda_event *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_scope scope;
+  cuda_enter_to_free(device, &scope);
+  (void)device->api->event_destroy(event->event); /* on a lost device it is gone already */
+  cuda_leave(&scope);
+  rondo_release(&device->base.allocator, event, 1, sizeof *event);
+}
+
+static rondo_status event_query(rondo_device_event *base) {
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_scope scope;
+  RONDO_TRY(cuda_require(device));
+  cuda_enter_to_free(device, &scope); /* asking needs no context */
+  const cu_result code = device->api->event_query(((cuda_event *)base)->event);
+  return cuda_leave_with(&scope, code, "asking whether an event of device '%s' is complete", device->base.name);
+}
+
+static rondo_status event_synchronize(rondo_device_event *base) {
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->event_synchronize(((cuda_event *)base)->event);
+  return cuda_leave_with(&scope, code, "waiting for an event of device '%s'", device->base.name);
+}
+
+/* The driver measures in milliseconds, with a resolution of about half a microsecond. */
+static rondo_status event_elapsed(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns) {
+  cuda_device *device = cuda_device_of(begin->device);
+  float milliseconds = 0;
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->event_elapsed_time(&milliseconds, ((const cuda_event *)begin)->event,
+                                                         ((const cuda_event *)end)->event);
+  *out_ns = (int64_t)((double)milliseconds * 1e6);
+  return cuda_leave_with(&scope, code, "measuring the time between two events of device '%s'", device->base.name);
+}
+
+const rondo_event_ops cuda_event_ops = {
+    .destroy = event_destroy,
+    .query = event_query,
+    .synchronize = event_synchronize,
+    .elapsed = event_elapsed,
+};
+
+rondo_status cuda_event_create(rondo_device *base, bool timing, rondo_device_event **out) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_event *event;
+  cuda_scope scope;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *event, &event));
+  event->base = (rondo_device_event){&base->tables.event, base, timing};
+  rondo_status status = cuda_enter(device, &scope);
+  if (status == RONDO_OK) {
+    const unsigned flags = timing ? CU_EVENT_FLAG_DEFAULT : CU_EVENT_FLAG_DISABLE_TIMING;
+    status = cuda_leave_with(&scope, device->api->event_create(&event->event, flags), "making an event on device '%s'",
+                             base->name);
+  }
+  if (status == RONDO_OK)
+    *out = &event->base;
+  else
+    rondo_release(&base->allocator, event, 1, sizeof *event);
+  return status;
 }

@@ -7,6 +7,7 @@
 #include "device/cuda/cuda.h"
 
 RONDO_MUST_USE rondo_status cuda_queue_create(rondo_device *device, const char *label, rondo_queue **out);
+RONDO_MUST_USE rondo_status cuda_event_create(rondo_device *device, bool timing, rondo_device_event **out);
 
 /* For an executable that is about to be destroyed: no queue names it any more. */
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable);

@@ -2,7 +2,7 @@
  * Nodes that the driver's graph leaves out: what is ordered stays ordered and nothing else becomes so, edges do not
  * become more, and graphs with memory are made of their kernels alone.
  */
-#include "device/cuda/cuda_graph_edges.h"
+#include "device/cuda/cuda_graph_build.h"
 
 #include <rondo/rondo.h>
 #include <string.h>
