@@ -26,7 +26,7 @@ static const symbol_row rows[] = {
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
-static const rondo_library_symbol entry_symbols[] = {{"cuGetProcAddress_v2", 0}};
+static const char *const entry_symbols[] = {"cuGetProcAddress_v2"};
 
 /* The one function that is found by name. */
 static cu_result (*get_address)(const char *symbol, void **out, int version, uint64_t flags, int *found);

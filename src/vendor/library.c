@@ -3,6 +3,7 @@
  */
 #include "vendor/library.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,13 +12,13 @@
 enum { UNKNOWN, FOUND, MISSING }; /* states */
 
 static rondo_status find_functions(rondo_library *library) {
+  static_assert(sizeof(void *) == sizeof(void (*)(void)), "a table of functions is an array of addresses");
   for (size_t i = 0; i < library->symbol_count; i++) {
-    const rondo_library_symbol *symbol = &library->symbols[i];
-    void *address = rondo_dylib_symbol(&library->file, symbol->name);
+    void *address = rondo_dylib_symbol(&library->file, library->symbols[i]);
     if (address == NULL)
       return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s has no %s: %s is needed", library->file.path,
-                        symbol->name, library->needed);
-    memcpy((char *)library->functions + symbol->offset, &address, sizeof address);
+                        library->symbols[i], library->needed);
+    memcpy((char *)library->functions + i * sizeof address, &address, sizeof address);
   }
   return RONDO_OK;
 }

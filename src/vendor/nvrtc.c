@@ -34,12 +34,7 @@ typedef struct nvrtc_api {
   NVRTC_FUNCTIONS(RONDO_LIBRARY_MEMBER)
 } nvrtc_api;
 
-static const rondo_library_symbol symbols[] = {
-#define ROW(result, member, symbol, arguments) {#symbol, offsetof(nvrtc_api, member)},
-    NVRTC_FUNCTIONS(ROW)
-#undef ROW
-};
-
+static const char *const symbols[] = {NVRTC_FUNCTIONS(RONDO_LIBRARY_NAME)};
 static nvrtc_api api;
 static int compiler_version;
 

@@ -68,11 +68,7 @@ static const char *why_not(void) {
   return NULL;
 }
 
-static const rondo_library_symbol product_symbols[] = {
-#define ROW(result, member, symbol, arguments) {#symbol, offsetof(onednn_products_api, member)},
-    ONEDNN_PRODUCT_FUNCTIONS(ROW)
-#undef ROW
-};
+static const char *const product_symbols[] = {ONEDNN_PRODUCT_FUNCTIONS(RONDO_LIBRARY_NAME)};
 
 /* Release 2 goes before 3: both make products, and convolutions need the interface of 2. */
 rondo_library rondo_onednn_products = {.name = "oneDNN",
@@ -96,11 +92,7 @@ static rondo_status make_engine(const rondo_dylib *file) {
                     file->path, code);
 }
 
-static const rondo_library_symbol symbols[] = {
-#define ROW(result, member, symbol, arguments) {#symbol, offsetof(onednn_api, member)},
-    ONEDNN_FUNCTIONS(ROW)
-#undef ROW
-};
+static const char *const symbols[] = {ONEDNN_FUNCTIONS(RONDO_LIBRARY_NAME)};
 
 rondo_library rondo_onednn_convolutions = {.name = "oneDNN",
                                            .purpose = "convolutions on CPU devices",

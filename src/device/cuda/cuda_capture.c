@@ -20,11 +20,10 @@ void cuda_captured_free(cuda_captured *captured) {
   if (captured == NULL) return;
   cuda_device *device = device_of(captured);
   const rondo_allocator *allocator = allocator_of(captured);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   if (captured->is_over && captured->graph != NULL) {
     cuda_enter_to_free(device, &scope);
     (void)device->api->graph_destroy(captured->graph); /* on a lost device it is gone already */
-    cuda_leave(&scope);
   }
   rondo_captured_let_go(&captured->base);
   rondo_array_free(allocator, &captured->edges);
@@ -90,14 +89,11 @@ static rondo_status make_captured(rondo_device *device, cuda_captured **out) {
 
 static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, rondo_captured **out) {
   cuda_captured *captured;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out = NULL;
+  RONDO_TRY(cuda_enter(cuda_device_of(base->device), &scope));
   RONDO_TRY(make_captured(base->device, &captured));
-  rondo_status status = cuda_enter(cuda_device_of(base->device), &scope);
-  if (status == RONDO_OK) {
-    status = begin_inside(captured, (const cuda_queue *)base, mode);
-    cuda_leave(&scope);
-  }
+  const rondo_status status = begin_inside(captured, (const cuda_queue *)base, mode);
   if (status == RONDO_OK)
     *out = &captured->base;
   else
@@ -110,11 +106,10 @@ static uint64_t capture_of(const rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cu_capture_status state = CU_CAPTURE_STATUS_NONE;
   uint64_t id = 0;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   if (cuda_is_lost(device)) return 0;
   cuda_enter_to_free(device, &scope);
   const cu_result code = device->api->capture_info(queue->stream, &state, &id, NULL, NULL, NULL, NULL);
-  cuda_leave(&scope);
   return code == CU_OK && state == CU_CAPTURE_STATUS_ACTIVE ? id : 0;
 }
 
@@ -154,12 +149,11 @@ static rondo_status read_frontier(cuda_captured *captured, const cuda_queue *que
 static rondo_status capture_frontier(rondo_captured *base, rondo_queue *queue, bool *out_is_active,
                                      const rondo_captured_edge **out, size_t *out_count) {
   cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out_is_active = false;
   captured->edges.count = 0;
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
   const rondo_status status = read_frontier(captured, (const cuda_queue *)queue, out_is_active);
-  cuda_leave(&scope);
   *out = captured->edges.items;
   *out_count = captured->edges.count;
   return status;
@@ -177,12 +171,12 @@ static rondo_status capture_set_frontier(rondo_captured *base, rondo_queue *queu
   cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
   const cu_stream stream = ((const cuda_queue *)queue)->stream;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(take_handles(captured, nodes, count));
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code =
       device->api->capture_set_dependencies(stream, captured->handles.items, NULL, count, CU_CAPTURE_DEPENDENCIES_SET);
-  return cuda_leave_with(&scope, code, "setting what %s depends on", ((const cuda_queue *)queue)->label);
+  return cuda_check(device, code, "setting what %s depends on", ((const cuda_queue *)queue)->label);
 }
 
 static rondo_status fail_copy(const cuda_captured *captured, const rondo_copy *copy, cu_result code) {
@@ -223,12 +217,11 @@ static rondo_status capture_place(rondo_captured *base, const rondo_node_params 
   cuda_captured *captured = captured_of(base);
   const bool is_copy = copy != NULL && cuda_copy_parts(&copy->as.copy) == 1;
   cu_graph_node node = NULL;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(take_handles(captured, before, count));
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
   const rondo_status status =
       is_copy ? place_copy(captured, &copy->as.copy, count, &node) : place_empty(captured, count, &node);
-  cuda_leave(&scope);
   *out = name_of(node);
   return status;
 }
@@ -249,18 +242,19 @@ static rondo_status capture_launch(rondo_captured *base, rondo_queue *base_queue
   cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
   const cuda_queue *queue = (const cuda_queue *)base_queue;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   rondo_status status = cuda_check(device, cuda_kernel_submit(device->api, queue->stream, &params->as.kernel),
                                    "kernel '%s' on %s", params->as.kernel.kernel->name, queue->label);
   if (status == RONDO_OK) status = find_launched(captured, queue, out);
-  cuda_leave(&scope);
   return status;
 }
 
-/* In the device's context. */
-static rondo_status show(cuda_captured *captured, const void *memory, size_t bytes) {
+static rondo_status capture_show(rondo_captured *base, const void *memory, size_t bytes) {
+  cuda_captured *captured = captured_of(base);
   cuda_placeholders placeholders;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
   rondo_status status = cuda_placeholders_begin(device_of(captured), &placeholders);
   if (status == RONDO_OK) status = cuda_placeholders_add(&placeholders, memory, bytes);
   if (status == RONDO_OK) return cuda_placeholders_keep(&placeholders, &captured->shown);
@@ -268,20 +262,11 @@ static rondo_status show(cuda_captured *captured, const void *memory, size_t byt
   return status;
 }
 
-static rondo_status capture_show(rondo_captured *base, const void *memory, size_t bytes) {
-  cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
-  RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = show(captured, memory, bytes);
-  cuda_leave(&scope);
-  return status;
-}
-
 static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
   cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
   const cuda_queue *queue = (const cuda_queue *)base_queue;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   captured->graph = NULL;
   captured->is_over = true;
   cuda_enter_to_free(device, &scope);
@@ -291,7 +276,7 @@ static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
     captured->graph = NULL;
   }
   cuda_placeholders_drop(device, &captured->shown);
-  return cuda_leave_with(&scope, code, "ending the capture of %s", queue->label);
+  return cuda_check(device, code, "ending the capture of %s", queue->label);
 }
 
 /* Reading --------------------------------------------------------------------------------------------------------- */
@@ -308,52 +293,44 @@ rondo_status cuda_list_nodes(cuda_device *device, cu_graph graph, cuda_graph_nod
   return RONDO_OK;
 }
 
-static rondo_status list_names(cuda_captured *captured, cu_graph graph) {
+static rondo_status capture_nodes(rondo_captured *base, uint64_t graph, const uint64_t **out, size_t *out_count) {
+  cuda_captured *captured = captured_of(base);
   cuda_graph_nodes *handles = &captured->handles;
-  RONDO_TRY(cuda_list_nodes(device_of(captured), graph, handles));
+  const cu_graph listed = graph == 0 ? captured->graph : (cu_graph)(uintptr_t)graph;
+  CUDA_SCOPE(scope);
+  *out_count = 0;
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
+  RONDO_TRY(cuda_list_nodes(device_of(captured), listed, handles));
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->nodes, handles->count));
   for (size_t i = 0; i < handles->count; i++) captured->nodes.items[i] = name_of(handles->items[i]);
-  captured->nodes.count = handles->count;
+  *out = captured->nodes.items;
+  *out_count = handles->count;
   return RONDO_OK;
 }
 
-static rondo_status capture_nodes(rondo_captured *base, uint64_t graph, const uint64_t **out, size_t *out_count) {
+static rondo_status capture_before(rondo_captured *base, uint64_t name, const rondo_captured_edge **out,
+                                   size_t *out_count) {
   cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
-  captured->nodes.count = 0;
-  RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = list_names(captured, graph == 0 ? captured->graph : (cu_graph)(uintptr_t)graph);
-  cuda_leave(&scope);
-  *out = captured->nodes.items;
-  *out_count = captured->nodes.count;
-  return status;
-}
-
-static rondo_status list_before(cuda_captured *captured, cu_graph_node node) {
   cuda_device *device = device_of(captured);
+  const cuda_api *api = device->api;
+  const cu_graph_node node = cuda_captured_handle(name);
   size_t count = 0;
-  RONDO_TRY(cuda_check(device, device->api->graph_node_get_dependencies(node, NULL, NULL, &count),
+  CUDA_SCOPE(scope);
+  *out_count = 0;
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, NULL, NULL, &count),
                        "counting what a captured node depends on"));
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->data, count));
+  cu_graph_node *handles = captured->handles.items;
+  cu_edge_data *data = captured->data.items;
   if (count > 0)
-    RONDO_TRY(cuda_check(
-        device, device->api->graph_node_get_dependencies(node, captured->handles.items, captured->data.items, &count),
-        "listing the %zu nodes that a captured one depends on", count));
-  return keep_edges(captured, captured->handles.items, captured->data.items, count);
-}
-
-static rondo_status capture_before(rondo_captured *base, uint64_t node, const rondo_captured_edge **out,
-                                   size_t *out_count) {
-  cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
-  captured->edges.count = 0;
-  RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = list_before(captured, cuda_captured_handle(node));
-  cuda_leave(&scope);
+    RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, handles, data, &count),
+                         "listing the %zu nodes that a captured one depends on", count));
+  RONDO_TRY(keep_edges(captured, handles, data, count));
   *out = captured->edges.items;
-  *out_count = captured->edges.count;
-  return status;
+  *out_count = count;
+  return RONDO_OK;
 }
 
 static void set_foreign(rondo_captured_work *out, const char *what, bool is_bound) {
@@ -475,9 +452,14 @@ static cu_result read_plain(const cuda_api *api, cu_graph_node node, cu_node_typ
   }
 }
 
-static rondo_status read_inside(cuda_captured *captured, cu_graph_node node, rondo_captured_work *out) {
+static rondo_status capture_read(rondo_captured *base, uint64_t name, rondo_captured_work *out) {
+  cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
+  const cu_graph_node node = cuda_captured_handle(name);
   cu_node_type type;
+  CUDA_SCOPE(scope);
+  *out = (rondo_captured_work){0};
+  RONDO_TRY(cuda_enter(device, &scope));
   RONDO_TRY(cuda_check(device, device->api->graph_node_get_type(node, &type), "asking what a captured node is"));
   if (type == CU_NODE_GRAPH) return read_child(captured, node, out);
   if (type != CU_NODE_KERNEL)
@@ -485,16 +467,6 @@ static rondo_status read_inside(cuda_captured *captured, cu_graph_node node, ron
                       (int)type);
   out->params.kind = RONDO_NODE_KERNEL;
   return cuda_foreign_kernel_read(captured, node, &out->params.as.kernel);
-}
-
-static rondo_status capture_read(rondo_captured *base, uint64_t node, rondo_captured_work *out) {
-  cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
-  *out = (rondo_captured_work){0};
-  RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = read_inside(captured, cuda_captured_handle(node), out);
-  cuda_leave(&scope);
-  return status;
 }
 
 const rondo_capture_ops cuda_capture_ops = {

@@ -94,29 +94,15 @@ static rondo_status check(cuda_device *device, cu_result code, const char *what)
                            "%s: the driver refused it", what);
 }
 
-static rondo_status check_format(cuda_device *device, cu_result code, const char *format, va_list arguments) {
-  char what[RONDO_ERROR_MESSAGE_BYTES / 2];
+rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) {
   if (code == CU_OK) return RONDO_OK;
   if (code == CU_NOT_READY) return RONDO_NOT_READY;
+  char what[RONDO_ERROR_MESSAGE_BYTES / 2];
+  va_list arguments;
+  va_start(arguments, format);
   (void)vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
   return check(device, code, what);
-}
-
-rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const rondo_status status = check_format(device, code, format, arguments);
-  va_end(arguments);
-  return status;
-}
-
-rondo_status cuda_leave_with(const cuda_scope *scope, cu_result code, const char *format, ...) {
-  va_list arguments;
-  cuda_leave(scope);
-  va_start(arguments, format);
-  const rondo_status status = check_format(scope->device, code, format, arguments);
-  va_end(arguments);
-  return status;
 }
 
 rondo_status cuda_check_node(cuda_device *device, cu_result code, const cuda_node *node, const char *doing,
@@ -144,6 +130,7 @@ rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out) {
   *out = (cuda_scope){.device = device};
   const cu_result code = make_current(device, out);
   if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  out->device = NULL;
   return cuda_check(device, code, "making the context of device '%s' current", device->base.name);
 }
 
@@ -177,17 +164,17 @@ static rondo_status enter_for_library(cuda_device *device, rondo_library_use use
 }
 
 rondo_status cuda_call_library(rondo_device *base, rondo_library_use use, rondo_library_call call, void *user) {
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(enter_for_library(cuda_device_of(base), use, &scope));
-  const rondo_status status = call(user);
-  cuda_leave(&scope);
-  return status;
+  return call(user);
 }
 
-void cuda_leave(const cuda_scope *scope) {
-  cuda_scope entered = *scope;
-  if (entered.has_mode) exchange_mode(&entered);
-  if (scope->before == scope->device->context) return;
+void cuda_leave(cuda_scope *scope) {
+  cuda_device *device = scope->device;
+  if (device == NULL) return;
+  scope->device = NULL;
+  if (scope->has_mode) (void)device->api->capture_exchange_mode(&scope->mode);
+  if (scope->before == device->context) return;
   /* The caller's own context was current a moment ago; there is nobody to tell that it no longer can be. */
-  (void)scope->device->api->context_set_current(scope->before);
+  (void)device->api->context_set_current(scope->before);
 }

@@ -6,8 +6,16 @@
 
 #include "device/cuda/cuda.h"
 
-/* For work on streams, which a capture sees. Errors: DEVICE_LOST; what making the context current says. Nothing is to
- * be left then. */
+/* The calling thread works in the device's context from enter to leave. */
+typedef struct cuda_scope {
+  cuda_device *device; /* NULL: not entered */
+  cu_context before;
+  bool has_mode; /* the capture mode was changed, to relaxed */
+  cu_capture_mode mode;
+} cuda_scope;
+
+/* For work on streams, which a capture sees. Errors: DEVICE_LOST; what making the context current says. Then
+ * nothing was entered. */
 RONDO_MUST_USE rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out);
 
 /* The same for calls that act at once, under the relaxed mode. */
@@ -19,10 +27,12 @@ void cuda_relax(cuda_scope *scope);
 /* For calls that free, on a device that may be lost. Where the context cannot be made current they are made without:
  * the driver knows it from what is freed. */
 void cuda_enter_to_free(cuda_device *device, cuda_scope *out);
-void cuda_leave(const cuda_scope *scope);
 
-/* Leaves, and returns what cuda_check makes of the code of the call that was made inside. */
-rondo_status cuda_leave_with(const cuda_scope *scope, cu_result code, const char *format, ...) RONDO_PRINTF(3, 4);
+/* Leaves what was entered. Nothing happens if nothing was. */
+void cuda_leave(cuda_scope *scope);
+
+/* Declares a scope that is left at the end of its block, on whatever way. */
+#define CUDA_SCOPE(name) __attribute__((cleanup(cuda_leave))) cuda_scope name = {0}
 
 /* OK for CU_OK. Else the status that the code stands for, with its number and name, behind a message that says what was
  * tried; NOT_READY keeps none. A sticky code makes the device lost. */

@@ -59,10 +59,10 @@ static rondo_status device_close(rondo_device *base) {
 static rondo_status device_synchronize(rondo_device *base) {
   cuda_device *device = cuda_device_of(base);
   const uint64_t epoch = atomic_load(&device->epoch);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->context_synchronize();
-  RONDO_TRY(cuda_leave_with(&scope, code, "waiting for device '%s'", base->name));
+  RONDO_TRY(cuda_check(device, code, "waiting for device '%s'", base->name));
   cuda_queues_settle(device, epoch);
   return cuda_queues_take_failure(device);
 }

@@ -23,7 +23,7 @@ struct cuda_node {
   rondo_node_kind kind;
   const void *const *args; /* a kernel's arguments, in the memory of the exec (rondo_executable_ops) */
   size_t first;            /* its nodes in the driver's graph are handles[first] and so on; NULL when it is left out */
-  uint64_t patched;        /* by which run of patches it was set last (cuda_patch.c) */
+  uint64_t patched;        /* by which run of patches it was set last (cuda_update.c) */
   bool is_foreign;         /* a library's kernel */
   bool enabled;
   bool owns_name; /* else it is the kernel's */
@@ -93,12 +93,6 @@ static inline const rondo_allocator *cuda_allocator_of(const cuda_executable *ex
   return &executable->base.device->allocator;
 }
 
-/* Makes the driver's objects anew from the nodes as they are now. In the device's context. */
-RONDO_MUST_USE rondo_status cuda_executable_rebuild(cuda_executable *executable);
-/* Gives the driver's executable a node as it is in `changed`, for later launches; *out_code is what the driver says. In
- * the device's context, under the relaxed mode when it is a copy. */
-RONDO_MUST_USE rondo_status cuda_executable_change(cuda_executable *executable, const cuda_node *changed,
-                                                   cu_result *out_code);
 /* To be called when what decides it has changed: timing, what is replaced or torn, foreign work. */
 void cuda_note_direct(cuda_executable *executable);
 
@@ -110,12 +104,29 @@ static inline size_t cuda_node_parts(const cuda_node *node) {
   return node->kind == RONDO_NODE_HOST ? 2 : 1;
 }
 
-/* Making the driver's objects (cuda_graph_build.c) ---------------------------------------------------------------- */
+/* Life and launches (cuda_executable.c) --------------------------------------------------------------------------- */
 
 RONDO_MUST_USE rondo_status cuda_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                    rondo_executable **out);
 RONDO_MUST_USE rondo_status cuda_queue_launch(rondo_queue *queue, rondo_executable *executable);
 RONDO_MUST_USE rondo_status cuda_queue_upload(rondo_queue *queue, rondo_executable *executable);
+
+/* Frees records of replaced host functions if no launch can call them. */
+void cuda_executable_reap_replaced(cuda_executable *executable);
+
+/* Changes (cuda_update.c): slots of rondo_executable_ops and rondo_queue_ops. */
+RONDO_MUST_USE rondo_status cuda_executable_set_params(rondo_executable *executable, size_t index,
+                                                       const rondo_lowered_node *node);
+RONDO_MUST_USE rondo_status cuda_executable_set_many(rondo_executable *executable, const rondo_node_change *changes,
+                                                     size_t count, size_t *out_done);
+RONDO_MUST_USE rondo_status cuda_executable_set_enabled(rondo_executable *executable, size_t index, bool enabled);
+void cuda_executable_rebind(rondo_executable *executable, size_t index, const rondo_kernel_node *kernel);
+RONDO_MUST_USE rondo_status cuda_queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
+                                                      const rondo_patch_change *changes, size_t count);
+
+/* Times (cuda_node_timing.c): slots of rondo_executable_ops. */
+rondo_status cuda_set_timing(rondo_executable *executable, bool on);
+void cuda_times(const rondo_executable *executable, uint64_t *out_ns);
 
 /* Destroyed executables: kept until their launches are over. Frees those that are; with `all` the others too, whose
  * memory alone is then left for cuda_executables_free. */

@@ -293,3 +293,28 @@ rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_n
   if (status != RONDO_OK) cuda_built_free(executable, out);
   return status;
 }
+
+rondo_status cuda_executable_rebuild(cuda_executable *executable) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  cu_graph_node *handles;
+  cuda_built built;
+  RONDO_TRY(rondo_allocate_items(allocator, executable->handle_count, sizeof *handles, &handles));
+  const rondo_status status = cuda_build(executable, &built, handles);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, handles, executable->handle_count, sizeof *handles);
+    return status;
+  }
+  if (executable->before == NULL) { /* else what is replaced here was never launched */
+    executable->before = executable->built.exec;
+    executable->built.exec = NULL;
+  }
+  cuda_built_free(executable, &executable->built);
+  rondo_release(allocator, executable->handles, executable->handle_count, sizeof *handles);
+  executable->built = built;
+  executable->handles = handles;
+  executable->is_stale = false;
+  cuda_note_direct(executable);
+  atomic_fetch_add_explicit(&device->rebuilds, 1, memory_order_relaxed);
+  return RONDO_OK;
+}

@@ -53,6 +53,9 @@ bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to);
  * failure. */
 RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
 
+/* Builds the executable again from its nodes as they are now. In the device's context. */
+RONDO_MUST_USE rondo_status cuda_executable_rebuild(cuda_executable *executable);
+
 /* Calls `make` while what the executable's copies and captured fills name can be seen to be a device's memory
  * (cuda_placeholders). */
 RONDO_MUST_USE rondo_status cuda_with_placeholders(cuda_executable *executable,

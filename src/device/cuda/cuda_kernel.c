@@ -19,12 +19,11 @@
 
 static void free_kernel(cuda_kernel *kernel) {
   cuda_device *device = kernel->device;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cuda_foreign_kernel_free(device, kernel->foreign);
   cuda_captured_free(kernel->captured);
   cuda_enter_to_free(device, &scope);
   if (kernel->module != NULL) (void)device->api->module_unload(kernel->module); /* a lost device has none any more */
-  cuda_leave(&scope);
   rondo_release(&device->base.allocator, kernel, 1, sizeof *kernel);
 }
 
@@ -87,6 +86,12 @@ void cuda_kernel_bury(cuda_kernel *kernel) {
 
 /* Loading --------------------------------------------------------------------------------------------------------- */
 
+static rondo_status make_kernel(cuda_device *device, cu_function function, cuda_kernel **out) {
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof **out, out));
+  **out = (cuda_kernel){.device = device, .function = function};
+  return RONDO_OK;
+}
+
 /* Now, not at the first launch, as the driver does it by itself: loading waits for work that runs, and a launch must
  * not. */
 static rondo_status load_module(cuda_kernel *kernel, const char *name, const void *image) {
@@ -105,15 +110,11 @@ static rondo_status load_module(cuda_kernel *kernel, const char *name, const voi
 
 rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void *image, cuda_kernel **out) {
   cuda_kernel *kernel;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out = NULL;
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *kernel, &kernel));
-  kernel->device = device;
-  rondo_status status = cuda_enter(device, &scope);
-  if (status == RONDO_OK) {
-    status = load_module(kernel, name, image);
-    cuda_leave(&scope);
-  }
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(make_kernel(device, NULL, &kernel));
+  const rondo_status status = load_module(kernel, name, image);
   if (status == RONDO_OK)
     *out = kernel;
   else
@@ -153,10 +154,10 @@ static rondo_status check_parameters(const cuda_device *device, const rondo_kern
 /* Kernels --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_most_threads(cuda_device *device, const rondo_kernel *kernel, cu_function function, int *out) {
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->function_get_attribute(out, CU_FUNCTION_ATTRIBUTE_MAX_THREADS, function);
-  return cuda_leave_with(&scope, code, "asking how many threads a block of kernel '%s' may have", kernel->name);
+  return cuda_check(device, code, "asking how many threads a block of kernel '%s' may have", kernel->name);
 }
 
 /* The code's registers and shared memory may leave room for fewer threads than a block has. */
@@ -195,17 +196,10 @@ static rondo_status load_source(cuda_device *device, const rondo_kernel *kernel,
   return status;
 }
 
-/* The caller's function, which is not unloaded. */
-static rondo_status take_function(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof(cuda_kernel), out));
-  **out = (cuda_kernel){.device = device, .function = kernel->cuda_function};
-  return RONDO_OK;
-}
-
 /* NULL for a kernel without CUDA code. */
 static rondo_status load_code(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
   *out = NULL;
-  if (kernel->cuda_function != NULL) return take_function(device, kernel, out);
+  if (kernel->cuda_function != NULL) return make_kernel(device, kernel->cuda_function, out); /* the caller's own */
   if (kernel->cuda_image != NULL) return cuda_kernel_load(device, kernel->name, kernel->cuda_image, out);
   return kernel->cuda_source[0] != '\0' ? load_source(device, kernel, out) : RONDO_OK;
 }
@@ -231,8 +225,7 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
 
 rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_function function) {
   cuda_kernel *adopted;
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *adopted, &adopted));
-  *adopted = (cuda_kernel){.device = device, .function = function};
+  RONDO_TRY(make_kernel(device, function, &adopted));
   kernel->driver_data = adopted;
   kernel->driver_release = release_kernel;
   return RONDO_OK;

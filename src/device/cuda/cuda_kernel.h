@@ -20,4 +20,11 @@ RONDO_MUST_USE rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel 
 /* Out of use: unloaded when no queue runs it any more. NULL is fine. */
 void cuda_kernel_bury(cuda_kernel *kernel);
 
+/* Unloads what is no longer run; with `all`, everything. */
+void cuda_kernels_reap(cuda_device *device, bool all);
+static inline void cuda_kernels_look(cuda_device *device) {
+  if (__builtin_expect(atomic_load_explicit(&device->has_dead_kernels, memory_order_relaxed), 0))
+    cuda_kernels_reap(device, false);
+}
+
 #endif

@@ -41,36 +41,32 @@ static rondo_status check_freeing(cuda_device *device, cu_result code, const cha
 
 rondo_status cuda_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
   cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cu_address address = 0;
   *out_address = NULL;
   RONDO_TRY(cuda_enter(device, &scope));
-  const cu_result code = device->api->mem_reserve(&address, bytes, alignment, 0, 0);
-  rondo_status status =
-      cuda_check(device, code, "reserving %zu bytes of address space on device '%s'", bytes, device->base.name);
-  if (status == RONDO_OK) {
-    status = note(device, &device->reservations, address, bytes);
-    if (status != RONDO_OK) (void)device->api->mem_unreserve(address, bytes); /* the first error is the one to tell */
-  }
-  cuda_leave(&scope);
-  if (status == RONDO_OK) *out_address = (void *)(uintptr_t)address;
+  RONDO_TRY(cuda_check(device, device->api->mem_reserve(&address, bytes, alignment, 0, 0),
+                       "reserving %zu bytes of address space on device '%s'", bytes, base->name));
+  const rondo_status status = note(device, &device->reservations, address, bytes);
+  if (status == RONDO_OK)
+    *out_address = (void *)(uintptr_t)address;
+  else
+    (void)device->api->mem_unreserve(address, bytes); /* the first error is reported */
   return status;
 }
 
 /* Once they are given back another thread may have the same addresses, so they are forgotten before. */
 rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
+  const cu_address at = cuda_address(address);
+  CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
   pthread_mutex_lock(&device->mapping);
-  rondo_status status = cuda_placeholders_yield(device, (cuda_range){cuda_address(address), bytes, NULL});
+  const rondo_status status = cuda_placeholders_yield(device, (cuda_range){at, bytes, NULL});
   pthread_mutex_unlock(&device->mapping);
-  forget(device, &device->reservations, cuda_address(address), bytes);
-  if (status == RONDO_OK)
-    status =
-        check_freeing(device, device->api->mem_unreserve(cuda_address(address), bytes), "giving back", bytes, address);
-  cuda_leave(&scope);
-  return status;
+  forget(device, &device->reservations, at, bytes);
+  RONDO_TRY(status);
+  return check_freeing(device, device->api->mem_unreserve(at, bytes), "releasing", bytes, address);
 }
 
 /* How much is left is a figure alone: 0 when it cannot be had. */
@@ -87,17 +83,14 @@ static rondo_status check_physical(cuda_device *device, cu_result code, size_t b
 rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physical **out) {
   cuda_device *device = cuda_device_of(base);
   const cu_allocation_properties properties = cuda_memory_properties(device);
-  cuda_scope scope;
-  void *memory;
+  cuda_physical *physical;
+  CUDA_SCOPE(scope);
   *out = NULL;
-  RONDO_TRY(rondo_allocate(&base->allocator, 1, sizeof(cuda_physical), &memory));
-  cuda_physical *physical = memory;
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *physical, &physical));
   physical->base = (rondo_physical){base, bytes};
-  rondo_status status = cuda_enter(device, &scope);
-  if (status == RONDO_OK) {
-    status = check_physical(device, device->api->mem_create(&physical->handle, bytes, &properties, 0), bytes);
-    cuda_leave(&scope);
-  }
+  const rondo_status status =
+      check_physical(device, device->api->mem_create(&physical->handle, bytes, &properties, 0), bytes);
   if (status == RONDO_OK)
     *out = &physical->base;
   else
@@ -108,10 +101,9 @@ rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physic
 void cuda_physical_destroy(rondo_physical *base) {
   cuda_physical *physical = (cuda_physical *)base;
   cuda_device *device = cuda_device_of(base->device);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
   (void)device->api->mem_release(physical->handle); /* on a lost device it is gone already */
-  cuda_leave(&scope);
   rondo_release(&device->base.allocator, physical, 1, sizeof *physical);
 }
 
@@ -152,7 +144,7 @@ static rondo_status let_access(cuda_device *device, uint64_t peers) {
 /* Who is admitted can access all that is mapped, also to another thread that asks for the same meanwhile. */
 rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
   cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   if ((peers & ~who_may_access(device)) == 0) return RONDO_OK;
   RONDO_TRY(cuda_enter(device, &scope));
   pthread_mutex_lock(&device->mapping);
@@ -164,7 +156,6 @@ rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
     pthread_mutex_unlock(&device->lock);
   }
   pthread_mutex_unlock(&device->mapping);
-  cuda_leave(&scope);
   return status;
 }
 
@@ -195,12 +186,11 @@ static rondo_status map_and_note(cuda_device *device, cuda_range at, cu_physical
 rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physical) {
   cuda_device *device = cuda_device_of(base);
   const cuda_range at = {cuda_address(address), physical->bytes, NULL};
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   pthread_mutex_lock(&device->mapping);
   const rondo_status status = map_and_note(device, at, ((cuda_physical *)physical)->handle);
   pthread_mutex_unlock(&device->mapping);
-  cuda_leave(&scope);
   if (status != RONDO_OK) return status;
   atomic_fetch_add_explicit(&device->mapped_bytes, at.bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->maps, 1, memory_order_relaxed);
@@ -209,14 +199,13 @@ rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physica
 
 rondo_status cuda_unmap(rondo_device *base, void *address, size_t bytes) {
   cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
   pthread_mutex_lock(&device->mapping);
   const cu_result code = device->api->mem_unmap(cuda_address(address), bytes);
   const rondo_status status = check_freeing(device, code, "unmapping", bytes, address);
   if (status == RONDO_OK) forget(device, &device->mappings, cuda_address(address), bytes);
   pthread_mutex_unlock(&device->mapping);
-  cuda_leave(&scope);
   if (status == RONDO_OK) atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
   return status;
 }
@@ -226,55 +215,50 @@ rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo
                               [RONDO_PROTECT_READ] = CU_ACCESS_READ,
                               [RONDO_PROTECT_READ_WRITE] = CU_ACCESS_READ_WRITE};
   cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = cuda_set_access(device, cuda_address(address), bytes, flags[protection]);
-  return cuda_leave_with(&scope, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address,
-                         base->name);
+  return cuda_check(device, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address, base->name);
 }
 
 /* Host memory ----------------------------------------------------------------------------------------------------- */
 
 rondo_status cuda_host_allocate(rondo_device *base, size_t bytes, void **out_address) {
   cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out_address = NULL;
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->host_alloc(out_address, bytes, CU_HOST_ALLOC_PORTABLE);
-  return cuda_leave_with(&scope, code, "%zu bytes of pinned host memory for device '%s' cannot be had", bytes,
-                         base->name);
+  return cuda_check(device, code, "%zu bytes of pinned host memory for device '%s' cannot be had", bytes, base->name);
 }
 
 void cuda_host_release(rondo_device *base, void *address, size_t bytes) {
   cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   (void)bytes;
   cuda_enter_to_free(device, &scope);
   (void)device->api->host_free(address); /* on a lost device it is gone already */
-  cuda_leave(&scope);
 }
 
 bool cuda_has_address(rondo_device *base, const void *address) {
   cuda_device *device = cuda_device_of(base);
   cu_pointer_attribute attributes[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_DEVICE_ORDINAL};
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   unsigned type = 0; /* as it stays where the driver knows nothing of the address, which is no error of this call */
   int ordinal = -1;
   void *values[] = {&type, &ordinal};
   if (cuda_is_lost(device) || cuda_enter_for_work(device, &scope) != RONDO_OK) return false;
   const cu_result code = device->api->pointer_get_attributes(2, attributes, values, cuda_address(address));
-  cuda_leave(&scope);
   return code == CU_OK && type == CU_MEMORY_DEVICE && ordinal == device->ordinal;
 }
 
 bool cuda_knows_address(rondo_device *base, const void *address, bool *out_is_device) {
   cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   unsigned type = 0;
   cuda_enter_to_free(device, &scope); /* on a lost device too, where the driver refuses */
   const cu_result code =
       device->api->pointer_get_attribute(&type, CU_POINTER_MEMORY_TYPE, (cu_address)(uintptr_t)address);
-  cuda_leave(&scope);
   *out_is_device = code == CU_OK && type == CU_MEMORY_DEVICE;
   return code == CU_OK && (type == CU_MEMORY_HOST || type == CU_MEMORY_DEVICE);
 }

@@ -3,7 +3,6 @@
  * begins when its predecessors' second records are done, so that what stands beside it costs it nothing; programmatic
  * edges count as full ones.
  */
-#include "device/cuda/cuda_node_timing.h"
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
@@ -92,20 +91,19 @@ static void free_timed(cuda_executable *executable) {
 rondo_status cuda_set_timing(rondo_executable *base, bool on) {
   cuda_executable *executable = (cuda_executable *)base;
   cuda_device *device = cuda_device_of(base->device);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
   free_timed(executable);
   const rondo_status status = on ? make_timed(executable) : RONDO_OK;
   if (status != RONDO_OK) free_timed(executable);
   cuda_note_direct(executable);
-  cuda_leave(&scope);
   return status;
 }
 
 void cuda_times(const rondo_executable *base, uint64_t *out_ns) {
   const cuda_executable *executable = (const cuda_executable *)base;
   cuda_device *device = cuda_device_of(base->device);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   const rondo_status entered = cuda_enter(device, &scope);
   for (size_t i = 0; i < executable->count; i++) {
     float milliseconds = 0; /* stays when the device is lost */
@@ -113,5 +111,4 @@ void cuda_times(const rondo_executable *base, uint64_t *out_ns) {
       (void)device->api->event_elapsed_time(&milliseconds, executable->stamps[2 * i], executable->stamps[2 * i + 1]);
     out_ns[i] = (uint64_t)((double)milliseconds * 1e6);
   }
-  if (entered == RONDO_OK) cuda_leave(&scope);
 }

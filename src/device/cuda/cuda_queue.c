@@ -3,14 +3,15 @@
  * have run. A queued host function's record goes back to its queue's unused ones when it has run, so that a warm queue
  * allocates nothing.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_host_function.h"
+#include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
-#include "device/cuda/cuda_patch.h"
 #include "device/cuda/cuda_queue.h"
 
 /* Failures of host functions -------------------------------------------------------------------------------------- */
@@ -112,9 +113,12 @@ rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place) {
   return cuda_check(device, code, "a host function on %s", queue->label);
 }
 
-static rondo_status submit_inside(cuda_queue *queue, const rondo_node_params *work) {
-  cuda_device *device = cuda_device_of(queue->base.device);
+static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
+  cuda_queue *queue = (cuda_queue *)base;
+  cuda_device *device = cuda_device_of(base->device);
   const cuda_api *api = device->api;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter_for_work(device, &scope));
   switch (work->kind) {
     case RONDO_NODE_KERNEL:
       cuda_queue_note_work(queue);
@@ -130,16 +134,9 @@ static rondo_status submit_inside(cuda_queue *queue, const rondo_node_params *wo
       return cuda_check(device, submit_fill(api, queue->stream, &work->as.fill), "a fill of %zu x %zu elements on %s",
                         work->as.fill.width, work->as.fill.height, queue->label);
     default:
+      assert(work->kind == RONDO_NODE_HOST); /* no other kind is enqueued */
       return submit_host(queue, &work->as.host);
   }
-}
-
-static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
-  cuda_scope scope;
-  RONDO_TRY(cuda_enter_for_work(cuda_device_of(base->device), &scope));
-  const rondo_status status = submit_inside((cuda_queue *)base, work);
-  cuda_leave(&scope);
-  return status;
 }
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
@@ -183,11 +180,11 @@ static rondo_status queue_await(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
   const uint64_t epoch = atomic_load(&device->epoch);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_require(device));
   cuda_enter_to_free(device, &scope); /* what waits for the stream relies on it */
   const cu_result code = device->api->stream_synchronize(queue->stream);
-  RONDO_TRY(cuda_leave_with(&scope, code, "waiting for %s", queue->label));
+  RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
   settle(queue, epoch);
   return RONDO_OK;
 }
@@ -201,10 +198,10 @@ static rondo_status queue_query(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
   const uint64_t epoch = atomic_load(&device->epoch);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->stream_query(queue->stream);
-  RONDO_TRY(cuda_leave_with(&scope, code, "asking whether %s is idle", queue->label));
+  RONDO_TRY(cuda_check(device, code, "asking whether %s is idle", queue->label));
   settle(queue, epoch);
   return rondo_first_failure_take(&queue->failure);
 }
@@ -291,11 +288,10 @@ void cuda_dead_queues_free(cuda_device *device) {
 static bool is_capturing(const cuda_queue *queue) {
   cuda_device *device = cuda_device_of(queue->base.device);
   cu_capture_status state = CU_CAPTURE_STATUS_NONE;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   if (cuda_is_lost(device)) return false;
   cuda_enter_to_free(device, &scope);
   const cu_result code = device->api->capture_info(queue->stream, &state, NULL, NULL, NULL, NULL, NULL);
-  cuda_leave(&scope);
   return code == CU_OK && state != CU_CAPTURE_STATUS_NONE;
 }
 
@@ -303,10 +299,9 @@ static rondo_status queue_destroy(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
   const rondo_status status = is_capturing(queue) ? rondo_first_failure_take(&queue->failure) : queue_synchronize(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
   (void)device->api->stream_destroy(queue->stream); /* on a lost device it is gone already */
-  cuda_leave(&scope);
   unlink_queue(device, queue);
   if (cuda_is_lost(device)) {
     bury_queue(device, queue);
@@ -334,16 +329,15 @@ const rondo_queue_ops cuda_queue_ops = {
 rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queue **out) {
   cuda_device *device = cuda_device_of(base);
   cuda_queue *queue;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
   RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *queue, &queue));
   queue->base = (rondo_queue){&base->tables.queue, base};
   (void)snprintf(queue->label, sizeof queue->label, "%s", label);
-  rondo_status status = cuda_enter(device, &scope);
-  if (status == RONDO_OK) {
-    const cu_result code = device->api->stream_create(&queue->stream, CU_STREAM_FLAG_NON_BLOCKING);
-    status = cuda_leave_with(&scope, code, "making %s on device '%s'", queue->label, base->name);
-  }
+  const rondo_status status =
+      cuda_check(device, device->api->stream_create(&queue->stream, CU_STREAM_FLAG_NON_BLOCKING),
+                 "making %s on device '%s'", queue->label, base->name);
   if (status != RONDO_OK) {
     free_queue(queue);
     return status;
@@ -359,40 +353,39 @@ rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queu
 static void event_destroy(rondo_device_event *base) {
   cuda_event *event = (cuda_event *)base;
   cuda_device *device = cuda_device_of(base->device);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
   (void)device->api->event_destroy(event->event); /* on a lost device it is gone already */
-  cuda_leave(&scope);
   rondo_release(&device->base.allocator, event, 1, sizeof *event);
 }
 
 static rondo_status event_query(rondo_device_event *base) {
   cuda_device *device = cuda_device_of(base->device);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_require(device));
   cuda_enter_to_free(device, &scope); /* asking needs no context */
   const cu_result code = device->api->event_query(((cuda_event *)base)->event);
-  return cuda_leave_with(&scope, code, "asking whether an event of device '%s' is complete", device->base.name);
+  return cuda_check(device, code, "asking whether an event of device '%s' is complete", device->base.name);
 }
 
 static rondo_status event_synchronize(rondo_device_event *base) {
   cuda_device *device = cuda_device_of(base->device);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->event_synchronize(((cuda_event *)base)->event);
-  return cuda_leave_with(&scope, code, "waiting for an event of device '%s'", device->base.name);
+  return cuda_check(device, code, "waiting for an event of device '%s'", device->base.name);
 }
 
 /* The driver measures in milliseconds, with a resolution of about half a microsecond. */
 static rondo_status event_elapsed(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns) {
   cuda_device *device = cuda_device_of(begin->device);
   float milliseconds = 0;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->event_elapsed_time(&milliseconds, ((const cuda_event *)begin)->event,
                                                          ((const cuda_event *)end)->event);
   *out_ns = (int64_t)((double)milliseconds * 1e6);
-  return cuda_leave_with(&scope, code, "measuring the time between two events of device '%s'", device->base.name);
+  return cuda_check(device, code, "measuring the time between two events of device '%s'", device->base.name);
 }
 
 const rondo_event_ops cuda_event_ops = {
@@ -404,17 +397,15 @@ const rondo_event_ops cuda_event_ops = {
 
 rondo_status cuda_event_create(rondo_device *base, bool timing, rondo_device_event **out) {
   cuda_device *device = cuda_device_of(base);
+  const unsigned flags = timing ? CU_EVENT_FLAG_DEFAULT : CU_EVENT_FLAG_DISABLE_TIMING;
   cuda_event *event;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
   RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *event, &event));
   event->base = (rondo_device_event){&base->tables.event, base, timing};
-  rondo_status status = cuda_enter(device, &scope);
-  if (status == RONDO_OK) {
-    const unsigned flags = timing ? CU_EVENT_FLAG_DEFAULT : CU_EVENT_FLAG_DISABLE_TIMING;
-    status = cuda_leave_with(&scope, device->api->event_create(&event->event, flags), "making an event on device '%s'",
-                             base->name);
-  }
+  const rondo_status status =
+      cuda_check(device, device->api->event_create(&event->event, flags), "making an event on device '%s'", base->name);
   if (status == RONDO_OK)
     *out = &event->base;
   else
