@@ -90,7 +90,7 @@ static void count_closed(void) {
   log_trace_failure(status);
 }
 
-/* Processes ------------------------------------------------------------------------------------------------------- */
+/* Processes -------------------------------------------------------------------------------------------------------- */
 
 /* The devices that this process and its parents opened. A fork finds the list whole. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -232,7 +232,7 @@ rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info
   return rondo_versioned_write("rondo_device_info", &info, out_info, sizeof info);
 }
 
-/* Peers ----------------------------------------------------------------------------------------------------------- */
+/* Peers ------------------------------------------------------------------------------------------------------------ */
 
 uint64_t rondo_device_peer_bit(const rondo_device *device) {
   return device == NULL || device->index >= 64 ? 0 : UINT64_C(1) << device->index;
@@ -312,7 +312,7 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
   rondo_device_end_use(device, &kernel_use);
 }
 
-/* Failures -------------------------------------------------------------------------------------------------------- */
+/* Failures --------------------------------------------------------------------------------------------------------- */
 
 /* One that is just being written or read is waited for: after a read, this one is the first. */
 void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure) {
@@ -334,7 +334,7 @@ rondo_status rondo_first_failure_take(rondo_first_failure *first) {
   return status;
 }
 
-/* Callbacks ------------------------------------------------------------------------------------------------------- */
+/* Callbacks -------------------------------------------------------------------------------------------------------- */
 
 _Thread_local rondo_thread_state rondo_this_thread;
 atomic_uint rondo_threads_watched;
@@ -355,7 +355,7 @@ rondo_status rondo_refuse_in_callback(const char *call) {
                     "%s was called inside a host function: host functions must not call Rondo", call);
 }
 
-/* What drivers capture -------------------------------------------------------------------------------------------- */
+/* What drivers capture --------------------------------------------------------------------------------------------- */
 
 void rondo_captured_retain(void *captured) {
   atomic_fetch_add_explicit(&((rondo_captured *)captured)->references, 1, memory_order_relaxed);

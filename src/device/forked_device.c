@@ -24,7 +24,7 @@ rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device 
   return rondo_fail_context(refuse(device), "%s", call);
 }
 
-/* The device ------------------------------------------------------------------------------------------------------ */
+/* The device ------------------------------------------------------------------------------------------------------- */
 
 static void no_statistics(const rondo_device *device, rondo_device_statistics *out) {}
 
@@ -51,7 +51,7 @@ static rondo_status no_executable(rondo_device *device, const rondo_lowered_grap
   return refuse(device);
 }
 
-/* Memory ---------------------------------------------------------------------------------------------------------- */
+/* Memory ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status no_reservation(rondo_device *device, size_t bytes, size_t alignment, void **out_address) {
   *out_address = NULL;
@@ -94,7 +94,7 @@ static bool knows_nothing(rondo_device *device, const void *address, bool *out_i
 
 static bool has_nothing(rondo_device *device, const void *address) { return false; }
 
-/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+/* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status no_allocation(rondo_device *device, rondo_queue *queue, size_t bytes, const char *name,
                                   void **out_address) {
@@ -124,7 +124,7 @@ static const rondo_guard_ops guard_ops = {.host_begin = no_host_begin,
                                           .forget = forget_nothing,
                                           .set_read_only = leave_read_only};
 
-/* Queues ---------------------------------------------------------------------------------------------------------- */
+/* Queues ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status leave_queue(rondo_queue *queue) { return RONDO_OK; }
 
@@ -141,7 +141,7 @@ static rondo_status no_patched_launch(rondo_queue *queue, rondo_executable *exec
 
 static rondo_status no_waiting(rondo_queue *queue) { return refuse(queue->device); }
 
-/* Events and executables ------------------------------------------------------------------------------------------ */
+/* Events and executables ------------------------------------------------------------------------------------------- */
 
 static void leave_event(rondo_device_event *event) { (void)event; }
 
@@ -172,7 +172,7 @@ static rondo_status no_waiting_for_executable(rondo_executable *executable) { re
 
 static rondo_status no_timing(rondo_executable *executable, bool on) { return refuse(executable->device); }
 
-/* The tables ------------------------------------------------------------------------------------------------------ */
+/* The tables ------------------------------------------------------------------------------------------------------- */
 
 /* Slots that the driver leaves out stay out: they say what the device is. */
 static void inherit_device(rondo_device_ops *ops) {

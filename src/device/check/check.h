@@ -24,7 +24,7 @@ enum { CHECK_NAME_BYTES = 64, CHECK_SCRATCHES = 64, CHECK_FAULTS = 4 };
 /* What fresh memory holds: as floats and doubles quiet NaNs. */
 #define CHECK_POISON UINT32_C(0x7ffcdead)
 
-/* Areas and regions ----------------------------------------------------------------------------------------------- */
+/* Areas and regions ------------------------------------------------------------------------------------------------ */
 
 typedef enum check_life { CHECK_EARLY = 0, CHECK_LIVE = 1, CHECK_ENDED = 2 } check_life;
 
@@ -56,7 +56,7 @@ typedef struct check_scratch {
   const void *run; /* whose */
 } check_scratch;
 
-/* Runs ------------------------------------------------------------------------------------------------------------ */
+/* Runs ------------------------------------------------------------------------------------------------------------- */
 
 struct check_state;
 
@@ -106,7 +106,7 @@ typedef struct check_run {
   check_fault faults[CHECK_FAULTS]; /* the first of `count` */
 } check_run;
 
-/* The device's ---------------------------------------------------------------------------------------------------- */
+/* The device's ----------------------------------------------------------------------------------------------------- */
 
 typedef struct check_region check_region;
 

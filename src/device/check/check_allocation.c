@@ -22,7 +22,7 @@
 #define POISON_BYTES ((size_t)64 << 20)
 #define GUARD_BYTES ((size_t)64 << 10) /* on each side of an area of the pools: addresses alone */
 
-/* The limit of the system's on mappings --------------------------------------------------------------------------- */
+/* The limit of the system's on mappings ---------------------------------------------------------------------------- */
 
 /* Live areas of the process: each parts the mapping around it in three. */
 static _Atomic uint64_t live_areas;
@@ -62,7 +62,7 @@ static rondo_status take_mappings(const check_state *check, const char *name) {
 
 static void give_mappings(void) { atomic_fetch_sub(&live_areas, 1); }
 
-/* Canaries and poison --------------------------------------------------------------------------------------------- */
+/* Canaries and poison ---------------------------------------------------------------------------------------------- */
 
 /* By address, so that no shift of the same bytes goes unseen. They repeat, so that whole stretches are copied and
  * compared: each synchronisation looks at all of them. */
@@ -152,7 +152,7 @@ rondo_status check_areas_inspect(check_state *check, const char *who) {
   return status;
 }
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Making ----------------------------------------------------------------------------------------------------------- */
 
 check_area *check_area_around(const check_state *check, const void *address) {
   const check_range *range = check_index_find(&check->areas, address);
@@ -215,7 +215,7 @@ rondo_status check_area_note(check_state *check, char *address, size_t bytes, co
   return status;
 }
 
-/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+/* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
 rondo_status check_area_open(check_state *check, check_area *area, check_life life) {
   if (area->graph && area->life != CHECK_LIVE) RONDO_TRY(take_mappings(check, area->name));

@@ -17,7 +17,7 @@
 
 static check_state *check_of(const rondo_device *device) { return ((const cpu_device *)device)->check; }
 
-/* Queues ---------------------------------------------------------------------------------------------------------- */
+/* Queues ----------------------------------------------------------------------------------------------------------- */
 
 static const char *name_synchronisation(char buffer[CHECK_LABEL_BYTES], const cpu_queue *queue) {
   if (queue == NULL)
@@ -40,7 +40,7 @@ static rondo_status queue_synchronize(rondo_queue *queue) {
   return finish_synchronisation(check, (cpu_queue *)queue, cpu_queue_ops.synchronize(queue));
 }
 
-/* The device ------------------------------------------------------------------------------------------------------ */
+/* The device ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status device_synchronize(rondo_device *device) {
   check_state *check = check_of(device);

@@ -29,7 +29,7 @@ typedef struct check_mapping {
   int file;
 } check_mapping;
 
-/* Locks ----------------------------------------------------------------------------------------------------------- */
+/* Locks ------------------------------------------------------------------------------------------------------------ */
 
 void check_lock(check_state *check) { pthread_mutex_lock(&check->edit); }
 void check_unlock(check_state *check) { pthread_mutex_unlock(&check->edit); }
@@ -39,7 +39,7 @@ void check_spin_lock(check_state *check) {
 }
 void check_spin_unlock(check_state *check) { atomic_store_explicit(&check->spin, 0, memory_order_release); }
 
-/* Indices --------------------------------------------------------------------------------------------------------- */
+/* Indices ---------------------------------------------------------------------------------------------------------- */
 
 size_t check_index_seek(const check_index *index, const void *address) {
   size_t low = 0, high = index->count;
@@ -88,7 +88,7 @@ bool check_index_remove(check_state *check, check_index *index, const char *begi
   return true;
 }
 
-/* Regions --------------------------------------------------------------------------------------------------------- */
+/* Regions ---------------------------------------------------------------------------------------------------------- */
 
 static void forget_areas(check_state *check, const check_region *region) {
   void *area;
@@ -181,7 +181,7 @@ rondo_status check_unreserve(rondo_device *device, void *address, size_t bytes) 
   return RONDO_OK;
 }
 
-/* Mappings -------------------------------------------------------------------------------------------------------- */
+/* Mappings --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status note_mapping(check_state *check, char *address, const rondo_physical *physical) {
   void *memory;
@@ -234,7 +234,7 @@ rondo_status check_unmap(rondo_device *device, void *address, size_t bytes) {
   return status;
 }
 
-/* Scratch --------------------------------------------------------------------------------------------------------- */
+/* Scratch ---------------------------------------------------------------------------------------------------------- */
 
 /* Puts back reserved addresses, and the mappings among them, neither of which can be accessed. */
 static void put_back(const check_state *check, char *begin, char *end) {
@@ -260,7 +260,7 @@ void check_scratch_clear(check_state *check, const check_run *run, const char *b
   }
 }
 
-/* Host memory ----------------------------------------------------------------------------------------------------- */
+/* Host memory ------------------------------------------------------------------------------------------------------ */
 
 rondo_status check_host_allocate(rondo_device *device, size_t bytes, void **out_address) {
   check_state *check = ((cpu_device *)device)->check;
@@ -286,7 +286,7 @@ void check_host_release(rondo_device *device, void *address, size_t bytes) {
   cpu_host_release(device, address, bytes);
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 void check_memory_init(check_state *check) {
   pthread_mutex_init(&check->edit, NULL);

@@ -18,7 +18,7 @@
 #include "device/check/check_memory.h"
 #include "device/check/check_snapshot.h"
 
-/* What writes ----------------------------------------------------------------------------------------------------- */
+/* What writes ------------------------------------------------------------------------------------------------------ */
 
 /* One for each time that it is written, at first. */
 static bool add_entry(check_snapshot *snapshot, check_area *area, char *begin, size_t bytes) {
@@ -130,7 +130,7 @@ static void merge_entries(check_snapshot *snapshot) {
   snapshot->entries.count = kept;
 }
 
-/* Keeping --------------------------------------------------------------------------------------------------------- */
+/* Keeping ---------------------------------------------------------------------------------------------------------- */
 
 /* A copy of the bytes that live now; false when there is no memory. */
 static bool keep(const check_snapshot *snapshot, const check_entry *entry, char **out) {
@@ -185,7 +185,7 @@ void check_snapshot_free(check_snapshot *snapshot) {
   rondo_array_free(allocator, &snapshot->entries);
 }
 
-/* Restoring and comparing ----------------------------------------------------------------------------------------- */
+/* Restoring and comparing ------------------------------------------------------------------------------------------ */
 
 static void restore_entry(check_state *check, const check_entry *entry, check_life life, const char *bytes) {
   check_area *area = entry->area;

@@ -27,7 +27,7 @@ const char *check_work_name(rondo_cpu_function function, void *const *args) {
   return work->name[0] != '\0' ? work->name : rondo_node_kind_name(work->kind);
 }
 
-/* Running --------------------------------------------------------------------------------------------------------- */
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
 /* Looks at the area that an address stands at or is given to. */
 static rondo_status inspect_around(const check_work *work, const void *address) {
@@ -216,7 +216,7 @@ static void run_unlock(rondo_blocks blocks, void *const *args) {
   check_area_set_read_only(work->check, work->address, false);
 }
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Making ----------------------------------------------------------------------------------------------------------- */
 
 static void describe_work(check_work *work, check_state *check, const rondo_node_params *params) {
   *work = (check_work){.self = work, .check = check, .kind = params->kind, .where = {.number = RONDO_NO_NODE}};
@@ -261,7 +261,7 @@ rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail
   return RONDO_OK;
 }
 
-/* Queueing -------------------------------------------------------------------------------------------------------- */
+/* Queueing --------------------------------------------------------------------------------------------------------- */
 
 /* An item with a check_work, and behind it `addresses` argument addresses and `bytes` of data. */
 typedef struct check_item {

@@ -34,7 +34,7 @@ static uint32_t blocks_for(uint64_t pieces, uint64_t most) {
   return (uint32_t)(blocks < most ? blocks : most);
 }
 
-/* Filling --------------------------------------------------------------------------------------------------------- */
+/* Filling ---------------------------------------------------------------------------------------------------------- */
 
 /* Writes the part of each row that is aligned to 16 in pieces of 16 bytes, and the bytes before and after it one by
  * one. `value` is the element repeated to four bytes. Rows begin with an element, so the byte at offset k of a row is
@@ -146,7 +146,7 @@ void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fi
                                    .params = out->addresses};
 }
 
-/* Copying --------------------------------------------------------------------------------------------------------- */
+/* Copying ---------------------------------------------------------------------------------------------------------- */
 
 /* Block (x, y) copies a part of range y. A thread copies the piece with its own number among the threads of the range,
  * then every piece that is a step further on. The argument, p_copies, is eight bytes, then 24 for each range. A range

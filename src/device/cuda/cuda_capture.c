@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The driver's stream capture behind driver.h's rondo_capture_ops: beginning, asking, adding, ending, and reading what
- * is in a captured graph.
+ * The table rondo_capture_ops over the driver's stream capture: begins and ends captures, adds nodes to them, and reads
+ * the nodes of captured graphs. Kernels and copies are translated in cuda_foreign_nodes.c.
  */
 #include "device/cuda/cuda_foreign_nodes.h"
+
+#include <assert.h>
 
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_kernel.h"
@@ -14,7 +16,7 @@ static cuda_device *device_of(const cuda_captured *captured) { return cuda_devic
 static const rondo_allocator *allocator_of(const cuda_captured *captured) { return &captured->base.device->allocator; }
 static uint64_t name_of(cu_graph_node node) { return (uint64_t)(uintptr_t)node; }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 void cuda_captured_free(cuda_captured *captured) {
   if (captured == NULL) return;
@@ -23,7 +25,7 @@ void cuda_captured_free(cuda_captured *captured) {
   CUDA_SCOPE(scope);
   if (captured->is_over && captured->graph != NULL) {
     cuda_enter_to_free(device, &scope);
-    (void)device->api->graph_destroy(captured->graph); /* on a lost device it is gone already */
+    (void)device->api->graph_destroy(captured->graph); /* gone already on a lost device */
   }
   rondo_captured_let_go(&captured->base);
   rondo_array_free(allocator, &captured->edges);
@@ -34,14 +36,15 @@ void cuda_captured_free(cuda_captured *captured) {
   rondo_release(allocator, captured, 1, sizeof *captured);
 }
 
-/* Queues may still run what a library hung on the graph. */
+/* Queues may still use what a library attached to the graph. */
 static void capture_release(rondo_captured *base) {
   cuda_captured *captured = captured_of(base);
+  assert(captured->grave->captured == NULL);
   captured->grave->captured = captured;
   cuda_kernel_bury(captured->grave);
 }
 
-/* Capturing ------------------------------------------------------------------------------------------------------- */
+/* Capturing -------------------------------------------------------------------------------------------------------- */
 
 static cu_capture_mode driver_mode(rondo_capture_mode mode) {
   switch (mode) {
@@ -61,11 +64,11 @@ static rondo_status begin_inside(cuda_captured *captured, const cuda_queue *queu
   if (code == CU_ILLEGAL_STATE)
     return rondo_fail_driver(
         RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING, (int32_t)code, cuda_code_name(device->api, code),
-        "%s is part of a capture that somebody else began on the driver's handle: end that first", queue->label);
+        "%s is part of a capture that other code began on the driver's handle: end that first", queue->label);
   RONDO_TRY(cuda_check(device, code, "beginning to capture %s on device '%s'", queue->label, device->base.name));
   code = device->api->capture_info(queue->stream, &state, &captured->base.id, &captured->graph, NULL, NULL, NULL);
   if (code == CU_OK) return RONDO_OK;
-  cu_graph graph = NULL; /* the first failure is the one to tell */
+  cu_graph graph = NULL; /* the first failure is reported */
   if (device->api->capture_end(queue->stream, &graph) == CU_OK && graph != NULL)
     (void)device->api->graph_destroy(graph);
   return cuda_check(device, code, "asking for the capture of %s", queue->label);
@@ -113,7 +116,7 @@ static uint64_t capture_of(const rondo_queue *base) {
   return code == CU_OK && state == CU_CAPTURE_STATUS_ACTIVE ? id : 0;
 }
 
-/* The driver's edge, or a plain one when there is no data. */
+/* The driver's edge. Without data it is a full edge. */
 static rondo_captured_edge edge_of(cu_graph_node node, const cu_edge_data *data) {
   rondo_captured_edge edge = {.node = name_of(node)};
   if (data == NULL) return edge;
@@ -159,7 +162,7 @@ static rondo_status capture_frontier(rondo_captured *base, rondo_queue *queue, b
   return status;
 }
 
-/* The names as handles, in the capture's working memory. */
+/* Turns names into handles, in the capture's working memory. */
 static rondo_status take_handles(cuda_captured *captured, const uint64_t *names, size_t count) {
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
   for (size_t i = 0; i < count; i++) captured->handles.items[i] = cuda_captured_handle(names[i]);
@@ -188,7 +191,7 @@ static rondo_status fail_copy(const cuda_captured *captured, const rondo_copy *c
       copy->src, copy->dst, device->base.name);
 }
 
-/* Behind the handles that were taken. */
+/* After the first `count` of the capture's handles. */
 static rondo_status place_copy(cuda_captured *captured, const rondo_copy *copy, size_t count, cu_graph_node *out) {
   cuda_device *device = device_of(captured);
   cuda_placeholders placeholders;
@@ -226,7 +229,7 @@ static rondo_status capture_place(rondo_captured *base, const rondo_node_params 
   return status;
 }
 
-/* The one node that the next depends on is the kernel's. */
+/* The kernel's node is the one that the next node depends on. */
 static rondo_status find_launched(cuda_captured *captured, const cuda_queue *queue, uint64_t *out) {
   cuda_device *device = device_of(captured);
   bool is_active;
@@ -272,14 +275,14 @@ static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
   cuda_enter_to_free(device, &scope);
   const cu_result code = device->api->capture_end(queue->stream, &captured->graph);
   if (code != CU_OK && captured->graph != NULL) {
-    (void)device->api->graph_destroy(captured->graph); /* it came with an error of another's */
+    (void)device->api->graph_destroy(captured->graph); /* it came with an error of other code */
     captured->graph = NULL;
   }
   cuda_placeholders_drop(device, &captured->shown);
   return cuda_check(device, code, "ending the capture of %s", queue->label);
 }
 
-/* Reading --------------------------------------------------------------------------------------------------------- */
+/* Reading ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status cuda_list_nodes(cuda_device *device, cu_graph graph, cuda_graph_nodes *out) {
   size_t count = 0;
@@ -376,7 +379,7 @@ static cu_result read_free(const cuda_api *api, cu_graph_node node, rondo_captur
   return code;
 }
 
-/* Nodes that are kept as they are. A bound node exists in the captured graph alone. */
+/* Kinds of nodes that are kept as they are. A bound node exists in the captured graph alone. */
 static const struct {
   cu_node_type type;
   const char *what;
@@ -401,7 +404,7 @@ static bool is_bound_type(cu_node_type type) {
   return type == CU_NODE_ALLOC || type == CU_NODE_FREE || type > CU_NODE_EVENT_RECORD;
 }
 
-/* Whether a graph, or one in it, holds what cannot be made anew. */
+/* Whether a graph or one of its child graphs has a bound node. */
 static rondo_status find_bound(cuda_device *device, cu_graph graph, bool *out) {
   cuda_graph_nodes nodes = {0};
   rondo_status status = cuda_list_nodes(device, graph, &nodes);
@@ -425,7 +428,7 @@ static rondo_status read_child(cuda_captured *captured, cu_graph_node node, rond
   RONDO_TRY(cuda_check(device, device->api->graph_child_get_graph(node, &graph), "reading a captured child graph"));
   RONDO_TRY(find_bound(device, graph, &is_bound));
   if (is_bound) {
-    set_foreign(out, "child graph with work of the driver's own", true);
+    set_foreign(out, "child graph with work that only the driver's graph can hold", true);
     return RONDO_OK;
   }
   out->params.kind = RONDO_NODE_CHILD;

@@ -17,7 +17,7 @@
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "device/cuda/cuda_queue.h"
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 static void free_device(cuda_device *device) {
   const rondo_allocator allocator = device->base.allocator;
@@ -43,13 +43,13 @@ static rondo_status device_close(rondo_device *base) {
   cuda_copies_unload(device);
   cuda_kernels_reap(device, true);
   cuda_enter_to_free(device, &scope);
-  if (device->side != NULL) (void)device->api->stream_destroy(device->side); /* on a lost device it is gone already */
+  if (device->side != NULL) (void)device->api->stream_destroy(device->side); /* gone already on a lost device */
   cuda_leave(&scope);
   cuda_executables_free(device);
   cuda_dead_queues_free(device);
   cuda_enter_to_free(device, &scope);
   cuda_gates_free(device);
-  cuda_stand_in_free(device);
+  cuda_placeholders_free(device);
   cuda_leave(&scope);
   (void)device->api->primary_release(device->handle); /* fails on a lost device, whose context is gone */
   free_device(device);
@@ -67,7 +67,7 @@ static rondo_status device_synchronize(rondo_device *base) {
   return cuda_queues_take_failure(device);
 }
 
-/* What it is ------------------------------------------------------------------------------------------------------ */
+/* What it is ------------------------------------------------------------------------------------------------------- */
 
 static void device_info(const rondo_device *base, rondo_device_info *out) {
   const cuda_device *device = (const cuda_device *)base;
@@ -135,7 +135,7 @@ static const rondo_device_ops device_ops = {
     .capture = &cuda_capture_ops,
 };
 
-/* Opening --------------------------------------------------------------------------------------------------------- */
+/* Opening ---------------------------------------------------------------------------------------------------------- */
 
 /* "" is 0; else a number without sign or leading zeros. */
 static bool parse_ordinal(const char *rest, int *out) {

@@ -2,6 +2,7 @@
  * Making, launching and freeing executables. The driver orders the launches of one executable itself. An executable
  * that was built again comes after the launches of the one that it replaces: uploading the old one waits for them.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/allocation.h"
@@ -15,7 +16,7 @@
 #include "device/cuda/cuda_queue.h"
 #include "graph/graph.h"
 
-/* Edges ----------------------------------------------------------------------------------------------------------- */
+/* Edges ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
@@ -40,7 +41,39 @@ static rondo_status keep_captured(cuda_executable *executable, const rondo_lower
   return RONDO_OK;
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Invariant -------------------------------------------------------------------------------------------------------- */
+
+static void check_node(const cuda_executable *executable, size_t i) {
+  const cuda_node *node = &executable->nodes[i];
+  const uint32_t begin = executable->predecessor_start[i], end = executable->predecessor_start[i + 1];
+  assert(begin <= end && end <= executable->edge_count);
+  for (uint32_t e = begin; e < end; e++) assert(executable->predecessors[e] < i); /* topological order */
+  assert((node->kernel != NULL) == (node->kind == RONDO_NODE_KERNEL));
+  assert(!node->is_foreign || executable->has_foreign);
+  (void)node;
+  (void)begin;
+}
+
+void cuda_executable_check(const cuda_executable *executable) {
+  size_t handles = 0, hosts = 0, kernels = 0, disabled = 0;
+  for (size_t i = 0; i < executable->count; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    check_node(executable, i);
+    assert(node->first == handles);
+    handles += cuda_node_parts(node);
+    hosts += node->kind == RONDO_NODE_HOST;
+    kernels += node->kind == RONDO_NODE_KERNEL && node->enabled;
+    disabled += !node->enabled;
+  }
+  assert(handles == executable->handle_count && hosts == executable->host_count);
+  assert(kernels == executable->kernel_count && disabled == executable->disabled_count);
+  assert(executable->built.graph != NULL && executable->built.exec != NULL);
+  assert((executable->last != NULL) == (hosts > 0));
+  assert(executable->direct == NULL || (hosts == 0 && executable->before == NULL && !executable->is_stale));
+  (void)handles, (void)hosts, (void)kernels, (void)disabled;
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 static void free_replaced(cuda_executable *executable) {
   cuda_host_work *work = executable->replaced;
@@ -52,15 +85,15 @@ static void free_replaced(cuda_executable *executable) {
   }
 }
 
-/* The driver's objects and the code that they run. */
-static void let_go(cuda_executable *executable) {
+/* Releases the driver's objects and the code that they run. */
+static void release_objects(cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
   const cuda_api *api = device->api;
   CUDA_SCOPE(scope);
   rondo_status_ignore(cuda_set_timing(&executable->base, false), "it only frees");
   cuda_enter_to_free(device, &scope);
   cuda_built_free(executable, &executable->built);
-  if (executable->before != NULL) (void)api->exec_destroy(executable->before); /* on a lost device these are gone */
+  if (executable->before != NULL) (void)api->exec_destroy(executable->before); /* gone already on a lost device */
   if (executable->last != NULL) (void)api->event_destroy(executable->last);
   executable->before = NULL;
   executable->last = NULL;
@@ -88,11 +121,11 @@ static void free_memory(cuda_executable *executable) {
 }
 
 static void free_executable(cuda_executable *executable) {
-  let_go(executable);
+  release_objects(executable);
   free_memory(executable);
 }
 
-/* True when no launch can call its host functions any more; on a lost device nobody knows. */
+/* True if no launch can call its host functions any more. Not known on a lost device. */
 static bool is_over(const cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
   CUDA_SCOPE(scope);
@@ -112,7 +145,7 @@ static void wait_over(const cuda_executable *executable) {
   CUDA_SCOPE(scope);
   if (executable->last == NULL || cuda_is_lost(device)) return;
   cuda_enter_to_free(device, &scope);
-  (void)device->api->event_synchronize(executable->last); /* a failure is the queue's to tell */
+  (void)device->api->event_synchronize(executable->last); /* the queue reports failures */
 }
 
 static void bury(cuda_device *device, cuda_executable *executable) {
@@ -136,7 +169,7 @@ void cuda_executables_reap(cuda_device *device, bool all) {
     cuda_executable *executable = list;
     list = executable->next_dead;
     if (all) wait_over(executable);
-    if (all) let_go(executable);
+    if (all) release_objects(executable);
     if (!all && is_over(executable))
       free_executable(executable);
     else
@@ -163,10 +196,10 @@ static void executable_destroy(rondo_executable *base) {
     bury(device, executable);
 }
 
-/* Launching ------------------------------------------------------------------------------------------------------- */
+/* Launching -------------------------------------------------------------------------------------------------------- */
 
-/* Host functions report to the queue of their own launch, which is told in the stream's order: behind earlier launches,
- * in front of this one. */
+/* Host functions report to the queue of their launch. They are told which in the order of the stream: after earlier
+ * launches, before this one. */
 static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *queue, cu_graph_exec exec) {
   cuda_device *device = cuda_device_of(queue->base.device);
   const cuda_api *api = device->api;
@@ -181,14 +214,14 @@ static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *q
   return cuda_check(device, code, "launching %s with host functions on %s", executable->label, queue->label);
 }
 
-/* What the driver has is not what it should run: it is given all anew. */
+/* The driver does not have the nodes as they are: the executable is built again. */
 static rondo_status rebuild_stale(cuda_executable *executable) {
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(cuda_device_of(executable->base.device), &scope));
   return cuda_executable_rebuild(executable);
 }
 
-/* Orders what follows on the stream behind the launches of what was replaced. */
+/* Orders later work of the stream after the launches of the executable graph that was replaced. */
 static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queue) {
   cuda_device *device = cuda_device_of(queue->base.device);
   CUDA_SCOPE(scope);
@@ -201,7 +234,7 @@ static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queu
   return RONDO_OK;
 }
 
-/* On a synchronous device, so that a failure names its node. Every earlier launch is done. */
+/* Runs node by node on a synchronous device, so that a failure names its node. Earlier launches are done. */
 static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue) {
   cuda_device *device = cuda_device_of(queue->base.device);
   CUDA_SCOPE(scope);
@@ -218,7 +251,7 @@ static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue
   return status;
 }
 
-/* On a synchronous device, but for what runs in graphs only, and while nodes are timed. */
+/* On a synchronous device, except for work that runs in graphs only and while nodes are timed. */
 static bool is_run_singly(const cuda_executable *executable) {
   return executable->base.device->synchronous && executable->timed.exec == NULL && !executable->has_foreign;
 }
@@ -238,7 +271,7 @@ static void count_launch(const cuda_executable *executable, cuda_queue *queue) {
   cuda_queue_count(&queue->kernels, executable->kernel_count);
 }
 
-/* Out of the way of launches that are one call. */
+/* Not inlined into launches that are one call. */
 static __attribute__((noinline)) rondo_status check_launch(const cuda_executable *executable, const cuda_queue *queue,
                                                            cu_result code) {
   return cuda_check(cuda_device_of(queue->base.device), code, "launching %s on %s", executable->label, queue->label);
@@ -283,9 +316,9 @@ rondo_status cuda_queue_upload(rondo_queue *base, rondo_executable *base_executa
   return cuda_check(device, code, "uploading %s on %s", executable->label, queue->label);
 }
 
-/* Waiting --------------------------------------------------------------------------------------------------------- */
+/* Waiting ---------------------------------------------------------------------------------------------------------- */
 
-/* A stream of the device's own, which nobody captures. In the device's context. */
+/* A stream that nobody captures. In the device's context. */
 static rondo_status side_stream(cuda_device *device, cu_stream *out) {
   pthread_mutex_lock(&device->lock);
   *out = device->side;
@@ -298,7 +331,7 @@ static rondo_status side_stream(cuda_device *device, cu_stream *out) {
   *out = device->side != NULL ? device->side : made;
   device->side = *out;
   pthread_mutex_unlock(&device->lock);
-  if (*out != made) (void)device->api->stream_destroy(made); /* somebody was faster */
+  if (*out != made) (void)device->api->stream_destroy(made); /* another thread was faster */
   return RONDO_OK;
 }
 
@@ -317,7 +350,7 @@ static rondo_status executable_synchronize(rondo_executable *base) {
   return cuda_check(device, code, "waiting for the launches of %s", executable->label);
 }
 
-/* The front's slots ----------------------------------------------------------------------------------------------- */
+/* Questions -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t executable_host_bytes(const rondo_executable *base) {
   const cuda_executable *executable = (const cuda_executable *)base;
@@ -327,9 +360,9 @@ static uint64_t executable_host_bytes(const rondo_executable *base) {
   return bytes;
 }
 
-/* What the driver was seen to take for an exec that runs anything, and for each kernel and copy in it
- * (docs/cuda-probes.md, 40). It cannot be asked: it takes more at a time, and keeps for later execs what one gives
- * back. */
+/* Device memory that the driver takes for an executable graph with work, and for each kernel and copy in it, as
+ * measured (docs/cuda-probes.md, 40). The driver cannot be asked: it takes memory in larger pieces and keeps what is
+ * freed. */
 enum { EXEC_BYTES = 105 << 10, NODE_BYTES = 2577 };
 
 static uint64_t executable_device_bytes(const rondo_executable *base) {
@@ -340,7 +373,7 @@ static uint64_t executable_device_bytes(const rondo_executable *base) {
     const cuda_node *node = &executable->nodes[i];
     if (node->kind == RONDO_NODE_KERNEL || node->kind == RONDO_NODE_COPY || node->kind == RONDO_NODE_FILL)
       nodes += cuda_node_parts(node);
-    runs |= node->kind != RONDO_NODE_EMPTY && node->kind != RONDO_NODE_ALLOC && node->kind != RONDO_NODE_FREE;
+    runs |= !cuda_is_order_alone(node);
   }
   return (runs ? EXEC_BYTES : 0) + nodes * NODE_BYTES;
 }
@@ -393,6 +426,7 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_graph 
   RONDO_TRY(make_driver_objects(executable));
   executable->is_made = true;
   cuda_note_direct(executable);
+  cuda_executable_check(executable);
   return RONDO_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Kernels and other nodes that libraries captured: read from the driver's graph, added to another one.
+ * Kernels, copies and other nodes that libraries captured: they are read from the captured graph, and added to the
+ * graph of an executable.
  */
 #include "device/cuda/cuda_foreign_nodes.h"
 
@@ -8,12 +9,12 @@
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_kernel.h"
 
-/* Tags in the list that a kernel's arguments may be given by (CU_LAUNCH_PARAM_). */
+/* Tags in the list by which a kernel may get its arguments (CU_LAUNCH_PARAM_). */
 enum { LAUNCH_END = 0, LAUNCH_BUFFER = 1, LAUNCH_BUFFER_BYTES = 2 };
 
 static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }
 
-/* Reading kernels ------------------------------------------------------------------------------------------------- */
+/* Reading kernels -------------------------------------------------------------------------------------------------- */
 
 /* Offset and size of argument `index`; *out_is_there is false past the last. */
 static rondo_status ask_argument(cuda_device *device, cu_function function, size_t index, size_t *out_offset,
@@ -88,8 +89,8 @@ void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign)
   rondo_release(allocator, foreign, 1, sizeof *foreign);
 }
 
-/* A kernel as data, to which cuda_kernel_adopt gives the function. Its size is the driver's, not bound as those of
- * Rondo's own are. */
+/* A kernel without code, which gets the function from cuda_kernel_adopt. The limits on the sizes of Rondo's own kernels
+ * do not apply. */
 static rondo_status make_kernel(cuda_device *device, const char *name, const cuda_foreign_kernel *foreign,
                                 rondo_kernel **out) {
   const cu_kernel_params *p = &foreign->params;
@@ -108,7 +109,7 @@ static rondo_status make_kernel(cuda_device *device, const char *name, const cud
   return status;
 }
 
-/* Takes `foreign` over, also when it fails. */
+/* Owns `foreign` from now on, also if it fails. */
 static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *foreign, rondo_grid grid,
                                   rondo_kernel_node *out) {
   cuda_device *device = device_of(captured);
@@ -128,7 +129,7 @@ static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *
   return RONDO_OK;
 }
 
-/* A kernel of a library object is known by another handle, behind which there is a function for each context. */
+/* A kernel of a library object (cuLibrary) has another handle, with a function for each context. */
 static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kernel_params *out) {
   cu_result code = device->api->graph_kernel_get_params(node, out);
   if (code == CU_OK && out->function == NULL && out->kernel != NULL)
@@ -154,7 +155,7 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
   return status;
 }
 
-/* Arguments ------------------------------------------------------------------------------------------------------- */
+/* Arguments -------------------------------------------------------------------------------------------------------- */
 
 void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, const void *values, void **list,
                             cu_kernel_params *out) {
@@ -173,9 +174,9 @@ void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, 
   out->params = list;
 }
 
-/* Copies ---------------------------------------------------------------------------------------------------------- */
+/* Copies ----------------------------------------------------------------------------------------------------------- */
 
-/* One side of a copy: where its first byte is, and the pitches that count. */
+/* One side of a copy: its first byte, and its pitches. */
 typedef struct copy_side {
   int type;
   uintptr_t address;
@@ -218,7 +219,7 @@ bool cuda_foreign_copy_read(const cu_copy *from, rondo_copy *out) {
 
 static size_t at_least_one(size_t count) { return count > 1 ? count : 1; }
 
-/* What differs in a field that does not count is no difference. */
+/* Fields that have no effect are not compared. */
 static bool is_same_copy(const rondo_copy *a, const rondo_copy *b) {
   const bool has_rows = at_least_one(a->height) > 1, has_slices = at_least_one(a->depth) > 1;
   if (a->dst != b->dst || a->src != b->src || a->width != b->width) return false;
@@ -228,8 +229,8 @@ static bool is_same_copy(const rondo_copy *a, const rondo_copy *b) {
   return !has_slices || (a->dst_slice_pitch == b->dst_slice_pitch && a->src_slice_pitch == b->src_slice_pitch);
 }
 
-/* As the source says, but for the kind of memory, which the driver takes from the address: when the source was
- * captured, graph memory was not mapped, and may have passed for the host's. */
+/* As the source, except for the type of memory, which the driver is to find by the address: graph memory was not mapped
+ * during the capture, and may have been taken for host memory. */
 static cu_result read_copy(const cuda_api *api, cu_graph_node source, cu_copy *out) {
   const cu_result code = api->graph_copy_get_params(source, out);
   if (code != CU_OK) return code;
@@ -253,7 +254,7 @@ cu_result cuda_foreign_copy_find(const cuda_device *device, uint64_t captured, c
   return code;
 }
 
-/* Other nodes ----------------------------------------------------------------------------------------------------- */
+/* Other nodes ------------------------------------------------------------------------------------------------------ */
 
 static cu_result add_event(const cuda_api *api, cu_node_type type, cu_graph_node source, cu_graph graph,
                            const cu_graph_node *before, size_t count, cu_graph_node *out) {

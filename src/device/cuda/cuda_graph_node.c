@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Nodes of executables in the driver's terms: made from lowered nodes, added to driver graphs, changed in driver
- * executables, run by themselves. A fill is a kernel (cuda_builtin_kernels.h); a host function is followed by a wait
- * for its gate (cuda_host_function.c); a copy whose slices the driver cannot describe is one node a slice
- * (cuda_launch_params.c).
+ * Nodes of executables as the driver takes them: made from lowered nodes, added to graphs, changed in executable
+ * graphs, and run one by one. A fill is a kernel (cuda_builtin_kernels.h). A host function is followed by a wait for
+ * its gate (cuda_host_function.c). A copy whose slices the driver cannot describe is one node for each slice
+ * (cuda_launch_params.c). Threads: the executable's owner.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/allocation.h"
@@ -15,7 +16,7 @@
 #include "device/cuda/cuda_launch_params.h"
 #include "graph/node_name.h"
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Making ----------------------------------------------------------------------------------------------------------- */
 
 void cuda_node_bind(cuda_node *node, const void *const *args) {
   const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
@@ -58,7 +59,7 @@ static rondo_status make_host(cuda_executable *executable, const rondo_host_node
   return cuda_gate_take(device, &work->gate);
 }
 
-/* A library's copy is kept as the driver has it, which may know more of the memory than its address. */
+/* A library's copy is kept as the driver describes it, which may say more about the memory than its address. */
 static rondo_status make_copy(cuda_executable *executable, const rondo_copy *copy, cuda_node *out) {
   cuda_device *device = cuda_device_of(executable->base.device);
   cu_copy captured;
@@ -84,7 +85,7 @@ static rondo_status make_foreign(cuda_executable *executable, const rondo_foreig
                          rondo_node_where_text(where, &out->where), foreign->what);
 }
 
-/* A kernel's own name is not copied: the node retains the kernel. */
+/* The name of the kernel is not copied: the node retains the kernel. */
 static rondo_status make_name(cuda_executable *executable, const rondo_node_params *params, cuda_node *out) {
   char *copy;
   if (params->kind == RONDO_NODE_KERNEL && params->name == params->as.kernel.kernel->name) {
@@ -117,11 +118,13 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
     case RONDO_NODE_FOREIGN:
       return make_foreign(executable, &params->as.foreign, out);
     default:
-      return RONDO_OK; /* empty, alloc, free: order alone */
+      assert(cuda_is_order_alone(out));
+      return RONDO_OK;
   }
 }
 
 rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
+  assert(out->kind == 0 && out->name == NULL && out->kernel == NULL); /* zero */
   out->kind = lowered->params->kind;
   out->enabled = true;
   out->captured = lowered->captured;
@@ -144,7 +147,7 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
   *node = (cuda_node){0};
 }
 
-/* In a driver's graph --------------------------------------------------------------------------------------------- */
+/* In a driver's graph ---------------------------------------------------------------------------------------------- */
 
 static cu_result add_host(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                           const cu_graph_node *before, size_t count, cu_graph_node *out) {
@@ -176,17 +179,17 @@ static cu_result add_copies(const cuda_executable *executable, const cuda_node *
   return code;
 }
 
-/* The node that it was captured as, or what was made of that in the executable's own graph. */
+/* The captured node, or the node that was made from it in the executable's graph. */
 static cu_graph_node source_of(const cuda_executable *executable, const cuda_node *node) {
   return executable->is_made ? executable->handles[node->first] : cuda_captured_handle(node->captured);
 }
 
-/* The attributes that the stream, or a library, gave it. */
+/* Copies the attributes that the stream or a library gave it. */
 static cu_result copy_attributes(const cuda_executable *executable, const cuda_node *node, cu_graph_node to) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   cu_node_type type = CU_NODE_KERNEL;
   const cu_result code = api->graph_node_get_type(source_of(executable, node), &type);
-  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* of a kernel without code there was an empty node */
+  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* a kernel without code was captured as an empty node */
   return api->graph_kernel_copy_attributes(to, source_of(executable, node));
 }
 
@@ -231,7 +234,7 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
   }
 }
 
-/* Changing -------------------------------------------------------------------------------------------------------- */
+/* Changing --------------------------------------------------------------------------------------------------------- */
 
 static cu_result change_copies(const cuda_executable *executable, const cuda_built *built, const cuda_node *node) {
   const cuda_device *device = cuda_device_of(executable->base.device);
@@ -282,14 +285,14 @@ cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *
   return code;
 }
 
-/* By itself ------------------------------------------------------------------------------------------------------- */
+/* Running -------------------------------------------------------------------------------------------------------- */
 
 static cu_result submit_params(const cuda_api *api, const cu_kernel_params *p, cu_stream stream) {
   return api->launch_kernel(p->function, p->grid_x, p->grid_y, p->grid_z, p->block_x, p->block_y, p->block_z,
                             p->shared_bytes, stream, p->params, p->extra);
 }
 
-/* The function is called when the stream will wait for it, else it is taken back. */
+/* The function is called only if the stream will wait for it. */
 static cu_result submit_host(const cuda_api *api, cuda_host_work *work, cu_stream stream) {
   atomic_store_explicit(work->gate, 0, memory_order_relaxed);
   atomic_store_explicit(&work->state, CUDA_HOST_BEING_QUEUED, memory_order_relaxed);

@@ -40,7 +40,7 @@ static void complain(const char *what, const char *path) {
   rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s %s: %s", path, what, strerror(errno));
 }
 
-/* Places ---------------------------------------------------------------------------------------------------------- */
+/* Places ----------------------------------------------------------------------------------------------------------- */
 
 /* False when there is to be no cache, or no place for one: so in a program with raised privileges. */
 static bool find_folder(char *out, size_t bytes) {
@@ -65,7 +65,7 @@ static void name_file(const cuda_cache_key *key, char out[NAME_MAX + 1]) {
   (void)snprintf(out, NAME_MAX + 1, "%016" PRIx64 "%s", hash, suffix);
 }
 
-/* Trust ----------------------------------------------------------------------------------------------------------- */
+/* Trust ------------------------------------------------------------------------------------------------------------ */
 
 /* Warns, but not for each kernel again about one thing. */
 static void distrust(const char *folder, const char *name, const char *reason) {
@@ -118,7 +118,7 @@ static file_header header_of(const cuda_cache_key *key, const cuda_code *code) {
   return header;
 }
 
-/* Reading --------------------------------------------------------------------------------------------------------- */
+/* Reading ---------------------------------------------------------------------------------------------------------- */
 
 static bool read_all(int file, void *bytes, size_t count) {
   for (size_t done = 0; done < count;) {
@@ -182,7 +182,7 @@ bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key
   return is_found;
 }
 
-/* Room ------------------------------------------------------------------------------------------------------------ */
+/* Room ------------------------------------------------------------------------------------------------------------- */
 
 /* The files of the cache, as they were counted. */
 typedef struct survey {
@@ -246,7 +246,7 @@ static size_t keep_to_bound(int descriptor, const char *path) {
   return evicted;
 }
 
-/* Writing --------------------------------------------------------------------------------------------------------- */
+/* Writing ---------------------------------------------------------------------------------------------------------- */
 
 static bool write_all(int file, const void *bytes, size_t count) {
   for (size_t done = 0; done < count;) {

@@ -9,7 +9,7 @@
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_placeholder_memory.h"
 
-/* Lists ----------------------------------------------------------------------------------------------------------- */
+/* Lists ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status note(cuda_device *device, cuda_ranges *list, cu_address address, size_t bytes) {
   pthread_mutex_lock(&device->lock);
@@ -29,7 +29,7 @@ static void forget(cuda_device *device, cuda_ranges *list, cu_address address, s
   pthread_mutex_unlock(&device->lock);
 }
 
-/* Address space and physical memory ------------------------------------------------------------------------------- */
+/* Address space and physical memory -------------------------------------------------------------------------------- */
 
 /* A lost device holds nothing any more, whatever it says. */
 static rondo_status check_freeing(cuda_device *device, cu_result code, const char *verb, size_t bytes,
@@ -103,11 +103,11 @@ void cuda_physical_destroy(rondo_physical *base) {
   cuda_device *device = cuda_device_of(base->device);
   CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
-  (void)device->api->mem_release(physical->handle); /* on a lost device it is gone already */
+  (void)device->api->mem_release(physical->handle); /* gone already on a lost device */
   rondo_release(&device->base.allocator, physical, 1, sizeof *physical);
 }
 
-/* Mappings, and who may access them ------------------------------------------------------------------------------- */
+/* Mappings, and who may access them -------------------------------------------------------------------------------- */
 
 enum { MAX_PEERS = 64 };
 
@@ -221,7 +221,7 @@ rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo
   return cuda_check(device, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address, base->name);
 }
 
-/* Host memory ----------------------------------------------------------------------------------------------------- */
+/* Host memory ------------------------------------------------------------------------------------------------------ */
 
 rondo_status cuda_host_allocate(rondo_device *base, size_t bytes, void **out_address) {
   cuda_device *device = cuda_device_of(base);
@@ -237,7 +237,7 @@ void cuda_host_release(rondo_device *base, void *address, size_t bytes) {
   CUDA_SCOPE(scope);
   (void)bytes;
   cuda_enter_to_free(device, &scope);
-  (void)device->api->host_free(address); /* on a lost device it is gone already */
+  (void)device->api->host_free(address); /* gone already on a lost device */
 }
 
 bool cuda_has_address(rondo_device *base, const void *address) {

@@ -14,7 +14,7 @@
 #include "device/cuda/cuda_launch_params.h"
 #include "device/cuda/cuda_queue.h"
 
-/* Failures of host functions -------------------------------------------------------------------------------------- */
+/* Failures of host functions --------------------------------------------------------------------------------------- */
 
 /* The others stay with their queues. */
 rondo_status cuda_queues_take_failure(cuda_device *device) {
@@ -26,7 +26,7 @@ rondo_status cuda_queues_take_failure(cuda_device *device) {
   return status;
 }
 
-/* Submitting ------------------------------------------------------------------------------------------------------ */
+/* Submitting ------------------------------------------------------------------------------------------------------- */
 
 static cu_result submit_fill(const cuda_api *api, cu_stream stream, const rondo_fill *fill) {
   const cu_address dst = cuda_address(fill->dst);
@@ -139,7 +139,7 @@ static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *wor
   }
 }
 
-/* Order ----------------------------------------------------------------------------------------------------------- */
+/* Order ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status queue_record(rondo_queue *base, rondo_device_event *event) {
   cuda_device *device = cuda_device_of(base->device);
@@ -208,7 +208,7 @@ static rondo_status queue_query(rondo_queue *base) {
 
 static void *queue_native(rondo_queue *base) { return ((cuda_queue *)base)->stream; }
 
-/* What was launched ----------------------------------------------------------------------------------------------- */
+/* What was launched ------------------------------------------------------------------------------------------------ */
 
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable) {
   pthread_mutex_lock(&device->lock);
@@ -235,7 +235,7 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
   text[used] = '\0';
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 static void link_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
@@ -301,7 +301,7 @@ static rondo_status queue_destroy(rondo_queue *base) {
   const rondo_status status = is_capturing(queue) ? rondo_first_failure_take(&queue->failure) : queue_synchronize(base);
   CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
-  (void)device->api->stream_destroy(queue->stream); /* on a lost device it is gone already */
+  (void)device->api->stream_destroy(queue->stream); /* gone already on a lost device */
   unlink_queue(device, queue);
   if (cuda_is_lost(device)) {
     bury_queue(device, queue);
@@ -347,7 +347,7 @@ rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queu
   return RONDO_OK;
 }
 
-/* Events ---------------------------------------------------------------------------------------------------------- */
+/* Events ----------------------------------------------------------------------------------------------------------- */
 
 /* What waits for a record stays: the driver sees to that. */
 static void event_destroy(rondo_device_event *base) {
@@ -355,7 +355,7 @@ static void event_destroy(rondo_device_event *base) {
   cuda_device *device = cuda_device_of(base->device);
   CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
-  (void)device->api->event_destroy(event->event); /* on a lost device it is gone already */
+  (void)device->api->event_destroy(event->event); /* gone already on a lost device */
   rondo_release(&device->base.allocator, event, 1, sizeof *event);
 }
 

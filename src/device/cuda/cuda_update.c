@@ -21,7 +21,7 @@
 
 /* Parameters ------------------------------------------------------------------------------------------------------- */
 
-/* An earlier launch may still call what was replaced. Its gate is the new one's. */
+/* Earlier launches may still call the record that is replaced. The new record takes over its gate. */
 static void replace_host(cuda_executable *executable, cuda_node *node, cuda_node *changed) {
   cuda_device *device = cuda_device_of(executable->base.device);
   cuda_gate_give(device, changed->as.host->gate);
@@ -37,8 +37,7 @@ static void exchange(cuda_node *one, cuda_node *other) {
   *other = kept;
 }
 
-/* What the driver does not change in place, as it said by `code`, is made anew; when that fails too, its first word
- * stands. */
+/* Builds the executable again if the driver refused a change in place. If that fails too, the refusal is reported. */
 static rondo_status rebuild_unless(cu_result code, cuda_executable *executable, cuda_node *node, cuda_node *changed) {
   cuda_device *device = cuda_device_of(executable->base.device);
   if (code == CU_OK) return RONDO_OK;
@@ -68,10 +67,11 @@ static rondo_status change_node(cuda_executable *executable, const cuda_node *ch
   return status;
 }
 
-/* `refused` is what the driver said when the parameters were put in place; CU_OK when they do not fit there. */
+/* `refused` is the code with which the driver refused to overwrite the parameters. CU_OK: they do not fit in place. */
 static rondo_status replace_node(cuda_executable *executable, cuda_node *node, const rondo_lowered_node *lowered,
                                  cu_result refused) {
   cuda_node changed = {0};
+  assert(lowered->params->kind == node->kind);
   RONDO_TRY(cuda_node_make(executable, lowered, &changed));
   changed.first = node->first;
   changed.enabled = node->enabled;
@@ -96,7 +96,7 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   return RONDO_OK;
 }
 
-/* It is of the same kernel and name: the parameters have room where its own are. */
+/* The same kernel and name: its arguments can be overwritten. */
 static inline bool fits(const cuda_node *node, const rondo_node_params *params) {
   return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
          node->kernel == params->as.kernel.kernel && !node->is_foreign &&
@@ -125,7 +125,7 @@ static inline cu_result overwrite(cuda_executable *executable, cuda_node *node, 
   return code;
 }
 
-/* What a change needs is had while the driver works on the one before. */
+/* Loads what a change needs while the driver works on the change before. */
 static inline void fetch(const cuda_executable *executable, const rondo_node_change *change) {
   const char *node = (const char *)&executable->nodes[change->index];
   __builtin_prefetch(node, 1);
@@ -142,11 +142,12 @@ static void bind_nodes(cuda_executable *executable, const rondo_node_change *cha
   }
 }
 
-/* `scope` is what was entered for work alone; NULL when it has the relaxed mode too. Returns how many are changed. */
+/* `scope` was entered for work; NULL: it has the relaxed mode already. Returns how many nodes were changed. */
 static size_t change_nodes(cuda_executable *executable, const rondo_node_change *changes, size_t count,
                            cuda_scope *scope, rondo_status *out_status) {
   *out_status = RONDO_OK;
   for (size_t i = 0; i < count; i++) {
+    assert(changes[i].index < executable->count);
     cuda_node *node = &executable->nodes[changes[i].index];
     const rondo_lowered_node *then = &changes[i].node;
     cu_result code = CU_OK;
@@ -219,7 +220,7 @@ static inline void *site_in_kernel(const cuda_node *node, const rondo_patch_site
   return (unsigned char *)(uintptr_t)node->args[site->parameter] + site->offset;
 }
 
-/* A captured copy is no longer the one that the driver described. */
+/* A captured copy no longer is what the driver described. */
 static void *site_in_copy(cuda_executable *executable, cuda_node *node, const rondo_patch_site *site) {
   rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
   node->storage = NULL;
@@ -232,7 +233,7 @@ static inline void *site_in(cuda_executable *executable, cuda_node *node, const 
   return node->kind == RONDO_NODE_COPY ? site_in_copy(executable, node, site) : &node->as.fill.dst;
 }
 
-/* Writes the addresses into the nodes; `back`: those from before. True when there are copies among these. */
+/* Writes the addresses to the nodes; with `back`, the addresses from before. True if some nodes are copies. */
 static inline bool write_sites(cuda_executable *executable, const rondo_patch_change *changes, size_t count,
                                bool back) {
   bool has_copies = false;
@@ -250,13 +251,13 @@ static inline bool write_sites(cuda_executable *executable, const rondo_patch_ch
   return has_copies;
 }
 
-/* The node that was refused, and the thread's last error from before. */
+/* The node that the driver refused, and the thread's last error before that. */
 typedef struct cuda_refusal {
   cuda_node *node;
   rondo_saved_error before;
 } cuda_refusal;
 
-/* What is not a kernel of the executable's, and what the driver refused. */
+/* Copies and fills, and what the driver refused. */
 static __attribute__((noinline)) rondo_status give_otherwise(cuda_executable *executable, cuda_node *node,
                                                              cu_result code, cuda_refusal *out) {
   out->node = node;
@@ -276,7 +277,7 @@ static inline rondo_status give_node(cuda_executable *executable, cuda_node *nod
   return give_otherwise(executable, node, code, out);
 }
 
-/* Gives the driver the nodes of the sites; of run `only`, unless that is 0. The first failure ends it. */
+/* Gives the driver the nodes of the sites. If `only` is not 0: those that this run set. Ends at the first failure. */
 static rondo_status give_nodes(cuda_executable *executable, const rondo_patch_change *changes, size_t count,
                                uint64_t only, cuda_refusal *out) {
   const uint64_t run = ++executable->patch_runs;
@@ -292,7 +293,7 @@ static rondo_status give_nodes(cuda_executable *executable, const rondo_patch_ch
   return RONDO_OK;
 }
 
-/* The nodes that the last run has set. */
+/* Restores the nodes that the last run set. */
 static void take_back(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
   const uint64_t run = executable->patch_runs;
   rondo_saved_error first;
@@ -304,12 +305,12 @@ static void take_back(cuda_executable *executable, const rondo_patch_change *cha
   rondo_error_restore(&first);
 }
 
-/* The driver changes no copy from one kind of memory to another: the executable is then made anew. */
+/* The driver does not change a copy from one kind of memory to another: the executable is built again. */
 static bool wants_rebuild(rondo_status status, const cuda_node *failed) {
   return failed->kind == RONDO_NODE_COPY && status != RONDO_OUT_OF_MEMORY && status != RONDO_DEVICE_LOST;
 }
 
-/* What was made anew has all nodes as they are now: to be taken back, they are those of the last run. */
+/* The new executable has all nodes as they are now. To be restored, they count as set by the last run. */
 static rondo_status rebuild_patched(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
   RONDO_TRY(cuda_executable_rebuild(executable));
   for (size_t i = 0; i < count; i++)
@@ -330,7 +331,7 @@ static rondo_status patch_inside(cuda_executable *executable, const rondo_patch_
   return status;
 }
 
-/* Nodes but copies are changed as work is submitted: nothing is mapped for them, and no capture minds. */
+/* Only copies need the relaxed mode, because memory is mapped while they change. */
 static rondo_status enter_to_patch(cuda_device *device, bool has_copies, cuda_scope *out) {
   return has_copies ? cuda_enter(device, out) : cuda_enter_for_work(device, out);
 }
