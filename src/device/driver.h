@@ -36,9 +36,9 @@ typedef struct rondo_physical rondo_physical;         /* physical memory */
 /* A node ready to be lowered: children are flattened away, event nodes name the device's events. ALLOC and FREE nodes
  * do nothing when run: the address is fixed, the pages are mapped before the launch. */
 typedef struct rondo_lowered_node {
-  const rondo_node_params *params; /* valid during the call; for a kernel's arguments see rondo_executable_ops */
+  const rondo_node_params *params; /* valid during the call; see rondo_executable_ops */
   rondo_device_event *event;       /* EVENT_RECORD and EVENT_WAIT; else NULL */
-  rondo_node_where where;          /* for messages; its text is valid during the call */
+  rondo_node_where where;          /* for messages */
   uint64_t captured;               /* its name in a captured graph; 0 when it has none */
 } rondo_lowered_node;
 
@@ -374,9 +374,10 @@ typedef struct rondo_event_ops {
 
 /* A lowered graph. owner. `index` counts lowered nodes. Changes hold for later launches only (U1).
  *
- * A driver need not copy the arguments of kernels. It may read them later at the addresses that it was given, and
- * launch_patched may write its sites there. They stay valid until the executable is destroyed or gets others. After a
- * successful set_params or set_many, the caller writes the new values to the old addresses or calls rebind. */
+ * A driver need not copy names, places (rondo_node_where) and the arguments of kernels. It may read them later at the
+ * addresses that it was given, and launch_patched may write its sites there. They stay valid until the executable is
+ * destroyed or gets others. After a successful set_params or set_many, the caller writes the new arguments to the old
+ * addresses or calls rebind. */
 typedef struct rondo_executable_ops {
   void (*destroy)(rondo_executable *executable); /* does not wait; freed once its launches are done (L2) */
   /* Other parameters of the same kind, checked by the front. `event` for event nodes. */
@@ -385,10 +386,10 @@ typedef struct rondo_executable_ops {
    * *out_done of them have their new parameters, and those from there on what they had. May be NULL. */
   rondo_status (*set_many)(rondo_executable *executable, const rondo_node_change *changes, size_t count,
                            size_t *out_done);
-  /* The arguments of a kernel node are now at other addresses. Their values are those that the executable has. With
-   * `kernel` NULL they are gone, because a change could not be taken back; the next change brings others. May be NULL:
-   * the driver copies arguments. */
-  void (*rebind)(rondo_executable *executable, size_t index, const rondo_kernel_node *kernel);
+  /* The name, the place and the arguments of a node are now at other addresses, with the values that the executable
+   * has. With `node` NULL they are gone, because a change could not be taken back; the next change brings others. May
+   * be NULL: the driver copies them. */
+  void (*rebind)(rondo_executable *executable, size_t index, const rondo_lowered_node *node);
   rondo_status (*set_enabled)(rondo_executable *executable, size_t index, bool enabled);
   /* Waits until all launches so far are done. */
   rondo_status (*synchronize)(rondo_executable *executable);

@@ -255,7 +255,7 @@ static const char copy_body[] =
     "  ret;\n"
     "}\n";
 
-/* Where kernels run as their CPU functions: the first block of a range does it all. */
+/* For the fake driver, which runs CPU functions: the first block of a range copies all of it. */
 static void copy_ranges(rondo_blocks blocks, const rondo_range_copy *ranges) {
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_range_copy *range = &ranges[block / blocks.grid.x];
@@ -281,7 +281,7 @@ static const rondo_kernel_options queued_copies = {RONDO_KERNEL_OPTIONS_INIT, .n
                                                    .block_threads = THREADS, .cpu = copy_queued_cpu,
                                                    .params = {RONDO_SCALAR(rondo_queued_ranges)}};
 
-/* It is no user's and is not counted by the device. */
+/* The kernel belongs to no user, and the device does not count it. */
 static rondo_status make_kernel(cuda_device *device, const rondo_kernel_options *of, rondo_kernel **out) {
   char source[sizeof copy_body + 128];
   rondo_kernel_options options = *of;
@@ -337,7 +337,7 @@ rondo_kernel *cuda_copy_kernel(const rondo_device *base, size_t bytes, uint32_t 
 
 rondo_kernel *cuda_queued_copy_kernel(const rondo_device *base) { return ((const cuda_device *)base)->queued_copies; }
 
-/* All ranges get as many as the largest, of which those of a small one end at once: the largest has its share. */
+/* All ranges get as many blocks as the largest one. Those that a small range does not need end at once. */
 uint32_t cuda_queued_copy_blocks(const rondo_device *device, size_t bytes, size_t largest) {
   (void)device;
   const uint64_t share = bytes == 0 ? 0 : (uint64_t)MOST_QUEUED_BLOCKS * largest / bytes;

@@ -46,21 +46,14 @@ static void capture_release(rondo_captured *base) {
 
 /* Capturing -------------------------------------------------------------------------------------------------------- */
 
-static cu_capture_mode driver_mode(rondo_capture_mode mode) {
-  switch (mode) {
-    case RONDO_CAPTURE_GLOBAL:
-      return CU_CAPTURE_MODE_GLOBAL;
-    case RONDO_CAPTURE_RELAXED:
-      return CU_CAPTURE_MODE_RELAXED;
-    default:
-      return CU_CAPTURE_MODE_THREAD_LOCAL;
-  }
-}
-
 static rondo_status begin_inside(cuda_captured *captured, const cuda_queue *queue, rondo_capture_mode mode) {
+  static const cu_capture_mode modes[] = {[RONDO_CAPTURE_GLOBAL] = CU_CAPTURE_MODE_GLOBAL,
+                                          [RONDO_CAPTURE_THREAD_LOCAL] = CU_CAPTURE_MODE_THREAD_LOCAL,
+                                          [RONDO_CAPTURE_RELAXED] = CU_CAPTURE_MODE_RELAXED};
   cuda_device *device = device_of(captured);
   cu_capture_status state;
-  cu_result code = device->api->capture_begin(queue->stream, driver_mode(mode));
+  assert((size_t)mode < sizeof modes / sizeof modes[0]);
+  cu_result code = device->api->capture_begin(queue->stream, modes[mode]);
   if (code == CU_ILLEGAL_STATE)
     return rondo_fail_driver(
         RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING, (int32_t)code, cuda_code_name(device->api, code),

@@ -26,9 +26,8 @@ struct cuda_node {
   uint64_t patched;        /* the last run of patches that set it (cuda_update.c) */
   bool is_foreign;         /* a library's kernel */
   bool enabled;
-  bool owns_name; /* else the name is the kernel's */
-  bool is_bound;  /* exists in the captured graph alone */
-  const char *name;
+  bool is_bound;        /* exists in the captured graph alone */
+  const char *name;     /* in the memory of the exec, like the text of `where` */
   rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
   union {
     cu_kernel_params kernel;
@@ -132,7 +131,7 @@ RONDO_MUST_USE rondo_status cuda_executable_set_params(rondo_executable *executa
 RONDO_MUST_USE rondo_status cuda_executable_set_many(rondo_executable *executable, const rondo_node_change *changes,
                                                      size_t count, size_t *out_done);
 RONDO_MUST_USE rondo_status cuda_executable_set_enabled(rondo_executable *executable, size_t index, bool enabled);
-void cuda_executable_rebind(rondo_executable *executable, size_t index, const rondo_kernel_node *kernel);
+void cuda_executable_rebind(rondo_executable *executable, size_t index, const rondo_lowered_node *node);
 RONDO_MUST_USE rondo_status cuda_queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
                                                       const rondo_patch_change *changes, size_t count);
 

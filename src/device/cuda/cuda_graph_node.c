@@ -85,22 +85,8 @@ static rondo_status make_foreign(cuda_executable *executable, const rondo_foreig
                          rondo_node_where_text(where, &out->where), foreign->what);
 }
 
-/* The name of the kernel is not copied: the node retains the kernel. */
-static rondo_status make_name(cuda_executable *executable, const rondo_node_params *params, cuda_node *out) {
-  char *copy;
-  if (params->kind == RONDO_NODE_KERNEL && params->name == params->as.kernel.kernel->name) {
-    out->name = params->name;
-    return RONDO_OK;
-  }
-  RONDO_TRY(rondo_allocate_text(&executable->small, params->name, &copy));
-  out->name = copy;
-  out->owns_name = true;
-  return RONDO_OK;
-}
-
 static rondo_status make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
   const rondo_node_params *params = lowered->params;
-  RONDO_TRY(make_name(executable, params, out));
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
       return make_kernel(executable, &params->as.kernel, out);
@@ -128,8 +114,9 @@ rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_nod
   out->kind = lowered->params->kind;
   out->enabled = true;
   out->captured = lowered->captured;
-  rondo_status status = rondo_node_where_copy(&executable->small, &lowered->where, &out->where);
-  if (status == RONDO_OK) status = make(executable, lowered, out);
+  out->name = lowered->params->name;
+  out->where = lowered->where;
+  const rondo_status status = make(executable, lowered, out);
   if (status != RONDO_OK) cuda_node_free(executable, out);
   return status;
 }
@@ -141,8 +128,6 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     cuda_host_free(allocator, node->as.host);
   }
   rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
-  rondo_node_where_free(&executable->small, &node->where);
-  if (node->owns_name) rondo_release_text(&executable->small, (char *)(uintptr_t)node->name);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
 }
@@ -285,12 +270,7 @@ cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *
   return code;
 }
 
-/* Running -------------------------------------------------------------------------------------------------------- */
-
-static cu_result submit_params(const cuda_api *api, const cu_kernel_params *p, cu_stream stream) {
-  return api->launch_kernel(p->function, p->grid_x, p->grid_y, p->grid_z, p->block_x, p->block_y, p->block_z,
-                            p->shared_bytes, stream, p->params, p->extra);
-}
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
 /* The function is called only if the stream will wait for it. */
 static cu_result submit_host(const cuda_api *api, cuda_host_work *work, cu_stream stream) {
@@ -313,12 +293,12 @@ cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *n
   cuda_fill fill;
   switch (node->kind) {
     case RONDO_NODE_KERNEL:
-      return submit_params(api, &node->as.kernel, stream);
+      return cuda_launch_params(api, stream, &node->as.kernel);
     case RONDO_NODE_COPY:
       return cuda_copy_submit(api, stream, &node->as.copy);
     case RONDO_NODE_FILL:
       cuda_fill_params(device, &node->as.fill, &fill);
-      return submit_params(api, &fill.params, stream);
+      return cuda_launch_params(api, stream, &fill.params);
     case RONDO_NODE_HOST:
       return submit_host(api, node->as.host, stream);
     case RONDO_NODE_EVENT_RECORD:

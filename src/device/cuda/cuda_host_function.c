@@ -48,6 +48,9 @@ void cuda_host_put_unused(cuda_queue *queue, cuda_host_work *work) {
   while (!atomic_compare_exchange_weak_explicit(&queue->unused, &work->next, work, memory_order_release,
                                                 memory_order_relaxed)) {
   }
+  const unsigned left = atomic_fetch_sub_explicit(&queue->hosts_left, 1, memory_order_release);
+  assert(left > 0);
+  (void)left;
 }
 
 static void run_posted(cuda_host_work *work) {
@@ -59,10 +62,7 @@ static void run_posted(cuda_host_work *work) {
   const bool is_awaited =
       state == CUDA_HOST_READY || owner == NULL; /* else later functions may have written a higher value */
   if (state == CUDA_HOST_READY) call_function(work);
-  if (owner != NULL) {
-    cuda_host_put_unused(owner, work);
-    atomic_fetch_sub_explicit(&owner->hosts_left, 1, memory_order_release);
-  }
+  if (owner != NULL) cuda_host_put_unused(owner, work);
   if (is_awaited) atomic_store_explicit(gate, value, memory_order_release);
 }
 

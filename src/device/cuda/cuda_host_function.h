@@ -24,6 +24,8 @@ void cuda_host_free(const rondo_allocator *allocator, cuda_host_work *work);
 RONDO_MUST_USE rondo_status cuda_gate_take(cuda_device *device, cuda_gate **out);
 void cuda_gate_give(cuda_device *device, cuda_gate *gate); /* NULL is fine */
 void cuda_gates_free(cuda_device *device);                 /* in the device's context */
+
+/* A record of the queue is unused again. Any thread. The queue may be freed once it has no records left to wait for. */
 void cuda_host_put_unused(cuda_queue *queue, cuda_host_work *work);
 
 #endif

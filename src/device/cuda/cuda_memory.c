@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Virtual memory: address ranges, physical allocations and mappings are the driver's (cuMemAddressReserve, cuMemCreate,
- * cuMemMap, cuMemSetAccess); sizes are multiples of the granularity that info.page_bytes says. All act at once on the
- * host.
+ * Virtual memory and host memory. Address ranges, physical allocations and mappings are the driver's
+ * (cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess). Sizes are multiples of info.page_bytes. Everything acts
+ * at once on the host.
+ *
+ * Invariant: device->mappings and device->reservations list what is mapped and reserved. Mappings of a device do not
+ * overlap. Threads: any; the lists change under device->lock, and mappings also under device->mapping.
  */
 #include "device/cuda/cuda_memory.h"
+
+#include <assert.h>
+
 #include "base/error.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_context.h"
@@ -14,12 +20,16 @@
 static rondo_status note(cuda_device *device, cuda_ranges *list, cu_address address, size_t bytes) {
   pthread_mutex_lock(&device->lock);
   const rondo_status status = rondo_array_reserve(&device->base.allocator, list, list->count + 1);
-  if (status == RONDO_OK) list->items[list->count++] = (cuda_range){address, bytes, NULL};
+  if (status == RONDO_OK) {
+    for (size_t i = 0; i < list->count; i++) /* ranges of a list do not overlap */
+      assert(address + bytes <= list->items[i].address || list->items[i].address + list->items[i].bytes <= address);
+    list->items[list->count++] = (cuda_range){address, bytes, NULL};
+  }
   pthread_mutex_unlock(&device->lock);
   return status;
 }
 
-/* All that begin in the range. */
+/* Removes all that begin in the range. */
 static void forget(cuda_device *device, cuda_ranges *list, cu_address address, size_t bytes) {
   pthread_mutex_lock(&device->lock);
   for (size_t i = list->count; i-- > 0;) {
@@ -31,7 +41,7 @@ static void forget(cuda_device *device, cuda_ranges *list, cu_address address, s
 
 /* Address space and physical memory -------------------------------------------------------------------------------- */
 
-/* A lost device holds nothing any more, whatever it says. */
+/* A lost device has no memory any more, whatever it says. */
 static rondo_status check_freeing(cuda_device *device, cu_result code, const char *verb, size_t bytes,
                                   const void *address) {
   const rondo_status status =
@@ -55,7 +65,7 @@ rondo_status cuda_reserve(rondo_device *base, size_t bytes, size_t alignment, vo
   return status;
 }
 
-/* Once they are given back another thread may have the same addresses, so they are forgotten before. */
+/* The list forgets the addresses first: once they are released, another thread may get the same. */
 rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   cuda_device *device = cuda_device_of(base);
   const cu_address at = cuda_address(address);
@@ -69,7 +79,7 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   return check_freeing(device, device->api->mem_unreserve(at, bytes), "releasing", bytes, address);
 }
 
-/* How much is left is a figure alone: 0 when it cannot be had. */
+/* The amount of free memory is only information. It is 0 if the driver does not say. */
 static rondo_status check_physical(cuda_device *device, cu_result code, size_t bytes) {
   char wanted[RONDO_SIZE_TEXT], left[RONDO_SIZE_TEXT];
   size_t free_bytes = 0, total = 0;
@@ -107,7 +117,7 @@ void cuda_physical_destroy(rondo_physical *base) {
   rondo_release(&device->base.allocator, physical, 1, sizeof *physical);
 }
 
-/* Mappings, and who may access them -------------------------------------------------------------------------------- */
+/* Mappings and access ---------------------------------------------------------------------------------------------- */
 
 enum { MAX_PEERS = 64 };
 
@@ -130,7 +140,7 @@ cu_result cuda_set_access(cuda_device *device, cu_address address, size_t bytes,
   return set_access(device, address, bytes, flags, who_may_access(device));
 }
 
-/* With the mapping lock, without which the list does not change. */
+/* With the mapping lock, so that the list does not change. */
 static rondo_status let_access(cuda_device *device, uint64_t peers) {
   for (size_t i = 0; i < device->mappings.count; i++) {
     const cuda_range *at = &device->mappings.items[i];
@@ -141,7 +151,7 @@ static rondo_status let_access(cuda_device *device, uint64_t peers) {
   return RONDO_OK;
 }
 
-/* Who is admitted can access all that is mapped, also to another thread that asks for the same meanwhile. */
+/* A device is admitted only after it can access everything that is mapped. Other threads rely on this. */
 rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
   cuda_device *device = cuda_device_of(base);
   CUDA_SCOPE(scope);
@@ -159,7 +169,7 @@ rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
   return status;
 }
 
-/* With the mapping lock. A mapping that nobody may access is taken back; the first error is the one to tell. */
+/* With the mapping lock. A mapping without access is unmapped again. The first error is reported. */
 static rondo_status map(cuda_device *device, cuda_range at, cu_physical physical) {
   RONDO_TRY(cuda_placeholders_yield(device, at));
   RONDO_TRY(cuda_placeholders_reserve_left(device));
@@ -175,7 +185,7 @@ static rondo_status map(cuda_device *device, cuda_range at, cu_physical physical
   return rondo_error_raise(&why);
 }
 
-/* What is noted as mapped is mapped, to all that hold the mapping lock. */
+/* To all that hold the mapping lock, what is listed is mapped. */
 static rondo_status map_and_note(cuda_device *device, cuda_range at, cu_physical physical) {
   RONDO_TRY(note(device, &device->mappings, at.address, at.bytes));
   const rondo_status status = map(device, at, physical);
@@ -216,6 +226,7 @@ rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo
                               [RONDO_PROTECT_READ_WRITE] = CU_ACCESS_READ_WRITE};
   cuda_device *device = cuda_device_of(base);
   CUDA_SCOPE(scope);
+  assert((size_t)protection < sizeof flags / sizeof flags[0]);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = cuda_set_access(device, cuda_address(address), bytes, flags[protection]);
   return cuda_check(device, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address, base->name);
@@ -244,7 +255,7 @@ bool cuda_has_address(rondo_device *base, const void *address) {
   cuda_device *device = cuda_device_of(base);
   cu_pointer_attribute attributes[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_DEVICE_ORDINAL};
   CUDA_SCOPE(scope);
-  unsigned type = 0; /* as it stays where the driver knows nothing of the address, which is no error of this call */
+  unsigned type = 0; /* stays 0 if the driver does not know the address, which is no error here */
   int ordinal = -1;
   void *values[] = {&type, &ordinal};
   if (cuda_is_lost(device) || cuda_enter_for_work(device, &scope) != RONDO_OK) return false;
@@ -256,7 +267,7 @@ bool cuda_knows_address(rondo_device *base, const void *address, bool *out_is_de
   cuda_device *device = cuda_device_of(base);
   CUDA_SCOPE(scope);
   unsigned type = 0;
-  cuda_enter_to_free(device, &scope); /* on a lost device too, where the driver refuses */
+  cuda_enter_to_free(device, &scope); /* also on a lost device, where the driver refuses */
   const cu_result code =
       device->api->pointer_get_attribute(&type, CU_POINTER_MEMORY_TYPE, (cu_address)(uintptr_t)address);
   *out_is_device = code == CU_OK && type == CU_MEMORY_DEVICE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Queues: non-blocking streams. Work goes straight to the driver; nothing is kept here but host functions until they
- * have run. A queued host function's record goes back to its queue's unused ones when it has run, so that a warm queue
- * allocates nothing.
+ * Queues, which are non-blocking streams, and events. Work goes straight to the driver. Only host functions are kept
+ * here until they have run: then their record is unused and the queue uses it again, so that a warm queue allocates
+ * nothing. Threads: as driver.h says. Records come back from the threads that ran them.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* Failures of host functions --------------------------------------------------------------------------------------- */
 
-/* The others stay with their queues. */
+/* Takes one. The others stay with their queues. */
 rondo_status cuda_queues_take_failure(cuda_device *device) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&device->lock);
@@ -46,7 +46,7 @@ static cu_result submit_fill(const cuda_api *api, cu_stream stream, const rondo_
   }
 }
 
-/* The owner alone takes. */
+/* Only the owner pops. */
 static rondo_status take_unused(cuda_queue *queue, cuda_host_work **out) {
   cuda_host_work *work = atomic_load_explicit(&queue->unused, memory_order_acquire);
   while (work != NULL && !atomic_compare_exchange_weak_explicit(&queue->unused, &work, work->next, memory_order_acquire,
@@ -61,7 +61,18 @@ static rondo_status take_unused(cuda_queue *queue, cuda_host_work **out) {
   return RONDO_OK;
 }
 
-/* The function waits to be told that the stream will wait for it; else it is not called. */
+/* Enqueues a record of the queue, on which the driver calls `function`. The function calls cuda_host_put_unused. */
+static rondo_status enqueue_record(cuda_queue *queue, cuda_host_work *work, cu_host_function function) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  assert(work->owner == queue);
+  atomic_fetch_add_explicit(&queue->hosts_left, 1, memory_order_relaxed);
+  const cu_result code = device->api->launch_host_function(queue->stream, function, work);
+  if (code == CU_OK) return RONDO_OK;
+  cuda_host_put_unused(queue, work);
+  return cuda_check(device, code, "a host function on %s", queue->label);
+}
+
+/* The function waits until it is certain that the stream waits for it. Otherwise it is not called. */
 static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) {
   cuda_device *device = cuda_device_of(queue->base.device);
   cuda_host_work *work;
@@ -78,39 +89,25 @@ static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) 
                            .value = value,
                            .state = CUDA_HOST_BEING_QUEUED,
                            .next_of_queue = work->next_of_queue};
-  atomic_fetch_add_explicit(&queue->hosts_left, 1, memory_order_relaxed);
-  cu_result code = device->api->launch_host_function(queue->stream, cuda_post_host, work);
-  if (code != CU_OK) {
-    atomic_fetch_sub_explicit(&queue->hosts_left, 1, memory_order_relaxed);
-    cuda_host_put_unused(queue, work);
-    return cuda_check(device, code, "a host function on %s", queue->label);
-  }
+  RONDO_TRY(enqueue_record(queue, work, cuda_post_host));
   queue->hosts_queued = value;
-  code = device->api->stream_wait_value_32(queue->stream, cuda_address(queue->gate), value,
-                                           CU_WAIT_VALUE_GREATER_OR_EQUAL);
+  const cu_result code = device->api->stream_wait_value_32(queue->stream, cuda_address(queue->gate), value,
+                                                           CU_WAIT_VALUE_GREATER_OR_EQUAL);
   atomic_store_explicit(&work->state, code == CU_OK ? CUDA_HOST_READY : CUDA_HOST_TAKEN_BACK, memory_order_release);
   return cuda_check(device, code, "a host function on %s", queue->label);
 }
 
 static void run_tell(void *user) {
   cuda_host_work *work = user;
-  cuda_queue *const owner = work->owner;
-  *work->queue = owner;
-  cuda_host_put_unused(owner, work);
-  atomic_fetch_sub_explicit(&owner->hosts_left, 1, memory_order_release);
+  *work->queue = work->owner;
+  cuda_host_put_unused(work->owner, work);
 }
 
 rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place) {
-  cuda_device *device = cuda_device_of(queue->base.device);
   cuda_host_work *work;
   RONDO_TRY(take_unused(queue, &work));
   *work = (cuda_host_work){.queue = place, .owner = queue, .next_of_queue = work->next_of_queue};
-  atomic_fetch_add_explicit(&queue->hosts_left, 1, memory_order_relaxed);
-  const cu_result code = device->api->launch_host_function(queue->stream, run_tell, work);
-  if (code == CU_OK) return RONDO_OK;
-  atomic_fetch_sub_explicit(&queue->hosts_left, 1, memory_order_relaxed);
-  cuda_host_put_unused(queue, work);
-  return cuda_check(device, code, "a host function on %s", queue->label);
+  return enqueue_record(queue, work, run_tell);
 }
 
 static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
@@ -157,7 +154,7 @@ static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {
                     "letting %s wait for an event", queue->label);
 }
 
-/* All that the queue was given before `epoch` was read is done. */
+/* All work that was enqueued before `epoch` was read is done. */
 static void settle(cuda_queue *queue, uint64_t epoch) {
   atomic_store_explicit(&queue->settled, epoch, memory_order_release);
   atomic_store_explicit(&queue->is_busy, false, memory_order_release);
@@ -170,7 +167,7 @@ void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
     uint64_t settled = atomic_load_explicit(&queue->settled, memory_order_relaxed);
     while (settled < epoch && !atomic_compare_exchange_weak(&queue->settled, &settled, epoch)) {
     }
-    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed); /* one launched meanwhile is not named */
+    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed); /* one that is launched meanwhile is not named */
   }
   pthread_mutex_unlock(&device->lock);
   cuda_kernels_look(device);
@@ -182,7 +179,7 @@ static rondo_status queue_await(rondo_queue *base) {
   const uint64_t epoch = atomic_load(&device->epoch);
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_require(device));
-  cuda_enter_to_free(device, &scope); /* what waits for the stream relies on it */
+  cuda_enter_to_free(device, &scope); /* callers rely on it that this waits */
   const cu_result code = device->api->stream_synchronize(queue->stream);
   RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
   settle(queue, epoch);
@@ -208,7 +205,7 @@ static rondo_status queue_query(rondo_queue *base) {
 
 static void *queue_native(rondo_queue *base) { return ((cuda_queue *)base)->stream; }
 
-/* What was launched ------------------------------------------------------------------------------------------------ */
+/* Last launches ---------------------------------------------------------------------------------------------------- */
 
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable) {
   pthread_mutex_lock(&device->lock);
@@ -219,7 +216,7 @@ void cuda_queues_forget(cuda_device *device, cuda_executable *executable) {
   pthread_mutex_unlock(&device->lock);
 }
 
-/* Under the lock executables that queues name are there. */
+/* With the device's lock, executables that queues name exist. */
 void cuda_queues_name_launched(const cuda_device *device, char *text, size_t bytes) {
   size_t used = 0;
   text[0] = '\0';
@@ -228,7 +225,7 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
     if (last == NULL) continue;
     const int length = snprintf(text + used, bytes - used, "%s %.48s on %s",
                                 used == 0 ? " (last launched and not waited for:" : ",", last->label, queue->label);
-    if (length < 0 || (size_t)length >= bytes - used - 1) break; /* those that have room */
+    if (length < 0 || (size_t)length >= bytes - used - 1) break; /* as many as fit */
     used += (size_t)length;
   }
   if (used > 0) text[used++] = ')';
@@ -268,7 +265,7 @@ static void free_queue(cuda_queue *queue) {
   rondo_release(allocator, queue, 1, sizeof *queue);
 }
 
-/* On a lost device the driver's thread may still call host functions, or may not. */
+/* On a lost device, the driver's thread may or may not call host functions later. */
 static void bury_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
   queue->next = device->dead_queues;
@@ -284,7 +281,7 @@ void cuda_dead_queues_free(cuda_device *device) {
   }
 }
 
-/* A stream that captures has no work to wait for, and may not be waited for. */
+/* A stream that captures has no work, and must not be waited for. */
 static bool is_capturing(const cuda_queue *queue) {
   cuda_device *device = cuda_device_of(queue->base.device);
   cu_capture_status state = CU_CAPTURE_STATUS_NONE;
@@ -307,7 +304,8 @@ static rondo_status queue_destroy(rondo_queue *base) {
     bury_queue(device, queue);
     return status;
   }
-  while (atomic_load_explicit(&queue->hosts_left, memory_order_acquire) > 0) rondo_yield(); /* they are at their end */
+  while (atomic_load_explicit(&queue->hosts_left, memory_order_acquire) > 0)
+    rondo_yield(); /* their threads are about to finish */
   free_queue(queue);
   return status;
 }

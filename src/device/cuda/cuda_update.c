@@ -90,6 +90,8 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   cuda_executable_reap_replaced(executable);
   if (is_host) replace_host(executable, node, &changed);
   if (node->kernel == changed.kernel) changed.args = node->args;
+  changed.name = node->name;
+  changed.where = node->where;
   cuda_node_free(executable, node);
   *node = changed;
   cuda_note_direct(executable);
@@ -170,10 +172,14 @@ static size_t set_nodes(cuda_executable *executable, const rondo_node_change *ch
   return done;
 }
 
-void cuda_executable_rebind(rondo_executable *base, size_t index, const rondo_kernel_node *kernel) {
+void cuda_executable_rebind(rondo_executable *base, size_t index, const rondo_lowered_node *lowered) {
   cuda_node *node = &((cuda_executable *)base)->nodes[index];
-  assert(node->kind == RONDO_NODE_KERNEL && (kernel == NULL || node->kernel == kernel->kernel));
-  cuda_node_bind(node, kernel == NULL ? NULL : kernel->args);
+  const bool is_kernel = node->kind == RONDO_NODE_KERNEL;
+  assert(lowered == NULL || lowered->params->kind == node->kind);
+  assert(lowered == NULL || !is_kernel || lowered->params->as.kernel.kernel == node->kernel);
+  node->name = lowered == NULL ? "" : lowered->params->name;
+  node->where = lowered == NULL ? (rondo_node_where){.number = node->where.number} : lowered->where;
+  if (is_kernel) cuda_node_bind(node, lowered == NULL ? NULL : lowered->params->as.kernel.args);
 }
 
 rondo_status cuda_executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *lowered) {

@@ -87,7 +87,7 @@ static rondo_status commit_prepared(rondo_exec *exec, uint32_t place, const rond
     return status;
   }
   rondo_graph_put(origin->graph, origin->slot, &prepared);
-  rondo_exec_rebind(exec, place, rondo_exec_params(exec, place));
+  rondo_exec_rebind(exec, place);
   return RONDO_OK;
 }
 
@@ -373,7 +373,7 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
     draft->memory = exec->memory;
     exec->memory = fresh.memory;
   }
-  for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) rondo_exec_rebind(exec, i, rondo_exec_params(exec, i));
+  for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) rondo_exec_rebind(exec, i);
   exec->broken = false;
   exec->updates++;
   rondo_exec_note_extras(exec);

@@ -21,10 +21,9 @@ static rondo_status set_each(rondo_executable *executable, const rondo_node_chan
   return status;
 }
 
-void rondo_exec_rebind(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+void rondo_exec_rebind(rondo_exec *exec, uint32_t place) {
   const rondo_executable_ops *ops = exec->executable->ops;
-  if (ops->rebind == NULL || rondo_exec_params(exec, place)->kind != RONDO_NODE_KERNEL) return;
-  ops->rebind(exec->executable, place, params == NULL ? NULL : &params->as.kernel);
+  if (ops->rebind != NULL) ops->rebind(exec->executable, place, &exec->lowering.nodes.items[place]);
 }
 
 /* The thread's last error stays: it says what was refused. */
@@ -36,7 +35,8 @@ static void take_back(rondo_exec *exec, const rondo_node_change *changes, size_t
     const uint32_t place = changes[i].index;
     if (executable->ops->set_params(executable, place, &exec->lowering.nodes.items[place]) == RONDO_OK) continue;
     exec->broken = true;
-    rondo_exec_rebind(exec, place, NULL); /* the caller frees the arguments that the executable has */
+    if (executable->ops->rebind != NULL)
+      executable->ops->rebind(executable, place, NULL); /* what it has is freed next */
   }
   rondo_exec_note_extras(exec);
   rondo_error_restore(&refusal);
