@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Making a CPU device a checking one, and taking it down: its tables of functions are the plain device's but for what
- * is different here, so that plain devices know nothing of checking.
+ * Opening and closing checking devices. A checking device is a CPU device with other functions in some slots of its
+ * tables, so that plain devices know nothing of checking. Threads: as driver.h says.
  */
 #include <stdio.h>
 
@@ -27,7 +27,7 @@ static const char *name_synchronisation(char buffer[CHECK_LABEL_BYTES], const cp
   return buffer;
 }
 
-/* What is found at a synchronisation, behind what the work itself gave. */
+/* Adds what is found at a synchronisation, unless the work itself failed. */
 static rondo_status finish_synchronisation(check_state *check, const cpu_queue *queue, rondo_status status) {
   char who[CHECK_LABEL_BYTES];
   if (status != RONDO_OK) return status;
@@ -65,7 +65,7 @@ static void free_state(check_state *check) {
   rondo_release(&allocator, check, 1, sizeof *check);
 }
 
-/* The plain device's end frees the device. */
+/* The plain device's close frees the device. */
 static rondo_status device_close(rondo_device *device) {
   check_state *check = check_of(device);
   const rondo_status status = device_synchronize(device);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The gate of a checking device: works and changes of lifetimes go through it, any number at once; who explores a
- * launch closes it and is alone. Host functions do not go through it, since they may wait for anything; works do not
- * wait for each other, so that closing it ends.
+ * The gate of a checking device. Works and changes of lifetimes pass it, any number at once. A thread that explores a
+ * launch closes it and is alone. Host functions do not pass it, since they may wait for anything. Works do not wait for
+ * each other, so closing always ends. Threads: any.
  */
-#include "device/check/check.h"
-
 #include "device/check/check_gate.h"
+
+#include <assert.h>
 
 #define CLOSED (UINT32_C(1) << 31)
 
@@ -13,7 +13,7 @@ static _Thread_local const check_state *closed_here;
 
 bool check_gate_is_mine(void) { return closed_here != NULL; }
 
-/* Adds to the gate, once it is open. */
+/* Adds to the gate, as soon as it is open. */
 static void add_when_open(check_state *check, uint32_t what) {
   uint32_t inside = atomic_load(&check->gate);
   for (;;) {
@@ -29,17 +29,21 @@ static void add_when_open(check_state *check, uint32_t what) {
 void check_gate_enter(check_state *check) { add_when_open(check, 1); }
 
 void check_gate_leave(check_state *check) {
-  if (atomic_fetch_sub(&check->gate, 1) == (CLOSED | 1)) rondo_futex_wake(&check->gate, UINT32_MAX);
+  const uint32_t before = atomic_fetch_sub(&check->gate, 1);
+  assert((before & ~CLOSED) > 0);
+  if (before == (CLOSED | 1)) rondo_futex_wake(&check->gate, UINT32_MAX);
 }
 
 void check_gate_close(check_state *check) {
   uint32_t inside;
+  assert(closed_here == NULL);
   add_when_open(check, CLOSED);
   while ((inside = atomic_load(&check->gate)) != CLOSED) rondo_futex_wait(&check->gate, inside);
   closed_here = check;
 }
 
 void check_gate_open(check_state *check) {
+  assert(closed_here == check && atomic_load(&check->gate) == CLOSED);
   closed_here = NULL;
   atomic_store(&check->gate, 0);
   rondo_futex_wake(&check->gate, UINT32_MAX);
