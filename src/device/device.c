@@ -134,6 +134,22 @@ static void leave_list(rondo_device *device) {
   pthread_mutex_unlock(&list_lock);
 }
 
+/* Asserts that the driver has filled what every device has. Slots that may be NULL are left out. */
+static void check_device(const rondo_device *device) {
+  const rondo_device_ops *ops = &device->tables.device;
+  const rondo_queue_ops *queue = &device->tables.queue;
+  const rondo_executable_ops *executable = &device->tables.executable;
+  assert(device->ops == ops && device->name[0] != '\0' && device->allocator.allocate != NULL);
+  assert(ops->close != NULL && ops->info != NULL && ops->statistics != NULL && ops->synchronize != NULL);
+  assert(ops->queue_create != NULL && ops->event_create != NULL && ops->executable_create != NULL);
+  assert(ops->reserve != NULL && ops->unreserve != NULL && ops->map != NULL && ops->unmap != NULL);
+  assert(ops->host_watch_begin == NULL || ops->host_watch_end != NULL);
+  assert(queue->destroy != NULL && queue->submit != NULL && queue->launch != NULL && queue->synchronize != NULL);
+  assert(device->tables.event.destroy != NULL && device->tables.event.query != NULL);
+  assert(executable->destroy != NULL && executable->set_params != NULL && executable->set_timing != NULL);
+  (void)ops, (void)queue, (void)executable;
+}
+
 rondo_status rondo_device_open(const char *name, const rondo_device_options *options, rondo_device **out_device) {
   rondo_device_options known;
   rondo_allocator allocator;
@@ -152,6 +168,7 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
     count_closed();
     return status;
   }
+  check_device(device);
   device->synchronous = known.synchronous || rondo_option_flag(RONDO_OPTION_SYNC);
   enter_list(device);
   *out_device = device;

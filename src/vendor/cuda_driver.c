@@ -4,6 +4,7 @@
  */
 #include "vendor/cuda_driver.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -84,6 +85,7 @@ static rondo_library driver = {
 
 rondo_status cuda_library_get(const cuda_api **out) {
   const rondo_status status = rondo_library_require(&driver);
+  assert(status != RONDO_OK || (api.device_count > 0 && api.version >= CUDA_OLDEST_DRIVER));
   *out = status == RONDO_OK ? &api : NULL;
   return status;
 }

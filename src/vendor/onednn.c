@@ -3,6 +3,7 @@
  */
 #include "vendor/onednn.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -108,6 +109,7 @@ rondo_library rondo_onednn_convolutions = {.name = "oneDNN",
 rondo_onednn_use rondo_onednn_begin(void) {
   const rondo_onednn_use use = {.threads = get_threads == NULL ? 1 : get_threads(),
                                 .signals = moves_stack ? rondo_signals_block() : 0};
+  assert(use.threads >= 1);
   if (use.threads != 1) set_threads(1);
   return use;
 }
