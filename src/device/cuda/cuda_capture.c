@@ -10,6 +10,7 @@
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
 #include "device/cuda/cuda_placeholder_memory.h"
+#include "device/cuda/cuda_queue.h"
 
 static cuda_captured *captured_of(rondo_captured *base) { return (cuda_captured *)base; }
 static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }
@@ -97,16 +98,9 @@ static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, ro
   return status;
 }
 
-static uint64_t capture_of(const rondo_queue *base) {
-  const cuda_queue *queue = (const cuda_queue *)base;
-  cuda_device *device = cuda_device_of(base->device);
-  cu_capture_status state = CU_CAPTURE_STATUS_NONE;
-  uint64_t id = 0;
-  CUDA_SCOPE(scope);
-  if (cuda_is_lost(device)) return 0;
-  cuda_enter_to_free(device, &scope);
-  const cu_result code = device->api->capture_info(queue->stream, &state, &id, NULL, NULL, NULL, NULL);
-  return code == CU_OK && state == CU_CAPTURE_STATUS_ACTIVE ? id : 0;
+static uint64_t capture_of(const rondo_queue *queue) {
+  uint64_t id;
+  return cuda_queue_capture((const cuda_queue *)queue, &id) == CU_CAPTURE_STATUS_ACTIVE ? id : 0;
 }
 
 /* The driver's edge. Without data it is a full edge. */

@@ -18,26 +18,25 @@
 
 /* Edges ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
-  const rondo_allocator *allocator = cuda_allocator_of(executable);
-  const size_t starts = graph->node_count + 1;
-  void *start, *predecessors;
-  RONDO_TRY(rondo_allocate_copy(allocator, graph->predecessor_start, starts, sizeof(uint32_t), &start));
-  executable->predecessor_start = start;
-  executable->edge_count = executable->predecessor_start[graph->node_count];
-  RONDO_TRY(
-      rondo_allocate_copy(allocator, graph->predecessors, executable->edge_count, sizeof(uint32_t), &predecessors));
-  executable->predecessors = predecessors;
+static rondo_status copy_list(const cuda_executable *executable, const void *from, size_t count, size_t bytes,
+                              void *out_pointer) {
+  void *copy = NULL;
+  RONDO_TRY(rondo_allocate_copy(cuda_allocator_of(executable), from, count, bytes, &copy));
+  memcpy(out_pointer, &copy, sizeof copy);
   return RONDO_OK;
 }
 
-static rondo_status keep_captured(cuda_executable *executable, const rondo_lowered_graph *graph) {
-  const size_t count = graph->programmatic_count;
+/* Topology does not change with updates. */
+static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
+  const size_t edges = graph->predecessor_start[graph->node_count];
+  RONDO_TRY(copy_list(executable, graph->predecessor_start, graph->node_count + 1, sizeof(uint32_t),
+                      &executable->predecessor_start));
+  RONDO_TRY(copy_list(executable, graph->predecessors, edges, sizeof(uint32_t), &executable->predecessors));
+  executable->edge_count = edges;
+  RONDO_TRY(copy_list(executable, graph->programmatic, graph->programmatic_count, sizeof *graph->programmatic,
+                      &executable->programmatic));
+  executable->programmatic_count = graph->programmatic_count;
   if (graph->captured != NULL) rondo_captured_retain(executable->captured = graph->captured);
-  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), count, sizeof *graph->programmatic,
-                                 &executable->programmatic));
-  for (size_t i = 0; i < count; i++) executable->programmatic[i] = graph->programmatic[i];
-  executable->programmatic_count = count;
   return RONDO_OK;
 }
 
@@ -110,7 +109,6 @@ static void free_memory(cuda_executable *executable) {
   const size_t count = executable->count;
   free_replaced(executable);
   for (size_t i = 0; i < count; i++) cuda_node_free(executable, &executable->nodes[i]);
-  rondo_slab_free(&executable->slab);
   rondo_release(allocator, executable->nodes, executable->node_room, sizeof(cuda_node));
   rondo_release(allocator, executable->handles, executable->handle_count, sizeof(cu_graph_node));
   rondo_release(allocator, executable->programmatic, executable->programmatic_count, sizeof(rondo_lowered_edge));
@@ -421,7 +419,6 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_graph 
   const char *text = rondo_graph_name_label(label, graph->name);
   RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), text, &executable->label));
   RONDO_TRY(keep_edges(executable, graph));
-  RONDO_TRY(keep_captured(executable, graph));
   RONDO_TRY(make_nodes(executable, graph));
   RONDO_TRY(make_driver_objects(executable));
   executable->is_made = true;
@@ -440,8 +437,6 @@ rondo_status cuda_executable_create(rondo_device *base, const rondo_lowered_grap
   RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *executable, &executable));
   executable->base = (rondo_executable){&base->tables.executable, base};
   executable->node_room = graph->node_count;
-  rondo_slab_init(&executable->slab, &base->allocator);
-  executable->small = rondo_slab_allocator(&executable->slab);
   const rondo_status status = make(executable, graph);
   if (status == RONDO_OK)
     *out = &executable->base;

@@ -13,7 +13,6 @@
 #ifndef RONDO_DEVICE_CUDA_CUDA_EXECUTABLE_H
 #define RONDO_DEVICE_CUDA_CUDA_EXECUTABLE_H
 
-#include "base/slab.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_launch_params.h"
 #include "graph/node_name.h"
@@ -75,11 +74,9 @@ struct cuda_executable {
   size_t count, host_count, edge_count, disabled_count;
   bool has_foreign; /* has work of libraries, which runs in graphs only */
   bool is_made;
-  bool is_stale;         /* `built` differs from `nodes`, because the driver did not take a change back */
-  char *label;           /* "graph 'step'", for messages */
-  rondo_slab slab;       /* holds the contents of nodes */
-  rondo_allocator small; /* the slab's */
-  size_t node_room;      /* of `nodes`; `count` are made */
+  bool is_stale;    /* `built` differs from `nodes`, because the driver did not take a change back */
+  char *label;      /* "graph 'step'", for messages */
+  size_t node_room; /* of `nodes`; `count` are made */
   size_t handle_count;
   uint32_t *predecessor_start; /* of node i: predecessors[predecessor_start[i] .. predecessor_start[i + 1]) */
   uint32_t *predecessors;

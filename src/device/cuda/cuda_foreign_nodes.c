@@ -197,16 +197,13 @@ static bool place_side(const copy_side *side, const cu_copy *copy, uintptr_t *ou
 }
 
 bool cuda_foreign_copy_read(const cu_copy *from, rondo_copy *out) {
-  const copy_side src = {
-      from->src_type,  from->src_type == CU_MEMORY_HOST ? (uintptr_t)from->src_host : (uintptr_t)from->src_device,
-      from->src_x,     from->src_y,
-      from->src_z,     from->src_pitch,
-      from->src_height};
-  const copy_side dst = {
-      from->dst_type,  from->dst_type == CU_MEMORY_HOST ? (uintptr_t)from->dst_host : (uintptr_t)from->dst_device,
-      from->dst_x,     from->dst_y,
-      from->dst_z,     from->dst_pitch,
-      from->dst_height};
+#define SIDE(side)                                                                                               \
+  {                                                                                                              \
+    from->side##_type, from->side##_type == CU_MEMORY_HOST ? (uintptr_t)from->side##_host : from->side##_device, \
+        from->side##_x, from->side##_y, from->side##_z, from->side##_pitch, from->side##_height                  \
+  }
+  const copy_side src = SIDE(src), dst = SIDE(dst);
+#undef SIDE
   uintptr_t to, at;
   *out = (rondo_copy){.width = from->width, .height = from->height, .depth = from->depth};
   if (!place_side(&dst, from, &to, &out->dst_pitch, &out->dst_slice_pitch)) return false;

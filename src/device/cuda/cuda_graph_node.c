@@ -19,7 +19,7 @@
 /* Making ----------------------------------------------------------------------------------------------------------- */
 
 void cuda_node_bind(cuda_node *node, const void *const *args) {
-  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
+  const cuda_foreign_kernel *foreign = node->is_foreign ? cuda_foreign_of(node->kernel) : NULL;
   node->args = args;
   node->as.kernel.params = (void **)(uintptr_t)args; /* the driver only reads */
   node->as.kernel.extra = NULL;
@@ -40,7 +40,7 @@ static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_
   executable->has_foreign |= out->is_foreign;
   if (foreign != NULL && node->kernel->parameter_count > 0) {
     out->storage_bytes = (foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count) * sizeof(void *);
-    RONDO_TRY(rondo_allocate(&executable->small, 1, out->storage_bytes, &out->storage));
+    RONDO_TRY(rondo_allocate(cuda_allocator_of(executable), 1, out->storage_bytes, &out->storage));
   }
   cuda_node_bind(out, node->args);
   return RONDO_OK;
@@ -69,7 +69,7 @@ static rondo_status make_copy(cuda_executable *executable, const rondo_copy *cop
   RONDO_TRY(cuda_check_node(device, cuda_foreign_copy_find(device, out->captured, copy, &is_found, &captured), out,
                             "reading ", NULL));
   if (!is_found) return RONDO_OK;
-  RONDO_TRY(rondo_allocate(&executable->small, 1, sizeof captured, &out->storage));
+  RONDO_TRY(rondo_allocate(cuda_allocator_of(executable), 1, sizeof captured, &out->storage));
   out->storage_bytes = sizeof captured;
   memcpy(out->storage, &captured, sizeof captured);
   return RONDO_OK;
@@ -127,7 +127,7 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     cuda_gate_give(cuda_device_of(executable->base.device), node->as.host->gate);
     cuda_host_free(allocator, node->as.host);
   }
-  rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
+  rondo_release(cuda_allocator_of(executable), node->storage, 1, node->storage_bytes);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
 }

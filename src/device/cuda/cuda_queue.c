@@ -281,21 +281,23 @@ void cuda_dead_queues_free(cuda_device *device) {
   }
 }
 
-/* A stream that captures has no work, and must not be waited for. */
-static bool is_capturing(const cuda_queue *queue) {
+cu_capture_status cuda_queue_capture(const cuda_queue *queue, uint64_t *out_id) {
   cuda_device *device = cuda_device_of(queue->base.device);
   cu_capture_status state = CU_CAPTURE_STATUS_NONE;
   CUDA_SCOPE(scope);
-  if (cuda_is_lost(device)) return false;
+  *out_id = 0;
+  if (cuda_is_lost(device)) return CU_CAPTURE_STATUS_NONE;
   cuda_enter_to_free(device, &scope);
-  const cu_result code = device->api->capture_info(queue->stream, &state, NULL, NULL, NULL, NULL, NULL);
-  return code == CU_OK && state != CU_CAPTURE_STATUS_NONE;
+  const cu_result code = device->api->capture_info(queue->stream, &state, out_id, NULL, NULL, NULL, NULL);
+  return code == CU_OK ? state : CU_CAPTURE_STATUS_NONE;
 }
 
 static rondo_status queue_destroy(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
-  const rondo_status status = is_capturing(queue) ? rondo_first_failure_take(&queue->failure) : queue_synchronize(base);
+  uint64_t id;
+  const bool is_capturing = cuda_queue_capture(queue, &id) != CU_CAPTURE_STATUS_NONE; /* then there is no work */
+  const rondo_status status = is_capturing ? rondo_first_failure_take(&queue->failure) : queue_synchronize(base);
   CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
   (void)device->api->stream_destroy(queue->stream); /* gone already on a lost device */

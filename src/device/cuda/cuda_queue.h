@@ -9,6 +9,9 @@
 RONDO_MUST_USE rondo_status cuda_queue_create(rondo_device *device, const char *label, rondo_queue **out);
 RONDO_MUST_USE rondo_status cuda_event_create(rondo_device *device, bool timing, rondo_device_event **out);
 
+/* Whether the queue is part of a capture, and of which. On a lost device, of none. */
+cu_capture_status cuda_queue_capture(const cuda_queue *queue, uint64_t *out_id);
+
 /* An executable is about to be destroyed: no queue may name it any more. */
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable);
 

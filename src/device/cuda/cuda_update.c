@@ -228,7 +228,7 @@ static inline void *site_in_kernel(const cuda_node *node, const rondo_patch_site
 
 /* A captured copy no longer is what the driver described. */
 static void *site_in_copy(cuda_executable *executable, cuda_node *node, const rondo_patch_site *site) {
-  rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
+  rondo_release(cuda_allocator_of(executable), node->storage, 1, node->storage_bytes);
   node->storage = NULL;
   node->storage_bytes = 0;
   return site->parameter == RONDO_SITE_DST ? (void *)&node->as.copy.dst : (void *)&node->as.copy.src;
