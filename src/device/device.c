@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The calls of devices, before they reach a driver: arguments and states are checked here. A device's allocator is
- * wrapped so that its calls are counted; the wrapper is freed after the driver's struct.
- * Thread-safe; the counts of live objects are atomics that the layers above change.
+ * The public calls of devices: they check arguments and states, then call the driver. The allocator of a device is
+ * wrapped so that its calls are counted; the wrapper is freed after the driver's struct. Thread-safe. The layers above
+ * change the counts of live objects, which are atomics.
  */
 #include "device/device.h"
 
@@ -52,8 +52,8 @@ static void free_counter(const rondo_allocator *allocator) {
   rondo_release(&inner, counter, 1, sizeof *counter);
 }
 
-/* RONDO_TRACE: the file is begun with the first device and ended with the last, so that it is whole. The lock makes
- * counting and what follows from it one; the log is written without it. */
+/* RONDO_TRACE: the file is begun with the first device and ended with the last, so that it is complete. Counting
+ * devices and beginning or ending the file happen under one lock. The log is written without it. */
 static pthread_mutex_t trace_file_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned open_devices;
 static bool trace_file_is_ours;
@@ -92,7 +92,7 @@ static void count_closed(void) {
 
 /* Processes -------------------------------------------------------------------------------------------------------- */
 
-/* The devices that this process and its parents opened. A fork finds the list whole. */
+/* The devices that this process and its parents opened. The list is complete when the process forks. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static rondo_device *open_list;
 
@@ -255,7 +255,7 @@ uint64_t rondo_device_peer_bit(const rondo_device *device) {
   return device == NULL || device->index >= 64 ? 0 : UINT64_C(1) << device->index;
 }
 
-/* Devices of one driver have one function for it. */
+/* Devices of one driver have the same function. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner) {
   if (device == owner) return true;
   if (device->ops->peers == NULL || device->ops->peers != owner->ops->peers) return false;
@@ -331,7 +331,7 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
 
 /* Failures --------------------------------------------------------------------------------------------------------- */
 
-/* One that is just being written or read is waited for: after a read, this one is the first. */
+/* Waits while another is written or read: after a read, this one is the first. */
 void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure) {
   for (uint32_t expected = 0; !atomic_compare_exchange_strong(&first->state, &expected, 1); expected = 0) {
     if (expected == 2) return;
@@ -344,7 +344,7 @@ void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_erro
 rondo_status rondo_first_failure_take(rondo_first_failure *first) {
   uint32_t expected = 2;
   if (atomic_load_explicit(&first->state, memory_order_relaxed) != 2) return RONDO_OK;
-  /* 1 keeps others away while it is read. */
+  /* State 1 keeps other threads away while it is read. */
   if (!atomic_compare_exchange_strong(&first->state, &expected, 1)) return RONDO_OK;
   const rondo_status status = rondo_error_raise(&first->error);
   atomic_store_explicit(&first->state, 0, memory_order_release);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Devices in a child that their process forked. The child has neither the threads nor the memory of such a device, and
- * a driver's own state is of no use there: in place of the driver's functions, the tables of the device get those
- * below. They touch nothing of the driver's. What works, waits or allocates is refused; what frees does nothing, since
- * memory that the child has a copy of is the child's until it ends. What only tells about the device stays. Threads:
- * the tables are filled by the one thread that a new child has.
+ * Devices in a forked child. The child has neither the threads nor the memory of such a device, so the device's tables
+ * get the functions below instead of the driver's. They do not use the driver's state. Calls that work, wait or
+ * allocate are refused. Calls that free do nothing: the child's copy of the memory lasts until it ends. Calls that only
+ * describe the device stay. Threads: a new child has one thread, which fills the tables.
  */
 #include <unistd.h>
 
 #include "base/error.h"
 #include "device/device.h"
 
-/* The functions have the drivers' signatures, and look at little of what they are given. */
+/* The functions have the signatures of the tables and use few of their parameters. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static rondo_status refuse(const rondo_device *device) {
@@ -174,7 +173,7 @@ static rondo_status no_timing(rondo_executable *executable, bool on) { return re
 
 /* The tables ------------------------------------------------------------------------------------------------------- */
 
-/* Slots that the driver leaves out stay out: they say what the device is. */
+/* Slots that are NULL stay NULL, because they say what the device is. */
 static void inherit_device(rondo_device_ops *ops) {
   ops->statistics = no_statistics;
   if (ops->kernel_prepare != NULL) ops->kernel_prepare = no_kernel;

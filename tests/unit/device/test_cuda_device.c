@@ -481,6 +481,39 @@ static void an_update_is_whole(void **state) {
   lines_free(t, &l);
 }
 
+/* Two words are set, or only the second; then the first node has another kernel. */
+static rondo_graph *make_pair(test_fixture *t, bool sets_first, uint32_t second, uint32_t *words) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  if (sets_first)
+    node = add_set(t, graph, NULL, 0, 1, words);
+  else
+    assert_ok(
+        rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_EMPTY), one_block, RONDO_NO_ARGS, &node));
+  (void)add_set(t, graph, &node, 1, second, words + 1);
+  return graph;
+}
+
+/* U3: a node has the kernel of an update that failed, whose arguments are freed; the next update gives it others. */
+static void a_kernel_that_cannot_be_taken_back_is_given_again(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 2);
+  rondo_graph *first = make_pair(t, true, 2, words), *second = make_pair(t, false, 3, words);
+  rondo_exec *exec = test_instantiate(first);
+  for (int round = 0; round < 2; round++) {
+    fake->fail_call("cuGraphExecKernelNodeSetParams", 2, 2, true);
+    assert_fails(rondo_exec_update(exec, round == 0 ? second : first, NULL), RONDO_OUT_OF_MEMORY);
+    fake->fail_call(NULL, 0, 0, false);
+    assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
+    assert_ok(rondo_exec_update(exec, round == 0 ? second : first, NULL));
+    launch_and_expect(t, exec, words + 1, round == 0 ? 3 : 2);
+  }
+  assert_int_equal(test_word(t, words), 1);
+  test_graph_destroy(second);
+  destroy_both(exec, first);
+  test_words_free(t, words);
+}
+
 /* GX-12: by kernels and copies; empty nodes take nothing. */
 static void device_memory_of_execs_is_accounted(void **state) {
   test_fixture *t = *state;
@@ -759,6 +792,7 @@ int main(void) {
       fake_case(when_that_fails_too_the_first_refusal_comes_out),
       fake_case(an_update_enters_the_device_once),
       fake_case(an_update_is_whole),
+      fake_case(a_kernel_that_cannot_be_taken_back_is_given_again),
       fake_case(device_memory_of_execs_is_accounted),
       fake_case(what_was_launched_stays_counted),
       fake_case(peers_reach_what_is_and_what_will_be_mapped),
