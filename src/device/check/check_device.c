@@ -59,12 +59,6 @@ static void device_statistics(const rondo_device *device, rondo_device_statistic
   out->findings = atomic_load_explicit(&check->findings, memory_order_relaxed);
 }
 
-static void free_state(check_state *check) {
-  const rondo_allocator allocator = check->allocator;
-  check_memory_deinit(check);
-  rondo_release(&allocator, check, 1, sizeof *check);
-}
-
 /* The plain device's close frees the device. */
 static rondo_status device_close(rondo_device *device) {
   check_state *check = check_of(device);
@@ -113,7 +107,8 @@ static rondo_status check_open(cpu_device *device, const rondo_device_options *o
   check_memory_init(check);
   const rondo_status status = check_handler_enter(check);
   if (status != RONDO_OK) {
-    free_state(check);
+    check_memory_deinit(check);
+    rondo_release(&device->base.allocator, check, 1, sizeof *check);
     return status;
   }
   fill_tables(&device->base.tables);

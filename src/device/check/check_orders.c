@@ -20,11 +20,59 @@
 #include "base/trace.h"
 #include "device/check/check.h"
 #include "device/check/check_findings.h"
-#include "device/check/check_gate.h"
 #include "device/check/check_orders.h"
 #include "device/check/check_snapshot.h"
 #include "device/cpu/cpu_run.h"
 #include "graph/node_name.h"
+
+/* The gate --------------------------------------------------------------------------------------------------------- */
+
+/* Works and changes of lifetimes pass the gate, any number at once. A thread that explores a launch closes it and is
+ * alone. Host functions do not pass it, since they may wait for anything. Works do not wait for each other, so closing
+ * always ends. */
+#define CLOSED (UINT32_C(1) << 31)
+
+static _Thread_local const check_state *closed_here;
+
+bool check_gate_is_mine(void) { return closed_here != NULL; }
+
+/* Adds to the gate, as soon as it is open. */
+static void add_when_open(check_state *check, uint32_t what) {
+  uint32_t inside = atomic_load(&check->gate);
+  for (;;) {
+    if (inside & CLOSED) {
+      rondo_futex_wait(&check->gate, inside);
+      inside = atomic_load(&check->gate);
+    } else if (atomic_compare_exchange_weak(&check->gate, &inside, inside + what)) {
+      return;
+    }
+  }
+}
+
+void check_gate_enter(check_state *check) { add_when_open(check, 1); }
+
+void check_gate_leave(check_state *check) {
+  const uint32_t before = atomic_fetch_sub(&check->gate, 1);
+  assert((before & ~CLOSED) > 0);
+  if (before == (CLOSED | 1)) rondo_futex_wake(&check->gate, UINT32_MAX);
+}
+
+static void close_gate(check_state *check) {
+  uint32_t inside;
+  assert(closed_here == NULL);
+  add_when_open(check, CLOSED);
+  while ((inside = atomic_load(&check->gate)) != CLOSED) rondo_futex_wait(&check->gate, inside);
+  closed_here = check;
+}
+
+static void open_gate(check_state *check) {
+  assert(closed_here == check && atomic_load(&check->gate) == CLOSED);
+  closed_here = NULL;
+  atomic_store(&check->gate, 0);
+  rondo_futex_wake(&check->gate, UINT32_MAX);
+}
+
+/* Orders ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct explorer {
   check_state *check;
@@ -43,8 +91,6 @@ typedef struct explorer {
 } explorer;
 
 enum { ARRAYS = 8 };
-
-/* Orders ----------------------------------------------------------------------------------------------------------- */
 
 /* Steele, Lea, Flood 2014, "splitmix64". */
 static uint64_t draw(explorer *e) {
@@ -300,7 +346,7 @@ static bool explore_launch(check_state *check, cpu_executable *executable, cpu_q
   explorer e;
   uint32_t *memory;
   if (!make_explorer(&e, check, executable, &memory)) return false;
-  check_gate_close(check);
+  close_gate(check);
   const bool taken = check_snapshot_take(&e.snapshot, check, executable);
   if (taken) {
     executable->queue = queue;
@@ -308,7 +354,7 @@ static bool explore_launch(check_state *check, cpu_executable *executable, cpu_q
     explore(&e);
   }
   check_snapshot_free(&e.snapshot);
-  check_gate_open(check);
+  open_gate(check);
   rondo_release(&check->allocator, memory, executable->node_count, ARRAYS * sizeof(uint32_t));
   return taken;
 }
