@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The calls of devices, before they reach a driver: arguments and states are checked here. A device's allocator is
- * wrapped so that its calls are counted; the wrapper is freed after the driver's struct.
- * Thread-safe; the counts of live objects are atomics that the layers above change.
+ * The public calls of devices: they check arguments and states, then call the driver. The allocator of a device is
+ * wrapped so that its calls are counted; the wrapper is freed after the driver's struct. Thread-safe. The layers above
+ * change the counts of live objects, which are atomics.
  */
 #include "device/device.h"
 
@@ -52,8 +52,8 @@ static void free_counter(const rondo_allocator *allocator) {
   rondo_release(&inner, counter, 1, sizeof *counter);
 }
 
-/* RONDO_TRACE: the file is begun with the first device and ended with the last, so that it is whole. The lock makes
- * counting and what follows from it one; the log is written without it. */
+/* RONDO_TRACE: the file is begun with the first device and ended with the last, so that it is complete. Counting
+ * devices and beginning or ending the file happen under one lock. The log is written without it. */
 static pthread_mutex_t trace_file_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned open_devices;
 static bool trace_file_is_ours;
@@ -90,9 +90,9 @@ static void count_closed(void) {
   log_trace_failure(status);
 }
 
-/* Processes ------------------------------------------------------------------------------------------------------- */
+/* Processes -------------------------------------------------------------------------------------------------------- */
 
-/* The devices that this process and its parents opened. A fork finds the list whole. */
+/* The devices that this process and its parents opened. The list is complete when the process forks. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static rondo_device *open_list;
 
@@ -134,6 +134,22 @@ static void leave_list(rondo_device *device) {
   pthread_mutex_unlock(&list_lock);
 }
 
+/* Asserts that the driver has filled what every device has. Slots that may be NULL are left out. */
+static void check_device(const rondo_device *device) {
+  const rondo_device_ops *ops = &device->tables.device;
+  const rondo_queue_ops *queue = &device->tables.queue;
+  const rondo_executable_ops *executable = &device->tables.executable;
+  assert(device->ops == ops && device->name[0] != '\0' && device->allocator.allocate != NULL);
+  assert(ops->close != NULL && ops->info != NULL && ops->statistics != NULL && ops->synchronize != NULL);
+  assert(ops->queue_create != NULL && ops->event_create != NULL && ops->executable_create != NULL);
+  assert(ops->reserve != NULL && ops->unreserve != NULL && ops->map != NULL && ops->unmap != NULL);
+  assert(ops->host_watch_begin == NULL || ops->host_watch_end != NULL);
+  assert(queue->destroy != NULL && queue->submit != NULL && queue->launch != NULL && queue->synchronize != NULL);
+  assert(device->tables.event.destroy != NULL && device->tables.event.query != NULL);
+  assert(executable->destroy != NULL && executable->set_params != NULL && executable->set_timing != NULL);
+  (void)ops, (void)queue, (void)executable;
+}
+
 rondo_status rondo_device_open(const char *name, const rondo_device_options *options, rondo_device **out_device) {
   rondo_device_options known;
   rondo_allocator allocator;
@@ -152,6 +168,7 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
     count_closed();
     return status;
   }
+  check_device(device);
   device->synchronous = known.synchronous || rondo_option_flag(RONDO_OPTION_SYNC);
   enter_list(device);
   *out_device = device;
@@ -232,13 +249,13 @@ rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info
   return rondo_versioned_write("rondo_device_info", &info, out_info, sizeof info);
 }
 
-/* Peers ----------------------------------------------------------------------------------------------------------- */
+/* Peers ------------------------------------------------------------------------------------------------------------ */
 
 uint64_t rondo_device_peer_bit(const rondo_device *device) {
   return device == NULL || device->index >= 64 ? 0 : UINT64_C(1) << device->index;
 }
 
-/* Devices of one driver have one function for it. */
+/* Devices of one driver have the same function. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner) {
   if (device == owner) return true;
   if (device->ops->peers == NULL || device->ops->peers != owner->ops->peers) return false;
@@ -312,9 +329,9 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
   rondo_device_end_use(device, &kernel_use);
 }
 
-/* Failures -------------------------------------------------------------------------------------------------------- */
+/* Failures --------------------------------------------------------------------------------------------------------- */
 
-/* One that is just being written or read is waited for: after a read, this one is the first. */
+/* Waits while another is written or read: after a read, this one is the first. */
 void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure) {
   for (uint32_t expected = 0; !atomic_compare_exchange_strong(&first->state, &expected, 1); expected = 0) {
     if (expected == 2) return;
@@ -327,14 +344,14 @@ void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_erro
 rondo_status rondo_first_failure_take(rondo_first_failure *first) {
   uint32_t expected = 2;
   if (atomic_load_explicit(&first->state, memory_order_relaxed) != 2) return RONDO_OK;
-  /* 1 keeps others away while it is read. */
+  /* State 1 keeps other threads away while it is read. */
   if (!atomic_compare_exchange_strong(&first->state, &expected, 1)) return RONDO_OK;
   const rondo_status status = rondo_error_raise(&first->error);
   atomic_store_explicit(&first->state, 0, memory_order_release);
   return status;
 }
 
-/* Callbacks ------------------------------------------------------------------------------------------------------- */
+/* Callbacks -------------------------------------------------------------------------------------------------------- */
 
 _Thread_local rondo_thread_state rondo_this_thread;
 atomic_uint rondo_threads_watched;
@@ -355,7 +372,7 @@ rondo_status rondo_refuse_in_callback(const char *call) {
                     "%s was called inside a host function: host functions must not call Rondo", call);
 }
 
-/* What drivers capture -------------------------------------------------------------------------------------------- */
+/* What drivers capture --------------------------------------------------------------------------------------------- */
 
 void rondo_captured_retain(void *captured) {
   atomic_fetch_add_explicit(&((rondo_captured *)captured)->references, 1, memory_order_relaxed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The device as the layers above see it: the beginning of every driver's device struct, with the counts of the objects
- * that use it, so that a device with live objects is not closed, and the slots that the layers above hang their
- * per-device state on (each layer owns its slot and frees it through its function at close).
+ * The device as the layers above see it: the beginning of every driver's device struct. It counts the objects that use
+ * the device, so that a device with live objects is not closed, and has slots for the per-device state of the layers
+ * above. Each layer owns its slot and frees it through its function when the device closes.
  */
 #ifndef RONDO_DEVICE_DEVICE_H
 #define RONDO_DEVICE_DEVICE_H
@@ -12,15 +12,15 @@
 #include "device/driver.h"
 #include "graph/graph_internal.h"
 
-/* Per-device state of a layer above. `release` is called by rondo_device_close, before the driver's close, when no
- * object is left. */
+/* Per-device state of a layer above. rondo_device_close calls `release` before the driver's close, when no object is
+ * left. */
 typedef struct rondo_device_slot {
   _Atomic(void *) state;
   void (*release)(void *state);
 } rondo_device_slot;
 
-/* A device's own copies of its driver's tables, which its objects have for theirs. In a child that the process forks,
- * they are filled again (forked_device.c): so no call has to ask which process it is in. */
+/* A device's own copies of its driver's tables, which its objects use. In a forked child they are filled again
+ * (forked_device.c), so that no call has to ask which process it is in. */
 typedef struct rondo_device_tables {
   rondo_device_ops device;
   rondo_queue_ops queue;
@@ -28,9 +28,9 @@ typedef struct rondo_device_tables {
   rondo_executable_ops executable;
 } rondo_device_tables;
 
-/* A kind of object that keeps a device open while one lives. The layer that makes such objects defines the kind and
- * counts them: kernels are counted here. `rank` is unique to the kind and below RONDO_DEVICE_USES. It orders the kinds
- * in messages: a kind whose objects own others has a lower rank than those. */
+/* A kind of object that keeps a device open. The layer that makes such objects defines the kind and counts them;
+ * kernels are counted here. `rank` is unique and below RONDO_DEVICE_USES. It orders the kinds in messages: a kind whose
+ * objects own others has a lower rank than those. */
 typedef struct rondo_device_use {
   uint32_t rank;
   const char *name; /* "stream" */
@@ -51,9 +51,9 @@ struct rondo_device {
   char name[32];               /* "cpu:0" */
   uint32_t index;              /* N of the name: among the devices of its driver */
   bool synchronous;
-  bool is_inherited;          /* a parent process opened it: of no use in this one */
+  bool is_inherited;          /* a parent process opened it: it cannot be used in this one */
   int process;                /* that opened it */
-  rondo_device_tables tables; /* constant but for a fork; no word beside those of queues is ever written */
+  rondo_device_tables tables; /* constant except after a fork; nothing next to the queues' table is ever written */
   rondo_device *previous_open, *next_open;
   atomic_uint reservations;                       /* ranges of addresses that it has; memory/peer_access.c */
   rondo_device_uses uses;                         /* live objects that keep it open */
@@ -68,48 +68,47 @@ struct rondo_device {
   _Atomic uint64_t allocations_ended;
 };
 
-/* Counts an object of the kind that begins or ends to live. Any thread. */
+/* Counts an object of the kind that is made or destroyed. Any thread. */
 void rondo_device_begin_use(rondo_device *device, const rondo_device_use *use);
 void rondo_device_end_use(rondo_device *device, const rondo_device_use *use);
 
-/* Whether work of `device` can be let access memory of `owner`. */
+/* Whether work of `device` can be given access to memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
 
-/* For drivers: the first failure of a queue's work that no synchronisation has returned yet. Any thread keeps and
- * takes. */
+/* For drivers: the first failure of a queue's work that no synchronisation has returned yet. Any thread. */
 typedef struct rondo_first_failure {
   _Atomic uint32_t state; /* 0 none, 1 being written or read, 2 there */
   rondo_saved_error error;
 } rondo_first_failure;
 void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure);
-/* Raises it in the calling thread; OK when there is none. */
+/* Raises it in the calling thread. OK if there is none. */
 RONDO_MUST_USE rondo_status rondo_first_failure_take(rondo_first_failure *first);
 
-/* INVALID_ARGUMENT/BAD_SIZE, with both sizes, when the device runs no grids of this size. */
+/* INVALID_ARGUMENT/BAD_SIZE, with both sizes, if the device does not run grids of this size. */
 RONDO_MUST_USE rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_kernel *kernel,
                                                     rondo_grid grid);
 
-/* Fills the tables of a device for a child of its process: what works or waits is refused, what frees does nothing. */
+/* Fills the tables of a device for a forked child: calls that work or wait are refused, calls that free do nothing. */
 void rondo_device_inherit(rondo_device *device);
 
-/* INVALID_STATE/OTHER_PROCESS for `call` when the device is inherited; NULL is not. */
+/* INVALID_STATE/OTHER_PROCESS for `call` if the device is inherited. NULL is not. */
 RONDO_MUST_USE rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device *device);
 RONDO_MUST_USE static inline rondo_status rondo_device_require_own(const char *call, const rondo_device *device) {
   const bool is_own = device == NULL || !device->is_inherited;
   return __builtin_expect(is_own, 1) ? RONDO_OK : rondo_device_refuse_inherited(call, device);
 }
 
-/* What is to be known of the calling thread when it launches. In a library that is loaded while a program runs, each
- * look costs a call, so nobody looks while no thread is watched. */
+/* What a launch must know about its thread. In a library that is loaded while a program runs, each access to this costs
+ * a call, so it is not accessed while no thread is watched. */
 typedef struct rondo_thread_state {
   uint64_t works_queued;   /* while the thread is watched, on streams of all devices: kernels, copies, fills, host
                               functions, calls of libraries */
-  unsigned callback_depth; /* host functions that run on the thread, one inside the other */
-  struct rondo_launch_values *values; /* exec/: where launches note the values they are given; NULL */
+  unsigned callback_depth; /* nested host functions that run on the thread */
+  struct rondo_launch_values *values; /* exec/: where launches note their values; or NULL */
 } rondo_thread_state;
 extern _Thread_local rondo_thread_state rondo_this_thread;
 
-/* How often threads are watched: once a host function that runs, a meter, and a thread that notes values. */
+/* How often threads are watched: once for each running host function, meter, and thread that notes values. */
 extern atomic_uint rondo_threads_watched;
 static inline bool rondo_is_thread_watched(void) {
   return __builtin_expect(atomic_load_explicit(&rondo_threads_watched, memory_order_relaxed) != 0, 0);
@@ -121,12 +120,12 @@ static inline void rondo_thread_unwatch(void) {
   atomic_fetch_sub_explicit(&rondo_threads_watched, 1, memory_order_relaxed);
 }
 
-/* The calling thread has queued work. */
+/* The calling thread has enqueued work. */
 static inline void rondo_thread_count_work(void) {
   if (rondo_is_thread_watched()) rondo_this_thread.works_queued++;
 }
 
-/* Whether the device takes work that libraries of its driver's queue; and making their calls (rondo_device_ops). */
+/* Whether libraries of the driver can enqueue work on the device; and calling them (rondo_device_ops). */
 static inline bool rondo_device_takes_libraries(const rondo_device *device) {
   return device->ops->call_library != NULL;
 }
@@ -141,25 +140,25 @@ RONDO_MUST_USE rondo_status rondo_registry_open(const char *name, const rondo_de
                                                 const rondo_allocator *allocator, rondo_device **out);
 RONDO_MUST_USE rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable);
 
-/* Counting of what a driver captured. Attaching lets the graph that `attachment` is of keep it, beside what it keeps
- * already; a copy of the attachment keeps all of it. */
+/* References to what a driver captured. Attaching adds a reference of the graph that `attachment` belongs to, besides
+ * the earlier ones. A copy of the attachment has references to all. */
 void rondo_captured_retain(void *captured);
 void rondo_captured_release(void *captured);
 void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *attachment);
 
-/* Lets what was captured keep an object, once, beside what it keeps already: the reference is the caller's when this
- * fails, or *out_is_new is false. For who captures. */
+/* Lets what was captured keep a reference to an object, once. The reference stays the caller's if this fails or
+ * *out_is_new is false. For the layer that captures. */
 RONDO_MUST_USE rondo_status rondo_captured_keep(rondo_captured *captured, void *object, void (*release)(void *object),
                                                 bool *out_is_new);
-/* For drivers: what was captured is gone. */
+/* For drivers: what was captured is freed. */
 void rondo_captured_let_go(rondo_captured *captured);
 
-/* True while a host function of any device runs on this thread: calls of the API are refused then (IN_CALLBACK). */
+/* True while a host function of any device runs on this thread: then calls of the API are refused (IN_CALLBACK). */
 static inline bool rondo_in_callback(void) { return rondo_is_thread_watched() && rondo_this_thread.callback_depth > 0; }
 void rondo_callback_enter(void);
 void rondo_callback_leave(void);
 
-/* IN_CALLBACK for `call` when a host function runs on this thread, else OK. */
+/* IN_CALLBACK for `call` if a host function runs on this thread, else OK. */
 RONDO_MUST_USE rondo_status rondo_refuse_in_callback(const char *call);
 
 #endif

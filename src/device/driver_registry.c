@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The drivers there are: the one place that names them. A device's name is its driver's, perhaps followed by a colon
- * and what the driver makes of the rest. The table is constant; thread-safe.
+ * The list of drivers. No other file names them. A device's name is the name of its driver, or that and a colon and a
+ * rest that the driver understands. The table is constant. Thread-safe.
  */
 #include <string.h>
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Devices in a child that their process forked. The child has neither the threads nor the memory of such a device, and
- * a driver's own state is of no use there: in place of the driver's functions, the tables of the device get those
- * below. They touch nothing of the driver's. What works, waits or allocates is refused; what frees does nothing, since
- * memory that the child has a copy of is the child's until it ends. What only tells about the device stays. Threads:
- * the tables are filled by the one thread that a new child has.
+ * Devices in a forked child. The child has neither the threads nor the memory of such a device, so the device's tables
+ * get the functions below instead of the driver's. They do not use the driver's state. Calls that work, wait or
+ * allocate are refused. Calls that free do nothing: the child's copy of the memory lasts until it ends. Calls that only
+ * describe the device stay. Threads: a new child has one thread, which fills the tables.
  */
 #include <unistd.h>
 
 #include "base/error.h"
 #include "device/device.h"
+
+/* The functions have the signatures of the tables and use few of their parameters. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static rondo_status refuse(const rondo_device *device) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_OTHER_PROCESS,
@@ -21,172 +23,97 @@ rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device 
   return rondo_fail_context(refuse(device), "%s", call);
 }
 
-/* The device ------------------------------------------------------------------------------------------------------ */
+/* The device ------------------------------------------------------------------------------------------------------- */
 
-static void no_statistics(const rondo_device *device, rondo_device_statistics *out) {
-  (void)device;
-  (void)out;
-}
+static void no_statistics(const rondo_device *device, rondo_device_statistics *out) {}
 
-static rondo_status no_kernel(rondo_device *device, rondo_kernel *kernel) {
-  (void)kernel;
-  return refuse(device);
-}
+static rondo_status no_kernel(rondo_device *device, rondo_kernel *kernel) { return refuse(device); }
 
-static rondo_status no_admission(rondo_device *device, uint64_t peers) {
-  (void)peers;
-  return refuse(device);
-}
+static rondo_status no_admission(rondo_device *device, uint64_t peers) { return refuse(device); }
 
 static rondo_status no_library(rondo_device *device, rondo_library_use use, rondo_library_call call, void *user) {
-  (void)call;
-  (void)user;
   return use == RONDO_LIBRARY_FREE ? RONDO_OK : refuse(device);
 }
 
 static rondo_status no_queue(rondo_device *device, const char *label, rondo_queue **out) {
-  (void)label;
   *out = NULL;
   return refuse(device);
 }
 
 static rondo_status no_event(rondo_device *device, bool timing, rondo_device_event **out) {
-  (void)timing;
   *out = NULL;
   return refuse(device);
 }
 
 static rondo_status no_executable(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out) {
-  (void)graph;
   *out = NULL;
   return refuse(device);
 }
 
-/* Memory ---------------------------------------------------------------------------------------------------------- */
+/* Memory ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status no_reservation(rondo_device *device, size_t bytes, size_t alignment, void **out_address) {
-  (void)bytes;
-  (void)alignment;
   *out_address = NULL;
   return refuse(device);
 }
 
-static rondo_status leave_range(rondo_device *device, void *address, size_t bytes) {
-  (void)device;
-  (void)address;
-  (void)bytes;
-  return RONDO_OK;
-}
+static rondo_status leave_range(rondo_device *device, void *address, size_t bytes) { return RONDO_OK; }
 
 static rondo_status no_physical(rondo_device *device, size_t bytes, rondo_physical **out) {
-  (void)bytes;
   *out = NULL;
   return refuse(device);
 }
 
 static void leave_physical(rondo_physical *physical) { (void)physical; }
 
-static rondo_status no_mapping(rondo_device *device, void *address, rondo_physical *physical) {
-  (void)address;
-  (void)physical;
-  return refuse(device);
-}
+static rondo_status no_mapping(rondo_device *device, void *address, rondo_physical *physical) { return refuse(device); }
 
 static rondo_status no_protection(rondo_device *device, void *address, size_t bytes, rondo_protection protection) {
-  (void)address;
-  (void)bytes;
-  (void)protection;
   return refuse(device);
 }
 
 static rondo_status no_host_memory(rondo_device *device, size_t bytes, void **out_address) {
-  (void)bytes;
   *out_address = NULL;
   return refuse(device);
 }
 
-static void leave_host_memory(rondo_device *device, void *address, size_t bytes) {
-  (void)device;
-  (void)address;
-  (void)bytes;
-}
+static void leave_host_memory(rondo_device *device, void *address, size_t bytes) {}
 
-static void *no_watch(rondo_device *device, void *address, size_t bytes) {
-  (void)device;
-  (void)address;
-  (void)bytes;
-  return NULL;
-}
+static void *no_watch(rondo_device *device, void *address, size_t bytes) { return NULL; }
 
 static void *leave_watch(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes) {
-  (void)device;
-  (void)watch;
-  (void)bytes;
-  (void)used;
   *out_bytes = 0;
   return NULL;
 }
 
 static bool knows_nothing(rondo_device *device, const void *address, bool *out_is_device) {
-  (void)device;
-  (void)address;
   *out_is_device = false;
   return false;
 }
 
-static bool has_nothing(rondo_device *device, const void *address) {
-  (void)device;
-  (void)address;
-  return false;
-}
+static bool has_nothing(rondo_device *device, const void *address) { return false; }
 
-/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+/* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status no_allocation(rondo_device *device, rondo_queue *queue, size_t bytes, const char *name,
                                   void **out_address) {
-  (void)queue;
-  (void)bytes;
-  (void)name;
   *out_address = NULL;
   return refuse(device);
 }
 
-static void leave_allocation(rondo_device *device, rondo_queue *queue, void *address) {
-  (void)device;
-  (void)queue;
-  (void)address;
-}
+static void leave_allocation(rondo_device *device, rondo_queue *queue, void *address) {}
 
 static rondo_status no_hold(rondo_device *device, void *address, size_t bytes, const char *name) {
-  (void)address;
-  (void)bytes;
-  (void)name;
   return refuse(device);
 }
 
-static void forget_nothing(rondo_device *device, void *address, size_t bytes) {
-  (void)device;
-  (void)address;
-  (void)bytes;
-}
+static void forget_nothing(rondo_device *device, void *address, size_t bytes) {}
 
-static void leave_read_only(rondo_device *device, rondo_queue *queue, void *address, bool read_only) {
-  (void)device;
-  (void)queue;
-  (void)address;
-  (void)read_only;
-}
+static void leave_read_only(rondo_device *device, rondo_queue *queue, void *address, bool read_only) {}
 
-static void *no_host_begin(rondo_device *device) {
-  (void)device;
-  return NULL;
-}
+static void *no_host_begin(rondo_device *device) { return NULL; }
 
-static rondo_status leave_host(rondo_device *device, void *watch, const char *who) {
-  (void)watch;
-  (void)who;
-  return refuse(device);
-}
+static rondo_status leave_host(rondo_device *device, void *watch, const char *who) { return refuse(device); }
 
 static const rondo_guard_ops guard_ops = {.host_begin = no_host_begin,
                                           .host_end = leave_host,
@@ -196,46 +123,30 @@ static const rondo_guard_ops guard_ops = {.host_begin = no_host_begin,
                                           .forget = forget_nothing,
                                           .set_read_only = leave_read_only};
 
-/* Queues ---------------------------------------------------------------------------------------------------------- */
+/* Queues ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status leave_queue(rondo_queue *queue) {
-  (void)queue;
-  return RONDO_OK;
-}
+static rondo_status leave_queue(rondo_queue *queue) { return RONDO_OK; }
 
-static rondo_status no_work(rondo_queue *queue, const rondo_node_params *work) {
-  (void)work;
-  return refuse(queue->device);
-}
+static rondo_status no_work(rondo_queue *queue, const rondo_node_params *work) { return refuse(queue->device); }
 
-static rondo_status no_event_on(rondo_queue *queue, rondo_device_event *event) {
-  (void)event;
-  return refuse(queue->device);
-}
+static rondo_status no_event_on(rondo_queue *queue, rondo_device_event *event) { return refuse(queue->device); }
 
-static rondo_status no_launch(rondo_queue *queue, rondo_executable *executable) {
-  (void)executable;
-  return refuse(queue->device);
-}
+static rondo_status no_launch(rondo_queue *queue, rondo_executable *executable) { return refuse(queue->device); }
 
 static rondo_status no_patched_launch(rondo_queue *queue, rondo_executable *executable,
                                       const rondo_patch_change *changes, size_t count) {
-  (void)executable;
-  (void)changes;
-  (void)count;
   return refuse(queue->device);
 }
 
 static rondo_status no_waiting(rondo_queue *queue) { return refuse(queue->device); }
 
-/* Events and executables ------------------------------------------------------------------------------------------ */
+/* Events and executables ------------------------------------------------------------------------------------------- */
 
 static void leave_event(rondo_device_event *event) { (void)event; }
 
 static rondo_status no_waiting_for_event(rondo_device_event *event) { return refuse(event->device); }
 
 static rondo_status no_time(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns) {
-  (void)end;
   *out_ns = 0;
   return refuse(begin->device);
 }
@@ -243,35 +154,26 @@ static rondo_status no_time(const rondo_device_event *begin, const rondo_device_
 static void leave_executable(rondo_executable *executable) { (void)executable; }
 
 static rondo_status no_change(rondo_executable *executable, size_t index, const rondo_lowered_node *node) {
-  (void)index;
-  (void)node;
   return refuse(executable->device);
 }
 
 static rondo_status no_changes(rondo_executable *executable, const rondo_node_change *changes, size_t count,
                                size_t *out_done) {
-  (void)changes;
-  (void)count;
   *out_done = 0;
   return refuse(executable->device);
 }
 
 static rondo_status no_switch(rondo_executable *executable, size_t index, bool enabled) {
-  (void)index;
-  (void)enabled;
   return refuse(executable->device);
 }
 
 static rondo_status no_waiting_for_executable(rondo_executable *executable) { return refuse(executable->device); }
 
-static rondo_status no_timing(rondo_executable *executable, bool on) {
-  (void)on;
-  return refuse(executable->device);
-}
+static rondo_status no_timing(rondo_executable *executable, bool on) { return refuse(executable->device); }
 
-/* The tables ------------------------------------------------------------------------------------------------------ */
+/* The tables ------------------------------------------------------------------------------------------------------- */
 
-/* Slots that the driver leaves out stay out: they say what the device is. */
+/* Slots that are NULL stay NULL, because they say what the device is. */
 static void inherit_device(rondo_device_ops *ops) {
   ops->statistics = no_statistics;
   if (ops->kernel_prepare != NULL) ops->kernel_prepare = no_kernel;

@@ -4,6 +4,7 @@
  */
 #include "vendor/cuda_driver.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -26,7 +27,7 @@ static const symbol_row rows[] = {
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
-static const rondo_library_symbol entry_symbols[] = {{"cuGetProcAddress_v2", 0}};
+static const char *const entry_symbols[] = {"cuGetProcAddress_v2"};
 
 /* The one function that is found by name. */
 static cu_result (*get_address)(const char *symbol, void **out, int version, uint64_t flags, int *found);
@@ -84,6 +85,7 @@ static rondo_library driver = {
 
 rondo_status cuda_library_get(const cuda_api **out) {
   const rondo_status status = rondo_library_require(&driver);
+  assert(status != RONDO_OK || (api.device_count > 0 && api.version >= CUDA_OLDEST_DRIVER));
   *out = status == RONDO_OK ? &api : NULL;
   return status;
 }

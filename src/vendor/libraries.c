@@ -8,31 +8,10 @@ rondo_cudnn_table rondo_cudnn_api;
 rondo_nccl_table rondo_nccl_api;
 rondo_cblas_table rondo_cblas_api;
 
-#define SYMBOL(table, member, symbol) {#symbol, offsetof(table, member)},
-
-static const rondo_library_symbol cublaslt_symbols[] = {
-#define ROW(result, member, symbol, arguments) SYMBOL(rondo_cublaslt_table, member, symbol)
-    CUBLASLT_FUNCTIONS(ROW)
-#undef ROW
-};
-
-static const rondo_library_symbol cudnn_symbols[] = {
-#define ROW(result, member, symbol, arguments) SYMBOL(rondo_cudnn_table, member, symbol)
-    CUDNN_FUNCTIONS(ROW)
-#undef ROW
-};
-
-static const rondo_library_symbol nccl_symbols[] = {
-#define ROW(result, member, symbol, arguments) SYMBOL(rondo_nccl_table, member, symbol)
-    NCCL_FUNCTIONS(ROW)
-#undef ROW
-};
-
-static const rondo_library_symbol cblas_symbols[] = {
-#define ROW(result, member, symbol, arguments) SYMBOL(rondo_cblas_table, member, symbol)
-    CBLAS_FUNCTIONS(ROW)
-#undef ROW
-};
+static const char *const cublaslt_symbols[] = {CUBLASLT_FUNCTIONS(RONDO_LIBRARY_NAME)};
+static const char *const cudnn_symbols[] = {CUDNN_FUNCTIONS(RONDO_LIBRARY_NAME)};
+static const char *const nccl_symbols[] = {NCCL_FUNCTIONS(RONDO_LIBRARY_NAME)};
+static const char *const cblas_symbols[] = {CBLAS_FUNCTIONS(RONDO_LIBRARY_NAME)};
 
 rondo_library rondo_cublaslt = {.name = "cuBLASLt",
                                 .purpose = "matrix products on CUDA devices",

@@ -3,6 +3,7 @@
  */
 #include "vendor/library.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,19 +12,20 @@
 enum { UNKNOWN, FOUND, MISSING }; /* states */
 
 static rondo_status find_functions(rondo_library *library) {
+  static_assert(sizeof(void *) == sizeof(void (*)(void)), "a table of functions is an array of addresses");
   for (size_t i = 0; i < library->symbol_count; i++) {
-    const rondo_library_symbol *symbol = &library->symbols[i];
-    void *address = rondo_dylib_symbol(&library->file, symbol->name);
+    void *address = rondo_dylib_symbol(&library->file, library->symbols[i]);
     if (address == NULL)
       return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s has no %s: %s is needed", library->file.path,
-                        symbol->name, library->needed);
-    memcpy((char *)library->functions + symbol->offset, &address, sizeof address);
+                        library->symbols[i], library->needed);
+    memcpy((char *)library->functions + i * sizeof address, &address, sizeof address);
   }
   return RONDO_OK;
 }
 
 /* The table of a library that is refused may be partly filled; nobody calls its functions. */
 static rondo_status take(rondo_library *library) {
+  assert(library->symbol_count > 0 && library->functions != NULL);
   RONDO_TRY(find_functions(library));
   return library->accept == NULL ? RONDO_OK : library->accept(&library->file);
 }
@@ -50,6 +52,7 @@ static size_t index_of(const char *const *names, const char *path) {
 
 /* If a file opens but is refused, the search goes on with the names after it. The first refusal is the one reported. */
 static rondo_status open_any(rondo_library *library, const char *const *names, size_t count) {
+  assert(count > 0);
   if (rondo_dylib_open(names, count, &library->file) != RONDO_OK)
     return fail_missing(library, rondo_last_error()->message);
   const rondo_status status = take(library);
@@ -120,5 +123,6 @@ bool rondo_library_find(rondo_library *library) {
 
 rondo_status rondo_library_require(rondo_library *library) {
   (void)search_once(library);
+  assert(is_found(library) == (library->failure.status == RONDO_OK));
   return rondo_error_raise(&library->failure);
 }

@@ -18,16 +18,12 @@
 #include "base/error.h"
 #include "base/shared_library.h"
 
-/* A function, and where its address belongs. */
-typedef struct rondo_library_symbol {
-  const char *name;
-  size_t offset; /* in the library's table of functions */
-} rondo_library_symbol;
-
-/* A row of an ABI header's list of functions, as a member of the table of functions. */
+/* A row of an ABI header's list of functions: as a member of the table of functions, and as its name. A table begins
+ * with the functions of its list, in order. */
 #define RONDO_LIBRARY_MEMBER(result, member, symbol, arguments) result(*member) arguments;
+#define RONDO_LIBRARY_NAME(result, member, symbol, arguments) #symbol,
 
-/* Initializers of the fields that describe the functions; `list` is an array. */
+/* Initializers of the fields that describe the functions. `list` is an array of names. */
 #define RONDO_LIBRARY_FUNCTIONS(list, table) \
   .symbols = (list), .symbol_count = sizeof(list) / sizeof *(list), .functions = &(table)
 
@@ -40,7 +36,7 @@ struct rondo_library {
   const char *missing; /* how the message begins if no file opens; may be NULL */
   rondo_option option;
   const char *usual[RONDO_LIBRARY_NAMES]; /* NULL after the last */
-  const rondo_library_symbol *symbols;
+  const char *const *symbols;             /* names */
   size_t symbol_count;
   void *functions;              /* the table; written once, before any thread reads it */
   rondo_library *base;          /* this is a part of that library and uses its file; may be NULL */

@@ -3,6 +3,7 @@
  */
 #include "vendor/nvrtc.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,12 +35,7 @@ typedef struct nvrtc_api {
   NVRTC_FUNCTIONS(RONDO_LIBRARY_MEMBER)
 } nvrtc_api;
 
-static const rondo_library_symbol symbols[] = {
-#define ROW(result, member, symbol, arguments) {#symbol, offsetof(nvrtc_api, member)},
-    NVRTC_FUNCTIONS(ROW)
-#undef ROW
-};
-
+static const char *const symbols[] = {NVRTC_FUNCTIONS(RONDO_LIBRARY_NAME)};
 static nvrtc_api api;
 static int compiler_version;
 
@@ -63,6 +59,7 @@ static rondo_library compiler = {.name = "NVRTC",
 
 rondo_status cuda_compiler_version(int *out) {
   RONDO_TRY(rondo_library_require(&compiler));
+  assert(compiler_version > 0);
   *out = compiler_version;
   return RONDO_OK;
 }
@@ -78,7 +75,7 @@ static void read_log(const rondo_allocator *allocator, nvrtc_program program, ch
   rondo_release(allocator, log, whole, 1);
 }
 
-/* What it does not take is the GPU's architecture: the other options are as old as what it is found by. */
+/* An option that it refuses can only be the GPU's architecture: all its releases know the other options. */
 static rondo_status fail_compile(const rondo_allocator *allocator, nvrtc_program program, const char *name,
                                  const char *architecture, int code) {
   char log[RONDO_ERROR_MESSAGE_BYTES];
@@ -116,6 +113,7 @@ rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, co
                           cuda_code *out) {
   char architecture[48];
   nvrtc_program program = NULL;
+  assert(name[0] != '\0' && source[0] != '\0');
   *out = (cuda_code){0};
   RONDO_TRY(rondo_library_require(&compiler));
   (void)snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d%d", major, minor);

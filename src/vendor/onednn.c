@@ -3,6 +3,7 @@
  */
 #include "vendor/onednn.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -68,11 +69,7 @@ static const char *why_not(void) {
   return NULL;
 }
 
-static const rondo_library_symbol product_symbols[] = {
-#define ROW(result, member, symbol, arguments) {#symbol, offsetof(onednn_products_api, member)},
-    ONEDNN_PRODUCT_FUNCTIONS(ROW)
-#undef ROW
-};
+static const char *const product_symbols[] = {ONEDNN_PRODUCT_FUNCTIONS(RONDO_LIBRARY_NAME)};
 
 /* Release 2 goes before 3: both make products, and convolutions need the interface of 2. */
 rondo_library rondo_onednn_products = {.name = "oneDNN",
@@ -96,11 +93,7 @@ static rondo_status make_engine(const rondo_dylib *file) {
                     file->path, code);
 }
 
-static const rondo_library_symbol symbols[] = {
-#define ROW(result, member, symbol, arguments) {#symbol, offsetof(onednn_api, member)},
-    ONEDNN_FUNCTIONS(ROW)
-#undef ROW
-};
+static const char *const symbols[] = {ONEDNN_FUNCTIONS(RONDO_LIBRARY_NAME)};
 
 rondo_library rondo_onednn_convolutions = {.name = "oneDNN",
                                            .purpose = "convolutions on CPU devices",
@@ -116,6 +109,7 @@ rondo_library rondo_onednn_convolutions = {.name = "oneDNN",
 rondo_onednn_use rondo_onednn_begin(void) {
   const rondo_onednn_use use = {.threads = get_threads == NULL ? 1 : get_threads(),
                                 .signals = moves_stack ? rondo_signals_block() : 0};
+  assert(use.threads >= 1);
   if (use.threads != 1) set_threads(1);
   return use;
 }

@@ -71,41 +71,19 @@ const void *fake_control(void) {
   return &control;
 }
 
-static void note_live(size_t change) {
-  pthread_mutex_lock(&lock);
-  live += change;
-  pthread_mutex_unlock(&lock);
-}
-
-static void *make(size_t bytes) {
-  void *memory = calloc(1, bytes);
-  if (memory == NULL) abort();
-  note_live(1);
-  return memory;
-}
-
 static int unmake(void *object) {
   if (object == NULL) return CUBLASLT_BAD_VALUE;
-  free(object);
-  note_live((size_t)-1);
+  free_object(object);
   return CUBLASLT_OK;
 }
 
 const char *fake_status_name(int status) {
-  switch (status) {
-    case CUBLASLT_OK:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLASLT_NO_MEMORY:
-      return "CUBLAS_STATUS_ALLOC_FAILED";
-    case CUBLASLT_BAD_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLASLT_NO_SUCH:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-    default:
-      return "CUBLAS_STATUS_UNKNOWN";
-  }
+  static const code_name names[] = {{CUBLASLT_OK, "CUBLAS_STATUS_SUCCESS"},
+                                    {CUBLASLT_NO_MEMORY, "CUBLAS_STATUS_ALLOC_FAILED"},
+                                    {CUBLASLT_BAD_VALUE, "CUBLAS_STATUS_INVALID_VALUE"},
+                                    {EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED"},
+                                    {CUBLASLT_NO_SUCH, "CUBLAS_STATUS_NOT_SUPPORTED"}};
+  return CODE_NAME(names, status, "CUBLAS_STATUS_UNKNOWN");
 }
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
@@ -227,38 +205,17 @@ static void sum_cpu(rondo_blocks blocks, void *const *args) {
   free(own);
 }
 
-static cuda_api driver_api;
-static bool has_driver;
-
-static void find_driver(void) {
-  const get_address_fn get_address = find_driver_entry();
-  has_driver = get_address != NULL;
-  if (has_driver) fill_driver(get_address, &driver_api);
-}
-
-/* The driver's functions that this library calls; NULL when there is no driver. */
-static const cuda_api *driver(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  return pthread_once(&once, find_driver) == 0 && has_driver ? &driver_api : NULL;
-}
-
 int fake_create(cublaslt_handle *out) {
   static const char image[] = FAKE_IMAGE_HEAD "fake_cublaslt_part\nfake_cublaslt_sum\n";
-  static const rondo_parameter parameters[] = {RONDO_SCALAR(product_arguments)};
-  const cuda_api *api = driver();
   const int code = begin("cublasLtCreate");
   if (code != CUBLASLT_OK) return code;
-  if (api == NULL || api->test_kernel == NULL) return 1; /* CUBLAS_STATUS_NOT_INITIALIZED */
-  cublaslt_handle handle = make(sizeof *handle);
-  (void)api->test_kernel("fake_cublaslt_part", part_cpu, 1, parameters);
-  (void)api->test_kernel("fake_cublaslt_sum", sum_cpu, 1, parameters);
-  if (api->context_get_current(&handle->context) != CU_OK || handle->context == NULL ||
-      api->module_load(&handle->module, image, 0, NULL, NULL) != CU_OK ||
-      api->module_get_function(&handle->part, handle->module, "fake_cublaslt_part") != CU_OK ||
-      api->module_get_function(&handle->sum, handle->module, "fake_cublaslt_sum") != CU_OK) {
-    if (handle->module != NULL) (void)api->module_unload(handle->module);
-    (void)unmake(handle);
-    return 1;
+  cublaslt_handle handle = make_object(sizeof *handle);
+  const library_kernel kernels[] = {{"fake_cublaslt_part", part_cpu, &handle->part},
+                                    {"fake_cublaslt_sum", sum_cpu, &handle->sum}};
+  if (!load_kernels(image, kernels, 2, (rondo_parameter)RONDO_SCALAR(product_arguments), &handle->context,
+                    &handle->module)) {
+    free_object(handle);
+    return 1; /* CUBLAS_STATUS_NOT_INITIALIZED */
   }
   *out = handle;
   return CUBLASLT_OK;
@@ -276,7 +233,7 @@ int fake_product_create(cublaslt_product *out, int compute_type, int scale_type)
   if (code != CUBLASLT_OK) return code;
   if ((compute_type != CUBLASLT_COMPUTE_F32 && compute_type != CUBLASLT_COMPUTE_TF32) || scale_type != CUBLASLT_F32)
     return CUBLASLT_NO_SUCH;
-  *out = make(sizeof **out);
+  *out = make_object(sizeof **out);
   (*out)->compute_type = compute_type;
   (*out)->epilogue = 1; /* CUBLASLT_EPILOGUE_DEFAULT */
   return CUBLASLT_OK;
@@ -291,24 +248,20 @@ static int set(void *to, size_t room, const void *value, size_t bytes) {
 int fake_product_set(cublaslt_product product, int attribute, const void *value, size_t bytes) {
   const int code = begin("cublasLtMatmulDescSetAttribute");
   if (code != CUBLASLT_OK) return code;
-  switch (attribute) {
-    case CUBLASLT_PRODUCT_TRANSPOSE_A:
-      return set(&product->transpose_a, sizeof product->transpose_a, value, bytes);
-    case CUBLASLT_PRODUCT_TRANSPOSE_B:
-      return set(&product->transpose_b, sizeof product->transpose_b, value, bytes);
-    case CUBLASLT_PRODUCT_EPILOGUE:
-      return set(&product->epilogue, sizeof product->epilogue, value, bytes);
-    case CUBLASLT_PRODUCT_BIAS:
-      return set(&product->bias, sizeof product->bias, value, bytes);
-    case CUBLASLT_PRODUCT_KEPT:
-      return set(&product->kept, sizeof product->kept, value, bytes);
-    case CUBLASLT_PRODUCT_KEPT_STRIDE:
-      return set(&product->kept_stride, sizeof product->kept_stride, value, bytes);
-    case CUBLASLT_PRODUCT_KEPT_BATCH:
-      return set(&product->kept_batch_stride, sizeof product->kept_batch_stride, value, bytes);
-    default:
-      return CUBLASLT_NO_SUCH;
-  }
+  const struct {
+    int attribute;
+    void *to;
+    size_t bytes;
+  } rows[] = {{CUBLASLT_PRODUCT_TRANSPOSE_A, &product->transpose_a, sizeof product->transpose_a},
+              {CUBLASLT_PRODUCT_TRANSPOSE_B, &product->transpose_b, sizeof product->transpose_b},
+              {CUBLASLT_PRODUCT_EPILOGUE, &product->epilogue, sizeof product->epilogue},
+              {CUBLASLT_PRODUCT_BIAS, &product->bias, sizeof product->bias},
+              {CUBLASLT_PRODUCT_KEPT, &product->kept, sizeof product->kept},
+              {CUBLASLT_PRODUCT_KEPT_STRIDE, &product->kept_stride, sizeof product->kept_stride},
+              {CUBLASLT_PRODUCT_KEPT_BATCH, &product->kept_batch_stride, sizeof product->kept_batch_stride}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    if (rows[i].attribute == attribute) return set(rows[i].to, rows[i].bytes, value, bytes);
+  return CUBLASLT_NO_SUCH;
 }
 
 int fake_product_destroy(cublaslt_product product) { return unmake(product); }
@@ -318,7 +271,7 @@ int fake_layout_create(cublaslt_layout *out, int type, uint64_t rows, uint64_t c
   if (code != CUBLASLT_OK) return code;
   if ((type != CUBLASLT_F32 && type != CUBLASLT_F16 && type != CUBLASLT_BF16) || stride < (int64_t)rows)
     return CUBLASLT_BAD_VALUE;
-  *out = make(sizeof **out);
+  *out = make_object(sizeof **out);
   **out =
       (struct cublaslt_layout){.type = type, .rows = rows, .columns = columns, .stride = (size_t)stride, .batches = 1};
   return CUBLASLT_OK;
@@ -338,7 +291,7 @@ int fake_layout_destroy(cublaslt_layout layout) { return unmake(layout); }
 int fake_wishes_create(cublaslt_wishes *out) {
   const int code = begin("cublasLtMatmulPreferenceCreate");
   if (code != CUBLASLT_OK) return code;
-  *out = make(sizeof **out);
+  *out = make_object(sizeof **out);
   (*out)->reductions = 7; /* CUBLASLT_REDUCTION_SCHEME_MASK */
   return CUBLASLT_OK;
 }

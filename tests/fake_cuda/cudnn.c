@@ -93,20 +93,12 @@ static int misuse(int code, const char *what) {
 }
 
 const char *fake_status_name(int status) {
-  switch (status) {
-    case CUDNN_OK:
-      return "CUDNN_STATUS_SUCCESS";
-    case CUDNN_BAD_VALUE:
-      return "CUDNN_STATUS_BAD_PARAM";
-    case CUDNN_NO_SUCH:
-      return "CUDNN_STATUS_NOT_SUPPORTED";
-    case CUDNN_NO_MEMORY:
-      return "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
-    case CUDNN_NOT_RUN:
-      return "CUDNN_STATUS_EXECUTION_FAILED";
-    default:
-      return "CUDNN_STATUS_OF_ANOTHER_KIND";
-  }
+  static const code_name names[] = {{CUDNN_OK, "CUDNN_STATUS_SUCCESS"},
+                                    {CUDNN_BAD_VALUE, "CUDNN_STATUS_BAD_PARAM"},
+                                    {CUDNN_NO_SUCH, "CUDNN_STATUS_NOT_SUPPORTED"},
+                                    {CUDNN_NO_MEMORY, "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"},
+                                    {CUDNN_NOT_RUN, "CUDNN_STATUS_EXECUTION_FAILED"}};
+  return CODE_NAME(names, status, "CUDNN_STATUS_OF_ANOTHER_KIND");
 }
 
 void fake_last_words(char *message, size_t room) {
@@ -238,44 +230,16 @@ static void round_cpu(rondo_blocks blocks, void *const *args) {
 
 /* Handles ---------------------------------------------------------------------------------------------------------- */
 
-static void note_live(size_t change) {
-  pthread_mutex_lock(&lock);
-  live += change;
-  pthread_mutex_unlock(&lock);
-}
-
-static void *allocate(size_t bytes) {
-  void *memory = calloc(1, bytes);
-  if (memory == NULL) abort();
-  note_live(1);
-  return memory;
-}
-
-/* The driver's functions that this library calls; NULL when there is no driver. */
-static const cuda_api *driver(void) {
-  static cuda_api api;
-  const get_address_fn get_address = find_driver_entry();
-  if (get_address == NULL) return NULL;
-  fill_driver(get_address, &api);
-  return &api;
-}
-
 int fake_create(cudnn_handle *out) {
   static const char image[] = FAKE_IMAGE_HEAD "fake_cudnn_convolve\nfake_cudnn_round\n";
-  static const rondo_parameter parameters[] = {RONDO_SCALAR(problem)};
-  const cuda_api *api = driver();
   const int code = enter("cudnnCreate");
   if (code != CUDNN_OK) return code;
-  if (api == NULL || api->test_kernel == NULL) return 1001; /* CUDNN_STATUS_NOT_INITIALIZED */
-  cudnn_handle handle = allocate(sizeof *handle);
-  (void)api->test_kernel("fake_cudnn_convolve", convolve_cpu, 1, parameters);
-  (void)api->test_kernel("fake_cudnn_round", round_cpu, 1, parameters);
-  if (api->context_get_current(&handle->context) != CU_OK || handle->context == NULL ||
-      api->module_load(&handle->module, image, 0, NULL, NULL) != CU_OK ||
-      api->module_get_function(&handle->convolve, handle->module, "fake_cudnn_convolve") != CU_OK ||
-      api->module_get_function(&handle->round, handle->module, "fake_cudnn_round") != CU_OK) {
-    (void)fake_destroy(handle);
-    return 1001;
+  cudnn_handle handle = make_object(sizeof *handle);
+  const library_kernel kernels[] = {{"fake_cudnn_convolve", convolve_cpu, &handle->convolve},
+                                    {"fake_cudnn_round", round_cpu, &handle->round}};
+  if (!load_kernels(image, kernels, 2, (rondo_parameter)RONDO_SCALAR(problem), &handle->context, &handle->module)) {
+    free_object(handle);
+    return 1001; /* CUDNN_STATUS_NOT_INITIALIZED */
   }
   *out = handle;
   return CUDNN_OK;
@@ -283,9 +247,8 @@ int fake_create(cudnn_handle *out) {
 
 int fake_destroy(cudnn_handle handle) {
   if (handle == NULL) return misuse(CUDNN_BAD_VALUE, "destroying no handle");
-  if (handle->module != NULL) (void)driver()->module_unload(handle->module);
-  free(handle);
-  note_live((size_t)-1);
+  (void)driver()->module_unload(handle->module);
+  free_object(handle);
   return CUDNN_OK;
 }
 
@@ -408,7 +371,7 @@ static descriptor *named(descriptor *d, int name) { return find(d, name)->of.add
 int fake_descriptor_create(int kind, cudnn_descriptor *out) {
   const int code = enter("cudnnBackendCreateDescriptor");
   if (code != CUDNN_OK) return code;
-  descriptor *d = allocate(sizeof *d);
+  descriptor *d = make_object(sizeof *d);
   d->kind = kind;
   *out = d;
   return CUDNN_OK;

@@ -147,33 +147,24 @@ cu_result fake_device_get_name(char *name, int bytes, cu_device device) {
 }
 
 static cu_result read_attribute(cu_attribute attribute, int *value) {
-  switch (attribute) {
-    case CU_ATTRIBUTE_MAX_GRID_X:
-      *value = FAKE_MAX_GRID_X;
-      return CU_OK;
-    case CU_ATTRIBUTE_MAX_GRID_Y:
-    case CU_ATTRIBUTE_MAX_GRID_Z:
-      *value = FAKE_MAX_GRID_YZ;
-      return CU_OK;
-    case CU_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-      *value = FAKE_MULTIPROCESSORS;
-      return CU_OK;
-    case CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = 9;
-      return CU_OK;
-    case CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      *value = 0;
-      return CU_OK;
-    case CU_ATTRIBUTE_UNIFIED_ADDRESSING:
-    case CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT:
-      *value = 1;
-      return CU_OK;
-    case CU_ATTRIBUTE_MEMORY_POOLS:
-      *value = 0; /* memory nodes are not the fake driver's */
-      return CU_OK;
-    default:
-      return CU_INVALID_VALUE;
+  static const struct {
+    cu_attribute attribute;
+    int value;
+  } rows[] = {{CU_ATTRIBUTE_MAX_GRID_X, FAKE_MAX_GRID_X},
+              {CU_ATTRIBUTE_MAX_GRID_Y, FAKE_MAX_GRID_YZ},
+              {CU_ATTRIBUTE_MAX_GRID_Z, FAKE_MAX_GRID_YZ},
+              {CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, FAKE_MULTIPROCESSORS},
+              {CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
+              {CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
+              {CU_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+              {CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT, 1},
+              {CU_ATTRIBUTE_MEMORY_POOLS, 0}}; /* memory nodes are not the fake driver's */
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (rows[i].attribute != attribute) continue;
+    *value = rows[i].value;
+    return CU_OK;
   }
+  return CU_INVALID_VALUE;
 }
 
 cu_result fake_device_get_attribute(int *value, cu_attribute attribute, cu_device device) {

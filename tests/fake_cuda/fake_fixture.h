@@ -31,6 +31,32 @@ static inline int fake_teardown(void **state) {
   return fake_check() == 0 ? code : -1;
 }
 
+static const rondo_grid one_block = {1, 1, 1};
+
+/* Adds a kernel that writes the value to the word. */
+static inline rondo_node add_set(test_fixture *t, rondo_graph *graph, const rondo_node *before, size_t count,
+                                 uint32_t value, uint32_t *at) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_kernel(graph, before, count, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                   RONDO_ARGS(&value, &at), &node));
+  return node;
+}
+
+static inline void launch_and_wait(test_fixture *t, rondo_exec *exec) {
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+}
+
+static inline void launch_and_expect(test_fixture *t, rondo_exec *exec, const uint32_t *word, uint32_t value) {
+  launch_and_wait(t, exec);
+  assert_int_equal(test_word(t, word), value);
+}
+
+static inline void destroy_both(rondo_exec *exec, rondo_graph *graph) {
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
 #define fake_case(function) cmocka_unit_test_setup_teardown(function, fake_setup, fake_teardown)
 
 #endif

@@ -68,6 +68,38 @@ static get_address_fn find_driver_entry(void) {
   return get_address;
 }
 
+/* Objects of the library, which tests count. */
+static inline void note_live(size_t change) {
+  pthread_mutex_lock(&lock);
+  live += change;
+  pthread_mutex_unlock(&lock);
+}
+
+static inline void *make_object(size_t bytes) {
+  void *memory = calloc(1, bytes);
+  if (memory == NULL) abort();
+  note_live(1);
+  return memory;
+}
+
+static inline void free_object(void *object) {
+  free(object);
+  note_live((size_t)-1);
+}
+
+/* The library's own names of its codes. */
+typedef struct code_name {
+  int code;
+  const char *name;
+} code_name;
+
+static const char *find_code_name(const code_name *names, size_t count, int code, const char *otherwise) {
+  for (size_t i = 0; i < count; i++)
+    if (names[i].code == code) return names[i].name;
+  return otherwise;
+}
+#define CODE_NAME(names, code, otherwise) find_code_name(names, sizeof(names) / sizeof *(names), code, otherwise)
+
 static void fill_driver(get_address_fn get_address, cuda_api *api) {
   void *symbol;
 #define required(member, name, version, arguments) \
@@ -76,6 +108,45 @@ static void fill_driver(get_address_fn get_address, cuda_api *api) {
 #include "vendor/cuda_driver_symbols.h"
 #undef required
 #undef optional
+}
+
+static cuda_api driver_api;
+static get_address_fn driver_entry;
+
+static void find_driver(void) {
+  driver_entry = find_driver_entry();
+  if (driver_entry != NULL) fill_driver(driver_entry, &driver_api);
+}
+
+/* The driver's functions that the library calls; NULL when there is no driver. */
+static const cuda_api *driver(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  return pthread_once(&once, find_driver) == 0 && driver_entry != NULL ? &driver_api : NULL;
+}
+
+/* A kernel of the library: what it is called, its CPU function, and where its function goes. */
+typedef struct library_kernel {
+  const char *name;
+  rondo_cpu_function cpu;
+  cu_function *out;
+} library_kernel;
+
+/* Loads the library's kernels, which have one parameter, in the current context. False when that fails; nothing is
+ * loaded then. */
+static inline bool load_kernels(const char *image, const library_kernel *kernels, size_t count,
+                                rondo_parameter parameter, cu_context *out_context, cu_module *out_module) {
+  const cuda_api *api = driver();
+  if (api == NULL || api->test_kernel == NULL) return false;
+  for (size_t i = 0; i < count; i++) (void)api->test_kernel(kernels[i].name, kernels[i].cpu, 1, &parameter);
+  if (api->context_get_current(out_context) != CU_OK || *out_context == NULL ||
+      api->module_load(out_module, image, 0, NULL, NULL) != CU_OK)
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    if (api->module_get_function(kernels[i].out, *out_module, kernels[i].name) == CU_OK) continue;
+    (void)api->module_unload(*out_module);
+    return false;
+  }
+  return true;
 }
 
 #endif

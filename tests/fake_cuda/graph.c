@@ -415,36 +415,34 @@ static const fake_work *work_of(cu_graph_node handle, cu_node_type type) {
   return node != NULL && node->type == type ? node->work : NULL;
 }
 
-cu_result fake_graph_kernel_get_params(cu_graph_node node, cu_kernel_params *params) {
-  cu_result code = fake_begin(CALL_graph_kernel_get_params, FAKE_ANYWHERE);
-  const fake_work *work = code == CU_OK ? work_of(node, CU_NODE_KERNEL) : NULL;
-  if (code == CU_OK && (work == NULL || params == NULL)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) *params = work->of.kernel.params;
+/* Copies what a node of this type is to do, from this place of its work. */
+static cu_result get_params(fake_call call, cu_graph_node node, cu_node_type type, size_t offset, void *out,
+                            size_t bytes) {
+  cu_result code = fake_begin(call, FAKE_ANYWHERE);
+  const fake_work *work = code == CU_OK ? work_of(node, type) : NULL;
+  if (code == CU_OK && (work == NULL || out == NULL)) code = CU_INVALID_VALUE;
+  if (code == CU_OK) memcpy(out, (const char *)work + offset, bytes);
   return fake_end(code);
+}
+
+cu_result fake_graph_kernel_get_params(cu_graph_node node, cu_kernel_params *params) {
+  return get_params(CALL_graph_kernel_get_params, node, CU_NODE_KERNEL, offsetof(fake_work, of.kernel.params), params,
+                    sizeof *params);
 }
 
 cu_result fake_graph_copy_get_params(cu_graph_node node, cu_copy *params) {
-  cu_result code = fake_begin(CALL_graph_copy_get_params, FAKE_ANYWHERE);
-  const fake_work *work = code == CU_OK ? work_of(node, CU_NODE_COPY) : NULL;
-  if (code == CU_OK && (work == NULL || params == NULL)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) *params = work->of.copy;
-  return fake_end(code);
+  return get_params(CALL_graph_copy_get_params, node, CU_NODE_COPY, offsetof(fake_work, of.copy), params,
+                    sizeof *params);
 }
 
 cu_result fake_graph_memset_get_params(cu_graph_node node, cu_memset_params *params) {
-  cu_result code = fake_begin(CALL_graph_memset_get_params, FAKE_ANYWHERE);
-  const fake_work *work = code == CU_OK ? work_of(node, CU_NODE_MEMSET) : NULL;
-  if (code == CU_OK && (work == NULL || params == NULL)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) *params = work->of.fill;
-  return fake_end(code);
+  return get_params(CALL_graph_memset_get_params, node, CU_NODE_MEMSET, offsetof(fake_work, of.fill), params,
+                    sizeof *params);
 }
 
 cu_result fake_graph_host_get_params(cu_graph_node node, cu_host_params *params) {
-  cu_result code = fake_begin(CALL_graph_host_get_params, FAKE_ANYWHERE);
-  const fake_work *work = code == CU_OK ? work_of(node, CU_NODE_HOST) : NULL;
-  if (code == CU_OK && (work == NULL || params == NULL)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) *params = work->of.host;
-  return fake_end(code);
+  return get_params(CALL_graph_host_get_params, node, CU_NODE_HOST, offsetof(fake_work, of.host), params,
+                    sizeof *params);
 }
 
 cu_result fake_graph_child_get_graph(cu_graph_node handle, cu_graph *graph) {

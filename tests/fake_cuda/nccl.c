@@ -80,22 +80,13 @@ const void *fake_control(void) {
 }
 
 const char *fake_error_string(int result) {
-  switch (result) {
-    case NCCL_OK:
-      return "no error";
-    case CUDA_ERROR:
-      return "unhandled cuda error";
-    case INTERNAL_ERROR:
-      return "internal error";
-    case INVALID_ARGUMENT:
-      return "invalid argument";
-    case INVALID_USAGE:
-      return "invalid usage";
-    case REMOTE_ERROR:
-      return "remote process exited or there was a network error";
-    default:
-      return "unknown result code";
-  }
+  static const code_name names[] = {{NCCL_OK, "no error"},
+                                    {CUDA_ERROR, "unhandled cuda error"},
+                                    {INTERNAL_ERROR, "internal error"},
+                                    {INVALID_ARGUMENT, "invalid argument"},
+                                    {INVALID_USAGE, "invalid usage"},
+                                    {REMOTE_ERROR, "remote process exited or there was a network error"}};
+  return CODE_NAME(names, result, "unknown result code");
 }
 
 /* Kernels --------------------------------------------------------------------------------------------------------- */
@@ -182,25 +173,13 @@ static void collective_cpu(rondo_blocks blocks, void *const *args) {
   free(out);
 }
 
-/* The driver's functions that this library calls. */
-static cuda_api functions;
-static cu_result (*enable_peer)(cu_context peer, unsigned flags);
-static bool has_driver;
-
-static void find_driver(void) {
-  const get_address_fn get_address = find_driver_entry();
+/* cuCtxEnablePeerAccess, which is not in the driver's table. */
+static cu_result enable_peer(cu_context peer, unsigned flags) {
+  cu_result (*enable)(cu_context peer, unsigned flags);
   void *symbol;
-  if (get_address == NULL) return;
-  fill_driver(get_address, &functions);
-  if (get_address("cuCtxEnablePeerAccess", &symbol, 4000, 0, NULL) != CU_OK) return;
-  memcpy(&enable_peer, &symbol, sizeof symbol);
-  has_driver = true;
-}
-
-/* NULL when there is no driver. */
-static const cuda_api *driver(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  return pthread_once(&once, find_driver) == 0 && has_driver ? &functions : NULL;
+  if (driver() == NULL || driver_entry("cuCtxEnablePeerAccess", &symbol, 4000, 0, NULL) != CU_OK) return CU_NOT_FOUND;
+  memcpy(&enable, &symbol, sizeof symbol);
+  return enable(peer, flags);
 }
 
 /* Communicators --------------------------------------------------------------------------------------------------- */
@@ -230,16 +209,9 @@ static group *find_group(const nccl_unique_id *id, int ranks) {
 
 static int load(nccl_comm comm) {
   static const char image[] = FAKE_IMAGE_HEAD "fake_nccl_collective\n";
-  static const rondo_parameter parameters[] = {RONDO_SCALAR(call_arguments)};
-  const cuda_api *api = driver();
-  if (api == NULL || api->test_kernel == NULL) return CUDA_ERROR;
-  (void)api->test_kernel("fake_nccl_collective", collective_cpu, 1, parameters);
-  if (api->context_get_current(&comm->context) != CU_OK || comm->context == NULL ||
-      api->module_load(&comm->module, image, 0, NULL, NULL) != CU_OK)
-    return CUDA_ERROR;
-  if (api->module_get_function(&comm->function, comm->module, "fake_nccl_collective") == CU_OK) return NCCL_OK;
-  (void)api->module_unload(comm->module);
-  return CUDA_ERROR;
+  const library_kernel kernel = {"fake_nccl_collective", collective_cpu, &comm->function};
+  const rondo_parameter parameter = RONDO_SCALAR(call_arguments);
+  return load_kernels(image, &kernel, 1, parameter, &comm->context, &comm->module) ? NCCL_OK : CUDA_ERROR;
 }
 
 static int join(nccl_comm *out, int ranks, const nccl_unique_id *id, int rank) {

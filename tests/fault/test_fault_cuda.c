@@ -26,8 +26,6 @@ typedef struct work {
   atomic_int calls;
 } work;
 
-static const fake_cuda_control *fake;
-
 static rondo_status count_call(void *count) {
   (*(atomic_int *)count)++;
   return RONDO_OK;
@@ -213,7 +211,7 @@ static size_t lost_memory(const failure *of, const char *call) {
 
 static void assert_nothing_left(const work *w, const failure *of, const char *call) {
   const size_t lost = lost_memory(of, call);
-  fault_cuda_assert_clean(fake, &w->allocator, lost, call, (size_t)of->at);
+  fault_cuda_assert_clean(&w->allocator, lost, call, (size_t)of->at);
   if (lost > 0) fake->reset();
 }
 
@@ -248,12 +246,6 @@ static void sweep(failure of) {
   fake->reset();
   for (of.at = 1; run(&of); of.at += test_failure_step()) count++;
   assert_true(count > 200 / test_failure_step());
-}
-
-static int load_driver(void **state) {
-  (void)state;
-  fake = fault_cuda_load();
-  return 0;
 }
 
 static void each_call_is_refused(void **state) {
@@ -295,5 +287,5 @@ int main(void) {
       cmocka_unit_test(each_call_of_synchronous_work_is_refused),
       cmocka_unit_test(each_call_of_synchronous_work_loses_the_device),
   };
-  return cmocka_run_group_tests(tests, load_driver, NULL);
+  return cmocka_run_group_tests(tests, fault_cuda_setup, NULL);
 }

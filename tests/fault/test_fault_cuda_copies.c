@@ -19,8 +19,6 @@ typedef struct work {
   rondo_function *function;
 } work;
 
-static const fake_cuda_control *fake;
-
 /* Input 1 = input 1 * 2 + 3, in place; output 0 = input 0 * 5 + 1. */
 static rondo_status body(rondo_call *call, void *user) {
   const work *w = user;
@@ -128,7 +126,7 @@ static bool run(size_t at, unsigned code) {
   if (!is_lost || !failed) assert_ok(do_all(&w));
   if (!failed) assert_copied_by_kernels(&w);
   take_down(&w, is_lost);
-  fault_cuda_assert_clean(fake, &w.allocator, is_kept ? SIZE_MAX : 0, what, at);
+  fault_cuda_assert_clean(&w.allocator, is_kept ? SIZE_MAX : 0, what, at);
   if (is_kept) fake->reset();
   return failed;
 }
@@ -138,12 +136,6 @@ static void sweep(unsigned code) {
   fake->reset();
   for (; run(at, code); at += code != 0 ? test_failure_step() : 1) count++;
   assert_true(count > 100 / test_failure_step());
-}
-
-static int load_driver(void **state) {
-  (void)state;
-  fake = fault_cuda_load();
-  return 0;
 }
 
 static void test_tr15_each_call_is_refused(void **state) {
@@ -173,5 +165,5 @@ int main(void) {
       cmocka_unit_test(test_tr15_each_call_loses_the_device),
       cmocka_unit_test(test_tr15_each_allocation_fails),
   };
-  return cmocka_run_group_tests(tests, load_driver, NULL);
+  return cmocka_run_group_tests(tests, fault_cuda_setup, NULL);
 }

@@ -19,8 +19,6 @@ typedef struct rig {
   rondo_patch_set *set;
 } rig;
 
-static const fake_cuda_control *fake;
-
 static uint32_t *make_words(const rig *r, uint32_t first) {
   uint32_t values[WORDS], *words = NULL;
   for (uint32_t i = 0; i < WORDS; i++) values[i] = first + i;
@@ -211,12 +209,6 @@ static void test_each_allocation_of_a_set_fails(void **state) {
   take_down(&r);
 }
 
-static int load_driver(void **state) {
-  (void)state;
-  fake = fault_cuda_load();
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_call_of_a_launch_is_refused),
@@ -226,5 +218,5 @@ int main(void) {
       cmocka_unit_test(test_a_launch_of_an_exec_made_anew_is_refused),
       cmocka_unit_test(test_each_allocation_of_a_set_fails),
   };
-  return cmocka_run_group_tests(tests, load_driver, NULL);
+  return cmocka_run_group_tests(tests, fault_cuda_setup, NULL);
 }

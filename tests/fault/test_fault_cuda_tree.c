@@ -8,7 +8,6 @@
 #include "fault/tree_work.h"
 #include "support/test_effort.h"
 
-static const fake_cuda_control *fake;
 static size_t heard; /* failures that came out as a status */
 
 /* The work without a failure takes every way of an input, and replays. */
@@ -29,7 +28,7 @@ static void take_down(tree_work *w, bool is_lost, size_t at) {
 /* What the driver refused to take back is left, or may be once every call is refused. */
 static void assert_nothing_left(const tree_work *w, const char *call, bool is_lost, bool all, size_t at) {
   const bool is_kept = call != NULL && !is_lost && (all || fault_cuda_gives_back(call));
-  fault_cuda_assert_clean(fake, &w->allocator, is_kept ? SIZE_MAX : 0, call == NULL ? "no call" : call, at);
+  fault_cuda_assert_clean(&w->allocator, is_kept ? SIZE_MAX : 0, call == NULL ? "no call" : call, at);
   if (is_kept) fake->reset();
 }
 
@@ -61,12 +60,6 @@ static void sweep(unsigned code, bool onward, size_t step, size_t least_heard) {
   for (; run(NULL, at, code, onward); at += step) count++;
   assert_true(count > 500 / step);
   assert_true(heard > least_heard / step);
-}
-
-static int load_driver(void **state) {
-  (void)state;
-  fake = fault_cuda_load();
-  return 0;
 }
 
 static void test_tr15_each_call_is_refused(void **state) {
@@ -159,5 +152,5 @@ int main(void) {
       cmocka_unit_test(test_tr15_each_event_and_all_after_it_are_refused),
       cmocka_unit_test(test_tr15_what_is_not_taken_back_is_freed_later),
   };
-  return cmocka_run_group_tests(tests, load_driver, NULL);
+  return cmocka_run_group_tests(tests, fault_cuda_setup, NULL);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * What makes a CPU device a checking one ("cpu:check"): each allocation has pages of its own between guard pages, which
- * can be accessed during its lifetime only; what work does wrongly becomes a finding, and launches are run in several
- * orders. Plain devices have none of this: a checking device has its own tables of functions, and the functions of its
- * works and nodes are wrapped (check_work.c).
+ * The checking CPU device, "cpu:check". Each allocation has its own pages between guard pages, and can be accessed only
+ * during its lifetime. What work does wrong becomes a finding, and launches are run in several orders. Plain devices
+ * have none of this: a checking device has other functions in its tables, and wraps its works and nodes (check_work.c).
  *
- * An *area* is an allocation, a *region* a reservation of addresses, which stays reserved for a while after it was
- * given back (quarantine), so that stale pointers fault. A *fault* in a work that runs is noted by the signal handler
- * in the *run* of the faulting thread and made harmless by *scratch* memory at the place; when the work's function
- * returns, the run's faults become the queue's failure and the scratch goes (check_fault.c, check_findings.c).
+ * An *area* is an allocation. A *region* is a reservation of addresses, which stays reserved for a while after it was
+ * released (quarantine), so that stale pointers fault. The signal handler notes a *fault* of a work in the *run* of its
+ * thread and maps *scratch* memory at the address. When the work's function returns, the run's faults become the
+ * queue's failure and the scratch memory is unmapped (check_fault.c, check_findings.c).
  *
- * Threads: `edit` is held by whoever changes or walks the tables, `spin` besides while the tables that the signal
- * handler reads change. The handler takes `spin` alone; the code of works never runs with either held, so a thread that
- * faults there holds neither. The gate keeps works and changes of lifetimes away while a launch is explored.
+ * Threads: `edit` is held while the tables are changed or walked, and also `spin` while tables change that the signal
+ * handler reads. The handler takes only `spin`. The code of works never runs with either held, so a thread that faults
+ * there holds neither. The gate keeps works and changes of lifetimes away while a launch is explored.
  */
 #ifndef RONDO_DEVICE_CHECK_CHECK_H
 #define RONDO_DEVICE_CHECK_CHECK_H
@@ -21,27 +20,27 @@
 
 enum { CHECK_NAME_BYTES = 64, CHECK_SCRATCHES = 64, CHECK_FAULTS = 4 };
 
-/* What fresh memory holds: as floats and doubles quiet NaNs. */
+/* The contents of new memory: quiet NaNs, as floats and as doubles. */
 #define CHECK_POISON UINT32_C(0x7ffcdead)
 
-/* Areas and regions ----------------------------------------------------------------------------------------------- */
+/* Areas and regions ------------------------------------------------------------------------------------------------ */
 
 typedef enum check_life { CHECK_EARLY = 0, CHECK_LIVE = 1, CHECK_ENDED = 2 } check_life;
 
-/* On its pages an area stands as far back as its alignment allows; what is left before and behind it holds canaries
- * while it lives. */
+/* An area is at the end of its pages, as far as its alignment allows. The rest before and after it holds canaries while
+ * it is live. */
 typedef struct check_area {
   char *begin;
   size_t bytes; /* as asked for */
   char *pages;
   size_t page_bytes;
   check_life life;
-  bool graph;     /* of an alloc node: its pages are mapped by memory/, and live again with each launch */
-  bool read_only; /* lives, and no work may write it */
+  bool graph;     /* of an alloc node: memory/ maps its pages, and it is live again with each launch */
+  bool read_only; /* live, and no work may write it */
   char name[CHECK_NAME_BYTES];
 } check_area;
 
-/* Things by address, apart from each other. */
+/* One of several things that do not overlap, by address. */
 typedef struct check_range {
   char *begin, *end;
   void *object;
@@ -49,28 +48,28 @@ typedef struct check_range {
 
 typedef RONDO_ARRAY(check_range) check_index;
 
-/* Memory at the place of a fault, for the rest of the work that faulted. */
+/* Memory at the address of a fault, for the rest of the work that faulted. */
 typedef struct check_scratch {
   char *begin;
   size_t bytes;
   const void *run; /* whose */
 } check_scratch;
 
-/* Runs ------------------------------------------------------------------------------------------------------------ */
+/* Runs ------------------------------------------------------------------------------------------------------------- */
 
 struct check_state;
 
-/* A work or node with what a finding says of it; the real function is behind it. Lies in the queue's item or the node's
- * storage, with its own address as the only argument of check_run_work. */
+/* A wrapped work or node: the real function, and what a finding says about it. It is in the queue's item or the node's
+ * storage. Its own address is the only argument of check_run_work. */
 typedef struct check_work {
   struct check_work *self;
   rondo_cpu_function function;
   void *const *args;
   struct check_state *check;
-  cpu_queue *const *queue; /* where a finding goes: looked up when it runs */
-  cpu_queue *own_queue;    /* of a queued work: what `queue` points to */
+  cpu_queue *const *queue; /* where a finding goes; read when it runs */
+  cpu_queue *own_queue;    /* of an enqueued work: what `queue` points to */
   rondo_node_kind kind;
-  rondo_node_where where; /* its text is the node's; the number RONDO_NO_NODE for queued works */
+  rondo_node_where where; /* its text is the node's; RONDO_NO_NODE for enqueued works */
   char *address;          /* ALLOC and FREE */
   uint32_t parameter_count;
   rondo_parameter parameters[RONDO_MAX_PARAMETERS];
@@ -106,15 +105,15 @@ typedef struct check_run {
   check_fault faults[CHECK_FAULTS]; /* the first of `count` */
 } check_run;
 
-/* The device's ---------------------------------------------------------------------------------------------------- */
+/* State of the device ---------------------------------------------------------------------------------------------- */
 
 typedef struct check_region check_region;
 
 typedef struct check_state {
   cpu_device *device;
   rondo_allocator allocator;
-  rondo_device_ops plain; /* what the plain device does */
-  uint32_t orders;        /* each launch is run in so many */
+  rondo_device_ops plain; /* the plain device's functions */
+  uint32_t orders;        /* how many each launch is run in */
   uint64_t seed;
   _Atomic uint64_t orders_run, findings;
 
@@ -123,7 +122,7 @@ typedef struct check_state {
   check_index regions;  /* check_region */
   check_index areas;    /* check_area, by their pages */
   check_index mappings; /* of physical memory: check_mapping */
-  check_index hosts;    /* host memory of the device's; no objects */
+  check_index hosts;    /* host memory from the device; no objects */
   check_scratch scratches[CHECK_SCRATCHES];
   uint32_t scratch_count;
   check_region *oldest, **newest; /* the quarantine */
@@ -132,7 +131,7 @@ typedef struct check_state {
   _Atomic uint32_t gate; /* works that run, and whether a launch is being explored */
   _Atomic uint32_t failed;
   rondo_saved_error failure; /* of no queue; under `edit` */
-  atomic_bool said_once;     /* that graphs like this one are not explored */
+  atomic_bool said_once;     /* that some graphs are not explored */
 } check_state;
 
 /* Reports (check_findings.c) */

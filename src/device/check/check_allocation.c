@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Areas: making them, and the beginnings and ends of their lifetimes. Pages of an area that does not live cannot be
- * accessed; when its life begins they are filled with poison, and with canaries on both sides of it. An area of the
- * pools owns its pages, which go when its life ends; its addresses stay behind in the quarantine. One of an alloc node
- * stands on pages that memory/ maps.
+ * Areas: making them, and the beginnings and ends of their lifetimes. The pages of an area that is not live cannot be
+ * accessed. When its life begins, it is filled with poison, and with canaries on both sides. An area of the pools owns
+ * its pages, which are released when its life ends, while its addresses stay in quarantine. The pages of an alloc
+ * node's area are mapped by memory/.
+ *
+ * Invariant: an area is within its pages. Threads: as check.h says.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,9 +25,9 @@
 #define POISON_BYTES ((size_t)64 << 20)
 #define GUARD_BYTES ((size_t)64 << 10) /* on each side of an area of the pools: addresses alone */
 
-/* The limit of the system's on mappings --------------------------------------------------------------------------- */
+/* The limit of the system's on mappings ---------------------------------------------------------------------------- */
 
-/* Live areas of the process: each parts the mapping around it in three. */
+/* Live areas of the process. Each divides the mapping around it into three. */
 static _Atomic uint64_t live_areas;
 static _Atomic uint64_t most_mappings; /* vm.max_map_count; 0: not read yet */
 
@@ -39,7 +42,7 @@ static uint64_t read_most_mappings(void) {
   return read > 0 ? read : 65530;
 }
 
-/* A quarter is left to the rest of the process. */
+/* A quarter of the mappings is left for the rest of the process. */
 static rondo_status take_mappings(const check_state *check, const char *name) {
   uint64_t most = atomic_load_explicit(&most_mappings, memory_order_relaxed);
   if (most == 0) {
@@ -60,12 +63,16 @@ static rondo_status take_mappings(const check_state *check, const char *name) {
                     most, 4 * most);
 }
 
-static void give_mappings(void) { atomic_fetch_sub(&live_areas, 1); }
+static void give_mappings(void) {
+  const uint64_t before = atomic_fetch_sub(&live_areas, 1);
+  assert(before > 0);
+  (void)before;
+}
 
-/* Canaries and poison --------------------------------------------------------------------------------------------- */
+/* Canaries and poison ---------------------------------------------------------------------------------------------- */
 
-/* By address, so that no shift of the same bytes goes unseen. They repeat, so that whole stretches are copied and
- * compared: each synchronisation looks at all of them. */
+/* A canary depends on its address, so that shifted bytes are found. Canaries repeat, so that long runs can be copied
+ * and compared at once: each synchronisation checks all of them. */
 enum { CANARY_PERIOD = 8 };
 
 static unsigned char canary_at(const char *address) {
@@ -104,10 +111,10 @@ void check_area_set_canaries(const check_area *area) {
   set_canaries(area->begin + area->bytes, area->pages + area->page_bytes);
 }
 
-/* What is behind comes first: that is the usual way. */
+/* Damage after the area is more common, so it is looked for first. */
 const char *check_area_damage(const check_area *area) {
-  const char *behind = find_damage(area->begin + area->bytes, area->pages + area->page_bytes);
-  return behind != NULL ? behind : find_damage(area->pages, area->begin);
+  const char *after = find_damage(area->begin + area->bytes, area->pages + area->page_bytes);
+  return after != NULL ? after : find_damage(area->pages, area->begin);
 }
 
 static void poison_bytes(char *at, size_t bytes) {
@@ -116,7 +123,7 @@ static void poison_bytes(char *at, size_t bytes) {
   memcpy(at, &word, bytes);
 }
 
-/* Of vast ones only the two ends: their pages are there when they are touched, as on other devices. */
+/* Only the two ends of a very large area: the pages between are made when they are used, as on other devices. */
 static void poison(const check_area *area) {
   if (area->bytes <= 2 * POISON_BYTES) {
     poison_bytes(area->begin, area->bytes);
@@ -131,14 +138,14 @@ rondo_status check_area_inspect(check_area *area, uint32_t node, const char *who
   char label[RONDO_ALLOCATION_LABEL];
   const char *at = area->life == CHECK_LIVE ? check_area_damage(area) : NULL;
   if (at == NULL) return RONDO_OK;
-  const bool behind = at >= area->begin;
-  const size_t distance = behind ? (size_t)(at - area->begin) - area->bytes + 1 : (size_t)(area->begin - at);
+  const bool is_after = at >= area->begin;
+  const size_t distance = is_after ? (size_t)(at - area->begin) - area->bytes + 1 : (size_t)(area->begin - at);
   check_area_set_canaries(area);
   return rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE, node,
                          "%s: allocation %s was written outside, %zu byte%s %s: look at the sizes and indices of what "
                          "writes it",
                          who, rondo_named_size(label, area->name, area->bytes), distance, distance == 1 ? "" : "s",
-                         behind ? "past its end" : "before its beginning");
+                         is_after ? "past its end" : "before its beginning");
 }
 
 rondo_status check_areas_inspect(check_state *check, const char *who) {
@@ -152,16 +159,17 @@ rondo_status check_areas_inspect(check_state *check, const char *who) {
   return status;
 }
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Making ----------------------------------------------------------------------------------------------------------- */
 
 check_area *check_area_around(const check_state *check, const void *address) {
   const check_range *range = check_index_find(&check->areas, address);
   return range == NULL ? NULL : range->object;
 }
 
-/* With `edit` held: enters an area that is not there yet. */
+/* With `edit` held: inserts a new area. */
 static rondo_status enter_area(check_state *check, const check_area *area) {
   void *memory;
+  assert(area->pages <= area->begin && area->begin + area->bytes <= area->pages + area->page_bytes);
   RONDO_TRY(rondo_allocate(&check->allocator, 1, sizeof *area, &memory));
   memcpy(memory, area, sizeof *area);
   const rondo_status status =
@@ -199,8 +207,8 @@ rondo_status check_area_make(check_state *check, size_t bytes, const char *name,
   return status;
 }
 
-/* An address of graph memory belongs to one allocation for as long as it is reserved; nodes of the same name and size
- * share it. */
+/* An address of graph memory belongs to one allocation as long as it is reserved. Nodes of the same name and size share
+ * it. */
 rondo_status check_area_note(check_state *check, char *address, size_t bytes, const char *name) {
   const size_t page = check->device->page_bytes;
   const uintptr_t first = (uintptr_t)address / page * page;
@@ -215,7 +223,7 @@ rondo_status check_area_note(check_state *check, char *address, size_t bytes, co
   return status;
 }
 
-/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+/* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
 rondo_status check_area_open(check_state *check, check_area *area, check_life life) {
   if (area->graph && area->life != CHECK_LIVE) RONDO_TRY(take_mappings(check, area->name));
@@ -233,7 +241,7 @@ rondo_status check_area_open(check_state *check, check_area *area, check_life li
   return status;
 }
 
-/* The memory of the pools' areas goes, their addresses stay. */
+/* An area of the pools loses its memory and keeps its addresses. */
 static rondo_status withdraw_pages(check_state *check, const check_area *area) {
   if (area->graph) return cpu_protect(&check->device->base, area->pages, area->page_bytes, RONDO_PROTECT_NONE);
   const int fresh = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -292,11 +300,11 @@ static rondo_status fail_unknown(const check_state *check, const char *address) 
                     check->device->base.name, (const void *)address);
 }
 
-/* With `edit` held. A graph that frees what its last launch left ends that life here (GM-10). */
+/* With `edit` held. If a graph frees what its last launch left, that life ends here (GM-10). */
 static rondo_status begin_area(check_state *check, const char *address) {
   check_area *area = check_area_around(check, address);
   if (area == NULL || area->begin != address) return fail_unknown(check, address);
-  if (!area->graph && area->life != CHECK_EARLY) return RONDO_OK; /* freed before its stream came here */
+  if (!area->graph && area->life != CHECK_EARLY) return RONDO_OK; /* freed before its stream got here */
   const rondo_status damage = check_area_inspect(area, RONDO_NO_NODE, "at the end of its lifetime");
   RONDO_TRY(check_area_open(check, area, CHECK_LIVE));
   poison(area);

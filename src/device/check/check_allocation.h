@@ -6,30 +6,29 @@
 
 #include "device/check/check.h"
 
-/* Areas (check_allocation.c). What is called with `edit` held says so. */
+/* With `edit` held only where it says so. */
 RONDO_MUST_USE rondo_status check_area_make(check_state *check, size_t bytes, const char *name, void **out_address);
 RONDO_MUST_USE rondo_status check_area_note(check_state *check, char *address, size_t bytes, const char *name);
 
-/* A lifetime begins: pages are there, poisoned, with canaries around the area; or ends. Found damage comes out by
- * check_fail. */
+/* A lifetime begins, with poison in the area and canaries around it; or it ends. Damage that is found is returned. */
 RONDO_MUST_USE rondo_status check_area_begin(check_state *check, char *address);
 RONDO_MUST_USE rondo_status check_area_end(check_state *check, char *address);
 
-/* With `edit` held: lets it be accessed or not; its contents stay when its memory does. */
+/* With `edit` held: allows access or not. The contents stay if the memory does. */
 RONDO_MUST_USE rondo_status check_area_open(check_state *check, check_area *area, check_life life);
 void check_area_shut(check_state *check, check_area *area, check_life life);
 
-/* What begins at the address, if it lives, may be written or not. */
+/* Whether a live area that begins at the address may be written. */
 void check_area_set_read_only(check_state *check, const char *address, bool read_only);
 
-/* Takes areas of graphs that touch the range out of the tables. */
+/* Removes areas of graphs that overlap the range. */
 void check_areas_forget(check_state *check, const char *begin, const char *end);
 void check_area_set_canaries(const check_area *area);
 
-/* With `edit` held: a byte around the area that is not the canary's any more, or NULL. */
+/* With `edit` held: a damaged canary around the area, or NULL. */
 const char *check_area_damage(const check_area *area);
 
-/* With `edit` held: OUT_OF_RANGE when there is damage, which is mended; `who` did or saw it. */
+/* With `edit` held: OUT_OF_RANGE if there is damage, which is repaired. `who` caused or found it. */
 RONDO_MUST_USE rondo_status check_area_inspect(check_area *area, uint32_t node, const char *who);
 
 /* All live areas. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Making a CPU device a checking one, and taking it down: its tables of functions are the plain device's but for what
- * is different here, so that plain devices know nothing of checking.
+ * Opening and closing checking devices. A checking device is a CPU device with other functions in some slots of its
+ * tables, so that plain devices know nothing of checking. Threads: as driver.h says.
  */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@
 
 static check_state *check_of(const rondo_device *device) { return ((const cpu_device *)device)->check; }
 
-/* Queues ---------------------------------------------------------------------------------------------------------- */
+/* Queues ----------------------------------------------------------------------------------------------------------- */
 
 static const char *name_synchronisation(char buffer[CHECK_LABEL_BYTES], const cpu_queue *queue) {
   if (queue == NULL)
@@ -27,7 +27,7 @@ static const char *name_synchronisation(char buffer[CHECK_LABEL_BYTES], const cp
   return buffer;
 }
 
-/* What is found at a synchronisation, behind what the work itself gave. */
+/* Adds what is found at a synchronisation, unless the work itself failed. */
 static rondo_status finish_synchronisation(check_state *check, const cpu_queue *queue, rondo_status status) {
   char who[CHECK_LABEL_BYTES];
   if (status != RONDO_OK) return status;
@@ -40,7 +40,7 @@ static rondo_status queue_synchronize(rondo_queue *queue) {
   return finish_synchronisation(check, (cpu_queue *)queue, cpu_queue_ops.synchronize(queue));
 }
 
-/* The device ------------------------------------------------------------------------------------------------------ */
+/* The device ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status device_synchronize(rondo_device *device) {
   check_state *check = check_of(device);
@@ -59,13 +59,7 @@ static void device_statistics(const rondo_device *device, rondo_device_statistic
   out->findings = atomic_load_explicit(&check->findings, memory_order_relaxed);
 }
 
-static void free_state(check_state *check) {
-  const rondo_allocator allocator = check->allocator;
-  check_memory_deinit(check);
-  rondo_release(&allocator, check, 1, sizeof *check);
-}
-
-/* The plain device's end frees the device. */
+/* The plain device's close frees the device. */
 static rondo_status device_close(rondo_device *device) {
   check_state *check = check_of(device);
   const rondo_status status = device_synchronize(device);
@@ -113,7 +107,8 @@ static rondo_status check_open(cpu_device *device, const rondo_device_options *o
   check_memory_init(check);
   const rondo_status status = check_handler_enter(check);
   if (status != RONDO_OK) {
-    free_state(check);
+    check_memory_deinit(check);
+    rondo_release(&device->base.allocator, check, 1, sizeof *check);
     return status;
   }
   fill_tables(&device->base.tables);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The handler of SIGSEGV and SIGBUS. A fault that a work makes at an address of a checking device is noted in the run
- * of its thread; scratch memory is mapped at the place, and the work goes on with it. Every other fault, and signals
- * that were sent, go to the handler that was there before, or have the effect that they would have had: outside of
- * works the handler puts that one back and lets the signal come again, so that the system honours its flags and mask,
- * and jumps out of it (siglongjmp) leave nothing behind.
+ * The handler of SIGSEGV and SIGBUS. If a work faults at an address of a checking device, the fault is noted in the run
+ * of its thread, scratch memory is mapped there, and the work continues. All other faults, and signals that were sent,
+ * go to the handler from before, or have their default effect. Outside of works, this handler restores the other one
+ * and lets the signal come again: then the system honours the other handler's flags and mask, and siglongjmp out of it
+ * is harmless.
  *
- * What runs in the handler uses atomics, system calls, the spin lock of the device and memory that is there: no
- * allocator, no mutex, no text. The handler is installed while a checking device is open. Handlers that others install
- * meanwhile come behind it again with the next work (check_handler_renew), the earlier ones staying behind those.
+ * Code that runs in the handler uses atomics, system calls, the spin lock of the device and existing memory only: no
+ * allocator, no mutex, no text. The handler is installed while a checking device is open. If other handlers are
+ * installed meanwhile, the next work installs this one again, before them (check_handler_renew).
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -25,20 +26,20 @@
 
 enum { DEVICES = 64, EARLIER = 16, MOST_RETRIES = 3 };
 
-/* Scratch where there is no area: no more than this around the place. */
+/* The most scratch memory around an address without an area, on each side. */
 #define SCRATCH_BYTES ((size_t)1 << 20)
 
-/* The thread's innermost run, and the alternate stack that it got here. Keys: pthread_getspecific never allocates, as
- * thread-local variables of a library that is loaded late do at a thread's first use. */
+/* The thread's innermost run, and the alternate stack that it got here. These are keys, because pthread_getspecific
+ * never allocates; thread-local variables of a library that is loaded late do, at a thread's first use. */
 static pthread_once_t keys_once = PTHREAD_ONCE_INIT;
 static pthread_key_t run_key, stack_key;
 static int keys_error;
 
 static _Atomic(check_state *) devices[DEVICES];
-static _Atomic uint32_t inside; /* handlers that look at the devices now */
-static _Atomic int process;     /* that the handler was installed in: what fork made of it is not ours */
+static _Atomic uint32_t inside; /* handlers that read the devices now */
+static _Atomic int process;     /* in which the handler was installed: not in its forked children */
 
-/* The handlers behind ours, by signal; the last is the one to pass on to. Written under `installing`. */
+/* The handlers from before ours, by signal. Signals are passed on to the last. Written under `installing`. */
 static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t open_devices;
 static struct earlier_handlers {
@@ -66,8 +67,8 @@ static void make_keys(void) {
   if (keys_error == 0) keys_error = pthread_key_create(&stack_key, free_stack);
 }
 
-/* A fault may come while a library's code has the stack pointer elsewhere (vendor/onednn.h), so
- * the handler needs a stack. Threads that have one keep it; one that gets none here is as safe as its code is. */
+/* A fault may come while the code of a library uses the stack pointer for other data (vendor/onednn.h), so the handler
+ * needs a stack of its own. A thread that has one keeps it. Without one, only such code is unsafe. */
 static void give_stack(void) {
   stack_t now;
   if (pthread_getspecific(stack_key) != NULL || sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0)
@@ -87,18 +88,19 @@ void check_run_begin(check_run *run, const check_work *work) {
   run->count = run->retries = run->passing = 0;
   run->retried = NULL;
   give_stack();
-  (void)pthread_setspecific(run_key, run); /* check_handler_enter has seen that it can be */
+  (void)pthread_setspecific(run_key, run); /* check_handler_enter made the keys */
   atomic_signal_fence(memory_order_seq_cst);
 }
 
 void check_run_end(check_run *run) {
   atomic_signal_fence(memory_order_seq_cst);
+  assert(find_running() == run); /* runs are nested */
   (void)pthread_setspecific(run_key, run->outer);
 }
 
 /* Faults ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether the instruction wrote; false when that cannot be told. */
+/* *out_writes: whether the instruction wrote. False if this is not known. */
 static bool tell_access(const void *context, bool *out_writes) {
   const ucontext_t *at = context;
   *out_writes = false;
@@ -106,7 +108,7 @@ static bool tell_access(const void *context, bool *out_writes) {
   *out_writes = (at->uc_mcontext.gregs[REG_ERR] & 2) != 0;
   return true;
 #elif defined(__aarch64__)
-  /* Records of {magic, bytes, ...}; that of the exception syndrome has it behind, whose bit 6 says "write". */
+  /* Records of {magic, bytes, ...}. Bit 6 of the exception syndrome, in its own record, says "write". */
   const unsigned char *record = (const unsigned char *)at->uc_mcontext.__reserved;
   const unsigned char *end = record + sizeof at->uc_mcontext.__reserved;
   while (end - record >= 16) {
@@ -134,7 +136,7 @@ static void describe(check_fault *fault, const check_area *area, check_mistake m
   memcpy(fault->name, area->name, sizeof fault->name);
 }
 
-/* Between areas: past the end of the one before, or before the beginning of the next, whatever is nearer. */
+/* Between two areas, the nearer one is named: past its end, or before its beginning. */
 static void describe_gap(const check_state *check, check_fault *fault, const check_range *region) {
   const char *address = fault->address;
   const size_t at = check_index_seek(&check->areas, address);
@@ -151,7 +153,7 @@ static void describe_gap(const check_state *check, check_fault *fault, const che
     describe(fault, next, CHECK_MISTAKE_AHEAD, ahead);
 }
 
-/* The place that scratch memory is for: the area's pages, or the gap around the address. */
+/* Where to map scratch memory: the area's pages, or the gap around the address. */
 static check_scratch place_of(const check_state *check, const check_fault *fault, const check_range *region,
                               const check_area *area) {
   if (area != NULL) return (check_scratch){area->pages, area->page_bytes, find_running()};
@@ -172,6 +174,7 @@ bool check_scratch_map(check_state *check, check_scratch scratch) {
   const long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   const long mapped = syscall(SYS_mmap, scratch.begin, scratch.bytes, (long)(PROT_READ | PROT_WRITE), flags, -1L, 0L);
   if (mapped == -1) return false;
+  assert(check->scratch_count < CHECK_SCRATCHES);
   check->scratches[check->scratch_count++] = scratch;
   return true;
 }
@@ -182,7 +185,7 @@ static void note_fault(const check_fault *fault) {
   running->count++;
 }
 
-/* The area can be written from now on, as on other devices. */
+/* Lets the area be written from now on, as on other devices. */
 static bool take_write(check_area *area, check_fault *fault) {
   if (syscall(SYS_mprotect, area->pages, area->page_bytes, (long)(PROT_READ | PROT_WRITE)) != 0) return false;
   area->read_only = false;
@@ -190,8 +193,8 @@ static bool take_write(check_area *area, check_fault *fault) {
   return true;
 }
 
-/* With the spin lock held. What lives by now was made accessible between the fault and this look: then the access is
- * tried again, but not for ever. */
+/* With the spin lock held. An area that is live now became accessible after the fault: the access is tried again, but
+ * not for ever. */
 static bool take_fault(check_state *check, const check_range *region, check_fault *fault) {
   check_area *area = check_area_around(check, fault->address);
   check_run *running = find_running();
@@ -219,7 +222,7 @@ static bool take_fault(check_state *check, const check_range *region, check_faul
   return true;
 }
 
-/* True when the fault is dealt with. */
+/* True if the work can continue. */
 static bool take_signal(const siginfo_t *info, const void *context) {
   if (find_running() == NULL || info->si_code <= 0 || atomic_load(&process) != (int)getpid()) return false;
   check_fault fault = {.address = info->si_addr};
@@ -241,7 +244,7 @@ static bool take_signal(const siginfo_t *info, const void *context) {
 
 /* The handler ------------------------------------------------------------------------------------------------------ */
 
-/* Whether it does not come again by itself when the handler returns: it was sent, or tells of memory that failed
+/* Whether the signal does not come again when the handler returns: it was sent, or reports memory that failed
  * elsewhere. */
 static bool was_sent(const siginfo_t *info) { return info->si_code <= 0 || info->si_code == BUS_MCEERR_AO; }
 
@@ -254,7 +257,7 @@ static bool is_function(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-/* As the system would call it, but for the stack. */
+/* As the system would call it, except for the stack. */
 static void call_handler(const struct sigaction *action, int number, siginfo_t *info, void *context) {
   const struct sigaction standard = {.sa_handler = SIG_DFL};
   sigset_t blocked = action->sa_mask, before;
@@ -270,16 +273,16 @@ static void call_handler(const struct sigaction *action, int number, siginfo_t *
 
 static bool is_ours(const struct sigaction *action);
 
-/* The system calls what is behind this handler, with its flags and its mask, once this handler has returned: the
- * instruction faults again, and what was sent is sent again. The next work puts this handler in front again. */
+/* Installs the next handler, so that the system calls it with its flags and mask after this handler has returned: the
+ * instruction faults again, and a signal that was sent is sent again. The next work installs this handler again. */
 static void step_aside(int number, siginfo_t *info, const struct sigaction *next) {
   if (was_sent(info) && next->sa_handler == SIG_IGN) return;
   (void)sigaction(number, next, NULL);
   if (was_sent(info)) (void)syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info);
 }
 
-/* Outside of works. When another handler is in front, it has called this one, or another thread has just stepped aside:
- * then the signal comes again, to that handler, and if it comes from there, goes to what is behind it. */
+/* Outside of works. If another handler is installed, it has called this one, or another thread has just stepped aside.
+ * Then the signal comes again, to that handler. If that handler calls this one, the one from before it is called. */
 static void pass_outside(int number, siginfo_t *info, void *context) {
   static _Atomic long aside; /* the thread that stepped aside last */
   const struct earlier_handlers *handlers = &earlier[number == SIGBUS];
@@ -294,7 +297,7 @@ static void pass_outside(int number, siginfo_t *info, void *context) {
     step_aside(number, info, !is_ours(&now) ? &now : count > 0 ? &handlers->actions[count - 1] : &standard);
     return;
   }
-  uint32_t at = count; /* behind the handler in front, which may be newer than all that are known */
+  uint32_t at = count; /* the one from before the installed handler, which may be unknown */
   while (at > 0 && !is_same(&handlers->actions[at - 1], &now)) at--;
   at = at > 0 ? at - 1 : count;
   const struct sigaction next = at > 0 ? handlers->actions[at - 1] : standard;
@@ -304,8 +307,8 @@ static void pass_outside(int number, siginfo_t *info, void *context) {
     step_aside(number, info, &next);
 }
 
-/* Code of the program's own that is watched is outside. In a work this handler must stay in front, so it calls the next
- * one itself. One that comes back here by itself gets what is behind it. */
+/* Watched host code counts as outside of works. Within a work this handler must stay installed, so it calls the next
+ * one itself. If that one calls back, the one from before it is called. */
 static void pass_on(int number, siginfo_t *info, void *context) {
   const struct earlier_handlers *handlers = &earlier[number == SIGBUS];
   const struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -335,7 +338,7 @@ static bool is_ours(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == on_signal;
 }
 
-/* Under `installing`: ours in front, what was there behind it. */
+/* Under `installing`: installs ours, and keeps the handler from before. */
 static void put_in_front(int which) {
   struct earlier_handlers *handlers = &earlier[which];
   struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -345,12 +348,13 @@ static void put_in_front(int which) {
   const uint32_t count = atomic_load(&handlers->count);
   const bool known = count > 0 && is_same(&handlers->actions[count - 1], &now);
   const uint32_t at = known || count == EARLIER ? count - 1 : count;
+  assert(at < EARLIER);
   handlers->actions[at] = now;
   atomic_store(&handlers->count, at + 1);
   (void)sigaction(signals[which], &ours, NULL);
 }
 
-/* Under `installing`. Where another one stands in front, ours stays behind it and passes everything on. */
+/* Under `installing`. If another handler is installed over ours, ours stays and passes every signal on. */
 static void take_away(int which) {
   struct earlier_handlers *handlers = &earlier[which];
   struct sigaction now = {.sa_handler = SIG_DFL};
@@ -392,7 +396,7 @@ static rondo_status install(void) {
   return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NOT_SUPPORTED, "%s", cannot_be_set);
 }
 
-/* Also that a run can be noted on this thread. */
+/* Makes the keys, without which no run can be noted. */
 static rondo_status prepare_keys(void) {
   const int failed = pthread_once(&keys_once, make_keys);
   const int error = failed != 0 ? failed : keys_error;
@@ -424,7 +428,8 @@ void check_handler_leave(check_state *check) {
   pthread_mutex_lock(&installing);
   for (int i = 0; i < DEVICES; i++)
     if (atomic_load(&devices[i]) == check) atomic_store(&devices[i], NULL);
-  while (atomic_load(&inside) != 0) rondo_yield(); /* handlers that may look at the device end soon */
+  assert(open_devices > 0);
+  while (atomic_load(&inside) != 0) rondo_yield(); /* handlers that may read the device end soon */
   open_devices--;
   for (int i = 0; i < 2 && open_devices == 0; i++) take_away(i);
   pthread_mutex_unlock(&installing);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Findings in words: which work, which allocation, what is wrong and what mends it. Made after the work's function has
- * returned, on the thread that ran it. A failure goes to the work's queue, or, when the work has none, to the device,
- * whose next synchronisation returns it.
+ * The text of findings: which work, which allocation, what is wrong and what to do. They are made after the work's
+ * function has returned, on the thread that ran it. A failure goes to the work's queue. If the work has none, it goes
+ * to the device, whose next synchronisation returns it.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,22 +25,26 @@ const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work) 
   return buffer;
 }
 
-static rondo_reason reason_of(check_mistake mistake) {
-  switch (mistake) {
-    case CHECK_MISTAKE_EARLY:
-      return RONDO_REASON_NOT_ALLOCATED;
-    case CHECK_MISTAKE_ENDED:
-      return RONDO_REASON_USE_AFTER_FREE;
-    case CHECK_MISTAKE_BEHIND:
-    case CHECK_MISTAKE_AHEAD:
-      return RONDO_REASON_OUT_OF_RANGE;
-    case CHECK_MISTAKE_FOREIGN:
-      return RONDO_REASON_FOREIGN_ADDRESS;
-    case CHECK_MISTAKE_READ_ONLY:
-      return RONDO_REASON_NO_ACCESS;
-  }
-  return RONDO_REASON_NONE;
-}
+/* How a mistake is reported: at a byte of the allocation, or at a distance `where` from it. */
+static const struct {
+  rondo_reason reason;
+  const char *where; /* NULL: inside */
+  const char *advice;
+} reports[] = {
+    [CHECK_MISTAKE_EARLY] = {RONDO_REASON_NOT_ALLOCATED, NULL,
+                             " before its alloc was reached: order it after the alloc"},
+    [CHECK_MISTAKE_ENDED] = {RONDO_REASON_USE_AFTER_FREE, NULL,
+                             " after it was freed: order it before the free, or free later"},
+    [CHECK_MISTAKE_BEHIND] = {RONDO_REASON_OUT_OF_RANGE, "past the end of", ": look at its sizes and indices"},
+    [CHECK_MISTAKE_AHEAD] = {RONDO_REASON_OUT_OF_RANGE, "before the beginning of", ": look at its sizes and indices"},
+    [CHECK_MISTAKE_READ_ONLY] = {RONDO_REASON_NO_ACCESS, NULL,
+                                 ", which it was given to read: declare that it is written, or write a copy"},
+    [CHECK_MISTAKE_FOREIGN] = {RONDO_REASON_FOREIGN_ADDRESS, NULL, ""},
+};
+
+static const char early_on_host[] =
+    " before its alloc was reached: synchronise the stream before, or do it in a host step "
+    "(rondo_call_host_step)";
 
 /* "allocation 'scratch' (4.0 KiB)" */
 static const char *allocation_text(char buffer[ALLOCATION_TEXT], const check_fault *fault) {
@@ -54,37 +59,19 @@ static const char *allocation_text(char buffer[ALLOCATION_TEXT], const check_fau
 
 static void describe(char *buffer, size_t bytes, const check_fault *fault, const check_state *check, bool is_host) {
   char allocation[ALLOCATION_TEXT];
-  const char *const plural = fault->distance == 1 ? "" : "s";
+  assert(fault->mistake < sizeof reports / sizeof reports[0]);
+  const bool is_early_on_host = is_host && fault->mistake == CHECK_MISTAKE_EARLY;
+  const char *const where = reports[fault->mistake].where;
+  const char *const advice = is_early_on_host ? early_on_host : reports[fault->mistake].advice;
   allocation_text(allocation, fault);
-  switch (fault->mistake) {
-    case CHECK_MISTAKE_EARLY:
-      (void)snprintf(buffer, bytes, "byte %zu of %s before its alloc was reached: %s", fault->distance, allocation,
-                     is_host ? "synchronise the stream before, or do it in a host step (rondo_call_host_step)"
-                             : "order it after the alloc");
-      break;
-    case CHECK_MISTAKE_ENDED:
-      (void)snprintf(buffer, bytes, "byte %zu of %s after it was freed: order it before the free, or free later",
-                     fault->distance, allocation);
-      break;
-    case CHECK_MISTAKE_BEHIND:
-      (void)snprintf(buffer, bytes, "%zu byte%s past the end of %s: look at its sizes and indices", fault->distance,
-                     plural, allocation);
-      break;
-    case CHECK_MISTAKE_AHEAD:
-      (void)snprintf(buffer, bytes, "%zu byte%s before the beginning of %s: look at its sizes and indices",
-                     fault->distance, plural, allocation);
-      break;
-    case CHECK_MISTAKE_READ_ONLY:
-      (void)snprintf(buffer, bytes,
-                     "byte %zu of %s, which it was given to read: declare that it is written, or "
-                     "write a copy",
-                     fault->distance, allocation);
-      break;
-    case CHECK_MISTAKE_FOREIGN:
-      (void)snprintf(buffer, bytes, "%p, where no allocation of device %s is: look at the pointers it is given",
-                     (const void *)fault->address, check->device->base.name);
-      break;
-  }
+  if (fault->mistake == CHECK_MISTAKE_FOREIGN)
+    (void)snprintf(buffer, bytes, "%p, where no allocation of device %s is: look at the pointers it is given",
+                   (const void *)fault->address, check->device->base.name);
+  else if (where == NULL)
+    (void)snprintf(buffer, bytes, "byte %zu of %s%s", fault->distance, allocation, advice);
+  else
+    (void)snprintf(buffer, bytes, "%zu byte%s %s %s%s", fault->distance, fault->distance == 1 ? "" : "s", where,
+                   allocation, advice);
 }
 
 static const char *verb_of(const check_fault *fault) {
@@ -94,15 +81,15 @@ static const char *verb_of(const check_fault *fault) {
 static rondo_status fail_fault(const check_fault *fault, const check_work *work) {
   char label[CHECK_LABEL_BYTES], what[320];
   describe(what, sizeof what, fault, work->check, false);
-  return rondo_fail_node(RONDO_EXECUTION_FAILED, reason_of(fault->mistake), work->where.number, "%s %s %s",
+  return rondo_fail_node(RONDO_EXECUTION_FAILED, reports[fault->mistake].reason, work->where.number, "%s %s %s",
                          check_label(label, work), verb_of(fault), what);
 }
 
 rondo_status check_fail_host(const check_state *check, const check_fault *fault, const char *who) {
   char what[400];
   describe(what, sizeof what, fault, check, true);
-  return rondo_fail(RONDO_EXECUTION_FAILED, reason_of(fault->mistake), "%s %s, on the host, %s", who, verb_of(fault),
-                    what);
+  return rondo_fail(RONDO_EXECUTION_FAILED, reports[fault->mistake].reason, "%s %s, on the host, %s", who,
+                    verb_of(fault), what);
 }
 
 void check_report_faults(const check_run *run, const rondo_saved_error *before) {

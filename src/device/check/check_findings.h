@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Findings in words: which work, which allocation, what is wrong and what mends it.
+ * The text of findings: which work, which allocation, what is wrong and what to do.
  */
 #ifndef RONDO_DEVICE_CHECK_CHECK_FINDINGS_H
 #define RONDO_DEVICE_CHECK_CHECK_FINDINGS_H
@@ -11,12 +11,12 @@ const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work);
 /* Makes the run's faults its queue's failure. `before` is as of check_fail. */
 void check_report_faults(const check_run *run, const rondo_saved_error *before);
 
-/* The thread's last error becomes the failure of the queue, or, without one, of the device, and `before` the thread's
- * last error again: it may be that of a call which succeeds. */
+/* The thread's last error becomes the failure of the queue, or of the device if `queue` is NULL. `before` becomes the
+ * thread's last error again, because the current call may succeed. */
 void check_fail(check_state *check, cpu_queue *queue, const rondo_saved_error *before);
 RONDO_MUST_USE rondo_status check_take_failure(check_state *check);
 
-/* EXECUTION_FAILED for a fault of the host's, outside of works. */
+/* EXECUTION_FAILED for a fault of host code, outside of works. */
 RONDO_MUST_USE rondo_status check_fail_host(const check_state *check, const check_fault *fault, const char *who);
 
 #endif

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A checking device's tables of addresses, and its virtual memory: what plain devices do, noted by address, with pages
- * that cannot be accessed until an area on them lives, and reservations that are kept for a while when they are given
- * back. Tables grow outside of the spin lock, so that the signal handler, which takes it, never waits for an allocator.
+ * The tables of addresses of a checking device, and its virtual memory. It works like that of plain devices, except
+ * that what is reserved and mapped is listed, pages cannot be accessed before an area on them is live, and reservations
+ * that are released stay in quarantine for a while.
+ *
+ * Invariant: the ranges of a table are in ascending order and do not overlap. Tables grow outside of the spin lock, so
+ * that the signal handler, which takes it, never waits for an allocator. Threads: as check.h says.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,22 +18,22 @@
 #include "device/check/check_memory.h"
 #include "device/cpu/cpu_memory.h"
 
-/* Regions in quarantine: no more than this. */
+/* The most that is in quarantine. */
 #define QUARANTINE_BYTES ((size_t)1 << 40)
 #define QUARANTINE_COUNT 4096
 
 struct check_region {
   char *base;
   size_t bytes;
-  check_region *next; /* in the quarantine, the longest there first */
+  check_region *next; /* in the quarantine, the oldest first */
 };
 
-/* Physical memory at an address; the file is a duplicate, so that it lasts as long as the mapping. */
+/* Physical memory at an address. The file is a duplicate, so it exists as long as the mapping. */
 typedef struct check_mapping {
   int file;
 } check_mapping;
 
-/* Locks ----------------------------------------------------------------------------------------------------------- */
+/* Locks ------------------------------------------------------------------------------------------------------------ */
 
 void check_lock(check_state *check) { pthread_mutex_lock(&check->edit); }
 void check_unlock(check_state *check) { pthread_mutex_unlock(&check->edit); }
@@ -39,7 +43,7 @@ void check_spin_lock(check_state *check) {
 }
 void check_spin_unlock(check_state *check) { atomic_store_explicit(&check->spin, 0, memory_order_release); }
 
-/* Indices --------------------------------------------------------------------------------------------------------- */
+/* Indices ---------------------------------------------------------------------------------------------------------- */
 
 size_t check_index_seek(const check_index *index, const void *address) {
   size_t low = 0, high = index->count;
@@ -50,6 +54,17 @@ size_t check_index_seek(const check_index *index, const void *address) {
 const check_range *check_index_find(const check_index *index, const void *address) {
   const size_t at = check_index_seek(index, address);
   return at < index->count && (const void *)index->items[at].begin <= address ? &index->items[at] : NULL;
+}
+
+/* Asserts the invariant around a place that has changed. */
+static void check_index_check(const check_index *index, size_t at) {
+  const size_t from = at > 0 ? at - 1 : 0;
+  assert(index->count <= index->capacity);
+  for (size_t i = from; i < index->count && i <= at + 1; i++) {
+    assert(index->items[i].begin < index->items[i].end);
+    assert(i == from || index->items[i - 1].end <= index->items[i].begin);
+  }
+  (void)index, (void)from;
 }
 
 rondo_status check_index_insert(check_state *check, check_index *index, check_range range) {
@@ -72,6 +87,7 @@ rondo_status check_index_insert(check_state *check, check_index *index, check_ra
   memmove(place + 1, place, (index->count - at) * sizeof range);
   *place = range;
   index->count++;
+  check_index_check(index, at);
   check_spin_unlock(check);
   rondo_release(&check->allocator, old, old_capacity, sizeof range);
   return RONDO_OK;
@@ -84,11 +100,12 @@ bool check_index_remove(check_state *check, check_index *index, const char *begi
   check_spin_lock(check);
   index->count--;
   memmove(index->items + at, index->items + at + 1, (index->count - at) * sizeof *index->items);
+  check_index_check(index, at);
   check_spin_unlock(check);
   return true;
 }
 
-/* Regions --------------------------------------------------------------------------------------------------------- */
+/* Regions ---------------------------------------------------------------------------------------------------------- */
 
 static void forget_areas(check_state *check, const check_region *region) {
   void *area;
@@ -110,12 +127,13 @@ static rondo_status destroy_region(check_state *check, check_region *region) {
   return status;
 }
 
-/* Gives up what has been in the quarantine for longest; false when it is empty. */
+/* Releases the oldest region of the quarantine. False if it is empty. */
 static bool shrink_quarantine(check_state *check) {
   check_region *region = check->oldest;
   if (region == NULL) return false;
   check->oldest = region->next;
   if (check->oldest == NULL) check->newest = &check->oldest;
+  assert(check->quarantine_count > 0 && check->quarantine_bytes >= region->bytes);
   check->quarantine_count--;
   check->quarantine_bytes -= region->bytes;
   rondo_status_ignore(destroy_region(check, region), "the addresses stay taken, which does no harm");
@@ -132,7 +150,7 @@ static void quarantine(check_state *check, check_region *region) {
     (void)shrink_quarantine(check);
 }
 
-/* The addresses of the quarantine are the first thing to give up for new ones. */
+/* If there are no addresses, those of the quarantine are released. */
 static rondo_status reserve_addresses(check_state *check, size_t bytes, size_t alignment, void **out) {
   rondo_saved_error before;
   rondo_error_save(&before);
@@ -181,7 +199,7 @@ rondo_status check_unreserve(rondo_device *device, void *address, size_t bytes) 
   return RONDO_OK;
 }
 
-/* Mappings -------------------------------------------------------------------------------------------------------- */
+/* Mappings --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status note_mapping(check_state *check, char *address, const rondo_physical *physical) {
   void *memory;
@@ -234,9 +252,9 @@ rondo_status check_unmap(rondo_device *device, void *address, size_t bytes) {
   return status;
 }
 
-/* Scratch --------------------------------------------------------------------------------------------------------- */
+/* Scratch ---------------------------------------------------------------------------------------------------------- */
 
-/* Puts back reserved addresses, and the mappings among them, neither of which can be accessed. */
+/* Restores reserved addresses and the mappings among them. Neither can be accessed. */
 static void put_back(const check_state *check, char *begin, char *end) {
   const int anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   (void)mmap(begin, (size_t)(end - begin), PROT_NONE, anonymous, -1, 0);
@@ -260,7 +278,7 @@ void check_scratch_clear(check_state *check, const check_run *run, const char *b
   }
 }
 
-/* Host memory ----------------------------------------------------------------------------------------------------- */
+/* Host memory ------------------------------------------------------------------------------------------------------ */
 
 rondo_status check_host_allocate(rondo_device *device, size_t bytes, void **out_address) {
   check_state *check = ((cpu_device *)device)->check;
@@ -286,17 +304,18 @@ void check_host_release(rondo_device *device, void *address, size_t bytes) {
   cpu_host_release(device, address, bytes);
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 void check_memory_init(check_state *check) {
   pthread_mutex_init(&check->edit, NULL);
   check->newest = &check->oldest;
 }
 
-/* All memory has been given back: what is left stands in the quarantine. */
+/* All memory is released: what is left is in the quarantine. */
 void check_memory_deinit(check_state *check) {
   while (shrink_quarantine(check)) {
   }
+  assert(check->quarantine_count == 0 && check->quarantine_bytes == 0);
   rondo_array_free(&check->allocator, &check->regions);
   rondo_array_free(&check->allocator, &check->areas);
   rondo_array_free(&check->allocator, &check->mappings);

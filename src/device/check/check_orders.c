@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Running a launch in several of the orders that its edges allow, one node after another, from the same memory each
- * time. The first order is the one in which the nodes stand; its result is what stays. The second is as unlike it as
- * the edges allow, the others are drawn from the seed and the number of the launch. Where an order's result differs,
- * the two orders are led into each other by exchanging neighbours, and the first exchange that changes the result names
- * the two nodes whose order matters (a search by halves, since the results of one end and the other differ).
+ * Runs a launch in several of the orders that its edges allow, one node after another, each time from the same memory.
+ * The first order is that of the list of nodes; its result stays. The second is as different as the edges allow. The
+ * others are drawn at random, from the seed and the number of the launch. If the result of an order differs, one order
+ * is turned into the other by exchanging neighbours, and a binary search finds the first exchange that changes the
+ * result: it names the two nodes whose order matters.
  *
- * Not explored, but run as on other devices: graphs with host functions or event-wait nodes, graphs that write memory
- * which is not known, graphs of one order, and launches that are being timed.
+ * Some launches are not explored but run as on other devices: of graphs with host functions or event-wait nodes, of
+ * graphs that write unknown memory, of graphs with one order, and while nodes are timed.
+ *
+ * Threads: the thread that launches, with the gate closed.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,11 +20,59 @@
 #include "base/trace.h"
 #include "device/check/check.h"
 #include "device/check/check_findings.h"
-#include "device/check/check_gate.h"
 #include "device/check/check_orders.h"
 #include "device/check/check_snapshot.h"
 #include "device/cpu/cpu_run.h"
 #include "graph/node_name.h"
+
+/* The gate --------------------------------------------------------------------------------------------------------- */
+
+/* Works and changes of lifetimes pass the gate, any number at once. A thread that explores a launch closes it and is
+ * alone. Host functions do not pass it, since they may wait for anything. Works do not wait for each other, so closing
+ * always ends. */
+#define CLOSED (UINT32_C(1) << 31)
+
+static _Thread_local const check_state *closed_here;
+
+bool check_gate_is_mine(void) { return closed_here != NULL; }
+
+/* Adds to the gate, as soon as it is open. */
+static void add_when_open(check_state *check, uint32_t what) {
+  uint32_t inside = atomic_load(&check->gate);
+  for (;;) {
+    if (inside & CLOSED) {
+      rondo_futex_wait(&check->gate, inside);
+      inside = atomic_load(&check->gate);
+    } else if (atomic_compare_exchange_weak(&check->gate, &inside, inside + what)) {
+      return;
+    }
+  }
+}
+
+void check_gate_enter(check_state *check) { add_when_open(check, 1); }
+
+void check_gate_leave(check_state *check) {
+  const uint32_t before = atomic_fetch_sub(&check->gate, 1);
+  assert((before & ~CLOSED) > 0);
+  if (before == (CLOSED | 1)) rondo_futex_wake(&check->gate, UINT32_MAX);
+}
+
+static void close_gate(check_state *check) {
+  uint32_t inside;
+  assert(closed_here == NULL);
+  add_when_open(check, CLOSED);
+  while ((inside = atomic_load(&check->gate)) != CLOSED) rondo_futex_wait(&check->gate, inside);
+  closed_here = check;
+}
+
+static void open_gate(check_state *check) {
+  assert(closed_here == check && atomic_load(&check->gate) == CLOSED);
+  closed_here = NULL;
+  atomic_store(&check->gate, 0);
+  rondo_futex_wake(&check->gate, UINT32_MAX);
+}
+
+/* Orders ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct explorer {
   check_state *check;
@@ -41,8 +92,6 @@ typedef struct explorer {
 
 enum { ARRAYS = 8 };
 
-/* Orders ---------------------------------------------------------------------------------------------------------- */
-
 /* Steele, Lea, Flood 2014, "splitmix64". */
 static uint64_t draw(explorer *e) {
   uint64_t z = e->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -51,7 +100,7 @@ static uint64_t draw(explorer *e) {
   return z ^ (z >> 31);
 }
 
-/* The place in `ready` of what runs next: anything, or the latest of all. */
+/* The index in `ready` of the segment that runs next: a random one, or the last of all. */
 static uint32_t choose(explorer *e, uint32_t ready_count, bool latest) {
   uint32_t best = 0;
   if (!latest) return (uint32_t)(draw(e) % ready_count);
@@ -60,7 +109,7 @@ static uint32_t choose(explorer *e, uint32_t ready_count, bool latest) {
   return best;
 }
 
-/* The segment is done: what waited for it alone is ready. */
+/* The segment is done: successors without other unfinished predecessors become ready. */
 static void release_successors(explorer *e, const cpu_segment *segment, uint32_t *ready_count) {
   for (uint32_t k = segment->successors_first; k < segment->successors_end; k++) {
     const uint32_t next = e->executable->successors[k];
@@ -84,6 +133,7 @@ static void make_order(explorer *e, bool latest) {
     e->ready[place] = e->ready[--ready_count];
     release_successors(e, segment, &ready_count);
   }
+  assert(made == e->count);
   for (uint32_t i = 0; i < made; i++) e->rank[e->order[i]] = i;
 }
 
@@ -98,14 +148,14 @@ static uint32_t ranks_below(const explorer *e, uint32_t rank) {
   return sum;
 }
 
-/* How many exchanges lead from the first order to `order` when nodes are brought to their places one by one; with
- * `limit` fewer, and then *out_at is the node on its way, and *out_steps how far it has come. */
+/* The number of exchanges from the first order to `order`, moving one node after another to its place. It stops at
+ * `limit`: then *out_at is the node being moved and *out_steps how far it was moved. */
 static uint64_t count_exchanges(explorer *e, uint64_t limit, uint32_t *out_at, uint32_t *out_steps) {
   uint64_t done = 0;
   memset(e->sums, 0, e->count * sizeof *e->sums);
   for (uint32_t i = 0; i < e->count; i++) {
     const uint32_t rank = e->rank[e->first[i]];
-    const uint32_t steps = i - ranks_below(e, rank); /* those before it that belong behind it */
+    const uint32_t steps = i - ranks_below(e, rank); /* earlier nodes that belong after it */
     *out_at = i;
     if (done + steps >= limit) {
       *out_steps = (uint32_t)(limit - done);
@@ -137,7 +187,7 @@ static void make_between(explorer *e, uint64_t exchanges, uint32_t *out_moved, u
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* All but the event-record nodes: what they say cannot be taken back. */
+/* All nodes except event records, which cannot be undone. */
 static void run_order(explorer *e, const uint32_t *order, bool traced) {
   for (uint32_t i = 0; i < e->count; i++) {
     const cpu_node *node = &e->executable->nodes[order[i]];
@@ -196,7 +246,8 @@ static void report_pair(const explorer *e, uint32_t earlier, uint32_t later, con
     check_fail(e->check, e->executable->queue, &before);
 }
 
-/* What differs from itself says nothing about orders: a kernel that keeps something elsewhere, or draws at random. */
+/* A launch that differs from itself says nothing about orders: a kernel has state elsewhere, or draws random numbers.
+ */
 static bool is_repeatable(explorer *e) {
   size_t offset = 0;
   const check_entry *entry = try_order(e, e->first, &offset);
@@ -229,6 +280,7 @@ static void find_pair(explorer *e, const check_entry *entry, size_t offset) {
     entry = found;
     offset = here;
   }
+  assert(other == same + 1);
   make_between(e, other, &moved, &passed);
   report_pair(e, passed, moved, entry, offset);
 }
@@ -250,7 +302,7 @@ static void record_events(const explorer *e) {
   }
 }
 
-/* Events tell others that the launch came so far: they are recorded when no order is run any more. */
+/* Events tell others how far the launch is, so they are recorded after the last order has run. */
 static void explore(explorer *e) {
   e->found_before = atomic_load(&e->check->findings);
   run_order(e, e->first, rondo_trace_on());
@@ -261,7 +313,7 @@ static void explore(explorer *e) {
   record_events(e);
 }
 
-/* Deciding --------------------------------------------------------------------------------------------------------- */
+/* Choosing --------------------------------------------------------------------------------------------------------- */
 
 static bool has_orders(const check_state *check, const cpu_executable *executable) {
   return check->orders > 1 && executable->segment_count > 1 && executable->times == NULL;
@@ -289,12 +341,12 @@ static void say_not_explored(check_state *check) {
             check->device->base.name);
 }
 
-/* False when the launch is to be run as on other devices. */
+/* False if the launch is to run as on other devices. */
 static bool explore_launch(check_state *check, cpu_executable *executable, cpu_queue *queue) {
   explorer e;
   uint32_t *memory;
   if (!make_explorer(&e, check, executable, &memory)) return false;
-  check_gate_close(check);
+  close_gate(check);
   const bool taken = check_snapshot_take(&e.snapshot, check, executable);
   if (taken) {
     executable->queue = queue;
@@ -302,7 +354,7 @@ static bool explore_launch(check_state *check, cpu_executable *executable, cpu_q
     explore(&e);
   }
   check_snapshot_free(&e.snapshot);
-  check_gate_open(check);
+  open_gate(check);
   rondo_release(&check->allocator, memory, executable->node_count, ARRAYS * sizeof(uint32_t));
   return taken;
 }

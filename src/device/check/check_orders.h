@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Running a launch in several of the orders that its edges allow, one node after another, from the same memory
- * each time.
+ * Runs a launch in several of the orders that its edges allow; and the gate that keeps other work away meanwhile.
  */
 #ifndef RONDO_DEVICE_CHECK_CHECK_ORDERS_H
 #define RONDO_DEVICE_CHECK_CHECK_ORDERS_H
 
 #include "device/check/check.h"
 
-/* Runs a launch in several orders; false when it is to be run as on other devices. */
+void check_gate_enter(check_state *check);
+void check_gate_leave(check_state *check);
+bool check_gate_is_mine(void); /* the calling thread closed it */
+
+/* Runs a launch in several orders. False if it is to run as on other devices. */
 bool check_explore(cpu_executable *executable, cpu_queue *queue);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What a launch may write, as it was before and as one order left it, so that another order starts from the same bytes
- * and can be compared with the first. Kernels say by their parameters what they write; one that was given a pointer by
- * a parameter that does not say so may write anything, so that all live memory of the device is taken. Memory that is
- * no allocation of the device's is known for copies and fills; a kernel that writes such memory cannot be run twice.
+ * The memory that a launch may write, as it was before and as one order left it, so that another order starts from the
+ * same bytes and can be compared with the first. Kernels declare by their parameters what they write. A kernel with a
+ * pointer in another parameter may write anything, so all live memory of the device is kept. Memory that is not an
+ * allocation of the device is known for copies and fills only: a kernel that writes such memory cannot be run twice.
+ * Nothing is kept if it would take too much memory.
  *
- * What would take too much memory to copy is not taken.
- *
- * Threads: the one that explores, with the gate closed.
+ * Threads: the thread that explores, with the gate closed.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -18,16 +17,16 @@
 #include "device/check/check_memory.h"
 #include "device/check/check_snapshot.h"
 
-/* What writes ----------------------------------------------------------------------------------------------------- */
+/* What writes ------------------------------------------------------------------------------------------------------ */
 
-/* One for each time that it is written, at first. */
+/* At first there is an entry for each write. */
 static bool add_entry(check_snapshot *snapshot, check_area *area, char *begin, size_t bytes) {
   const check_life life = area == NULL ? CHECK_LIVE : area->life;
   const check_entry entry = {.area = area, .begin = begin, .bytes = bytes, .life_before = life, .life_after = life};
   return rondo_array_push(&snapshot->check->allocator, &snapshot->entries, &entry) == RONDO_OK;
 }
 
-/* Host memory may be part of what another entry holds: both hold the same then. */
+/* Host memory may overlap another entry. Then both hold the same bytes. */
 static bool add_written(check_snapshot *snapshot, char *address, size_t bytes) {
   const check_state *check = snapshot->check;
   check_area *area = check_area_around(check, address);
@@ -53,7 +52,7 @@ static char *word_at(const void *value) {
   return word;
 }
 
-/* A parameter without access that may be a pointer all the same. */
+/* A parameter without declared access that may be a pointer. */
 static bool add_undeclared(check_snapshot *snapshot, const unsigned char *value, uint32_t bytes, bool *out_anything) {
   const check_state *check = snapshot->check;
   for (size_t at = 0; at + sizeof(void *) <= bytes; at += sizeof(void *)) {
@@ -120,7 +119,7 @@ static int compare_entries(const void *a, const void *b) {
   return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-/* Leaves one entry for each place; of copies to the same host memory the longest counts. */
+/* Keeps one entry for each address, the longest. */
 static void merge_entries(check_snapshot *snapshot) {
   check_entry *items = snapshot->entries.items;
   size_t kept = 0;
@@ -130,9 +129,9 @@ static void merge_entries(check_snapshot *snapshot) {
   snapshot->entries.count = kept;
 }
 
-/* Keeping --------------------------------------------------------------------------------------------------------- */
+/* Keeping ---------------------------------------------------------------------------------------------------------- */
 
-/* A copy of the bytes that live now; false when there is no memory. */
+/* Copies the bytes that are live now. False if there is no memory. */
 static bool keep(const check_snapshot *snapshot, const check_entry *entry, char **out) {
   void *memory;
   *out = NULL;
@@ -143,7 +142,7 @@ static bool keep(const check_snapshot *snapshot, const check_entry *entry, char 
   return true;
 }
 
-/* Two copies are made: no more than a quarter of the machine's memory together. */
+/* Two copies may take a quarter of the machine's memory together. */
 static bool is_affordable(const check_snapshot *snapshot) {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const size_t most = pages > 0 ? (size_t)pages / 8 * snapshot->check->device->page_bytes : SIZE_MAX;
@@ -185,7 +184,7 @@ void check_snapshot_free(check_snapshot *snapshot) {
   rondo_array_free(allocator, &snapshot->entries);
 }
 
-/* Restoring and comparing ----------------------------------------------------------------------------------------- */
+/* Restoring and comparing ------------------------------------------------------------------------------------------ */
 
 static void restore_entry(check_state *check, const check_entry *entry, check_life life, const char *bytes) {
   check_area *area = entry->area;
@@ -193,9 +192,9 @@ static void restore_entry(check_state *check, const check_entry *entry, check_li
     if (life != CHECK_LIVE)
       check_area_shut(check, area, life);
     else if (check_area_open(check, area, life) != RONDO_OK)
-      return; /* it was accessible before with no more mappings than now */
+      return; /* not expected: it was accessible before with as many mappings */
   }
-  if (bytes == NULL || (area != NULL && area->read_only)) return; /* what cannot be written is as it was */
+  if (bytes == NULL || (area != NULL && area->read_only)) return; /* what cannot be written has not changed */
   memcpy(entry->begin, bytes, entry->bytes);
   if (area != NULL) check_area_set_canaries(area);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a launch may write, as it was before and as one order left it, so that another order starts from the same
- * bytes and can be compared with the first.
+ * The memory that a launch may write, before it and after one order.
  */
 #ifndef RONDO_DEVICE_CHECK_CHECK_SNAPSHOT_H
 #define RONDO_DEVICE_CHECK_CHECK_SNAPSHOT_H
@@ -12,7 +11,7 @@ typedef struct check_entry {
   char *begin;
   size_t bytes;
   check_life life_before, life_after;
-  char *before, *after; /* bytes while it lives; NULL when it does not */
+  char *before, *after; /* its bytes; NULL while it is not live */
 } check_entry;
 
 typedef struct check_snapshot {
@@ -20,7 +19,7 @@ typedef struct check_snapshot {
   RONDO_ARRAY(check_entry) entries;
 } check_snapshot;
 
-/* What an executable's nodes may write. False when that is not known, or there is no memory. */
+/* Keeps what an executable's nodes may write. False if that is not known, or there is no memory. */
 bool check_snapshot_take(check_snapshot *snapshot, check_state *check, const cpu_executable *executable);
 void check_snapshot_free(check_snapshot *snapshot);
 bool check_snapshot_keep_result(check_snapshot *snapshot);

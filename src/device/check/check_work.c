@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Works and nodes of a checking device: the function that runs is the one here, the real one stands in the check_work
- * that is its argument. It goes through the gate, lets the thread's faults be noted, and looks at the canaries around
- * what the work was given pointers to. Alloc and free nodes, and stream-ordered allocations and frees, are works too.
+ * Works and nodes of a checking device. They are wrapped: the function that runs is check_run_work, and the real
+ * function is in the check_work that is its argument. check_run_work passes the gate, lets the faults of the thread be
+ * noted, and then checks the canaries around everything that the work has pointers to. Alloc and free nodes, and
+ * stream-ordered allocations and frees, are works too. Threads: those that run works; the owner of a queue enqueues.
  */
 #define _DEFAULT_SOURCE
 #include <assert.h>
@@ -13,8 +14,8 @@
 #include "device/check/check_allocation.h"
 #include "device/check/check_fault.h"
 #include "device/check/check_findings.h"
-#include "device/check/check_gate.h"
 #include "device/check/check_memory.h"
+#include "device/check/check_orders.h"
 #include "device/check/check_work.h"
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_memory.h"
@@ -27,9 +28,9 @@ const char *check_work_name(rondo_cpu_function function, void *const *args) {
   return work->name[0] != '\0' ? work->name : rondo_node_kind_name(work->kind);
 }
 
-/* Running --------------------------------------------------------------------------------------------------------- */
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* Looks at the area that an address stands at or is given to. */
+/* Checks the area that the address belongs to. */
 static rondo_status inspect_around(const check_work *work, const void *address) {
   char label[CHECK_LABEL_BYTES];
   check_area *area = check_area_around(work->check, address);
@@ -37,7 +38,7 @@ static rondo_status inspect_around(const check_work *work, const void *address) 
   return check_area_inspect(area, work->where.number, check_label(label, work));
 }
 
-/* All that may be a pointer in the argument. */
+/* Checks every word of the argument as if it were a pointer. */
 static rondo_status inspect_argument(const check_work *work, uint32_t index) {
   const unsigned char *value = work->args[index];
   for (size_t at = 0; at + sizeof(void *) <= work->parameters[index].bytes; at += sizeof(void *)) {
@@ -84,10 +85,10 @@ static void end_run(check_run *run) {
 
 /* Watching the host ------------------------------------------------------------------------------------------------ */
 
-/* A run that is no work's. */
+/* A run without a work. */
 typedef struct host_watch {
   check_run run;
-  void *opened; /* addresses that had no memory and can be accessed meanwhile; NULL */
+  void *opened; /* addresses without memory that can be accessed meanwhile; or NULL */
 } host_watch;
 
 void *check_host_begin(rondo_device *device) {
@@ -107,6 +108,7 @@ void *check_host_begin(rondo_device *device) {
 rondo_status check_host_end(rondo_device *device, void *watch, const char *who) {
   check_state *check = ((cpu_device *)device)->check;
   host_watch *host = watch;
+  assert(host->run.work == NULL);
   check_run_end(&host->run);
   if (host->run.count > 0) clear_scratch(check, &host->run);
   const rondo_status status = host->run.count == 0 ? RONDO_OK : check_fail_host(check, &host->run.faults[0], who);
@@ -114,16 +116,16 @@ rondo_status check_host_end(rondo_device *device, void *watch, const char *who) 
   return status;
 }
 
-/* A system call that is given an address without access fails, and no signal comes. So there is memory meanwhile, whose
- * pages tell whether they were accessed. The handler sees to what is left without. */
+/* A system call with an address that cannot be accessed fails without a signal. So memory is mapped there meanwhile,
+ * and its pages tell whether they were accessed. The signal handler takes accesses to all other addresses. */
 void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
   host_watch *watch = check_host_begin(device);
   if (watch != NULL && bytes > 0) watch->opened = cpu_host_watch_begin(device, address, bytes);
   return watch;
 }
 
-/* Scratch memory for one area, up to half of what there is of it. Not for all areas that are shut: work that uses one
- * after its free must fault meanwhile, too. */
+/* Maps scratch memory for one area, as long as half of all scratch memory is left. Other freed areas get none, so that
+ * work that uses one after its free still faults. */
 void check_host_cover(rondo_device *device, void *watch, const void *address) {
   check_state *check = ((cpu_device *)device)->check;
   const host_watch *host = watch;
@@ -132,7 +134,7 @@ void check_host_cover(rondo_device *device, void *watch, const void *address) {
   const check_area *area = check_area_around(check, address);
   if (area != NULL && area->life != CHECK_LIVE && check->scratch_count < CHECK_SCRATCHES / 2 &&
       check_scratch_map(check, (check_scratch){area->pages, area->page_bytes, &host->run}))
-    (void)madvise(area->pages, area->page_bytes, MADV_NOHUGEPAGE); /* else one access makes many pages resident */
+    (void)madvise(area->pages, area->page_bytes, MADV_NOHUGEPAGE); /* else one access would make many pages resident */
   check_spin_unlock(check);
   check_unlock(check);
 }
@@ -187,21 +189,21 @@ void check_run_work(rondo_blocks blocks, void *const *args) {
   if (gated) check_gate_leave(work->check);
 }
 
-/* The only argument of these is the work itself. */
-static void run_begin(rondo_blocks blocks, void *const *args) {
-  const check_work *work = args[0];
+static void change_life(const check_work *work, rondo_status (*change)(check_state *check, char *address)) {
   rondo_saved_error before;
-  (void)blocks;
   rondo_error_save(&before);
-  if (check_area_begin(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue, &before);
+  if (change(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue, &before);
+}
+
+/* The only argument of these functions is the work itself. */
+static void run_begin(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  change_life(args[0], check_area_begin);
 }
 
 static void run_end(rondo_blocks blocks, void *const *args) {
-  const check_work *work = args[0];
-  rondo_saved_error before;
   (void)blocks;
-  rondo_error_save(&before);
-  if (check_area_end(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue, &before);
+  change_life(args[0], check_area_end);
 }
 
 static void run_lock(rondo_blocks blocks, void *const *args) {
@@ -216,7 +218,7 @@ static void run_unlock(rondo_blocks blocks, void *const *args) {
   check_area_set_read_only(work->check, work->address, false);
 }
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Making ----------------------------------------------------------------------------------------------------------- */
 
 static void describe_work(check_work *work, check_state *check, const rondo_node_params *params) {
   *work = (check_work){.self = work, .check = check, .kind = params->kind, .where = {.number = RONDO_NO_NODE}};
@@ -227,7 +229,7 @@ static void describe_work(check_work *work, check_state *check, const rondo_node
   memcpy(work->parameters, kernel->parameters, kernel->parameter_count * sizeof *kernel->parameters);
 }
 
-/* Alloc and free nodes, which do nothing on other devices. */
+/* For alloc and free nodes, which do nothing on other devices. */
 static void describe_life(check_work *work, rondo_cpu_function function, char *address) {
   work->function = function;
   work->args = (void *const *)(void *)&work->self;
@@ -261,9 +263,9 @@ rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail
   return RONDO_OK;
 }
 
-/* Queueing -------------------------------------------------------------------------------------------------------- */
+/* Queueing --------------------------------------------------------------------------------------------------------- */
 
-/* An item with a check_work, and behind it `addresses` argument addresses and `bytes` of data. */
+/* An item with a check_work, followed by `addresses` argument addresses and `bytes` of data. */
 typedef struct check_item {
   cpu_item item;
   check_work work;
@@ -291,7 +293,7 @@ static check_item *begin_work(cpu_queue *queue, const rondo_node_params *params,
 static void submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* the front has asked kernel_check */
+  assert(kernel->cpu != NULL); /* kernel_check was asked before */
   uint64_t head;
   void *values;
   check_item *item = begin_work(queue, params, kernel->parameter_count, kernel->argument_bytes, &values, &head);
@@ -346,13 +348,13 @@ rondo_status check_submit(rondo_queue *base, const rondo_node_params *params) {
       submit_described(queue, params);
       return RONDO_OK;
     default:
-      assert(params->kind == RONDO_NODE_HOST); /* the front queues no other kinds */
+      assert(params->kind == RONDO_NODE_HOST); /* no other kinds are enqueued */
       submit_host(queue, params);
       return RONDO_OK;
   }
 }
 
-/* Lifetimes of what memory/ hands out ------------------------------------------------------------------------------ */
+/* Lifetimes of allocations ----------------------------------------------------------------------------------------- */
 
 static rondo_status guard_allocate(rondo_device *device, rondo_queue *queue, size_t bytes, const char *name,
                                    void **out_address) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Works and nodes of a checking device: the function that runs is the one here, the real one stands in the
- * check_work that is its argument.
+ * Works and nodes of a checking device.
  */
 #ifndef RONDO_DEVICE_CHECK_CHECK_WORK_H
 #define RONDO_DEVICE_CHECK_CHECK_WORK_H
 
 #include "device/check/check.h"
 
-/* See rondo_device_ops. A run that is no work's: its faults are told to the caller, not to a queue. */
+/* Slots of rondo_device_ops and rondo_guard_ops. A watch is a run without a work: faults go to the caller. */
 void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes);
 void check_host_cover(rondo_device *device, void *watch, const void *address);
 void *check_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);

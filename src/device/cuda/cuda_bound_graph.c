@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Executables of bound graphs: memory that the driver manages, and other nodes that cannot be made anew, keep their
- * addresses and meaning in the graph that they were captured in alone. So that graph becomes the executable's. Nodes of
- * Rondo's own that have but an empty one in it are added behind that, and what depends on the empty node then depends
- * on them too; so are nodes that were added after the capture. The driver takes nothing out of such a graph again,
- * which is why there is one executable in its life.
+ * Executables of graphs with bound nodes. Memory that the driver manages, and some other kinds of nodes, exist only in
+ * the graph that they were captured in. So that graph becomes the executable's graph. Rondo's own nodes that have only
+ * an empty node in it are added after this node, and whatever depends on the empty node then depends on them too. Nodes
+ * that were added after the capture are added as well. The driver cannot remove nodes from such a graph, so it is used
+ * for one executable only. Threads: the thread that makes the executable.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +19,15 @@ typedef struct edge_pair {
   cu_graph_node from, to;
 } edge_pair;
 
-/* What of the executable is where in the captured graph. */
+/* Where the executable's nodes are in the captured graph. */
 typedef struct binding {
   cuda_executable *executable;
   cuda_device *device;
   cuda_captured *captured;
-  RONDO_ARRAY(cu_graph_node) members; /* nodes of the captured graph, ascending */
-  RONDO_ARRAY(edge_pair) edges;       /* its edges, ascending */
-  cu_graph_node *entries;             /* of each node: what comes before it leads here */
-  cu_graph_node *handles;             /* the parts of each node; what comes behind it leads from the last */
+  cuda_graph_nodes members;     /* nodes of the captured graph, ascending */
+  RONDO_ARRAY(edge_pair) edges; /* its edges, ascending */
+  cu_graph_node *entries;       /* of each node: edges to it lead here */
+  cu_graph_node *handles;       /* the parts of each node: edges from it begin at the last */
 } binding;
 
 static const rondo_allocator *allocator_of(const binding *b) { return &b->device->base.allocator; }
@@ -55,18 +56,12 @@ static bool has_edge(const binding *b, cu_graph_node from, cu_graph_node to) {
   return b->edges.count > 0 && bsearch(&pair, b->edges.items, b->edges.count, sizeof pair, compare_pairs) != NULL;
 }
 
-/* Reading the captured graph -------------------------------------------------------------------------------------- */
+/* Reading the captured graph --------------------------------------------------------------------------------------- */
 
 static rondo_status read_members(binding *b) {
-  const cuda_api *api = b->device->api;
-  size_t count = 0;
-  RONDO_TRY(cuda_check(b->device, api->graph_get_nodes(b->captured->graph, NULL, &count), "counting captured nodes"));
-  RONDO_TRY(rondo_array_reserve(allocator_of(b), &b->members, count));
-  b->members.count = count;
-  if (count == 0) return RONDO_OK;
-  RONDO_TRY(cuda_check(b->device, api->graph_get_nodes(b->captured->graph, b->members.items, &count),
-                       "listing %zu captured nodes", count));
-  qsort(b->members.items, count, sizeof(cu_graph_node), compare_handles);
+  cuda_graph_nodes *members = &b->members;
+  RONDO_TRY(cuda_list_nodes(b->device, b->captured->graph, members));
+  if (members->count > 1) qsort(members->items, members->count, sizeof *members->items, compare_handles);
   return RONDO_OK;
 }
 
@@ -98,7 +93,7 @@ static rondo_status read_edges(binding *b) {
   return status;
 }
 
-/* Finding and taking it ------------------------------------------------------------------------------------------- */
+/* Finding and taking the graph ------------------------------------------------------------------------------------- */
 
 static rondo_status fail_bound(const cuda_node *node, const char *why) {
   char where[RONDO_LABEL_BYTES];
@@ -112,10 +107,11 @@ static rondo_status fail_bound(const cuda_node *node, const char *why) {
 static const cuda_node *first_bound(const cuda_executable *executable) {
   const cuda_node *node = executable->nodes;
   while (!node->is_bound) node++;
+  assert(node < executable->nodes + executable->count);
   return node;
 }
 
-/* All bound nodes must be of the captured graph that the first of them is of. */
+/* All bound nodes must be in the same captured graph. */
 static rondo_status check_one_graph(const binding *b) {
   for (size_t i = 0; i < b->executable->count; i++) {
     const cuda_node *node = &b->executable->nodes[i];
@@ -125,7 +121,7 @@ static rondo_status check_one_graph(const binding *b) {
   return RONDO_OK;
 }
 
-/* Among what was captured into the graph, the last first. */
+/* Searches the captures into the graph, the last one first. */
 static rondo_status find_captured(binding *b) {
   const cuda_node *first = first_bound(b->executable);
   for (rondo_captured *at = b->executable->captured; at != NULL; at = at->earlier) {
@@ -141,11 +137,7 @@ static rondo_status take(binding *b) {
   return fail_bound(first_bound(b->executable), "its graph was instantiated before, which can be done once");
 }
 
-/* Adding ---------------------------------------------------------------------------------------------------------- */
-
-static bool does_nothing(rondo_node_kind kind) {
-  return kind == RONDO_NODE_EMPTY || kind == RONDO_NODE_ALLOC || kind == RONDO_NODE_FREE;
-}
+/* Adding ----------------------------------------------------------------------------------------------------------- */
 
 /* Sets the node's handles and its entry. */
 static cu_result bind_node(binding *b, size_t i) {
@@ -160,13 +152,13 @@ static cu_result bind_node(binding *b, size_t i) {
   }
   const cu_result code = b->device->api->graph_node_get_type(handle, &type);
   b->entries[i] = handle;
-  if (code == CU_OK && type == CU_NODE_EMPTY && !does_nothing(node->kind))
+  if (code == CU_OK && type == CU_NODE_EMPTY && !cuda_is_order_alone(node))
     return cuda_node_add(executable, node, b->captured->graph, &handle, 1, parts);
   parts[0] = handle;
   return code;
 }
 
-/* The driver takes no copy of memory that is freed in the graph already. */
+/* The driver accepts no copy of memory that the graph has already freed. */
 static rondo_status fail_copy(const cuda_node *node, cu_result code) {
   char label[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
@@ -187,14 +179,15 @@ static rondo_status bind_nodes(binding *b) {
 }
 
 static rondo_status bind_edge(const binding *b, uint32_t from, uint32_t to, const cu_edge_data *data) {
-  const cuda_node *before = &b->executable->nodes[from], *behind = &b->executable->nodes[to];
-  const cu_graph_node exit = b->handles[before->first + cuda_node_parts(before) - 1], entry = b->entries[to];
+  const cuda_node *source = &b->executable->nodes[from], *target = &b->executable->nodes[to];
+  const cu_graph_node exit = b->handles[source->first + cuda_node_parts(source) - 1], entry = b->entries[to];
+  assert(exit != NULL && entry != NULL);
   if (has_edge(b, exit, entry)) return RONDO_OK;
   const cu_result code = b->device->api->graph_add_edges(b->captured->graph, &exit, &entry, data, 1);
   char label[RONDO_LABEL_BYTES], doing[RONDO_LABEL_BYTES + 24];
   if (code == CU_OK) return RONDO_OK;
-  (void)snprintf(doing, sizeof doing, "adding the edge from %s to ", cuda_node_label(label, before));
-  return cuda_check_node(b->device, code, behind, doing, "a captured graph");
+  (void)snprintf(doing, sizeof doing, "adding the edge from %s to ", cuda_node_label(label, source));
+  return cuda_check_node(b->device, code, target, doing, "a captured graph");
 }
 
 static rondo_status bind_edges(const binding *b) {

@@ -1,71 +1,68 @@
 /* SPDX-License-Identifier: MIT
- * The driver's stream capture behind driver.h's rondo_capture_ops: beginning, asking, adding, ending, and reading what
- * is in a captured graph.
+ * The table rondo_capture_ops over the driver's stream capture: begins and ends captures, adds nodes to them, and reads
+ * the nodes of captured graphs. Kernels and copies are translated in cuda_foreign_nodes.c.
  */
 #include "device/cuda/cuda_foreign_nodes.h"
+
+#include <assert.h>
 
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
 #include "device/cuda/cuda_placeholder_memory.h"
+#include "device/cuda/cuda_queue.h"
 
 static cuda_captured *captured_of(rondo_captured *base) { return (cuda_captured *)base; }
 static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }
 static const rondo_allocator *allocator_of(const cuda_captured *captured) { return &captured->base.device->allocator; }
 static uint64_t name_of(cu_graph_node node) { return (uint64_t)(uintptr_t)node; }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 void cuda_captured_free(cuda_captured *captured) {
   if (captured == NULL) return;
   cuda_device *device = device_of(captured);
   const rondo_allocator *allocator = allocator_of(captured);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   if (captured->is_over && captured->graph != NULL) {
     cuda_enter_to_free(device, &scope);
-    (void)device->api->graph_destroy(captured->graph); /* on a lost device it is gone already */
-    cuda_leave(&scope);
+    (void)device->api->graph_destroy(captured->graph); /* gone already on a lost device */
   }
   rondo_captured_let_go(&captured->base);
   rondo_array_free(allocator, &captured->edges);
   rondo_array_free(allocator, &captured->nodes);
   rondo_array_free(allocator, &captured->handles);
   rondo_array_free(allocator, &captured->data);
+  rondo_array_free(allocator, &captured->values);
   rondo_release(allocator, captured, 1, sizeof *captured);
 }
 
-/* Queues may still run what a library hung on the graph. */
+/* Queues may still use what a library attached to the graph. */
 static void capture_release(rondo_captured *base) {
   cuda_captured *captured = captured_of(base);
+  assert(captured->grave->captured == NULL);
   captured->grave->captured = captured;
   cuda_kernel_bury(captured->grave);
 }
 
-/* Capturing ------------------------------------------------------------------------------------------------------- */
-
-static cu_capture_mode driver_mode(rondo_capture_mode mode) {
-  switch (mode) {
-    case RONDO_CAPTURE_GLOBAL:
-      return CU_CAPTURE_MODE_GLOBAL;
-    case RONDO_CAPTURE_RELAXED:
-      return CU_CAPTURE_MODE_RELAXED;
-    default:
-      return CU_CAPTURE_MODE_THREAD_LOCAL;
-  }
-}
+/* Capturing -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status begin_inside(cuda_captured *captured, const cuda_queue *queue, rondo_capture_mode mode) {
+  static const cu_capture_mode modes[] = {[RONDO_CAPTURE_GLOBAL] = CU_CAPTURE_MODE_GLOBAL,
+                                          [RONDO_CAPTURE_THREAD_LOCAL] = CU_CAPTURE_MODE_THREAD_LOCAL,
+                                          [RONDO_CAPTURE_RELAXED] = CU_CAPTURE_MODE_RELAXED};
   cuda_device *device = device_of(captured);
   cu_capture_status state;
-  cu_result code = device->api->capture_begin(queue->stream, driver_mode(mode));
+  assert((size_t)mode < sizeof modes / sizeof modes[0]);
+  cu_result code = device->api->capture_begin(queue->stream, modes[mode]);
   if (code == CU_ILLEGAL_STATE)
     return rondo_fail_driver(
         RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING, (int32_t)code, cuda_code_name(device->api, code),
-        "%s is part of a capture that somebody else began on the driver's handle: end that first", queue->label);
+        "%s is part of a capture that other code began on the driver's handle: end that first", queue->label);
   RONDO_TRY(cuda_check(device, code, "beginning to capture %s on device '%s'", queue->label, device->base.name));
   code = device->api->capture_info(queue->stream, &state, &captured->base.id, &captured->graph, NULL, NULL, NULL);
   if (code == CU_OK) return RONDO_OK;
-  cu_graph graph = NULL; /* the first failure is the one to tell */
+  cu_graph graph = NULL; /* the first failure is reported */
   if (device->api->capture_end(queue->stream, &graph) == CU_OK && graph != NULL)
     (void)device->api->graph_destroy(graph);
   return cuda_check(device, code, "asking for the capture of %s", queue->label);
@@ -89,14 +86,11 @@ static rondo_status make_captured(rondo_device *device, cuda_captured **out) {
 
 static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, rondo_captured **out) {
   cuda_captured *captured;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out = NULL;
+  RONDO_TRY(cuda_enter(cuda_device_of(base->device), &scope));
   RONDO_TRY(make_captured(base->device, &captured));
-  rondo_status status = cuda_enter(cuda_device_of(base->device), &scope);
-  if (status == RONDO_OK) {
-    status = begin_inside(captured, (const cuda_queue *)base, mode);
-    cuda_leave(&scope);
-  }
+  const rondo_status status = begin_inside(captured, (const cuda_queue *)base, mode);
   if (status == RONDO_OK)
     *out = &captured->base;
   else
@@ -104,20 +98,12 @@ static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, ro
   return status;
 }
 
-static uint64_t capture_of(const rondo_queue *base) {
-  const cuda_queue *queue = (const cuda_queue *)base;
-  cuda_device *device = cuda_device_of(base->device);
-  cu_capture_status state = CU_CAPTURE_STATUS_NONE;
-  uint64_t id = 0;
-  cuda_scope scope;
-  if (cuda_is_lost(device)) return 0;
-  cuda_enter_to_free(device, &scope);
-  const cu_result code = device->api->capture_info(queue->stream, &state, &id, NULL, NULL, NULL, NULL);
-  cuda_leave(&scope);
-  return code == CU_OK && state == CU_CAPTURE_STATUS_ACTIVE ? id : 0;
+static uint64_t capture_of(const rondo_queue *queue) {
+  uint64_t id;
+  return cuda_queue_capture((const cuda_queue *)queue, &id) == CU_CAPTURE_STATUS_ACTIVE ? id : 0;
 }
 
-/* The driver's edge, or a plain one when there is no data. */
+/* The driver's edge. Without data it is a full edge. */
 static rondo_captured_edge edge_of(cu_graph_node node, const cu_edge_data *data) {
   rondo_captured_edge edge = {.node = name_of(node)};
   if (data == NULL) return edge;
@@ -153,18 +139,17 @@ static rondo_status read_frontier(cuda_captured *captured, const cuda_queue *que
 static rondo_status capture_frontier(rondo_captured *base, rondo_queue *queue, bool *out_is_active,
                                      const rondo_captured_edge **out, size_t *out_count) {
   cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out_is_active = false;
   captured->edges.count = 0;
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
   const rondo_status status = read_frontier(captured, (const cuda_queue *)queue, out_is_active);
-  cuda_leave(&scope);
   *out = captured->edges.items;
   *out_count = captured->edges.count;
   return status;
 }
 
-/* The names as handles, in the capture's working memory. */
+/* Turns names into handles, in the capture's working memory. */
 static rondo_status take_handles(cuda_captured *captured, const uint64_t *names, size_t count) {
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
   for (size_t i = 0; i < count; i++) captured->handles.items[i] = cuda_captured_handle(names[i]);
@@ -176,12 +161,11 @@ static rondo_status capture_set_frontier(rondo_captured *base, rondo_queue *queu
   cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
   const cu_stream stream = ((const cuda_queue *)queue)->stream;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(take_handles(captured, nodes, count));
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code =
       device->api->capture_set_dependencies(stream, captured->handles.items, NULL, count, CU_CAPTURE_DEPENDENCIES_SET);
-  cuda_leave(&scope);
   return cuda_check(device, code, "setting what %s depends on", ((const cuda_queue *)queue)->label);
 }
 
@@ -194,7 +178,7 @@ static rondo_status fail_copy(const cuda_captured *captured, const rondo_copy *c
       copy->src, copy->dst, device->base.name);
 }
 
-/* Behind the handles that were taken. */
+/* After the first `count` of the capture's handles. */
 static rondo_status place_copy(cuda_captured *captured, const rondo_copy *copy, size_t count, cu_graph_node *out) {
   cuda_device *device = device_of(captured);
   cuda_placeholders placeholders;
@@ -223,17 +207,16 @@ static rondo_status capture_place(rondo_captured *base, const rondo_node_params 
   cuda_captured *captured = captured_of(base);
   const bool is_copy = copy != NULL && cuda_copy_parts(&copy->as.copy) == 1;
   cu_graph_node node = NULL;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(take_handles(captured, before, count));
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
   const rondo_status status =
       is_copy ? place_copy(captured, &copy->as.copy, count, &node) : place_empty(captured, count, &node);
-  cuda_leave(&scope);
   *out = name_of(node);
   return status;
 }
 
-/* The one node that the next depends on is the kernel's. */
+/* The kernel's node is the one that the next node depends on. */
 static rondo_status find_launched(cuda_captured *captured, const cuda_queue *queue, uint64_t *out) {
   cuda_device *device = device_of(captured);
   bool is_active;
@@ -249,18 +232,19 @@ static rondo_status capture_launch(rondo_captured *base, rondo_queue *base_queue
   cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
   const cuda_queue *queue = (const cuda_queue *)base_queue;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   rondo_status status = cuda_check(device, cuda_kernel_submit(device->api, queue->stream, &params->as.kernel),
                                    "kernel '%s' on %s", params->as.kernel.kernel->name, queue->label);
   if (status == RONDO_OK) status = find_launched(captured, queue, out);
-  cuda_leave(&scope);
   return status;
 }
 
-/* In the device's context. */
-static rondo_status show(cuda_captured *captured, const void *memory, size_t bytes) {
+static rondo_status capture_show(rondo_captured *base, const void *memory, size_t bytes) {
+  cuda_captured *captured = captured_of(base);
   cuda_placeholders placeholders;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
   rondo_status status = cuda_placeholders_begin(device_of(captured), &placeholders);
   if (status == RONDO_OK) status = cuda_placeholders_add(&placeholders, memory, bytes);
   if (status == RONDO_OK) return cuda_placeholders_keep(&placeholders, &captured->shown);
@@ -268,86 +252,75 @@ static rondo_status show(cuda_captured *captured, const void *memory, size_t byt
   return status;
 }
 
-static rondo_status capture_show(rondo_captured *base, const void *memory, size_t bytes) {
-  cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
-  RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = show(captured, memory, bytes);
-  cuda_leave(&scope);
-  return status;
-}
-
 static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
   cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
   const cuda_queue *queue = (const cuda_queue *)base_queue;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   captured->graph = NULL;
   captured->is_over = true;
   cuda_enter_to_free(device, &scope);
   const cu_result code = device->api->capture_end(queue->stream, &captured->graph);
   if (code != CU_OK && captured->graph != NULL) {
-    (void)device->api->graph_destroy(captured->graph); /* it came with an error of another's */
+    (void)device->api->graph_destroy(captured->graph); /* it came with an error of other code */
     captured->graph = NULL;
   }
   cuda_placeholders_drop(device, &captured->shown);
-  cuda_leave(&scope);
   return cuda_check(device, code, "ending the capture of %s", queue->label);
 }
 
-/* Reading --------------------------------------------------------------------------------------------------------- */
+/* Reading ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status list_nodes(cuda_captured *captured, cu_graph graph) {
-  cuda_device *device = device_of(captured);
+rondo_status cuda_list_nodes(cuda_device *device, cu_graph graph, cuda_graph_nodes *out) {
   size_t count = 0;
+  out->count = 0;
   RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, NULL, &count), "counting captured nodes"));
-  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
-  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->nodes, count));
+  RONDO_TRY(rondo_array_reserve(&device->base.allocator, out, count));
   if (count > 0)
-    RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, captured->handles.items, &count),
-                         "listing %zu captured nodes", count));
-  for (size_t i = 0; i < count; i++) captured->nodes.items[i] = name_of(captured->handles.items[i]);
-  captured->nodes.count = count;
+    RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, out->items, &count), "listing %zu captured nodes",
+                         count));
+  out->count = count;
   return RONDO_OK;
 }
 
 static rondo_status capture_nodes(rondo_captured *base, uint64_t graph, const uint64_t **out, size_t *out_count) {
   cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
-  captured->nodes.count = 0;
+  cuda_graph_nodes *handles = &captured->handles;
+  const cu_graph listed = graph == 0 ? captured->graph : (cu_graph)(uintptr_t)graph;
+  CUDA_SCOPE(scope);
+  *out_count = 0;
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = list_nodes(captured, graph == 0 ? captured->graph : (cu_graph)(uintptr_t)graph);
-  cuda_leave(&scope);
+  RONDO_TRY(cuda_list_nodes(device_of(captured), listed, handles));
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->nodes, handles->count));
+  for (size_t i = 0; i < handles->count; i++) captured->nodes.items[i] = name_of(handles->items[i]);
   *out = captured->nodes.items;
-  *out_count = captured->nodes.count;
-  return status;
+  *out_count = handles->count;
+  return RONDO_OK;
 }
 
-static rondo_status list_before(cuda_captured *captured, cu_graph_node node) {
+static rondo_status capture_before(rondo_captured *base, uint64_t name, const rondo_captured_edge **out,
+                                   size_t *out_count) {
+  cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
+  const cuda_api *api = device->api;
+  const cu_graph_node node = cuda_captured_handle(name);
   size_t count = 0;
-  RONDO_TRY(cuda_check(device, device->api->graph_node_get_dependencies(node, NULL, NULL, &count),
+  CUDA_SCOPE(scope);
+  *out_count = 0;
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, NULL, NULL, &count),
                        "counting what a captured node depends on"));
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->data, count));
+  cu_graph_node *handles = captured->handles.items;
+  cu_edge_data *data = captured->data.items;
   if (count > 0)
-    RONDO_TRY(cuda_check(
-        device, device->api->graph_node_get_dependencies(node, captured->handles.items, captured->data.items, &count),
-        "listing the %zu nodes that a captured one depends on", count));
-  return keep_edges(captured, captured->handles.items, captured->data.items, count);
-}
-
-static rondo_status capture_before(rondo_captured *base, uint64_t node, const rondo_captured_edge **out,
-                                   size_t *out_count) {
-  cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
-  captured->edges.count = 0;
-  RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = list_before(captured, cuda_captured_handle(node));
-  cuda_leave(&scope);
+    RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, handles, data, &count),
+                         "listing the %zu nodes that a captured one depends on", count));
+  RONDO_TRY(keep_edges(captured, handles, data, count));
   *out = captured->edges.items;
-  *out_count = captured->edges.count;
-  return status;
+  *out_count = count;
+  return RONDO_OK;
 }
 
 static void set_foreign(rondo_captured_work *out, const char *what, bool is_bound) {
@@ -393,31 +366,45 @@ static cu_result read_free(const cuda_api *api, cu_graph_node node, rondo_captur
   return code;
 }
 
+/* Kinds of nodes that are kept as they are. A bound node exists in the captured graph alone. */
+static const struct {
+  cu_node_type type;
+  const char *what;
+  bool is_bound;
+} foreign_nodes[] = {
+    {CU_NODE_HOST, "host function", false},
+    {CU_NODE_EVENT_WAIT, "event wait", false},
+    {CU_NODE_EVENT_RECORD, "event record", false},
+    {CU_NODE_SEMAPHORE_SIGNAL, "semaphore signal", true},
+    {CU_NODE_SEMAPHORE_WAIT, "semaphore wait", true},
+    {CU_NODE_BATCH_MEMORY_OPERATION, "batch of memory operations", true},
+    {CU_NODE_CONDITIONAL, RONDO_FOREIGN_CONDITIONAL, true},
+};
+
+static void read_foreign(cu_node_type type, rondo_captured_work *out) {
+  set_foreign(out, "node of a kind that this version does not know", true);
+  for (size_t i = 0; i < sizeof foreign_nodes / sizeof foreign_nodes[0]; i++)
+    if (foreign_nodes[i].type == type) set_foreign(out, foreign_nodes[i].what, foreign_nodes[i].is_bound);
+}
+
 static bool is_bound_type(cu_node_type type) {
   return type == CU_NODE_ALLOC || type == CU_NODE_FREE || type > CU_NODE_EVENT_RECORD;
 }
 
-/* Whether a graph, or one in it, holds what cannot be made anew. */
-static rondo_status find_bound(cuda_captured *captured, cu_graph graph, bool *out) {
-  cuda_device *device = device_of(captured);
-  const rondo_allocator *allocator = allocator_of(captured);
-  cu_graph_node *nodes;
-  size_t count = 0;
-  RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, NULL, &count), "counting captured nodes"));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *nodes, &nodes));
-  size_t listed = count;
-  cu_result code = count > 0 ? device->api->graph_get_nodes(graph, nodes, &listed) : CU_OK;
-  rondo_status status = cuda_check(device, code, "listing %zu captured nodes", count);
-  for (size_t i = 0; i < listed && status == RONDO_OK && !*out; i++) {
+/* Whether a graph or one of its child graphs has a bound node. */
+static rondo_status find_bound(cuda_device *device, cu_graph graph, bool *out) {
+  cuda_graph_nodes nodes = {0};
+  rondo_status status = cuda_list_nodes(device, graph, &nodes);
+  for (size_t i = 0; i < nodes.count && status == RONDO_OK && !*out; i++) {
     cu_node_type type;
     cu_graph child = NULL;
-    code = device->api->graph_node_get_type(nodes[i], &type);
-    if (code == CU_OK && type == CU_NODE_GRAPH) code = device->api->graph_child_get_graph(nodes[i], &child);
+    cu_result code = device->api->graph_node_get_type(nodes.items[i], &type);
+    if (code == CU_OK && type == CU_NODE_GRAPH) code = device->api->graph_child_get_graph(nodes.items[i], &child);
     status = cuda_check(device, code, "reading a captured child graph");
     *out = status == RONDO_OK && is_bound_type(type);
-    if (child != NULL) status = find_bound(captured, child, out);
+    if (child != NULL) status = find_bound(device, child, out);
   }
-  rondo_release(allocator, nodes, count, sizeof *nodes);
+  rondo_array_free(&device->base.allocator, &nodes);
   return status;
 }
 
@@ -426,9 +413,9 @@ static rondo_status read_child(cuda_captured *captured, cu_graph_node node, rond
   cu_graph graph = NULL;
   bool is_bound = false;
   RONDO_TRY(cuda_check(device, device->api->graph_child_get_graph(node, &graph), "reading a captured child graph"));
-  RONDO_TRY(find_bound(captured, graph, &is_bound));
+  RONDO_TRY(find_bound(device, graph, &is_bound));
   if (is_bound) {
-    set_foreign(out, "child graph with work of the driver's own", true);
+    set_foreign(out, "child graph with work that only the driver's graph can hold", true);
     return RONDO_OK;
   }
   out->params.kind = RONDO_NODE_CHILD;
@@ -449,36 +436,20 @@ static cu_result read_plain(const cuda_api *api, cu_graph_node node, cu_node_typ
     case CU_NODE_EMPTY:
       out->params.kind = RONDO_NODE_EMPTY;
       return CU_OK;
-    case CU_NODE_HOST:
-      set_foreign(out, "host function", false);
-      return CU_OK;
-    case CU_NODE_EVENT_WAIT:
-      set_foreign(out, "event wait", false);
-      return CU_OK;
-    case CU_NODE_EVENT_RECORD:
-      set_foreign(out, "event record", false);
-      return CU_OK;
-    case CU_NODE_SEMAPHORE_SIGNAL:
-      set_foreign(out, "semaphore signal", true);
-      return CU_OK;
-    case CU_NODE_SEMAPHORE_WAIT:
-      set_foreign(out, "semaphore wait", true);
-      return CU_OK;
-    case CU_NODE_BATCH_MEMORY_OPERATION:
-      set_foreign(out, "batch of memory operations", true);
-      return CU_OK;
-    case CU_NODE_CONDITIONAL:
-      set_foreign(out, RONDO_FOREIGN_CONDITIONAL, true);
-      return CU_OK;
     default:
-      set_foreign(out, "node of a kind that this version does not know", true);
+      read_foreign(type, out);
       return CU_OK;
   }
 }
 
-static rondo_status read_inside(cuda_captured *captured, cu_graph_node node, rondo_captured_work *out) {
+static rondo_status capture_read(rondo_captured *base, uint64_t name, rondo_captured_work *out) {
+  cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
+  const cu_graph_node node = cuda_captured_handle(name);
   cu_node_type type;
+  CUDA_SCOPE(scope);
+  *out = (rondo_captured_work){0};
+  RONDO_TRY(cuda_enter(device, &scope));
   RONDO_TRY(cuda_check(device, device->api->graph_node_get_type(node, &type), "asking what a captured node is"));
   if (type == CU_NODE_GRAPH) return read_child(captured, node, out);
   if (type != CU_NODE_KERNEL)
@@ -486,16 +457,6 @@ static rondo_status read_inside(cuda_captured *captured, cu_graph_node node, ron
                       (int)type);
   out->params.kind = RONDO_NODE_KERNEL;
   return cuda_foreign_kernel_read(captured, node, &out->params.as.kernel);
-}
-
-static rondo_status capture_read(rondo_captured *base, uint64_t node, rondo_captured_work *out) {
-  cuda_captured *captured = captured_of(base);
-  cuda_scope scope;
-  *out = (rondo_captured_work){0};
-  RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status = read_inside(captured, cuda_captured_handle(node), out);
-  cuda_leave(&scope);
-  return status;
 }
 
 const rondo_capture_ops cuda_capture_ops = {

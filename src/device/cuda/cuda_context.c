@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Working in the device's context, and turning the driver's codes into statuses.
+ * Making the device's context current for a while, and turning the driver's codes into statuses. A scope is entered and
+ * left by one thread. Threads: any.
  */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -9,30 +11,9 @@
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_queue.h"
 
-/* After these nothing in the context works any more (CUDA driver API, CUresult). */
-static bool is_sticky(cu_result code) {
-  switch (code) {
-    case CU_ECC_UNCORRECTABLE:
-    case CU_NVLINK_UNCORRECTABLE:
-    case CU_CONTAINED:
-    case CU_ILLEGAL_ADDRESS:
-    case CU_LAUNCH_TIMEOUT:
-    case CU_CONTEXT_IS_DESTROYED:
-    case CU_ASSERT:
-    case CU_HARDWARE_STACK_ERROR:
-    case CU_ILLEGAL_INSTRUCTION:
-    case CU_MISALIGNED_ADDRESS:
-    case CU_INVALID_ADDRESS_SPACE:
-    case CU_INVALID_PC:
-    case CU_LAUNCH_FAILED:
-    case CU_TENSOR_MEMORY_LEAK:
-      return true;
-    default:
-      return false;
-  }
-}
-
-static const struct {
+/* What the driver's codes mean (CUDA driver API, CUresult). After a code of DEVICE_LOST, nothing works in the context
+ * any more. All other codes are EXECUTION_FAILED. */
+static const struct meaning {
   cu_result code;
   rondo_status status;
   rondo_reason reason;
@@ -56,7 +37,27 @@ static const struct {
     {CU_CAPTURED_EVENT, RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT},
     {CU_STREAM_CAPTURE_WRONG_THREAD, RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_THREAD},
     {CU_GRAPH_EXEC_UPDATE_FAILURE, RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE},
+    {CU_ECC_UNCORRECTABLE, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_NVLINK_UNCORRECTABLE, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_CONTAINED, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_ILLEGAL_ADDRESS, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_LAUNCH_TIMEOUT, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_CONTEXT_IS_DESTROYED, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_ASSERT, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_HARDWARE_STACK_ERROR, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_ILLEGAL_INSTRUCTION, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_MISALIGNED_ADDRESS, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_INVALID_ADDRESS_SPACE, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_INVALID_PC, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_LAUNCH_FAILED, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
+    {CU_TENSOR_MEMORY_LEAK, RONDO_DEVICE_LOST, RONDO_REASON_NONE},
 };
+
+static struct meaning meaning_of(cu_result code) {
+  for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+    if (meanings[i].code == code) return meanings[i];
+  return (struct meaning){code, RONDO_EXECUTION_FAILED, RONDO_REASON_NONE};
+}
 
 rondo_status cuda_fail_lost(const cuda_device *device, const char *what) {
   const cu_result code = atomic_load_explicit(&device->lost, memory_order_acquire);
@@ -75,23 +76,20 @@ static void note_lost(cuda_device *device, cu_result code) {
   pthread_mutex_unlock(&device->lock);
 }
 
-static const char *remedy_of(cu_result code) {
-  return code == CU_OUT_OF_MEMORY
-             ? ": give memory back (rondo_memory_trim, rondo_host_free), or see what else uses the device"
-             : "";
-}
-
 static rondo_status check(cuda_device *device, cu_result code, const char *what) {
-  if (is_sticky(code)) {
+  const struct meaning meaning = meaning_of(code);
+  assert(code != CU_OK && code != CU_NOT_READY);
+  if (meaning.status == RONDO_DEVICE_LOST) {
     note_lost(device, code);
     return cuda_fail_lost(device, what);
   }
-  for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
-    if (meanings[i].code == code)
-      return rondo_fail_driver(meanings[i].status, meanings[i].reason, (int32_t)code, cuda_code_name(device->api, code),
-                               "%s%s", what, remedy_of(code));
-  return rondo_fail_driver(RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, (int32_t)code, cuda_code_name(device->api, code),
-                           "%s: the driver refused it", what);
+  const char *const advice =
+      code == CU_OUT_OF_MEMORY
+          ? ": give memory back (rondo_memory_trim, rondo_host_free), or see what else uses the device"
+      : meaning.status == RONDO_EXECUTION_FAILED ? ": the driver refused it"
+                                                 : "";
+  return rondo_fail_driver(meaning.status, meaning.reason, (int32_t)code, cuda_code_name(device->api, code), "%s%s",
+                           what, advice);
 }
 
 rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) {
@@ -130,10 +128,11 @@ rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out) {
   *out = (cuda_scope){.device = device};
   const cu_result code = make_current(device, out);
   if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  out->device = NULL;
   return cuda_check(device, code, "making the context of device '%s' current", device->base.name);
 }
 
-/* The mode before is kept; asking cannot fail with a mode that exists. */
+/* Keeps the mode from before in the scope. Cannot fail, because the mode exists. */
 static void exchange_mode(cuda_scope *scope) { (void)scope->device->api->capture_exchange_mode(&scope->mode); }
 
 void cuda_relax(cuda_scope *scope) {
@@ -151,7 +150,7 @@ rondo_status cuda_enter(cuda_device *device, cuda_scope *out) {
 void cuda_enter_to_free(cuda_device *device, cuda_scope *out) {
   *out = (cuda_scope){.device = device, .has_mode = true, .mode = CU_CAPTURE_MODE_RELAXED};
   if (make_current(device, out) != CU_OK && device->api->context_set_current(device->context) != CU_OK)
-    out->before = device->context; /* nothing to put back */
+    out->before = device->context; /* nothing to restore */
   exchange_mode(out);
 }
 
@@ -163,17 +162,17 @@ static rondo_status enter_for_library(cuda_device *device, rondo_library_use use
 }
 
 rondo_status cuda_call_library(rondo_device *base, rondo_library_use use, rondo_library_call call, void *user) {
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(enter_for_library(cuda_device_of(base), use, &scope));
-  const rondo_status status = call(user);
-  cuda_leave(&scope);
-  return status;
+  return call(user);
 }
 
-void cuda_leave(const cuda_scope *scope) {
-  cuda_scope entered = *scope;
-  if (entered.has_mode) exchange_mode(&entered);
-  if (scope->before == scope->device->context) return;
-  /* The caller's own context was current a moment ago; there is nobody to tell that it no longer can be. */
-  (void)scope->device->api->context_set_current(scope->before);
+void cuda_leave(cuda_scope *scope) {
+  cuda_device *device = scope->device;
+  if (device == NULL) return;
+  scope->device = NULL;
+  if (scope->has_mode) (void)device->api->capture_exchange_mode(&scope->mode);
+  if (scope->before == device->context) return;
+  /* The caller's context was current before. If it cannot be made current, nobody can be told. */
+  (void)device->api->context_set_current(scope->before);
 }

@@ -1,34 +1,45 @@
 /* SPDX-License-Identifier: MIT
- * Working in the device's context, and turning the driver's codes into statuses.
+ * Working in the device's context, and turning the driver's codes into statuses. Threads: any.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_CONTEXT_H
 #define RONDO_DEVICE_CUDA_CUDA_CONTEXT_H
 
 #include "device/cuda/cuda.h"
 
-struct cuda_node;
+/* The calling thread works in the device's context from enter to leave. */
+typedef struct cuda_scope {
+  cuda_device *device; /* NULL: not entered */
+  cu_context before;
+  bool has_mode; /* the capture mode was changed, to relaxed */
+  cu_capture_mode mode;
+} cuda_scope;
 
-/* For work on streams, which a capture sees. Errors: DEVICE_LOST; what making the context current says. Nothing is to
- * be left then. */
+/* For work on streams, which a capture sees. Errors: DEVICE_LOST; what making the context current says. Then
+ * nothing was entered. */
 RONDO_MUST_USE rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out);
 
-/* The same for calls that act at once, under the relaxed mode. */
+/* The same for calls that act at once, in the relaxed capture mode. */
 RONDO_MUST_USE rondo_status cuda_enter(cuda_device *device, cuda_scope *out);
 
-/* The relaxed mode, too, for what was entered for work. */
+/* Changes to the relaxed mode in a scope that was entered for work. */
 void cuda_relax(cuda_scope *scope);
 
-/* For calls that free, on a device that may be lost. Where the context cannot be made current they are made without:
- * the driver knows it from what is freed. */
+/* For calls that free, also on a lost device. If the context cannot be made current, they are made without it: the
+ * driver knows it from what is freed. */
 void cuda_enter_to_free(cuda_device *device, cuda_scope *out);
-void cuda_leave(const cuda_scope *scope);
 
-/* OK for CU_OK. Else the status that the code stands for, with its number and name, behind a message that says what was
- * tried; NOT_READY keeps none. A sticky code makes the device lost. */
+/* Leaves what was entered. Nothing happens if nothing was. */
+void cuda_leave(cuda_scope *scope);
+
+/* Declares a scope that is left at the end of its block, on whatever way. */
+#define CUDA_SCOPE(name) __attribute__((cleanup(cuda_leave))) cuda_scope name = {0}
+
+/* OK for CU_OK. Else the status of the code, and an error with the code's number and name and a message that says what
+ * was tried. NOT_READY has no error. A code that destroys the context makes the device lost. */
 rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) RONDO_PRINTF(3, 4);
 /* The same for an error about one node. `doing` is a word such as "patching ". The message names the node and, unless
  * it is NULL, the graph by its label. */
-rondo_status cuda_check_node(cuda_device *device, cu_result code, const struct cuda_node *node, const char *doing,
+rondo_status cuda_check_node(cuda_device *device, cu_result code, const cuda_node *node, const char *doing,
                              const char *graph);
 RONDO_MUST_USE rondo_status cuda_call_library(rondo_device *device, rondo_library_use use, rondo_library_call call,
                                               void *user);

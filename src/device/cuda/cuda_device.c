@@ -7,19 +7,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/cuda/cuda_builtin_kernels.h"
 #include "device/cuda/cuda_context.h"
-#include "device/cuda/cuda_event.h"
 #include "device/cuda/cuda_executable.h"
-#include "device/cuda/cuda_fill.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_host_function.h"
-#include "device/cuda/cuda_input_copies.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_memory.h"
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "device/cuda/cuda_queue.h"
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 static void free_device(cuda_device *device) {
   const rondo_allocator allocator = device->base.allocator;
@@ -34,7 +32,8 @@ static void free_device(cuda_device *device) {
   rondo_release(&allocator, device, 1, sizeof *device);
 }
 
-/* All queues are gone, and were waited for; what the driver's thread may still look at on a lost device goes last. */
+/* All queues are destroyed and were waited for. On a lost device, the driver's thread may still read some records:
+ * these are freed last. */
 static rondo_status device_close(rondo_device *base) {
   cuda_device *device = cuda_device_of(base);
   const rondo_status status = cuda_require(device);
@@ -45,13 +44,13 @@ static rondo_status device_close(rondo_device *base) {
   cuda_copies_unload(device);
   cuda_kernels_reap(device, true);
   cuda_enter_to_free(device, &scope);
-  if (device->side != NULL) (void)device->api->stream_destroy(device->side); /* on a lost device it is gone already */
+  if (device->side != NULL) (void)device->api->stream_destroy(device->side); /* gone already on a lost device */
   cuda_leave(&scope);
   cuda_executables_free(device);
   cuda_dead_queues_free(device);
   cuda_enter_to_free(device, &scope);
   cuda_gates_free(device);
-  cuda_stand_in_free(device);
+  cuda_placeholders_free(device);
   cuda_leave(&scope);
   (void)device->api->primary_release(device->handle); /* fails on a lost device, whose context is gone */
   free_device(device);
@@ -61,16 +60,15 @@ static rondo_status device_close(rondo_device *base) {
 static rondo_status device_synchronize(rondo_device *base) {
   cuda_device *device = cuda_device_of(base);
   const uint64_t epoch = atomic_load(&device->epoch);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->context_synchronize();
-  cuda_leave(&scope);
   RONDO_TRY(cuda_check(device, code, "waiting for device '%s'", base->name));
   cuda_queues_settle(device, epoch);
   return cuda_queues_take_failure(device);
 }
 
-/* What it is ------------------------------------------------------------------------------------------------------ */
+/* Information ------------------------------------------------------------------------------------------------------ */
 
 static void device_info(const rondo_device *base, rondo_device_info *out) {
   const cuda_device *device = (const cuda_device *)base;
@@ -138,7 +136,7 @@ static const rondo_device_ops device_ops = {
     .capture = &cuda_capture_ops,
 };
 
-/* Opening --------------------------------------------------------------------------------------------------------- */
+/* Opening ---------------------------------------------------------------------------------------------------------- */
 
 /* "" is 0; else a number without sign or leading zeros. */
 static bool parse_ordinal(const char *rest, int *out) {
@@ -150,32 +148,33 @@ static bool parse_ordinal(const char *rest, int *out) {
   return true;
 }
 
-/* The first code that is not CU_OK. */
+/* Returns the first code that is not CU_OK. */
 static cu_result ask_attributes(cuda_device *device) {
-  static const cu_attribute attributes[] = {CU_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                                            CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                            CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                            CU_ATTRIBUTE_UNIFIED_ADDRESSING,
-                                            CU_ATTRIBUTE_MAX_GRID_X,
-                                            CU_ATTRIBUTE_MAX_GRID_Y,
-                                            CU_ATTRIBUTE_MAX_GRID_Z};
-  enum { COUNT = sizeof attributes / sizeof attributes[0] };
-  int is_unified = 0, x = 0, y = 0, z = 0;
-  int *const values[COUNT] = {&device->processors, &device->major, &device->minor, &is_unified, &x, &y, &z};
   const cuda_api *api = device->api;
   size_t bytes = 0;
+  int is_unified = 0, x = 0, y = 0, z = 0;
+  const struct {
+    cu_attribute attribute;
+    int *value;
+  } rows[] = {{CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device->processors},
+              {CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &device->major},
+              {CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &device->minor},
+              {CU_ATTRIBUTE_UNIFIED_ADDRESSING, &is_unified},
+              {CU_ATTRIBUTE_MAX_GRID_X, &x},
+              {CU_ATTRIBUTE_MAX_GRID_Y, &y},
+              {CU_ATTRIBUTE_MAX_GRID_Z, &z}};
   cu_result code = api->device_get(&device->handle, device->ordinal);
   if (code == CU_OK) code = api->device_get_name(device->description, sizeof device->description, device->handle);
   if (code == CU_OK) code = api->device_total_mem(&bytes, device->handle);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0] && code == CU_OK; i++)
+    code = api->device_get_attribute(rows[i].value, rows[i].attribute, device->handle);
   device->memory_bytes = bytes;
-  for (size_t i = 0; i < COUNT && code == CU_OK; i++)
-    code = api->device_get_attribute(values[i], attributes[i], device->handle);
   device->reads_host = is_unified != 0;
   device->base.most_blocks = (rondo_grid){(uint32_t)x, (uint32_t)y, (uint32_t)z};
   return code;
 }
 
-/* Which of the driver's devices can be let access this one's memory. */
+/* Finds the devices that can be given access to this one's memory. */
 static cu_result ask_peers(cuda_device *device) {
   const cuda_api *api = device->api;
   cu_result code = CU_OK;
@@ -201,13 +200,12 @@ static rondo_status require_virtual_memory(cuda_device *device) {
 }
 
 static rondo_status ask_page_size(cuda_device *device) {
-  const cu_allocation_properties properties = {.type = CU_ALLOCATION_PINNED,
-                                               .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
+  const cu_allocation_properties properties = cuda_memory_properties(device);
   const cu_result code = device->api->mem_granularity(&device->page_bytes, &properties, CU_GRANULARITY_RECOMMENDED);
   return cuda_check(device, code, "asking for the page size of device '%s'", device->base.name);
 }
 
-/* Behind the fill, which goes when this fails, as does what came of it. */
+/* Called after the fill kernel was loaded, which is released if this fails. */
 static rondo_status load_copies(cuda_device *device) {
   const rondo_status status = cuda_copies_load(device);
   if (status == RONDO_OK) return RONDO_OK;
@@ -229,7 +227,7 @@ static rondo_status set_up(cuda_device *device) {
   rondo_status status = ask_page_size(device);
   if (status == RONDO_OK) status = cuda_fill_load(device);
   if (status == RONDO_OK) status = load_copies(device);
-  if (status != RONDO_OK) (void)api->primary_release(device->handle); /* the first error is the one to tell */
+  if (status != RONDO_OK) (void)api->primary_release(device->handle); /* the first error is reported */
   return status;
 }
 
@@ -238,7 +236,7 @@ static rondo_status cuda_open(const char *rest, const rondo_device_options *opti
   const cuda_api *api;
   const char *const colon = rest[0] == '\0' ? "" : ":"; /* "cuda" is 'cuda:0' */
   int ordinal;
-  (void)options; /* those there are mean CPU devices */
+  (void)options; /* they are for CPU devices */
   *out = NULL;
   RONDO_TRY(rondo_fail_context(cuda_library_get(&api), "device 'cuda%s%.64s'", colon, rest));
   if (!parse_ordinal(rest, &ordinal) || ordinal >= api->device_count)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Kernels and other nodes that libraries captured: read from the driver's graph, added to another one.
+ * Kernels, copies and other nodes that libraries captured: they are read from the captured graph, and added to the
+ * graph of an executable.
  */
 #include "device/cuda/cuda_foreign_nodes.h"
 
@@ -8,12 +9,12 @@
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_kernel.h"
 
-/* Tags in the list that a kernel's arguments may be given by (CU_LAUNCH_PARAM_). */
+/* Tags in the list by which a kernel may get its arguments (CU_LAUNCH_PARAM_). */
 enum { LAUNCH_END = 0, LAUNCH_BUFFER = 1, LAUNCH_BUFFER_BYTES = 2 };
 
 static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }
 
-/* Reading kernels ------------------------------------------------------------------------------------------------- */
+/* Reading kernels -------------------------------------------------------------------------------------------------- */
 
 /* Offset and size of argument `index`; *out_is_there is false past the last. */
 static rondo_status ask_argument(cuda_device *device, cu_function function, size_t index, size_t *out_offset,
@@ -43,53 +44,53 @@ static rondo_status measure_arguments(cuda_device *device, cu_function function,
   return RONDO_OK;
 }
 
-static rondo_status take_one_by_one(cuda_device *device, const cu_kernel_params *params, cuda_foreign_kernel *out) {
-  const rondo_allocator *allocator = &device->base.allocator;
+static rondo_status gather_arguments(cuda_captured *captured, const cu_kernel_params *params,
+                                     cuda_foreign_kernel *out) {
+  cuda_device *device = device_of(captured);
   RONDO_TRY(measure_arguments(device, params->function, &out->count, &out->bytes));
-  RONDO_TRY(rondo_allocate_items(allocator, out->count, sizeof *out->offsets, &out->offsets));
-  RONDO_TRY(rondo_allocate_items(allocator, out->bytes, 1, &out->arguments));
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, out->count, sizeof *out->offsets, &out->offsets));
+  RONDO_TRY(rondo_array_reserve(&device->base.allocator, &captured->values, out->bytes));
+  unsigned char *values = captured->values.items;
+  captured->arguments = values;
+  if (out->bytes > 0) memset(values, 0, out->bytes);
   for (size_t i = 0; i < out->count; i++) {
     size_t offset = 0, bytes = 0;
     bool is_there;
     RONDO_TRY(ask_argument(device, params->function, i, &offset, &bytes, &is_there));
     out->offsets[i] = (uint32_t)offset;
-    if (is_there && offset + bytes <= out->bytes) memcpy(out->arguments + offset, params->params[i], bytes);
+    if (is_there && offset + bytes <= out->bytes) memcpy(values + offset, params->params[i], bytes);
   }
   return RONDO_OK;
 }
 
-static rondo_status take_buffer(cuda_device *device, void *const *extra, cuda_foreign_kernel *out) {
-  const void *buffer = NULL;
+static rondo_status find_buffer(cuda_captured *captured, void *const *extra, cuda_foreign_kernel *out) {
+  captured->arguments = NULL;
   out->has_buffer = true;
   for (; (uintptr_t)extra[0] != LAUNCH_END; extra += 2) {
-    if ((uintptr_t)extra[0] == LAUNCH_BUFFER) buffer = extra[1];
+    if ((uintptr_t)extra[0] == LAUNCH_BUFFER) captured->arguments = extra[1];
     if ((uintptr_t)extra[0] == LAUNCH_BUFFER_BYTES) memcpy(&out->bytes, extra[1], sizeof out->bytes);
   }
-  if (buffer == NULL || out->bytes > RONDO_MOST_ARGUMENT_BYTES)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "a kernel whose arguments are a buffer of %zu bytes, where %d are possible", out->bytes,
-                      RONDO_MOST_ARGUMENT_BYTES);
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, out->bytes, 1, &out->arguments));
-  if (out->bytes > 0) memcpy(out->arguments, buffer, out->bytes);
-  return RONDO_OK;
+  if (captured->arguments != NULL && out->bytes <= RONDO_MOST_ARGUMENT_BYTES) return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "a kernel whose arguments are a buffer of %zu bytes: at most %d are possible", out->bytes,
+                    RONDO_MOST_ARGUMENT_BYTES);
 }
 
-static rondo_status take_arguments(cuda_device *device, const cu_kernel_params *params, cuda_foreign_kernel *out) {
-  if (params->extra != NULL) return take_buffer(device, params->extra, out);
-  return params->params != NULL ? take_one_by_one(device, params, out) : RONDO_OK;
+static rondo_status find_arguments(cuda_captured *captured, const cu_kernel_params *params, cuda_foreign_kernel *out) {
+  if (params->extra != NULL) return find_buffer(captured, params->extra, out);
+  return params->params != NULL ? gather_arguments(captured, params, out) : RONDO_OK;
 }
 
 void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign) {
   const rondo_allocator *allocator = &device->base.allocator;
   if (foreign == NULL) return;
   rondo_release(allocator, foreign->offsets, foreign->count, sizeof *foreign->offsets);
-  rondo_release(allocator, foreign->arguments, foreign->bytes, 1);
   rondo_captured_release(foreign->captured);
   rondo_release(allocator, foreign, 1, sizeof *foreign);
 }
 
-/* A kernel as data, to which cuda_kernel_adopt gives the function. Its size is the driver's, not bound as those of
- * Rondo's own are. */
+/* A kernel without code, which gets the function from cuda_kernel_adopt. The limits on the sizes of Rondo's own kernels
+ * do not apply. */
 static rondo_status make_kernel(cuda_device *device, const char *name, const cuda_foreign_kernel *foreign,
                                 rondo_kernel **out) {
   const cu_kernel_params *p = &foreign->params;
@@ -108,7 +109,7 @@ static rondo_status make_kernel(cuda_device *device, const char *name, const cud
   return status;
 }
 
-/* Takes `foreign` over, also when it fails. */
+/* Owns `foreign` from now on, also if it fails. */
 static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *foreign, rondo_grid grid,
                                   rondo_kernel_node *out) {
   cuda_device *device = device_of(captured);
@@ -122,14 +123,13 @@ static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *
     cuda_foreign_kernel_free(device, foreign);
     return status;
   }
-  foreign->list[0] = foreign->arguments;
   ((cuda_kernel *)kernel->driver_data)->foreign = foreign;
-  *out =
-      (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = foreign->list, .arg_count = kernel->parameter_count};
+  *out = (rondo_kernel_node){
+      .kernel = kernel, .grid = grid, .args = &captured->arguments, .arg_count = kernel->parameter_count};
   return RONDO_OK;
 }
 
-/* A kernel of a library object is known by another handle, behind which there is a function for each context. */
+/* A kernel of a library object (cuLibrary) has another handle, with a function for each context. */
 static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kernel_params *out) {
   cu_result code = device->api->graph_kernel_get_params(node, out);
   if (code == CU_OK && out->function == NULL && out->kernel != NULL)
@@ -148,14 +148,14 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
   rondo_captured_retain(&captured->base);
   foreign->params = params;
   foreign->params.params = foreign->params.extra = NULL;
-  const rondo_status status = take_arguments(device, &params, foreign);
+  const rondo_status status = find_arguments(captured, &params, foreign);
   if (status == RONDO_OK)
     return finish_kernel(captured, foreign, (rondo_grid){params.grid_x, params.grid_y, params.grid_z}, out);
   cuda_foreign_kernel_free(device, foreign);
   return status;
 }
 
-/* Arguments ------------------------------------------------------------------------------------------------------- */
+/* Arguments -------------------------------------------------------------------------------------------------------- */
 
 void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, const void *values, void **list,
                             cu_kernel_params *out) {
@@ -174,9 +174,9 @@ void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, 
   out->params = list;
 }
 
-/* Copies ---------------------------------------------------------------------------------------------------------- */
+/* Copies ----------------------------------------------------------------------------------------------------------- */
 
-/* One side of a copy: where its first byte is, and the pitches that count. */
+/* One side of a copy: its first byte, and its pitches. */
 typedef struct copy_side {
   int type;
   uintptr_t address;
@@ -197,16 +197,13 @@ static bool place_side(const copy_side *side, const cu_copy *copy, uintptr_t *ou
 }
 
 bool cuda_foreign_copy_read(const cu_copy *from, rondo_copy *out) {
-  const copy_side src = {
-      from->src_type,  from->src_type == CU_MEMORY_HOST ? (uintptr_t)from->src_host : (uintptr_t)from->src_device,
-      from->src_x,     from->src_y,
-      from->src_z,     from->src_pitch,
-      from->src_height};
-  const copy_side dst = {
-      from->dst_type,  from->dst_type == CU_MEMORY_HOST ? (uintptr_t)from->dst_host : (uintptr_t)from->dst_device,
-      from->dst_x,     from->dst_y,
-      from->dst_z,     from->dst_pitch,
-      from->dst_height};
+#define SIDE(side)                                                                                               \
+  {                                                                                                              \
+    from->side##_type, from->side##_type == CU_MEMORY_HOST ? (uintptr_t)from->side##_host : from->side##_device, \
+        from->side##_x, from->side##_y, from->side##_z, from->side##_pitch, from->side##_height                  \
+  }
+  const copy_side src = SIDE(src), dst = SIDE(dst);
+#undef SIDE
   uintptr_t to, at;
   *out = (rondo_copy){.width = from->width, .height = from->height, .depth = from->depth};
   if (!place_side(&dst, from, &to, &out->dst_pitch, &out->dst_slice_pitch)) return false;
@@ -219,7 +216,7 @@ bool cuda_foreign_copy_read(const cu_copy *from, rondo_copy *out) {
 
 static size_t at_least_one(size_t count) { return count > 1 ? count : 1; }
 
-/* What differs in a field that does not count is no difference. */
+/* Fields that have no effect are not compared. */
 static bool is_same_copy(const rondo_copy *a, const rondo_copy *b) {
   const bool has_rows = at_least_one(a->height) > 1, has_slices = at_least_one(a->depth) > 1;
   if (a->dst != b->dst || a->src != b->src || a->width != b->width) return false;
@@ -229,8 +226,8 @@ static bool is_same_copy(const rondo_copy *a, const rondo_copy *b) {
   return !has_slices || (a->dst_slice_pitch == b->dst_slice_pitch && a->src_slice_pitch == b->src_slice_pitch);
 }
 
-/* As the source says, but for the kind of memory, which the driver takes from the address: when the source was
- * captured, graph memory was not mapped, and may have passed for the host's. */
+/* As the source, except for the type of memory, which the driver is to find by the address: graph memory was not mapped
+ * during the capture, and may have been taken for host memory. */
 static cu_result read_copy(const cuda_api *api, cu_graph_node source, cu_copy *out) {
   const cu_result code = api->graph_copy_get_params(source, out);
   if (code != CU_OK) return code;
@@ -254,7 +251,7 @@ cu_result cuda_foreign_copy_find(const cuda_device *device, uint64_t captured, c
   return code;
 }
 
-/* Other nodes ----------------------------------------------------------------------------------------------------- */
+/* Other nodes ------------------------------------------------------------------------------------------------------ */
 
 static cu_result add_event(const cuda_api *api, cu_node_type type, cu_graph_node source, cu_graph graph,
                            const cu_graph_node *before, size_t count, cu_graph_node *out) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What libraries give to a stream that captures: the driver's capture and its graph, kernels of theirs, and graphs that
- * only the captured one can be an executable of.
+ * Work that libraries enqueue on a stream that captures: the driver's capture and its graph, the libraries' kernels,
+ * and executables of graphs that exist only as captured.
  *
- * Handles of captured nodes are good as long as their rondo_captured, which graphs, executables and kernels count.
- * Threads: as driver.h says; a foreign kernel is immutable.
+ * Handles of captured nodes are valid as long as their rondo_captured, to which graphs, executables and kernels have
+ * references. Threads: as driver.h says. A foreign kernel is immutable.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_FOREIGN_NODES_H
 #define RONDO_DEVICE_CUDA_CUDA_FOREIGN_NODES_H
@@ -12,62 +12,68 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_executable.h"
 
+typedef RONDO_ARRAY(cu_graph_node) cuda_graph_nodes;
+
 typedef struct cuda_captured {
   rondo_captured base;
-  cu_graph graph; /* the capture's while it goes on, then its own; NULL when it failed */
+  cu_graph graph; /* the capture's until it ends, then owned; NULL if the capture failed */
   bool is_over;
-  cuda_kernel *grave;   /* what it is put aside by when it goes out of use */
-  atomic_bool is_taken; /* an executable was made of the graph itself */
-  cuda_ranges shown;    /* graph memory that pages stand in for while the capture goes on */
-  /* Lists handed out; working memory. */
+  cuda_kernel *grave;   /* puts it on the list of dead kernels when it goes out of use */
+  atomic_bool is_taken; /* the graph became an executable's */
+  cuda_ranges shown;    /* placeholders for graph memory until the capture ends */
+  /* Lists that were returned; working memory. */
   RONDO_ARRAY(rondo_captured_edge) edges;
   RONDO_ARRAY(uint64_t) nodes;
-  RONDO_ARRAY(cu_graph_node) handles;
+  cuda_graph_nodes handles;
   RONDO_ARRAY(cu_edge_data) data;
+  RONDO_ARRAY(unsigned char) values;
+  const void *arguments; /* of the kernel that was read last: `values`, or the driver's memory */
 } cuda_captured;
 
-/* A kernel that a library launched, with its launch. All its arguments are one scalar of the rondo_kernel, `bytes`
- * long, as the kernel gets them. */
+/* A kernel that a library launched. All its arguments together are one scalar of the rondo_kernel, of `bytes` bytes,
+ * laid out as the kernel reads them. */
 struct cuda_foreign_kernel {
-  rondo_captured *captured; /* a reference: the library may hang what the kernel needs on the graph */
+  rondo_captured *captured; /* a reference: the library may attach what the kernel needs to the graph */
   cu_kernel_params params;  /* without arguments and grid */
   bool has_buffer;          /* the arguments were given as one buffer, else one by one */
   size_t count;             /* of arguments; 0 when they are a buffer */
   uint32_t *offsets;
   size_t bytes;
-  unsigned char *arguments; /* as captured */
-  const void *list[1];      /* their address, as a kernel node's arguments */
 };
 
 extern const rondo_capture_ops cuda_capture_ops;
 
 static inline cu_graph_node cuda_captured_handle(uint64_t name) { return (cu_graph_node)(uintptr_t)name; }
 
-/* A captured kernel node as a rondo_kernel, whose reference is the caller's, and its arguments in *out_kernel->args. */
+/* The nodes of a captured graph. */
+RONDO_MUST_USE rondo_status cuda_list_nodes(cuda_device *device, cu_graph graph, cuda_graph_nodes *out);
+
+/* A captured kernel node as a rondo_kernel. The caller gets a reference to it. out->args is valid until the next call
+ * with `captured`. */
 RONDO_MUST_USE rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node,
                                                      rondo_kernel_node *out);
-void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign); /* NULL is fine, here and below */
-/* A captured graph that nothing runs any more. */
+void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign); /* may be NULL, here and below */
+/* Frees a captured graph that nothing runs any more. */
 void cuda_captured_free(cuda_captured *captured);
 
-/* Lets `out` have the arguments at `values` as one buffer, or, if they were given so, one by one; through a list that
- * the caller has and keeps, like the values: CUDA_BUFFER_LIST pointers for a buffer, else one each. */
+/* Gives `out` the arguments at `values`: as one buffer, or one by one. The list has CUDA_BUFFER_LIST pointers for a
+ * buffer, else one for each argument. The caller keeps the list and the values. */
 enum { CUDA_BUFFER_LIST = 5 };
 void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, const void *values, void **list,
                             cu_kernel_params *out);
 
-/* A copy in Rondo's words; false when there are none for it (arrays, overlaps). */
+/* Translates a copy. False if Rondo has no such copy (arrays, overlaps). */
 bool cuda_foreign_copy_read(const cu_copy *from, rondo_copy *out);
-/* The driver's own description of a captured copy that is still `copy`, which may say more. */
+/* The driver's description of a captured copy, which may say more. *out_is_found is false if it no longer is `copy`. */
 cu_result cuda_foreign_copy_find(const cuda_device *device, uint64_t captured, const rondo_copy *copy,
                                  bool *out_is_found, cu_copy *out);
 
-/* Adds a FOREIGN node that can be made anew: as `source` is. CU_NOT_SUPPORTED for the others. */
+/* Adds a copy of a FOREIGN node. CU_NOT_SUPPORTED if it is bound. */
 cu_result cuda_foreign_add(const cuda_device *device, cu_graph_node source, cu_graph graph, const cu_graph_node *before,
                            size_t count, cu_graph_node *out);
 
-/* The driver's graph of an executable that has bound nodes: the captured one, to which is added what is not in it yet.
- * In the device's context, when the executable is made. */
+/* Makes the captured graph the graph of an executable with bound nodes, and adds what it lacks. In the device's
+ * context, when the executable is made. */
 RONDO_MUST_USE rondo_status cuda_bound_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
 
 #endif

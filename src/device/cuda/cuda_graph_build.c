@@ -1,15 +1,113 @@
 /* SPDX-License-Identifier: MIT
- * Making the driver's graph of an executable's nodes, and instantiating it.
+ * The driver's objects of an executable: its graph is made of the nodes, then instantiated. What was built is replaced
+ * only once the new objects are complete. Threads: the executable's owner, in the device's context.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_graph_build.h"
-#include "device/cuda/cuda_graph_edges.h"
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_placeholder_memory.h"
+
+/* Leaving nodes out ------------------------------------------------------------------------------------------------ */
+
+/* Nodes are visited in topological order, each with the list of nodes that it comes after. A node between several nodes
+ * before it and several after it is kept, because edges from each to each would be more than the edges to it and from
+ * it. So is one with a long list, which many such nodes in a row would copy. */
+#define LONGEST_LEFT_OUT 16
+
+static void count_successors(const cuda_executable *executable, cuda_order *order) {
+  const size_t edges = executable->predecessor_start[executable->count];
+  for (size_t e = 0; e < edges; e++) order->ways[executable->predecessors[e]].successors++;
+}
+
+static rondo_status list_once(const rondo_allocator *allocator, cuda_order *order, uint32_t i, uint32_t before) {
+  cuda_way *way = &order->ways[before];
+  assert(before < i && !way->is_left_out);
+  if (way->listed == i + 1) return RONDO_OK;
+  way->listed = i + 1;
+  order->ways[i].count++;
+  return rondo_array_push(allocator, &order->before, &before);
+}
+
+/* Lists what the node comes after because of one of its predecessors. */
+static rondo_status list_before(const rondo_allocator *allocator, cuda_order *order, uint32_t i, uint32_t predecessor) {
+  const cuda_way way = order->ways[predecessor];
+  if (!way.is_left_out) return list_once(allocator, order, i, predecessor);
+  for (size_t k = 0; k < way.count; k++) RONDO_TRY(list_once(allocator, order, i, order->before.items[way.first + k]));
+  return RONDO_OK;
+}
+
+/* If its only predecessor is left out, it shares the list of that. */
+static rondo_status list(const cuda_executable *executable, cuda_order *order, uint32_t i) {
+  const uint32_t first = executable->predecessor_start[i], past = executable->predecessor_start[i + 1];
+  const cuda_way *only = past - first == 1 ? &order->ways[executable->predecessors[first]] : NULL;
+  cuda_way *way = &order->ways[i];
+  way->first = order->before.count;
+  if (only != NULL && only->is_left_out) {
+    way->first = only->first;
+    way->count = only->count;
+    return RONDO_OK;
+  }
+  for (uint32_t e = first; e < past; e++)
+    RONDO_TRY(list_before(cuda_allocator_of(executable), order, i, executable->predecessors[e]));
+  return RONDO_OK;
+}
+
+static bool can_be_left_out(const cuda_node *node, const cuda_way *way) {
+  if (!cuda_is_order_alone(node)) return false;
+  return way->count <= 1 || way->successors == 0 || (way->successors == 1 && way->count <= LONGEST_LEFT_OUT);
+}
+
+/* True if all nodes stay, each after its predecessors. *out_most is the most predecessors of a node. */
+static bool is_plain(const cuda_executable *executable, size_t *out_most) {
+  size_t most = 0;
+  for (size_t i = 0; i < executable->count; i++) {
+    const size_t count = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
+    if (cuda_is_order_alone(&executable->nodes[i])) return false;
+    if (count > most) most = count;
+  }
+  *out_most = most;
+  return true;
+}
+
+static rondo_status make_ways(const cuda_executable *executable, cuda_order *out) {
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  const size_t count = out->node_count = executable->count;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->ways, &out->ways));
+  RONDO_TRY(rondo_array_reserve(allocator, &out->before, executable->predecessor_start[count]));
+  count_successors(executable, out);
+  for (uint32_t i = 0; i < count; i++) {
+    cuda_way *way = &out->ways[i];
+    RONDO_TRY(list(executable, out, i));
+    way->is_left_out = can_be_left_out(&executable->nodes[i], way);
+    if (!way->is_left_out && way->count > out->most) out->most = way->count;
+  }
+  return RONDO_OK;
+}
+
+rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out) {
+  *out = (cuda_order){.executable = executable};
+  return is_plain(executable, &out->most) ? RONDO_OK : make_ways(executable, out);
+}
+
+void cuda_order_free(const rondo_allocator *allocator, cuda_order *order) {
+  rondo_array_free(allocator, &order->before);
+  rondo_release(allocator, order->ways, order->node_count, sizeof *order->ways);
+}
+
+bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to) {
+  size_t count;
+  const uint32_t *before = cuda_order_before(order, to, &count);
+  for (size_t i = 0; i < count; i++)
+    if (before[i] == from) return true;
+  return false;
+}
+
+/* Adding ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
                               const cuda_order *order, cu_graph_node *before) {
@@ -37,7 +135,7 @@ static rondo_status fail_edge(const cuda_executable *executable, cu_result code,
   return cuda_check_node(cuda_device_of(executable->base.device), code, to, doing, executable->label);
 }
 
-/* Where a full edge stands for a node that is left out, a programmatic one adds nothing. */
+/* A programmatic edge adds nothing where a full edge stands for a node that is left out. */
 static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph, const cu_graph_node *handles,
                                      const cuda_order *order) {
   cuda_device *device = cuda_device_of(executable->base.device);
@@ -75,7 +173,7 @@ static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_g
   return status;
 }
 
-/* The node of a handle; NULL when it is none of the graph's. */
+/* The node of a handle. NULL if the graph has no such node. */
 static const cuda_node *find_node(const cuda_executable *executable, const cu_graph_node *handles, cu_graph_node node) {
   if (node == NULL) return NULL;
   for (size_t i = 0; handles != NULL && i < executable->count; i++) {
@@ -86,7 +184,7 @@ static const cuda_node *find_node(const cuda_executable *executable, const cu_gr
   return NULL;
 }
 
-/* Both channels: the code, and what the driver says of the node that it met. */
+/* The driver reports a failure by a code and by the node at fault. */
 static rondo_status fail_instantiate(cuda_executable *executable, const cu_graph_node *handles, cu_result code,
                                      const cu_instantiate_params *params) {
   cuda_device *device = cuda_device_of(executable->base.device);
@@ -98,7 +196,7 @@ static rondo_status fail_instantiate(cuda_executable *executable, const cu_graph
                             "device '%s' (result %d)", device->base.name, params->result);
 }
 
-/* What a library's nodes leave allocated is freed by the next launch, so that there can be one. */
+/* A launch frees what a library's nodes left allocated in the launch before, else there could be only one. */
 rondo_status cuda_instantiate(cuda_executable *executable, cuda_built *built, const cu_graph_node *handles) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   cu_instantiate_params params = {.flags = built->is_captured ? CU_INSTANTIATE_AUTO_FREE : 0};
@@ -126,7 +224,7 @@ void cuda_built_free(const cuda_executable *executable, cuda_built *built) {
   *built = (cuda_built){0};
 }
 
-/* A captured graph is taken once: what it cannot be changed to is not built. */
+/* Only the first build can use a captured graph: changes of it cannot be built again. */
 static bool is_bound(const cuda_executable *executable) {
   if (!executable->has_foreign) return false;
   for (size_t i = 0; i < executable->count; i++)
@@ -134,7 +232,7 @@ static bool is_bound(const cuda_executable *executable) {
   return false;
 }
 
-/* A fill is a kernel, but in a captured graph as its library made it. */
+/* A fill is a kernel, except in a captured graph, where it is as the library made it. */
 static bool needs_placeholders(const cuda_node *node, bool is_in_bound) {
   return node->kind == RONDO_NODE_COPY || (node->kind == RONDO_NODE_FILL && is_in_bound && node->captured != 0);
 }
@@ -193,4 +291,30 @@ rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_n
   if (status == RONDO_OK) status = switch_off(executable, out, handles);
   if (status != RONDO_OK) cuda_built_free(executable, out);
   return status;
+}
+
+rondo_status cuda_executable_rebuild(cuda_executable *executable) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  cu_graph_node *handles;
+  cuda_built built;
+  RONDO_TRY(rondo_allocate_items(allocator, executable->handle_count, sizeof *handles, &handles));
+  const rondo_status status = cuda_build(executable, &built, handles);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, handles, executable->handle_count, sizeof *handles);
+    return status;
+  }
+  if (executable->before == NULL) { /* else the replaced executable graph was never launched */
+    executable->before = executable->built.exec;
+    executable->built.exec = NULL;
+  }
+  cuda_built_free(executable, &executable->built);
+  rondo_release(allocator, executable->handles, executable->handle_count, sizeof *handles);
+  executable->built = built;
+  executable->handles = handles;
+  executable->is_stale = false;
+  cuda_note_direct(executable);
+  cuda_executable_check(executable);
+  atomic_fetch_add_explicit(&device->rebuilds, 1, memory_order_relaxed);
+  return RONDO_OK;
 }

@@ -4,11 +4,57 @@
 #ifndef RONDO_DEVICE_CUDA_CUDA_GRAPH_BUILD_H
 #define RONDO_DEVICE_CUDA_CUDA_GRAPH_BUILD_H
 
+#include "base/array.h"
 #include "device/cuda/cuda_executable.h"
+
+/* Nodes that are order alone (empty nodes, allocs and frees) each cost a call of the driver and one more node to
+ * instantiate. They are left out where edges between the nodes before and after them can stand for them without
+ * becoming more. The order of all other nodes is the same. */
+/* One node. It comes after before[first .. first + count). If it is left out, so do its successors. */
+typedef struct cuda_way {
+  size_t first;
+  uint32_t count;
+  uint32_t successors;
+  uint32_t listed; /* the last list that it is in, as the number of its node plus 1 */
+  bool is_left_out;
+} cuda_way;
+
+typedef struct cuda_order {
+  const cuda_executable *executable;
+  cuda_way *ways;               /* of each node; NULL when none is order alone: each comes after its predecessors */
+  RONDO_ARRAY(uint32_t) before; /* nodes that are not left out */
+  size_t node_count;            /* of ways */
+  size_t most;                  /* the longest list of a node that is not left out */
+} cuda_order;
+
+/* Of executable->nodes and predecessors. Free it on failure too. */
+RONDO_MUST_USE rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out);
+void cuda_order_free(const rondo_allocator *allocator, cuda_order *order);
+
+/* The *out_count nodes that the node comes after; or, if it is left out, that its successors come after. */
+static inline const uint32_t *cuda_order_before(const cuda_order *order, size_t node, size_t *out_count) {
+  const cuda_executable *executable = order->executable;
+  if (order->ways == NULL) {
+    *out_count = executable->predecessor_start[node + 1] - executable->predecessor_start[node];
+    return *out_count == 0 ? NULL : executable->predecessors + executable->predecessor_start[node];
+  }
+  *out_count = order->ways[node].count;
+  return *out_count == 0 ? NULL : order->before.items + order->ways[node].first;
+}
+
+static inline bool cuda_order_leaves_out(const cuda_order *order, size_t node) {
+  return order->ways != NULL && order->ways[node].is_left_out;
+}
+
+/* Whether `to` comes directly after `from`. Neither is left out. */
+bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to);
 
 /* From the executable's nodes; the handles of their parts go to `handles`. In the device's context. Nothing is left on
  * failure. */
 RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
+
+/* Builds the executable again from its nodes as they are now. In the device's context. */
+RONDO_MUST_USE rondo_status cuda_executable_rebuild(cuda_executable *executable);
 
 /* Calls `make` while what the executable's copies and captured fills name can be seen to be a device's memory
  * (cuda_placeholders). */

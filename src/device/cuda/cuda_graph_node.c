@@ -1,57 +1,49 @@
 /* SPDX-License-Identifier: MIT
- * Nodes of executables in the driver's terms: made from lowered nodes, added to driver graphs, changed in driver
- * executables, run by themselves. A fill is a kernel (cuda_fill.c); a host function is followed by a wait for its gate
- * (cuda_host_function.c); a copy whose slices the driver cannot describe is one node a slice (cuda_launch_params.c).
+ * Nodes of executables as the driver takes them: made from lowered nodes, added to graphs, changed in executable
+ * graphs, and run one by one. A fill is a kernel (cuda_builtin_kernels.h). A host function is followed by a wait for
+ * its gate (cuda_host_function.c). A copy whose slices the driver cannot describe is one node for each slice
+ * (cuda_launch_params.c). Threads: the executable's owner.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/allocation.h"
+#include "device/cuda/cuda_builtin_kernels.h"
 #include "device/cuda/cuda_context.h"
-#include "device/cuda/cuda_fill.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_host_function.h"
 #include "device/cuda/cuda_launch_params.h"
 #include "graph/node_name.h"
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Making ----------------------------------------------------------------------------------------------------------- */
 
-/* One block: the addresses of the values, then the values at the offsets that their kernel gives them. The driver takes
- * them from any address. */
-static rondo_status copy_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
-  const rondo_kernel *kernel = node->kernel;
-  const size_t values = kernel->parameter_count * sizeof(void *);
-  out->storage_bytes = values + rondo_argument_words(kernel) * sizeof(uint64_t);
-  RONDO_TRY(rondo_slab_take(&executable->slab, out->storage_bytes, &out->storage));
-  void **const params = out->storage;
-  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    params[i] = (char *)out->storage + values + kernel->offsets[i];
-    rondo_argument_set(params[i], node->args[i], kernel->parameters[i].bytes);
-  }
-  out->as.kernel.params = params;
-  return RONDO_OK;
+void cuda_node_bind(cuda_node *node, const void *const *args) {
+  const cuda_foreign_kernel *foreign = node->is_foreign ? cuda_foreign_of(node->kernel) : NULL;
+  node->args = args;
+  node->as.kernel.params = (void **)(uintptr_t)args; /* the driver only reads */
+  node->as.kernel.extra = NULL;
+  if (foreign != NULL && args != NULL)
+    cuda_foreign_arguments(foreign, foreign->has_buffer, args[0], node->storage, &node->as.kernel);
 }
 
-/* The same for a library's kernel: one value, which the list leads into as the kernel was launched. */
-static rondo_status copy_foreign_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
-  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
-  const size_t values = (foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count) * sizeof(void *);
-  out->storage_bytes = values + foreign->bytes;
-  RONDO_TRY(rondo_allocate(&executable->small, 1, out->storage_bytes, &out->storage));
-  void *const at = (char *)out->storage + values;
-  memcpy(at, node->args[0], foreign->bytes);
-  cuda_foreign_arguments(foreign, foreign->has_buffer, at, out->storage, &out->as.kernel);
-  return RONDO_OK;
+static bool has_arguments(const cuda_node *node) {
+  return node->args != NULL || node->as.kernel.params != NULL || node->kernel->parameter_count == 0;
 }
 
 static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
   out->kernel = node->kernel;
   rondo_kernel_retain(node->kernel);
   cuda_kernel_params(node, &out->as.kernel);
-  out->is_foreign = cuda_foreign_of(node->kernel) != NULL;
-  if (out->is_foreign) executable->has_foreign = true;
-  if (node->kernel->parameter_count == 0) return RONDO_OK;
-  return out->is_foreign ? copy_foreign_arguments(executable, node, out) : copy_arguments(executable, node, out);
+  out->is_foreign = foreign != NULL;
+  executable->has_foreign |= out->is_foreign;
+  if (foreign != NULL && node->kernel->parameter_count > 0) {
+    out->storage_bytes = (foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count) * sizeof(void *);
+    RONDO_TRY(rondo_allocate(cuda_allocator_of(executable), 1, out->storage_bytes, &out->storage));
+  }
+  cuda_node_bind(out, node->args);
+  return RONDO_OK;
 }
 
 static rondo_status make_host(cuda_executable *executable, const rondo_host_node *node, cuda_node *out) {
@@ -67,7 +59,7 @@ static rondo_status make_host(cuda_executable *executable, const rondo_host_node
   return cuda_gate_take(device, &work->gate);
 }
 
-/* A library's copy is kept as the driver has it, which may know more of the memory than its address. */
+/* A library's copy is kept as the driver describes it, which may say more about the memory than its address. */
 static rondo_status make_copy(cuda_executable *executable, const rondo_copy *copy, cuda_node *out) {
   cuda_device *device = cuda_device_of(executable->base.device);
   cu_copy captured;
@@ -77,7 +69,7 @@ static rondo_status make_copy(cuda_executable *executable, const rondo_copy *cop
   RONDO_TRY(cuda_check_node(device, cuda_foreign_copy_find(device, out->captured, copy, &is_found, &captured), out,
                             "reading ", NULL));
   if (!is_found) return RONDO_OK;
-  RONDO_TRY(rondo_allocate(&executable->small, 1, sizeof captured, &out->storage));
+  RONDO_TRY(rondo_allocate(cuda_allocator_of(executable), 1, sizeof captured, &out->storage));
   out->storage_bytes = sizeof captured;
   memcpy(out->storage, &captured, sizeof captured);
   return RONDO_OK;
@@ -93,22 +85,8 @@ static rondo_status make_foreign(cuda_executable *executable, const rondo_foreig
                          rondo_node_where_text(where, &out->where), foreign->what);
 }
 
-/* A kernel's own name is not copied: the node retains the kernel. */
-static rondo_status make_name(cuda_executable *executable, const rondo_node_params *params, cuda_node *out) {
-  char *copy;
-  if (params->kind == RONDO_NODE_KERNEL && params->name == params->as.kernel.kernel->name) {
-    out->name = params->name;
-    return RONDO_OK;
-  }
-  RONDO_TRY(rondo_allocate_text(&executable->small, params->name, &copy));
-  out->name = copy;
-  out->owns_name = true;
-  return RONDO_OK;
-}
-
 static rondo_status make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
   const rondo_node_params *params = lowered->params;
-  RONDO_TRY(make_name(executable, params, out));
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
       return make_kernel(executable, &params->as.kernel, out);
@@ -126,16 +104,19 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
     case RONDO_NODE_FOREIGN:
       return make_foreign(executable, &params->as.foreign, out);
     default:
-      return RONDO_OK; /* empty, alloc, free: order alone */
+      assert(cuda_is_order_alone(out));
+      return RONDO_OK;
   }
 }
 
 rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
+  assert(out->kind == 0 && out->name == NULL && out->kernel == NULL); /* zero */
   out->kind = lowered->params->kind;
   out->enabled = true;
   out->captured = lowered->captured;
-  rondo_status status = rondo_node_where_copy(&executable->small, &lowered->where, &out->where);
-  if (status == RONDO_OK) status = make(executable, lowered, out);
+  out->name = lowered->params->name;
+  out->where = lowered->where;
+  const rondo_status status = make(executable, lowered, out);
   if (status != RONDO_OK) cuda_node_free(executable, out);
   return status;
 }
@@ -146,14 +127,12 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     cuda_gate_give(cuda_device_of(executable->base.device), node->as.host->gate);
     cuda_host_free(allocator, node->as.host);
   }
-  rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
-  rondo_node_where_free(&executable->small, &node->where);
-  if (node->owns_name) rondo_release_text(&executable->small, (char *)(uintptr_t)node->name);
+  rondo_release(cuda_allocator_of(executable), node->storage, 1, node->storage_bytes);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
 }
 
-/* In a driver's graph --------------------------------------------------------------------------------------------- */
+/* In a driver's graph ---------------------------------------------------------------------------------------------- */
 
 static cu_result add_host(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                           const cu_graph_node *before, size_t count, cu_graph_node *out) {
@@ -185,23 +164,24 @@ static cu_result add_copies(const cuda_executable *executable, const cuda_node *
   return code;
 }
 
-/* The node that it was captured as, or what was made of that in the executable's own graph. */
+/* The captured node, or the node that was made from it in the executable's graph. */
 static cu_graph_node source_of(const cuda_executable *executable, const cuda_node *node) {
   return executable->is_made ? executable->handles[node->first] : cuda_captured_handle(node->captured);
 }
 
-/* The attributes that the stream, or a library, gave it. */
+/* Copies the attributes that the stream or a library gave it. */
 static cu_result copy_attributes(const cuda_executable *executable, const cuda_node *node, cu_graph_node to) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   cu_node_type type = CU_NODE_KERNEL;
   const cu_result code = api->graph_node_get_type(source_of(executable, node), &type);
-  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* of a kernel without code there was an empty node */
+  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* a kernel without code was captured as an empty node */
   return api->graph_kernel_copy_attributes(to, source_of(executable, node));
 }
 
 static cu_result add_kernel(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                             const cu_graph_node *before, size_t count, cu_graph_node *out) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  if (!has_arguments(node)) return CU_INVALID_VALUE;
   const cu_result code = api->graph_add_kernel(out, graph, before, count, &node->as.kernel);
   if (code != CU_OK || node->captured == 0) return code;
   return copy_attributes(executable, node, *out);
@@ -239,7 +219,7 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
   }
 }
 
-/* Changing -------------------------------------------------------------------------------------------------------- */
+/* Changing --------------------------------------------------------------------------------------------------------- */
 
 static cu_result change_copies(const cuda_executable *executable, const cuda_built *built, const cuda_node *node) {
   const cuda_device *device = cuda_device_of(executable->base.device);
@@ -290,14 +270,9 @@ cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *
   return code;
 }
 
-/* By itself ------------------------------------------------------------------------------------------------------- */
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
-static cu_result submit_params(const cuda_api *api, const cu_kernel_params *p, cu_stream stream) {
-  return api->launch_kernel(p->function, p->grid_x, p->grid_y, p->grid_z, p->block_x, p->block_y, p->block_z,
-                            p->shared_bytes, stream, p->params, p->extra);
-}
-
-/* The function is called when the stream will wait for it, else it is taken back. */
+/* The function is called only if the stream will wait for it. */
 static cu_result submit_host(const cuda_api *api, cuda_host_work *work, cu_stream stream) {
   atomic_store_explicit(work->gate, 0, memory_order_relaxed);
   atomic_store_explicit(&work->state, CUDA_HOST_BEING_QUEUED, memory_order_relaxed);
@@ -318,12 +293,12 @@ cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *n
   cuda_fill fill;
   switch (node->kind) {
     case RONDO_NODE_KERNEL:
-      return submit_params(api, &node->as.kernel, stream);
+      return cuda_launch_params(api, stream, &node->as.kernel);
     case RONDO_NODE_COPY:
       return cuda_copy_submit(api, stream, &node->as.copy);
     case RONDO_NODE_FILL:
       cuda_fill_params(device, &node->as.fill, &fill);
-      return submit_params(api, &fill.params, stream);
+      return cuda_launch_params(api, stream, &fill.params);
     case RONDO_NODE_HOST:
       return submit_host(api, node->as.host, stream);
     case RONDO_NODE_EVENT_RECORD:

@@ -7,9 +7,11 @@
 
 #include "device/cuda/cuda_executable.h"
 
-/* Fills a node, which is zero before, and after a failure; its parameters are copied. */
+/* Fills a node, which is zero before the call and after a failure. The arguments of a kernel are not copied. */
 RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
                                            cuda_node *out);
+/* Lets a kernel node read its arguments at `args`. With NULL it has none, and cannot be added to a graph. */
+void cuda_node_bind(cuda_node *node, const void *const *args);
 void cuda_node_free(cuda_executable *executable, cuda_node *node);
 
 /* Adds it to a driver's graph after `count` nodes; what follows it stands after the last of its parts. */

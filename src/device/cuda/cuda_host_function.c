@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Host functions. The driver calls those of all streams on one thread, one after another, so that one which waits for
- * other work would hold all others up (docs/cuda-probes.md, 20). Here the driver's thread only hands a function to a
- * thread of the device, and the stream or the graph waits for a word in pinned memory, its gate, which that thread
- * writes when the function is done.
+ * Host functions. The driver calls the host functions of all streams on one thread, one after another, so one that
+ * waits for other work would block all others (docs/cuda-probes.md, 20). Here the driver's thread only posts a function
+ * to a thread of the device. The stream or the graph waits for a word in pinned memory, the gate, which the device's
+ * thread writes after the function has run.
  *
- * Invariants: as long as functions are posted there are as many threads as run or are posted; a thread touches nothing
- * of a record once it has written the gate.
+ * Invariants: while functions are posted, there are as many threads as functions that run or are posted. A thread does
+ * not touch a record after it has written the gate.
  */
 #include "device/cuda/cuda_host_function.h"
+
+#include <assert.h>
+
 #include "base/allocation.h"
 #include "base/log.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_memory.h"
 
-/* Running --------------------------------------------------------------------------------------------------------- */
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
 static void fail_host_function(const cuda_host_work *work, rondo_status status) {
   (void)rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->node,
@@ -39,12 +42,15 @@ static void call_function(const cuda_host_work *work) {
   rondo_first_failure_keep(&queue->failure, &failure);
 }
 
-/* The owner alone takes from the list, so that what it saw on top is still there (no ABA). */
+/* Only the owner pops, so the first record that it saw is still the first when it pops (no ABA problem). */
 void cuda_host_put_unused(cuda_queue *queue, cuda_host_work *work) {
   work->next = atomic_load_explicit(&queue->unused, memory_order_relaxed);
   while (!atomic_compare_exchange_weak_explicit(&queue->unused, &work->next, work, memory_order_release,
                                                 memory_order_relaxed)) {
   }
+  const unsigned left = atomic_fetch_sub_explicit(&queue->hosts_left, 1, memory_order_release);
+  assert(left > 0);
+  (void)left;
 }
 
 static void run_posted(cuda_host_work *work) {
@@ -53,16 +59,14 @@ static void run_posted(cuda_host_work *work) {
   const uint32_t value = work->value;
   uint32_t state;
   while ((state = atomic_load_explicit(&work->state, memory_order_acquire)) == CUDA_HOST_BEING_QUEUED) rondo_yield();
-  const bool is_awaited = state == CUDA_HOST_READY || owner == NULL; /* else later functions may have written more */
+  const bool is_awaited =
+      state == CUDA_HOST_READY || owner == NULL; /* else later functions may have written a higher value */
   if (state == CUDA_HOST_READY) call_function(work);
-  if (owner != NULL) {
-    cuda_host_put_unused(owner, work);
-    atomic_fetch_sub_explicit(&owner->hosts_left, 1, memory_order_release);
-  }
+  if (owner != NULL) cuda_host_put_unused(owner, work);
   if (is_awaited) atomic_store_explicit(gate, value, memory_order_release);
 }
 
-/* Threads --------------------------------------------------------------------------------------------------------- */
+/* Threads ---------------------------------------------------------------------------------------------------------- */
 
 struct cuda_host_thread {
   cuda_host_thread *next;
@@ -71,9 +75,11 @@ struct cuda_host_thread {
 
 static cuda_host_work *take_posted(cuda_hosts *hosts) {
   cuda_host_work *work = hosts->first;
+  assert(work != NULL && hosts->posted > 0);
   hosts->first = work->next_posted;
   if (hosts->first == NULL) hosts->last = NULL;
   hosts->posted--;
+  assert((hosts->first == NULL) == (hosts->posted == 0));
   return work;
 }
 
@@ -139,12 +145,12 @@ void cuda_hosts_stop(cuda_device *device) {
   }
 }
 
-/* False when the device has been closed. *out_short: there are fewer idle threads than functions. */
+/* False if the device is closed. *out_short: there are fewer idle threads than posted functions. */
 static bool post(cuda_hosts *hosts, cuda_host_work *work, bool *out_short) {
   pthread_mutex_lock(&hosts->lock);
   const bool is_open = !hosts->is_ending;
   if (is_open) {
-    if (work->owner == NULL) atomic_store_explicit(work->gate, 0, memory_order_relaxed); /* of the launch before */
+    if (work->owner == NULL) atomic_store_explicit(work->gate, 0, memory_order_relaxed); /* left by the launch before */
     work->next_posted = NULL;
     if (hosts->last != NULL)
       hosts->last->next_posted = work;
@@ -159,7 +165,7 @@ static bool post(cuda_hosts *hosts, cuda_host_work *work, bool *out_short) {
   return is_open;
 }
 
-/* Without another thread the function runs when one of those there are is free. */
+/* If no thread can be started, the function runs when another thread becomes idle. */
 void cuda_post_host(void *user) {
   cuda_host_work *work = user;
   cuda_device *device = work->device;
@@ -169,7 +175,7 @@ void cuda_post_host(void *user) {
     rondo_log(RONDO_LOG_WARNING, "cuda", "a host function has to wait for another: %s", rondo_last_error()->message);
 }
 
-/* Gates ----------------------------------------------------------------------------------------------------------- */
+/* Gates ------------------------------------------------------------------------------------------------------------ */
 
 enum { GATE_BYTES = 64, PAGE_GATES = 64, GATE_WORDS = GATE_BYTES / sizeof(cuda_gate) };
 
@@ -179,7 +185,7 @@ struct cuda_gate_page {
   uint64_t taken;   /* bit i: gate i */
 };
 
-/* NULL when all are taken. */
+/* NULL if all are taken. */
 static cuda_gate *take_free(cuda_device *device) {
   cuda_gate *gate = NULL;
   pthread_mutex_lock(&device->lock);
@@ -224,7 +230,9 @@ void cuda_gate_give(cuda_device *device, cuda_gate *gate) {
   pthread_mutex_lock(&device->lock);
   cuda_gate_page *page = device->gates;
   while (gate < page->words || gate >= page->words + PAGE_GATES * GATE_WORDS) page = page->next;
-  page->taken &= ~(UINT64_C(1) << ((size_t)(gate - page->words) / GATE_WORDS));
+  const uint64_t bit = UINT64_C(1) << ((size_t)(gate - page->words) / GATE_WORDS);
+  assert((page->taken & bit) != 0);
+  page->taken &= ~bit;
   pthread_mutex_unlock(&device->lock);
 }
 
@@ -232,7 +240,7 @@ void cuda_gates_free(cuda_device *device) {
   while (device->gates != NULL) {
     cuda_gate_page *page = device->gates;
     device->gates = page->next;
-    (void)device->api->host_free(page->words); /* on a lost device it is gone already */
+    (void)device->api->host_free(page->words); /* gone already on a lost device */
     rondo_release(&device->base.allocator, page, 1, sizeof *page);
   }
 }

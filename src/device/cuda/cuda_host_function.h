@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Host functions.
+ * Host functions run on threads of the device, so that they do not block each other.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_HOST_FUNCTION_H
 #define RONDO_DEVICE_CUDA_CUDA_HOST_FUNCTION_H
@@ -8,22 +8,24 @@
 
 void cuda_hosts_prepare(cuda_device *device);
 
-/* Sees to it that there is a thread. Errors: those of rondo_thread_start. */
+/* Starts a thread unless there is one. Errors: those of rondo_thread_start. */
 RONDO_MUST_USE rondo_status cuda_hosts_start(cuda_device *device);
 
-/* Waits for the functions that were posted, and ends the threads; what is posted later is dropped. */
+/* Waits for the posted functions and ends the threads. Functions that are posted later are dropped. */
 void cuda_hosts_stop(cuda_device *device);
 
-/* cu_host_function of a cuda_host_work that is queued or stands in a graph: hands it to a thread. */
+/* The cu_host_function of a cuda_host_work that is enqueued or in a graph: posts it to a thread. */
 void cuda_post_host(void *work);
 
-/* Frees a node's record that nobody calls any more. */
+/* Frees a node's record that no launch calls any more. */
 void cuda_host_free(const rondo_allocator *allocator, cuda_host_work *work);
 
 /* A gate that is 0. Errors: OUT_OF_MEMORY, DEVICE_LOST. */
 RONDO_MUST_USE rondo_status cuda_gate_take(cuda_device *device, cuda_gate **out);
 void cuda_gate_give(cuda_device *device, cuda_gate *gate); /* NULL is fine */
 void cuda_gates_free(cuda_device *device);                 /* in the device's context */
+
+/* A record of the queue is unused again. Any thread. The queue may be freed once it has no records left to wait for. */
 void cuda_host_put_unused(cuda_queue *queue, cuda_host_work *work);
 
 #endif

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: MIT
- * A kernel's code on a CUDA device: a source, compiled for the GPU's architecture when the kernel is made, or an image,
- * loaded as a module of the device's context; or a function that somebody has loaded. A kernel without CUDA code is
- * made all the same and refused where it is used.
+ * A kernel's code on a CUDA device: a source that is compiled for the GPU's architecture when the kernel is made, an
+ * image that is loaded as a module, or a function that the user has loaded. A kernel without CUDA code can be made, and
+ * is refused where it is used.
  *
- * Code goes out of use while queues may still run it. It is then put aside with a number, and may be unloaded when
- * every queue has nothing left of what it was given before: nothing is counted per launch. Loading and unloading wait
- * for all work of the device (docs/cuda-probes.md, 22); so unloading is done where such a wait is made anyway: when a
- * kernel is made, when the device is synchronized, and at its end. What has no code, such as what a library captured,
- * goes as soon as it is over.
+ * Code may go out of use while queues still run it. It is then kept with the number of an epoch, and can be unloaded
+ * once no queue has work from before this epoch. So nothing is counted per launch. Loading and unloading wait for all
+ * work of the device (docs/cuda-probes.md, 22), so code is unloaded where the device waits anyway: when a kernel is
+ * made, when the device is synchronised, and when it closes. What has no code, such as a captured graph, is freed as
+ * soon as no queue runs it.
  */
 #include "device/cuda/cuda_kernel.h"
+
+#include <assert.h>
+
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_kernel_cache.h"
 
-/* Unloading ------------------------------------------------------------------------------------------------------- */
+/* Unloading -------------------------------------------------------------------------------------------------------- */
 
 static void free_kernel(cuda_kernel *kernel) {
   cuda_device *device = kernel->device;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cuda_foreign_kernel_free(device, kernel->foreign);
   cuda_captured_free(kernel->captured);
   cuda_enter_to_free(device, &scope);
-  if (kernel->module != NULL) (void)device->api->module_unload(kernel->module); /* a lost device has none any more */
-  cuda_leave(&scope);
+  if (kernel->module != NULL) (void)device->api->module_unload(kernel->module); /* gone already on a lost device */
   rondo_release(&device->base.allocator, kernel, 1, sizeof *kernel);
 }
 
-/* The last epoch whose code no queue runs. With the lock. */
+/* The last epoch whose code no queue runs. With the device's lock. */
 static uint64_t last_settled(const cuda_device *device) {
   uint64_t settled = UINT64_MAX;
   for (const cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
@@ -39,7 +41,7 @@ static uint64_t last_settled(const cuda_device *device) {
   return settled;
 }
 
-/* Takes what is over off the list; of what has code only with `code`. */
+/* Removes what no queue runs from the list: code only with `code`. */
 static cuda_kernel *take_dead(cuda_device *device, bool all, bool code) {
   cuda_kernel *over = NULL;
   pthread_mutex_lock(&device->lock);
@@ -59,7 +61,7 @@ static cuda_kernel *take_dead(cuda_device *device, bool all, bool code) {
   return over;
 }
 
-/* Freeing a library's kernel may put aside what was captured with it. */
+/* Freeing a library's kernel may add the graph that it was captured in to the list. */
 static void reap(cuda_device *device, bool all, bool code) {
   cuda_kernel *over = take_dead(device, all, code);
   while (over != NULL) {
@@ -77,6 +79,7 @@ void cuda_kernel_bury(cuda_kernel *kernel) {
   cuda_device *device = kernel->device;
   const bool has_code = kernel->module != NULL;
   pthread_mutex_lock(&device->lock);
+  assert(kernel->epoch == 0 && kernel->next == NULL); /* it goes out of use once */
   kernel->epoch = atomic_fetch_add(&device->epoch, 1) + 1;
   kernel->next = device->dead_kernels;
   device->dead_kernels = kernel;
@@ -85,10 +88,15 @@ void cuda_kernel_bury(cuda_kernel *kernel) {
   if (!has_code) reap(device, false, false);
 }
 
-/* Loading --------------------------------------------------------------------------------------------------------- */
+/* Loading ---------------------------------------------------------------------------------------------------------- */
 
-/* Now, not at the first launch, as the driver does it by itself: loading waits for work that runs, and a launch must
- * not. */
+static rondo_status make_kernel(cuda_device *device, cu_function function, cuda_kernel **out) {
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof **out, out));
+  **out = (cuda_kernel){.device = device, .function = function};
+  return RONDO_OK;
+}
+
+/* Loads the function at once. The driver would load it at the first launch, and wait for other work then. */
 static rondo_status load_module(cuda_kernel *kernel, const char *name, const void *image) {
   cuda_device *device = kernel->device;
   char log[512] = "";
@@ -105,15 +113,11 @@ static rondo_status load_module(cuda_kernel *kernel, const char *name, const voi
 
 rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void *image, cuda_kernel **out) {
   cuda_kernel *kernel;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out = NULL;
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *kernel, &kernel));
-  kernel->device = device;
-  rondo_status status = cuda_enter(device, &scope);
-  if (status == RONDO_OK) {
-    status = load_module(kernel, name, image);
-    cuda_leave(&scope);
-  }
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(make_kernel(device, NULL, &kernel));
+  const rondo_status status = load_module(kernel, name, image);
   if (status == RONDO_OK)
     *out = kernel;
   else
@@ -121,7 +125,7 @@ rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void 
   return status;
 }
 
-/* Parameters ------------------------------------------------------------------------------------------------------ */
+/* Parameters ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_parameter(const rondo_kernel *kernel, uint32_t index, size_t offset, size_t bytes) {
   if (offset == kernel->offsets[index] && bytes == kernel->parameters[index].bytes) return RONDO_OK;
@@ -131,7 +135,7 @@ static rondo_status check_parameter(const rondo_kernel *kernel, uint32_t index, 
                     kernel->name, index, kernel->parameters[index].bytes, kernel->offsets[index], bytes, offset);
 }
 
-/* What was declared is what the code has, as far as the driver tells. */
+/* Compares the declared parameters with those of the code, as far as the driver tells. */
 static rondo_status check_parameters(const cuda_device *device, const rondo_kernel *kernel, cu_function function) {
   size_t offset = 0, bytes = 0;
   if (device->api->function_param_info == NULL) return RONDO_OK;
@@ -150,17 +154,16 @@ static rondo_status check_parameters(const cuda_device *device, const rondo_kern
                     kernel->parameter_count);
 }
 
-/* Kernels --------------------------------------------------------------------------------------------------------- */
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_most_threads(cuda_device *device, const rondo_kernel *kernel, cu_function function, int *out) {
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->function_get_attribute(out, CU_FUNCTION_ATTRIBUTE_MAX_THREADS, function);
-  cuda_leave(&scope);
   return cuda_check(device, code, "asking how many threads a block of kernel '%s' may have", kernel->name);
 }
 
-/* The code's registers and shared memory may leave room for fewer threads than a block has. */
+/* The code may need so many registers or so much shared memory that a block of this size does not fit. */
 static rondo_status check_block(cuda_device *device, const rondo_kernel *kernel, cu_function function) {
   int most = 0;
   RONDO_TRY(read_most_threads(device, kernel, function, &most));
@@ -173,7 +176,7 @@ static rondo_status check_block(cuda_device *device, const rondo_kernel *kernel,
 
 static void release_kernel(void *data) { cuda_kernel_bury(data); }
 
-/* Machine code of a source, from the disk or compiled. */
+/* Machine code of a source, from the cache on disk or compiled. */
 static rondo_status find_code(cuda_device *device, const rondo_kernel *kernel, cuda_code *out) {
   const rondo_allocator *allocator = &device->base.allocator;
   cuda_cache_key key = {.major = device->major, .minor = device->minor, .source = kernel->cuda_source};
@@ -196,17 +199,10 @@ static rondo_status load_source(cuda_device *device, const rondo_kernel *kernel,
   return status;
 }
 
-/* The caller's function, which is not unloaded. */
-static rondo_status take_function(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof(cuda_kernel), out));
-  **out = (cuda_kernel){.device = device, .function = kernel->cuda_function};
-  return RONDO_OK;
-}
-
 /* NULL for a kernel without CUDA code. */
 static rondo_status load_code(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
   *out = NULL;
-  if (kernel->cuda_function != NULL) return take_function(device, kernel, out);
+  if (kernel->cuda_function != NULL) return make_kernel(device, kernel->cuda_function, out); /* the caller's own */
   if (kernel->cuda_image != NULL) return cuda_kernel_load(device, kernel->name, kernel->cuda_image, out);
   return kernel->cuda_source[0] != '\0' ? load_source(device, kernel, out) : RONDO_OK;
 }
@@ -232,8 +228,7 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
 
 rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_function function) {
   cuda_kernel *adopted;
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *adopted, &adopted));
-  *adopted = (cuda_kernel){.device = device, .function = function};
+  RONDO_TRY(make_kernel(device, function, &adopted));
   kernel->driver_data = adopted;
   kernel->driver_release = release_kernel;
   return RONDO_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A kernel's code on a CUDA device: a source, compiled for the GPU's architecture when the kernel is made, or an
- * image, loaded as a module of the device's context; or a function that somebody has loaded.
+ * A kernel's code on a CUDA device: a source that is compiled when the kernel is made, an image that is loaded as a
+ * module, or a function that the user has loaded.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_KERNEL_H
 #define RONDO_DEVICE_CUDA_CUDA_KERNEL_H
@@ -14,10 +14,17 @@ RONDO_MUST_USE rondo_status cuda_kernel_check(const rondo_device *device, const 
 RONDO_MUST_USE rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void *image,
                                              cuda_kernel **out);
 
-/* Gives a kernel a function that somebody else keeps loaded. */
+/* Gives a kernel a function that other code keeps loaded. */
 RONDO_MUST_USE rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_function function);
 
 /* Out of use: unloaded when no queue runs it any more. NULL is fine. */
 void cuda_kernel_bury(cuda_kernel *kernel);
+
+/* Unloads what is no longer run; with `all`, everything. */
+void cuda_kernels_reap(cuda_device *device, bool all);
+static inline void cuda_kernels_look(cuda_device *device) {
+  if (__builtin_expect(atomic_load_explicit(&device->has_dead_kernels, memory_order_relaxed), 0))
+    cuda_kernels_reap(device, false);
+}
 
 #endif

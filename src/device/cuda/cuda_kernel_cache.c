@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The files of the cache: a header, the source, the code. The name is a hash of what the code depends on; two things of
- * one name replace each other.
+ * The files of the cache. A file holds a header, the source and the code. Its name is a hash of everything that the
+ * code depends on; if two sources have the same name, the later file replaces the earlier one. Threads and processes:
+ * any.
  */
 #define _GNU_SOURCE
 #include "device/cuda/cuda_kernel_cache.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,9 +42,9 @@ static void complain(const char *what, const char *path) {
   rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s %s: %s", path, what, strerror(errno));
 }
 
-/* Places ---------------------------------------------------------------------------------------------------------- */
+/* Places ----------------------------------------------------------------------------------------------------------- */
 
-/* False when there is to be no cache, or no place for one: so in a program with raised privileges. */
+/* False if the cache is turned off, or has no place, as in a program with raised privileges. */
 static bool find_folder(char *out, size_t bytes) {
   const char *given = rondo_option_text(RONDO_OPTION_CUDA_CACHE), *base = secure_getenv("XDG_CACHE_HOME");
   const char *home = secure_getenv("HOME");
@@ -65,9 +67,9 @@ static void name_file(const cuda_cache_key *key, char out[NAME_MAX + 1]) {
   (void)snprintf(out, NAME_MAX + 1, "%016" PRIx64 "%s", hash, suffix);
 }
 
-/* Trust ----------------------------------------------------------------------------------------------------------- */
+/* Trust ------------------------------------------------------------------------------------------------------------ */
 
-/* Warns, but not for each kernel again about one thing. */
+/* Warns, but does not repeat a warning for each kernel. */
 static void distrust(const char *folder, const char *name, const char *reason) {
   static atomic_uint_least64_t last;
   const uint64_t place = rondo_hash_text(rondo_hash_text(RONDO_HASH_START, folder), name);
@@ -77,8 +79,8 @@ static void distrust(const char *folder, const char *name, const char *reason) {
             name[0] != '\0' ? "/" : "", name, reason);
 }
 
-/* Code from the cache runs with the rights of this process: nobody else but root may have written it. `name` is "" for
- * the folder itself. */
+/* Code from the cache runs with the rights of this process, so only this user and root may have written it. `name` is
+ * "" for the folder itself. */
 static bool is_trusted(int descriptor, const char *folder, const char *name) {
   struct stat info;
   char reason[128];
@@ -98,7 +100,7 @@ static bool is_trusted(int descriptor, const char *folder, const char *name) {
   return false;
 }
 
-/* The folder, opened; -1 when it is not there, or not trusted, which is logged. */
+/* Opens the folder. -1 if it does not exist or is not trusted, which is logged. */
 static int open_folder(const char *path) {
   const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0 || is_trusted(folder, path, "")) return folder;
@@ -107,6 +109,8 @@ static int open_folder(const char *path) {
 }
 
 static file_header header_of(const cuda_cache_key *key, const cuda_code *code) {
+  static_assert(sizeof(file_header) == 48, "written as it is: no gaps");
+  assert(key->compiler_version > 0 && key->source != NULL);
   file_header header = {.compiler_version = (uint32_t)key->compiler_version,
                         .major = (uint32_t)key->major,
                         .minor = (uint32_t)key->minor,
@@ -118,7 +122,7 @@ static file_header header_of(const cuda_cache_key *key, const cuda_code *code) {
   return header;
 }
 
-/* Reading --------------------------------------------------------------------------------------------------------- */
+/* Reading ---------------------------------------------------------------------------------------------------------- */
 
 static bool read_all(int file, void *bytes, size_t count) {
   for (size_t done = 0; done < count;) {
@@ -130,7 +134,7 @@ static bool read_all(int file, void *bytes, size_t count) {
   return true;
 }
 
-/* Whether the file goes on with these bytes. */
+/* Whether these bytes come next in the file. */
 static bool holds(int file, const char *bytes, size_t count) {
   char piece[4096];
   for (size_t done = 0; done < count;) {
@@ -159,7 +163,7 @@ static bool read_file(int file, const rondo_allocator *allocator, const cuda_cac
   return is_whole;
 }
 
-/* Opens the file in the folder for reading; -1 when it is not there, or not trusted. A FIFO must not make this wait. */
+/* Opens the file for reading. -1 if it does not exist or is not trusted. A FIFO must not make this wait. */
 static int open_file(int folder, const char *path, const char *name) {
   const int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0 || is_trusted(file, path, name)) return file;
@@ -182,9 +186,9 @@ bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key
   return is_found;
 }
 
-/* Room ------------------------------------------------------------------------------------------------------------ */
+/* Room ------------------------------------------------------------------------------------------------------------- */
 
-/* The files of the cache, as they were counted. */
+/* What the files of the cache take. */
 typedef struct survey {
   uint64_t bytes;
   char oldest[NAME_MAX + 1]; /* "" when there is none */
@@ -197,7 +201,7 @@ static bool is_older(struct timespec a, struct timespec b) {
 
 static void count_file(int folder, const char *name, survey *out) {
   struct stat stat;
-  if (strstr(name, suffix) == NULL) return; /* one that was never renamed counts too */
+  if (strstr(name, suffix) == NULL) return; /* a file that was never renamed counts too */
   if (fstatat(folder, name, &stat, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(stat.st_mode)) return;
   out->bytes += (uint64_t)stat.st_size;
   if (out->oldest[0] != '\0' && !is_older(stat.st_mtim, out->oldest_time)) return;
@@ -213,14 +217,14 @@ static survey survey_folder(DIR *folder) {
   return all;
 }
 
-/* What somebody else took away is gone as well, and not counted. False when a file cannot be taken away. */
+/* A file that another process removed is not counted. False if the file cannot be removed. */
 static bool evict(int folder, const char *name, size_t *evicted) {
   const bool is_done = unlinkat(folder, name, 0) == 0;
   *evicted += is_done;
   return is_done || errno == ENOENT;
 }
 
-/* Takes the longest unused files away until the others keep to the bound; how many it took. Closes `descriptor`. */
+/* Removes the least recently used files until the others fit. Returns how many it removed. Closes `descriptor`. */
 static size_t keep_to_bound(int descriptor, const char *path) {
   const uint64_t bound = rondo_option_number(RONDO_OPTION_CUDA_CACHE_BYTES);
   size_t evicted = 0;
@@ -246,7 +250,7 @@ static size_t keep_to_bound(int descriptor, const char *path) {
   return evicted;
 }
 
-/* Writing --------------------------------------------------------------------------------------------------------- */
+/* Writing ---------------------------------------------------------------------------------------------------------- */
 
 static bool write_all(int file, const void *bytes, size_t count) {
   for (size_t done = 0; done < count;) {
@@ -258,7 +262,7 @@ static bool write_all(int file, const void *bytes, size_t count) {
   return true;
 }
 
-/* The folder and those above it; only their owner may enter those that this makes. */
+/* Makes the folder and those above it. Only their owner may enter the folders that this makes. */
 static bool make_folders(const char *path) {
   char part[PATH_MAX];
   const size_t length = strlen(path);
@@ -285,7 +289,7 @@ static bool write_file(int folder, const char *name, const cuda_cache_key *key, 
   return close(file) == 0 && is_written;
 }
 
-/* Writes the file under another name first, so that nobody reads half of it. */
+/* Writes the file under another name first, so that nobody reads a part of it. */
 static bool replace_file(int folder, const cuda_cache_key *key, const cuda_code *code) {
   static atomic_uint serial;
   char name[NAME_MAX + 1], temporary[2 * NAME_MAX];

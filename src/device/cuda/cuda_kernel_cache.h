@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Compiled kernels on disk, so that each source is compiled once a machine: files in RONDO_CUDA_CACHE (else
- * $XDG_CACHE_HOME/rondo or ~/.cache/rondo), together at most RONDO_CUDA_CACHE_BYTES, the longest unused going first.
- * A file holds all that its code depends on, and is used only when that is the same byte for byte; it appears by being
- * renamed, so that nobody sees half of one. Folders and files are made for their owner alone (0700 and 0600); those
- * that belong to a user other than root and the caller, or that other users may write to, are not used. What goes wrong
- * with the cache is said in the log and means compiling. Threads and processes: any.
+ * Compiled kernels on disk, so that a machine compiles each source once. The files are in RONDO_CUDA_CACHE (else
+ * $XDG_CACHE_HOME/rondo or ~/.cache/rondo). Together they have at most RONDO_CUDA_CACHE_BYTES; the least recently used
+ * are removed first. A file holds everything that its code depends on, and is used only if that is the same byte for
+ * byte. It is renamed into place, so that nobody sees a part of it. Folders and files are private to their owner (0700
+ * and 0600). Those of a user other than root and the caller, or that other users can write to, are not used. A problem
+ * with the cache is logged, and the kernel is compiled. Threads and processes: any.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_KERNEL_CACHE_H
 #define RONDO_DEVICE_CUDA_CUDA_KERNEL_CACHE_H
 
 #include "vendor/nvrtc.h"
 
-/* What code depends on. */
+/* What the code depends on. */
 typedef struct cuda_cache_key {
   int compiler_version, major, minor; /* cuda_compiler_version; compute capability */
   const char *source;
 } cuda_cache_key;
 
-/* The code, from the allocator; false when there is none. */
+/* Finds the code, in memory of the allocator. False if there is none. */
 bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out);
-/* Returns how many files went to keep to the bound, what was put there being one of them when it is too large. */
+/* Stores the code. Returns how many files were removed to keep to the bound; if the code alone is too large, it is one
+ * of them. */
 size_t cuda_cache_put(const cuda_cache_key *key, const cuda_code *code);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Work in the driver's terms: what submitting to a stream and lowering to a graph share. Addresses are unified: the
- * driver tells host from device memory by the address, and a copy node may name memory that is not mapped yet.
+ * Kernels and copies as the driver takes them, on streams and in graphs. Addresses are unified: the driver tells host
+ * from device memory by the address. Threads: any.
  */
-#include "device/cuda/cuda_foreign_nodes.h"
-
 #include "device/cuda/cuda_launch_params.h"
 
-/* A copy as the driver has it. */
+#include <assert.h>
+
+#include "device/cuda/cuda_foreign_nodes.h"
+
+/* A copy as the driver describes it. */
 typedef struct copy_shape {
   size_t height, depth, src_pitch, dst_pitch, src_slice, dst_slice; /* rows, slices; bytes */
 } copy_shape;
@@ -27,7 +29,7 @@ static copy_shape shape_of(const rondo_copy *copy) {
                       .dst_slice = copy->dst_slice_pitch * copy->depth};
 }
 
-/* The driver counts the distance of slices in rows. */
+/* The driver counts the distance between slices in rows. */
 static bool has_whole_rows(const copy_shape *shape) {
   return shape->src_slice % shape->src_pitch == 0 && shape->dst_slice % shape->dst_pitch == 0;
 }
@@ -40,6 +42,7 @@ size_t cuda_copy_parts(const rondo_copy *copy) {
 void cuda_copy_params(const rondo_copy *copy, size_t part, cu_copy *out) {
   const copy_shape shape = shape_of(copy);
   const bool is_whole = has_whole_rows(&shape);
+  assert(part < cuda_copy_parts(copy));
   *out = (cu_copy){.src_type = CU_MEMORY_UNIFIED,
                    .src_device = cuda_address(copy->src) + part * shape.src_slice,
                    .src_pitch = shape.src_pitch,
@@ -88,7 +91,7 @@ void cuda_kernel_params(const rondo_kernel_node *node, cu_kernel_params *out) {
                             .block_x = node->kernel->block_threads,
                             .block_y = 1,
                             .block_z = 1,
-                            .params = (void **)(uintptr_t)node->args}; /* the driver reads them only */
+                            .params = (void **)(uintptr_t)node->args}; /* the driver only reads */
 }
 
 cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_kernel_node *node) {
@@ -97,6 +100,10 @@ cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_
   cu_kernel_params p;
   cuda_kernel_params(node, &p);
   if (foreign != NULL && node->arg_count > 0) cuda_foreign_arguments(foreign, true, node->args[0], list, &p);
-  return api->launch_kernel(p.function, p.grid_x, p.grid_y, p.grid_z, p.block_x, p.block_y, p.block_z, p.shared_bytes,
-                            stream, p.params, p.extra);
+  return cuda_launch_params(api, stream, &p);
+}
+
+cu_result cuda_launch_params(const cuda_api *api, cu_stream stream, const cu_kernel_params *p) {
+  return api->launch_kernel(p->function, p->grid_x, p->grid_y, p->grid_z, p->block_x, p->block_y, p->block_z,
+                            p->shared_bytes, stream, p->params, p->extra);
 }

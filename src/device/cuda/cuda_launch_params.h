@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Work in the driver's terms: what submitting to a stream and lowering to a graph share.
+ * Kernels and copies as the driver takes them, on streams and in graphs.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_LAUNCH_PARAMS_H
 #define RONDO_DEVICE_CUDA_CUDA_LAUNCH_PARAMS_H
 
 #include "device/cuda/cuda.h"
 
-/* The bytes from the first to the last that the copy's sides take. */
+/* The bytes from the first to the last on each side of a copy. */
 void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst);
 
-/* The driver's launch. */
+/* Launch on a stream. */
+cu_result cuda_launch_params(const cuda_api *api, cu_stream stream, const cu_kernel_params *params);
 cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_kernel_node *kernel);
 
-/* A foreign kernel's are without arguments. */
+/* Those of a foreign kernel have no arguments. */
 void cuda_kernel_params(const rondo_kernel_node *kernel, cu_kernel_params *out);
 
-/* A copy is done in so many parts: 1, or as many as it has slices where the driver cannot describe their distance. */
+/* A copy is made in so many parts: one, or one for each slice if the driver cannot describe the slices' distance. */
 size_t cuda_copy_parts(const rondo_copy *copy);
 void cuda_copy_params(const rondo_copy *copy, size_t part, cu_copy *out);
 cu_result cuda_copy_submit(const cuda_api *api, cu_stream stream, const rondo_copy *copy);

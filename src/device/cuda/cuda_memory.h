@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Virtual memory: address ranges, physical allocations and mappings are the driver's (cuMemAddressReserve,
- * cuMemCreate, cuMemMap, cuMemSetAccess); sizes are multiples of the granularity that info.page_bytes says.
+ * Virtual memory and host memory: slots of rondo_device_ops.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_MEMORY_H
 #define RONDO_DEVICE_CUDA_CUDA_MEMORY_H
@@ -16,7 +15,7 @@ RONDO_MUST_USE rondo_status cuda_unmap(rondo_device *device, void *address, size
 RONDO_MUST_USE rondo_status cuda_protect(rondo_device *device, void *address, size_t bytes,
                                          rondo_protection protection);
 
-/* Lets the device, and those that it has admitted, access what is mapped there. */
+/* Gives the device, and the devices that it has admitted, access to a mapping. */
 cu_result cuda_set_access(cuda_device *device, cu_address address, size_t bytes, int flags);
 RONDO_MUST_USE rondo_status cuda_admit(rondo_device *device, uint64_t peers);
 RONDO_MUST_USE rondo_status cuda_host_allocate(rondo_device *device, size_t bytes, void **out_address);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * How long each node of an executable takes: a second graph of the same nodes, each between two event records. A node
- * begins when its predecessors' second records are done, so that what stands beside it costs it nothing; programmatic
- * edges count as full ones.
+ * Measures how long each node of an executable takes, with a second graph of the same nodes in which each node is
+ * between two event records. A node begins when the second records of its predecessors are done, so that parallel nodes
+ * do not count. Programmatic edges count as full ones. Threads: the executable's owner.
  */
-#include "device/cuda/cuda_node_timing.h"
+#include <assert.h>
+
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_graph_build.h"
 #include "device/cuda/cuda_graph_node.h"
 
-/* What making the second graph needs for a while. */
+/* Working memory for making the second graph. */
 typedef struct timed_parts {
   cu_graph_node *ends;   /* the second record of each node so far */
   cu_graph_node *before; /* room for the predecessors of a node */
@@ -84,7 +85,8 @@ static void free_timed(cuda_executable *executable) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   cuda_built_free(executable, &executable->timed);
   for (size_t i = 0; executable->stamps != NULL && i < 2 * executable->count; i++)
-    if (executable->stamps[i] != NULL) (void)api->event_destroy(executable->stamps[i]); /* nor is it on a lost device */
+    if (executable->stamps[i] != NULL)
+      (void)api->event_destroy(executable->stamps[i]); /* gone already on a lost device */
   rondo_release(cuda_allocator_of(executable), executable->stamps, 2 * executable->count, sizeof(cu_event));
   executable->stamps = NULL;
 }
@@ -92,26 +94,25 @@ static void free_timed(cuda_executable *executable) {
 rondo_status cuda_set_timing(rondo_executable *base, bool on) {
   cuda_executable *executable = (cuda_executable *)base;
   cuda_device *device = cuda_device_of(base->device);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
   free_timed(executable);
   const rondo_status status = on ? make_timed(executable) : RONDO_OK;
   if (status != RONDO_OK) free_timed(executable);
   cuda_note_direct(executable);
-  cuda_leave(&scope);
   return status;
 }
 
 void cuda_times(const rondo_executable *base, uint64_t *out_ns) {
   const cuda_executable *executable = (const cuda_executable *)base;
   cuda_device *device = cuda_device_of(base->device);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   const rondo_status entered = cuda_enter(device, &scope);
+  assert(executable->stamps != NULL || executable->count == 0); /* timing is on */
   for (size_t i = 0; i < executable->count; i++) {
-    float milliseconds = 0; /* stays when the device is lost */
+    float milliseconds = 0; /* if the device is lost */
     if (entered == RONDO_OK)
       (void)device->api->event_elapsed_time(&milliseconds, executable->stamps[2 * i], executable->stamps[2 * i + 1]);
     out_ns[i] = (uint64_t)((double)milliseconds * 1e6);
   }
-  if (entered == RONDO_OK) cuda_leave(&scope);
 }

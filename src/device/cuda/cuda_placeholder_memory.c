@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * Pages that stand in for graph memory, so that the driver sees that it is a device's: for a moment while nodes are
- * made, and where a stream captures until its capture is over. The same few pages stand everywhere; nobody's work
- * reaches them, since what is made meanwhile runs when others are there.
+ * Placeholder memory: pages that are mapped at addresses of graph memory, so that the driver takes these addresses for
+ * a device's memory: while nodes are made, and during a capture. The same few pages are mapped everywhere. No work
+ * accesses them, because other pages are mapped there before the nodes run.
  *
- * Invariant: all is done under the device's mapping lock; pages that are mapped for good go before those that stand in.
- * What the driver refuses to unmap, of these or of a mapping that failed half-way, is noted and tried again before
- * anything is mapped; nothing is mapped over it.
+ * Invariant: everything happens under the device's mapping lock. Placeholders give way to memory that is mapped for
+ * good. If the driver refuses to unmap a placeholder, or a mapping that failed half-way, this is noted in device->left
+ * and tried again before anything is mapped. Nothing is mapped over it.
  */
 #include "device/cuda/cuda_placeholder_memory.h"
+
+#include <assert.h>
+
 #include "base/error.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_launch_params.h"
 #include "device/cuda/cuda_memory.h"
 
-/* Access to a mapping costs the same for one page as for many (docs/cuda-probes.md, 35): long runs are made of such
- * pieces. */
+/* Setting the access to a mapping costs the same for one page as for many (docs/cuda-probes.md, 35). So long runs are
+ * mapped in pieces of this size. */
 enum { PIECE_PAGES = 16 };
 
-/* What is bare ---------------------------------------------------------------------------------------------------- */
+/* Finding addresses ------------------------------------------------------------------------------------------------ */
 
-/* Whether one of them holds the address. *end, where it lies further on, becomes the end of that one, or the beginning
- * of the next. */
+/* Whether a range holds the address. *end is lowered to the end of that range, or to the beginning of the next. */
 static bool find(const cuda_ranges *list, cu_address address, cu_address *end) {
   for (size_t i = 0; i < list->count; i++) {
     const cuda_range at = list->items[i];
@@ -34,20 +36,20 @@ static bool find(const cuda_ranges *list, cu_address address, cu_address *end) {
   return false;
 }
 
-/* Whether it is reserved, not mapped, and nothing stands in there. *out_behind, `end` at most, is as far as the same is
- * to be said. */
-static bool find_bare(const cuda_placeholders *self, cu_address address, cu_address end, cu_address *out_behind) {
+/* Whether the address is reserved and neither mapped nor a placeholder. The answer holds up to *out_end, at most `end`.
+ */
+static bool find_bare(const cuda_placeholders *self, cu_address address, cu_address end, cu_address *out_end) {
   cuda_device *device = self->device;
-  *out_behind = end;
+  *out_end = end;
   pthread_mutex_lock(&device->lock);
-  bool is_bare = find(&device->reservations, address, out_behind) && !find(&device->mappings, address, out_behind);
+  bool is_bare = find(&device->reservations, address, out_end) && !find(&device->mappings, address, out_end);
   pthread_mutex_unlock(&device->lock);
   const cuda_ranges *const standing[] = {&self->ranges, &device->shown, &device->left};
-  for (size_t i = 0; i < 3; i++) is_bare = is_bare && !find(standing[i], address, out_behind);
+  for (size_t i = 0; i < 3; i++) is_bare = is_bare && !find(standing[i], address, out_end);
   return is_bare;
 }
 
-/* Coming ---------------------------------------------------------------------------------------------------------- */
+/* Mapping ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status cuda_placeholders_begin(cuda_device *device, cuda_placeholders *out) {
   const cu_allocation_properties properties = cuda_memory_properties(device);
@@ -58,7 +60,7 @@ rondo_status cuda_placeholders_begin(cuda_device *device, cuda_placeholders *out
                     "making a page of device '%s'", device->base.name);
 }
 
-/* Memory for a piece, which its mappings keep; 0 where there is none to be had, or no need. */
+/* Memory for a piece, which lives as long as its mappings. 0 if none is needed or available. */
 static cu_physical make_piece(cuda_device *device, size_t bytes, size_t piece_bytes) {
   const cu_allocation_properties properties = cuda_memory_properties(device);
   cu_physical piece = 0;
@@ -66,7 +68,7 @@ static cu_physical make_piece(cuda_device *device, size_t bytes, size_t piece_by
   return device->api->mem_create(&piece, piece_bytes, &properties, 0) == CU_OK ? piece : 0;
 }
 
-/* Maps from mapped->address on, and counts what is mapped. */
+/* Maps `bytes` from mapped->address on. mapped->bytes counts what is mapped. */
 static cu_result map_run(cuda_device *device, cuda_range *mapped, size_t bytes) {
   const size_t piece_bytes = PIECE_PAGES * device->page_bytes;
   const cu_physical piece = make_piece(device, bytes, piece_bytes);
@@ -77,12 +79,12 @@ static cu_result map_run(cuda_device *device, cuda_range *mapped, size_t bytes) 
     code = device->api->mem_map(mapped->address + mapped->bytes, next, 0, is_piece ? piece : device->placeholder, 0);
     if (code == CU_OK) mapped->bytes += next;
   }
-  if (piece != 0) (void)device->api->mem_release(piece); /* what has no mappings is gone with that */
+  if (piece != 0) (void)device->api->mem_release(piece); /* without mappings, this frees it */
   return code;
 }
 
-/* There will be room to note all that may be left. */
-static rondo_status placeholder(cuda_placeholders *self, cuda_range at) {
+/* Reserves room to note all that the driver may not unmap. */
+static rondo_status add_range(cuda_placeholders *self, cuda_range at) {
   cuda_device *device = self->device;
   const rondo_allocator *allocator = &device->base.allocator;
   const size_t most_left = device->left.count + device->shown.count + self->ranges.count + 1;
@@ -92,7 +94,7 @@ static rondo_status placeholder(cuda_placeholders *self, cuda_range at) {
   *mapped = (cuda_range){at.address, 0, NULL};
   cu_result code = map_run(device, mapped, at.bytes);
   if (code == CU_OK) code = cuda_set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE);
-  return cuda_check(device, code, "letting pages of device '%s' stand in for %zu bytes of graph memory",
+  return cuda_check(device, code, "mapping placeholder pages of device '%s' for %zu bytes of graph memory",
                     device->base.name, at.bytes);
 }
 
@@ -102,11 +104,12 @@ rondo_status cuda_placeholders_add(cuda_placeholders *self, const void *memory, 
   const cu_address end = from + bytes;
   from -= from % page_bytes;
   while (from < end) {
-    cu_address behind;
-    const bool is_bare = find_bare(self, from, end, &behind);
-    behind += (page_bytes - behind % page_bytes) % page_bytes;
-    if (is_bare) RONDO_TRY(placeholder(self, (cuda_range){from, behind - from, NULL}));
-    from = behind;
+    cu_address next;
+    const bool is_bare = find_bare(self, from, end, &next);
+    next += (page_bytes - next % page_bytes) % page_bytes;
+    assert(next > from);
+    if (is_bare) RONDO_TRY(add_range(self, (cuda_range){from, next - from, NULL}));
+    from = next;
   }
   return RONDO_OK;
 }
@@ -118,25 +121,27 @@ rondo_status cuda_placeholders_add_copy(cuda_placeholders *self, const rondo_cop
   return cuda_placeholders_add(self, copy->dst, dst);
 }
 
-/* Going ----------------------------------------------------------------------------------------------------------- */
+/* Unmapping -------------------------------------------------------------------------------------------------------- */
 
-/* A lost device holds nothing any more, whatever it says. */
+/* A lost device has no mappings, whatever it says. */
 static bool unmap(cuda_device *device, cuda_range at) {
   const cu_result code = at.bytes > 0 ? device->api->mem_unmap(at.address, at.bytes) : CU_OK;
-  return cuda_check(device, code, "unmapping pages that stood in on device '%s'", device->base.name) == RONDO_OK ||
+  return cuda_check(device, code, "unmapping placeholder pages of device '%s'", device->base.name) == RONDO_OK ||
          cuda_is_lost(device);
 }
 
-/* What is not unmapped now is tried again later. */
+/* What cannot be unmapped now is tried again later. */
 static void unmap_or_note(cuda_device *device, cuda_range at) {
-  if (!unmap(device, at)) device->left.items[device->left.count++] = at;
+  if (unmap(device, at)) return;
+  assert(device->left.count < device->left.capacity); /* reserved before it was mapped */
+  device->left.items[device->left.count++] = at;
 }
 
 static bool do_overlap(cuda_range a, cuda_range b) {
   return a.address < b.address + b.bytes && b.address < a.address + a.bytes;
 }
 
-/* What stands in there: for one owner, or, without one, for anybody. */
+/* Unmaps placeholders of captures there. If `at` has an owner, only those of the owner. */
 static void take_back(cuda_device *device, cuda_range at) {
   for (size_t i = device->shown.count; i-- > 0;) {
     const cuda_range shown = device->shown.items[i];
@@ -146,13 +151,13 @@ static void take_back(cuda_device *device, cuda_range at) {
   }
 }
 
-/* Unmaps what was left there, or says why the driver does not. */
+/* Unmaps what was left there. Fails if the driver refuses. */
 static rondo_status clear_left(cuda_device *device, cuda_range at) {
   for (size_t i = device->left.count; i-- > 0;) {
     const cuda_range left = device->left.items[i];
     if (!do_overlap(left, at)) continue;
     if (!unmap(device, left))
-      return rondo_fail_context(rondo_last_error()->status, "%zu bytes at %p are mapped to what was there before",
+      return rondo_fail_context(rondo_last_error()->status, "%zu bytes at %p are still mapped to what was there before",
                                 at.bytes, (void *)(uintptr_t)at.address);
     device->left.items[i] = device->left.items[--device->left.count];
   }
@@ -202,7 +207,6 @@ void cuda_placeholders_drop(cuda_device *device, cuda_ranges *kept) {
   rondo_array_free(&device->base.allocator, kept);
 }
 
-void cuda_stand_in_free(cuda_device *device) {
-  if (device->placeholder != 0)
-    (void)device->api->mem_release(device->placeholder); /* on a lost device it is gone already */
+void cuda_placeholders_free(cuda_device *device) {
+  if (device->placeholder != 0) (void)device->api->mem_release(device->placeholder); /* gone already on a lost device */
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Queues: non-blocking streams. Work goes straight to the driver; nothing is kept here but host functions until they
- * have run. A queued host function's record goes back to its queue's unused ones when it has run, so that a warm queue
- * allocates nothing.
+ * Queues, which are non-blocking streams, and events. Work goes straight to the driver. Only host functions are kept
+ * here until they have run: then their record is unused and the queue uses it again, so that a warm queue allocates
+ * nothing. Threads: as driver.h says. Records come back from the threads that ran them.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_host_function.h"
+#include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
-#include "device/cuda/cuda_patch.h"
 #include "device/cuda/cuda_queue.h"
 
-/* Failures of host functions -------------------------------------------------------------------------------------- */
+/* Failures of host functions --------------------------------------------------------------------------------------- */
 
-/* The others stay with their queues. */
+/* Takes one. The others stay with their queues. */
 rondo_status cuda_queues_take_failure(cuda_device *device) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&device->lock);
@@ -25,7 +26,7 @@ rondo_status cuda_queues_take_failure(cuda_device *device) {
   return status;
 }
 
-/* Submitting ------------------------------------------------------------------------------------------------------ */
+/* Submitting ------------------------------------------------------------------------------------------------------- */
 
 static cu_result submit_fill(const cuda_api *api, cu_stream stream, const rondo_fill *fill) {
   const cu_address dst = cuda_address(fill->dst);
@@ -45,7 +46,7 @@ static cu_result submit_fill(const cuda_api *api, cu_stream stream, const rondo_
   }
 }
 
-/* The owner alone takes. */
+/* Only the owner pops. */
 static rondo_status take_unused(cuda_queue *queue, cuda_host_work **out) {
   cuda_host_work *work = atomic_load_explicit(&queue->unused, memory_order_acquire);
   while (work != NULL && !atomic_compare_exchange_weak_explicit(&queue->unused, &work, work->next, memory_order_acquire,
@@ -60,7 +61,18 @@ static rondo_status take_unused(cuda_queue *queue, cuda_host_work **out) {
   return RONDO_OK;
 }
 
-/* The function waits to be told that the stream will wait for it; else it is not called. */
+/* Enqueues a record of the queue, on which the driver calls `function`. The function calls cuda_host_put_unused. */
+static rondo_status enqueue_record(cuda_queue *queue, cuda_host_work *work, cu_host_function function) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  assert(work->owner == queue);
+  atomic_fetch_add_explicit(&queue->hosts_left, 1, memory_order_relaxed);
+  const cu_result code = device->api->launch_host_function(queue->stream, function, work);
+  if (code == CU_OK) return RONDO_OK;
+  cuda_host_put_unused(queue, work);
+  return cuda_check(device, code, "a host function on %s", queue->label);
+}
+
+/* The function waits until it is certain that the stream waits for it. Otherwise it is not called. */
 static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) {
   cuda_device *device = cuda_device_of(queue->base.device);
   cuda_host_work *work;
@@ -77,44 +89,33 @@ static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) 
                            .value = value,
                            .state = CUDA_HOST_BEING_QUEUED,
                            .next_of_queue = work->next_of_queue};
-  atomic_fetch_add_explicit(&queue->hosts_left, 1, memory_order_relaxed);
-  cu_result code = device->api->launch_host_function(queue->stream, cuda_post_host, work);
-  if (code != CU_OK) {
-    atomic_fetch_sub_explicit(&queue->hosts_left, 1, memory_order_relaxed);
-    cuda_host_put_unused(queue, work);
-    return cuda_check(device, code, "a host function on %s", queue->label);
-  }
+  RONDO_TRY(enqueue_record(queue, work, cuda_post_host));
   queue->hosts_queued = value;
-  code = device->api->stream_wait_value_32(queue->stream, cuda_address(queue->gate), value,
-                                           CU_WAIT_VALUE_GREATER_OR_EQUAL);
+  const cu_result code = device->api->stream_wait_value_32(queue->stream, cuda_address(queue->gate), value,
+                                                           CU_WAIT_VALUE_GREATER_OR_EQUAL);
   atomic_store_explicit(&work->state, code == CU_OK ? CUDA_HOST_READY : CUDA_HOST_TAKEN_BACK, memory_order_release);
   return cuda_check(device, code, "a host function on %s", queue->label);
 }
 
 static void run_tell(void *user) {
   cuda_host_work *work = user;
-  cuda_queue *const owner = work->owner;
-  *work->queue = owner;
-  cuda_host_put_unused(owner, work);
-  atomic_fetch_sub_explicit(&owner->hosts_left, 1, memory_order_release);
+  *work->queue = work->owner;
+  cuda_host_put_unused(work->owner, work);
 }
 
 rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place) {
-  cuda_device *device = cuda_device_of(queue->base.device);
   cuda_host_work *work;
   RONDO_TRY(take_unused(queue, &work));
   *work = (cuda_host_work){.queue = place, .owner = queue, .next_of_queue = work->next_of_queue};
-  atomic_fetch_add_explicit(&queue->hosts_left, 1, memory_order_relaxed);
-  const cu_result code = device->api->launch_host_function(queue->stream, run_tell, work);
-  if (code == CU_OK) return RONDO_OK;
-  atomic_fetch_sub_explicit(&queue->hosts_left, 1, memory_order_relaxed);
-  cuda_host_put_unused(queue, work);
-  return cuda_check(device, code, "a host function on %s", queue->label);
+  return enqueue_record(queue, work, run_tell);
 }
 
-static rondo_status submit_inside(cuda_queue *queue, const rondo_node_params *work) {
-  cuda_device *device = cuda_device_of(queue->base.device);
+static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
+  cuda_queue *queue = (cuda_queue *)base;
+  cuda_device *device = cuda_device_of(base->device);
   const cuda_api *api = device->api;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter_for_work(device, &scope));
   switch (work->kind) {
     case RONDO_NODE_KERNEL:
       cuda_queue_note_work(queue);
@@ -130,19 +131,12 @@ static rondo_status submit_inside(cuda_queue *queue, const rondo_node_params *wo
       return cuda_check(device, submit_fill(api, queue->stream, &work->as.fill), "a fill of %zu x %zu elements on %s",
                         work->as.fill.width, work->as.fill.height, queue->label);
     default:
+      assert(work->kind == RONDO_NODE_HOST); /* no other kind is enqueued */
       return submit_host(queue, &work->as.host);
   }
 }
 
-static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
-  cuda_scope scope;
-  RONDO_TRY(cuda_enter_for_work(cuda_device_of(base->device), &scope));
-  const rondo_status status = submit_inside((cuda_queue *)base, work);
-  cuda_leave(&scope);
-  return status;
-}
-
-/* Order ----------------------------------------------------------------------------------------------------------- */
+/* Order ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status queue_record(rondo_queue *base, rondo_device_event *event) {
   cuda_device *device = cuda_device_of(base->device);
@@ -160,7 +154,7 @@ static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {
                     "letting %s wait for an event", queue->label);
 }
 
-/* All that the queue was given before `epoch` was read is done. */
+/* All work that was enqueued before `epoch` was read is done. */
 static void settle(cuda_queue *queue, uint64_t epoch) {
   atomic_store_explicit(&queue->settled, epoch, memory_order_release);
   atomic_store_explicit(&queue->is_busy, false, memory_order_release);
@@ -173,7 +167,7 @@ void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
     uint64_t settled = atomic_load_explicit(&queue->settled, memory_order_relaxed);
     while (settled < epoch && !atomic_compare_exchange_weak(&queue->settled, &settled, epoch)) {
     }
-    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed); /* one launched meanwhile is not named */
+    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed); /* one that is launched meanwhile is not named */
   }
   pthread_mutex_unlock(&device->lock);
   cuda_kernels_look(device);
@@ -183,11 +177,10 @@ static rondo_status queue_await(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
   const uint64_t epoch = atomic_load(&device->epoch);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_require(device));
-  cuda_enter_to_free(device, &scope); /* what waits for the stream relies on it */
+  cuda_enter_to_free(device, &scope); /* callers rely on it that this waits */
   const cu_result code = device->api->stream_synchronize(queue->stream);
-  cuda_leave(&scope);
   RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
   settle(queue, epoch);
   return RONDO_OK;
@@ -202,10 +195,9 @@ static rondo_status queue_query(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
   const uint64_t epoch = atomic_load(&device->epoch);
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->stream_query(queue->stream);
-  cuda_leave(&scope);
   RONDO_TRY(cuda_check(device, code, "asking whether %s is idle", queue->label));
   settle(queue, epoch);
   return rondo_first_failure_take(&queue->failure);
@@ -213,7 +205,7 @@ static rondo_status queue_query(rondo_queue *base) {
 
 static void *queue_native(rondo_queue *base) { return ((cuda_queue *)base)->stream; }
 
-/* What was launched ----------------------------------------------------------------------------------------------- */
+/* Last launches ---------------------------------------------------------------------------------------------------- */
 
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable) {
   pthread_mutex_lock(&device->lock);
@@ -224,7 +216,7 @@ void cuda_queues_forget(cuda_device *device, cuda_executable *executable) {
   pthread_mutex_unlock(&device->lock);
 }
 
-/* Under the lock executables that queues name are there. */
+/* With the device's lock, executables that queues name exist. */
 void cuda_queues_name_launched(const cuda_device *device, char *text, size_t bytes) {
   size_t used = 0;
   text[0] = '\0';
@@ -233,14 +225,14 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
     if (last == NULL) continue;
     const int length = snprintf(text + used, bytes - used, "%s %.48s on %s",
                                 used == 0 ? " (last launched and not waited for:" : ",", last->label, queue->label);
-    if (length < 0 || (size_t)length >= bytes - used - 1) break; /* those that have room */
+    if (length < 0 || (size_t)length >= bytes - used - 1) break; /* as many as fit */
     used += (size_t)length;
   }
   if (used > 0) text[used++] = ')';
   text[used] = '\0';
 }
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 static void link_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
@@ -273,7 +265,7 @@ static void free_queue(cuda_queue *queue) {
   rondo_release(allocator, queue, 1, sizeof *queue);
 }
 
-/* On a lost device the driver's thread may still call host functions, or may not. */
+/* On a lost device, the driver's thread may or may not call host functions later. */
 static void bury_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
   queue->next = device->dead_queues;
@@ -289,32 +281,33 @@ void cuda_dead_queues_free(cuda_device *device) {
   }
 }
 
-/* A stream that captures has no work to wait for, and may not be waited for. */
-static bool is_capturing(const cuda_queue *queue) {
+cu_capture_status cuda_queue_capture(const cuda_queue *queue, uint64_t *out_id) {
   cuda_device *device = cuda_device_of(queue->base.device);
   cu_capture_status state = CU_CAPTURE_STATUS_NONE;
-  cuda_scope scope;
-  if (cuda_is_lost(device)) return false;
+  CUDA_SCOPE(scope);
+  *out_id = 0;
+  if (cuda_is_lost(device)) return CU_CAPTURE_STATUS_NONE;
   cuda_enter_to_free(device, &scope);
-  const cu_result code = device->api->capture_info(queue->stream, &state, NULL, NULL, NULL, NULL, NULL);
-  cuda_leave(&scope);
-  return code == CU_OK && state != CU_CAPTURE_STATUS_NONE;
+  const cu_result code = device->api->capture_info(queue->stream, &state, out_id, NULL, NULL, NULL, NULL);
+  return code == CU_OK ? state : CU_CAPTURE_STATUS_NONE;
 }
 
 static rondo_status queue_destroy(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
-  const rondo_status status = is_capturing(queue) ? rondo_first_failure_take(&queue->failure) : queue_synchronize(base);
-  cuda_scope scope;
+  uint64_t id;
+  const bool is_capturing = cuda_queue_capture(queue, &id) != CU_CAPTURE_STATUS_NONE; /* then there is no work */
+  const rondo_status status = is_capturing ? rondo_first_failure_take(&queue->failure) : queue_synchronize(base);
+  CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
-  (void)device->api->stream_destroy(queue->stream); /* on a lost device it is gone already */
-  cuda_leave(&scope);
+  (void)device->api->stream_destroy(queue->stream); /* gone already on a lost device */
   unlink_queue(device, queue);
   if (cuda_is_lost(device)) {
     bury_queue(device, queue);
     return status;
   }
-  while (atomic_load_explicit(&queue->hosts_left, memory_order_acquire) > 0) rondo_yield(); /* they are at their end */
+  while (atomic_load_explicit(&queue->hosts_left, memory_order_acquire) > 0)
+    rondo_yield(); /* their threads are about to finish */
   free_queue(queue);
   return status;
 }
@@ -336,17 +329,15 @@ const rondo_queue_ops cuda_queue_ops = {
 rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queue **out) {
   cuda_device *device = cuda_device_of(base);
   cuda_queue *queue;
-  cuda_scope scope;
+  CUDA_SCOPE(scope);
   *out = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
   RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *queue, &queue));
   queue->base = (rondo_queue){&base->tables.queue, base};
   (void)snprintf(queue->label, sizeof queue->label, "%s", label);
-  rondo_status status = cuda_enter(device, &scope);
-  if (status == RONDO_OK) {
-    status = cuda_check(device, device->api->stream_create(&queue->stream, CU_STREAM_FLAG_NON_BLOCKING),
-                        "making %s on device '%s'", queue->label, base->name);
-    cuda_leave(&scope);
-  }
+  const rondo_status status =
+      cuda_check(device, device->api->stream_create(&queue->stream, CU_STREAM_FLAG_NON_BLOCKING),
+                 "making %s on device '%s'", queue->label, base->name);
   if (status != RONDO_OK) {
     free_queue(queue);
     return status;
@@ -354,4 +345,70 @@ rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queu
   link_queue(device, queue);
   *out = &queue->base;
   return RONDO_OK;
+}
+
+/* Events ----------------------------------------------------------------------------------------------------------- */
+
+/* What waits for a record stays: the driver sees to that. */
+static void event_destroy(rondo_device_event *base) {
+  cuda_event *event = (cuda_event *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  CUDA_SCOPE(scope);
+  cuda_enter_to_free(device, &scope);
+  (void)device->api->event_destroy(event->event); /* gone already on a lost device */
+  rondo_release(&device->base.allocator, event, 1, sizeof *event);
+}
+
+static rondo_status event_query(rondo_device_event *base) {
+  cuda_device *device = cuda_device_of(base->device);
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_require(device));
+  cuda_enter_to_free(device, &scope); /* asking needs no context */
+  const cu_result code = device->api->event_query(((cuda_event *)base)->event);
+  return cuda_check(device, code, "asking whether an event of device '%s' is complete", device->base.name);
+}
+
+static rondo_status event_synchronize(rondo_device_event *base) {
+  cuda_device *device = cuda_device_of(base->device);
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->event_synchronize(((cuda_event *)base)->event);
+  return cuda_check(device, code, "waiting for an event of device '%s'", device->base.name);
+}
+
+/* The driver measures in milliseconds, with a resolution of about half a microsecond. */
+static rondo_status event_elapsed(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns) {
+  cuda_device *device = cuda_device_of(begin->device);
+  float milliseconds = 0;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->event_elapsed_time(&milliseconds, ((const cuda_event *)begin)->event,
+                                                         ((const cuda_event *)end)->event);
+  *out_ns = (int64_t)((double)milliseconds * 1e6);
+  return cuda_check(device, code, "measuring the time between two events of device '%s'", device->base.name);
+}
+
+const rondo_event_ops cuda_event_ops = {
+    .destroy = event_destroy,
+    .query = event_query,
+    .synchronize = event_synchronize,
+    .elapsed = event_elapsed,
+};
+
+rondo_status cuda_event_create(rondo_device *base, bool timing, rondo_device_event **out) {
+  cuda_device *device = cuda_device_of(base);
+  const unsigned flags = timing ? CU_EVENT_FLAG_DEFAULT : CU_EVENT_FLAG_DISABLE_TIMING;
+  cuda_event *event;
+  CUDA_SCOPE(scope);
+  *out = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *event, &event));
+  event->base = (rondo_device_event){&base->tables.event, base, timing};
+  const rondo_status status =
+      cuda_check(device, device->api->event_create(&event->event, flags), "making an event on device '%s'", base->name);
+  if (status == RONDO_OK)
+    *out = &event->base;
+  else
+    rondo_release(&base->allocator, event, 1, sizeof *event);
+  return status;
 }

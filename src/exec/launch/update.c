@@ -82,11 +82,13 @@ static rondo_status commit_prepared(rondo_exec *exec, uint32_t place, const rond
   rondo_graph_node prepared;
   RONDO_TRY(rondo_graph_prepare(origin->graph, origin->slot, after->params, &prepared));
   const rondo_status status = exec->executable->ops->set_params(exec->executable, place, after);
-  if (status == RONDO_OK)
-    rondo_graph_put(origin->graph, origin->slot, &prepared);
-  else
+  if (status != RONDO_OK) {
     rondo_graph_discard(origin->graph, &prepared);
-  return status;
+    return status;
+  }
+  rondo_graph_put(origin->graph, origin->slot, &prepared);
+  rondo_exec_rebind(exec, place);
+  return RONDO_OK;
 }
 
 /* In the exec's addresses. */
@@ -371,6 +373,7 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
     draft->memory = exec->memory;
     exec->memory = fresh.memory;
   }
+  for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) rondo_exec_rebind(exec, i);
   exec->broken = false;
   exec->updates++;
   rondo_exec_note_extras(exec);

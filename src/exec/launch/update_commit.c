@@ -21,6 +21,11 @@ static rondo_status set_each(rondo_executable *executable, const rondo_node_chan
   return status;
 }
 
+void rondo_exec_rebind(rondo_exec *exec, uint32_t place) {
+  const rondo_executable_ops *ops = exec->executable->ops;
+  if (ops->rebind != NULL) ops->rebind(exec->executable, place, &exec->lowering.nodes.items[place]);
+}
+
 /* The thread's last error stays: it says what was refused. */
 static void take_back(rondo_exec *exec, const rondo_node_change *changes, size_t count) {
   rondo_executable *executable = exec->executable;
@@ -28,8 +33,10 @@ static void take_back(rondo_exec *exec, const rondo_node_change *changes, size_t
   rondo_error_save(&refusal);
   for (size_t i = count; i-- > 0;) {
     const uint32_t place = changes[i].index;
-    if (executable->ops->set_params(executable, place, &exec->lowering.nodes.items[place]) != RONDO_OK)
-      exec->broken = true;
+    if (executable->ops->set_params(executable, place, &exec->lowering.nodes.items[place]) == RONDO_OK) continue;
+    exec->broken = true;
+    if (executable->ops->rebind != NULL)
+      executable->ops->rebind(executable, place, NULL); /* what it has is freed next */
   }
   rondo_exec_note_extras(exec);
   rondo_error_restore(&refusal);

@@ -10,4 +10,7 @@
  * was given by then; where that fails too, the exec is broken. */
 RONDO_MUST_USE rondo_status rondo_exec_commit(rondo_exec *exec, const rondo_node_change *changes, size_t count);
 
+/* Tells the executable where the lowering has the node of a place now. */
+void rondo_exec_rebind(rondo_exec *exec, uint32_t place);
+
 #endif

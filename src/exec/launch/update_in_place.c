@@ -104,8 +104,7 @@ bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_nod
     if (found == CANNOT_CHANGE) return false;
     if (found == SAME) continue;
     changes[count] = (rondo_node_change){.index = place, .node = now[place]};
-    changes[count].node.params = &nodes[slot].params;
-    changes[count++].node.in_block = true;
+    changes[count++].node.params = &nodes[slot].params;
   }
   *out_count = count;
   return true;

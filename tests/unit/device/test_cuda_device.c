@@ -49,8 +49,7 @@ static void host_functions_in_branches_do_not_hold_each_other_up(void **state) {
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  destroy_both(exec, graph);
   test_gate_destroy(&gate);
 }
 
@@ -105,8 +104,6 @@ static rondo_kernel *make_kernel(test_fixture *t, const char *name) {
   return kernel;
 }
 
-static const rondo_grid one_block = {1, 1, 1};
-
 static void code_stays_while_a_stream_runs_it(void **state) {
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
@@ -140,8 +137,7 @@ static void code_stays_while_an_exec_runs_it(void **state) {
   rondo_exec *exec = test_instantiate(graph);
   test_gate_hold(&gate, t->stream);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  destroy_both(exec, graph);
   rondo_kernel_destroy(kernel);
   assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules);
   test_gate_open(&gate);
@@ -168,23 +164,40 @@ static void code_goes_when_other_code_comes(void **state) {
 
 static const char empty_ptx[] = ".version 6.3\n.target sm_52\n.address_size 64\n.visible .entry from_ptx()\n{ ret; }\n";
 
+/* A module that the test itself loads, in the device's primary context. */
+typedef struct own_module {
+  const cuda_api *api;
+  cu_module module;
+  cu_function function;
+} own_module;
+
+static own_module load_own(const char *image, const char *name) {
+  own_module own = {0};
+  cu_context context;
+  assert_ok(cuda_library_get(&own.api));
+  assert_int_equal(own.api->primary_retain(&context, 0), CU_OK);
+  assert_int_equal(own.api->context_set_current(context), CU_OK);
+  assert_int_equal(own.api->module_load(&own.module, image, 0, NULL, NULL), CU_OK);
+  assert_int_equal(own.api->module_get_function(&own.function, own.module, name), CU_OK);
+  return own;
+}
+
+/* Its code is still there. */
+static void unload_own(const own_module *own) {
+  assert_int_equal(own->api->module_unload(own->module), CU_OK);
+  assert_int_equal(own->api->context_set_current(NULL), CU_OK);
+  assert_int_equal(own->api->primary_release(0), CU_OK);
+}
+
 static void kernels_are_made_from_ptx_and_from_functions(void **state) {
   test_fixture *t = *state;
   rondo_kernel *from_ptx = NULL, *from_function = NULL;
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "from_ptx", .cuda_image = empty_ptx,
                                   .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu};
-  const cuda_api *api;
-  cu_context context;
-  cu_module module;
-  cu_function function;
   assert_ok(rondo_kernel_create(t->device, &options, &from_ptx));
-  assert_ok(cuda_library_get(&api));
-  assert_int_equal(api->primary_retain(&context, 0), CU_OK);
-  assert_int_equal(api->context_set_current(context), CU_OK);
-  assert_int_equal(api->module_load(&module, empty_ptx, 0, NULL, NULL), CU_OK);
-  assert_int_equal(api->module_get_function(&function, module, "from_ptx"), CU_OK);
+  const own_module own = load_own(empty_ptx, "from_ptx");
   options.cuda_image = NULL;
-  options.cuda_function = function;
+  options.cuda_function = own.function;
   assert_ok(rondo_kernel_create(t->device, &options, &from_function));
   assert_ok(rondo_launch(t->stream, from_ptx, one_block, RONDO_NO_ARGS));
   assert_ok(rondo_launch(t->stream, from_function, one_block, RONDO_NO_ARGS));
@@ -195,9 +208,7 @@ static void kernels_are_made_from_ptx_and_from_functions(void **state) {
   assert_null(none);
   rondo_kernel_destroy(from_ptx);
   rondo_kernel_destroy(from_function);
-  assert_int_equal(api->module_unload(module), CU_OK); /* it was left alone */
-  assert_int_equal(api->context_set_current(NULL), CU_OK);
-  assert_int_equal(api->primary_release(0), CU_OK);
+  unload_own(&own);
 }
 
 static void code_that_is_wrong_is_refused(void **state) {
@@ -220,35 +231,32 @@ static void code_that_is_wrong_is_refused(void **state) {
 
 /* A function of other parameters than those that are declared. */
 static void parameters_are_compared_with_the_code(void **state) {
+  static const struct {
+    rondo_parameter parameters[3];
+    const char *message;
+  } rows[] = {
+      {{RONDO_SCALAR(uint32_t)}, "its CUDA code has more"},
+      {{RONDO_SCALAR(uint32_t), RONDO_WRITES, RONDO_WRITES}, "3 parameters are declared, its CUDA code has 2"},
+      {{RONDO_SCALAR(uint64_t), RONDO_WRITES},
+       "parameter 0 is declared with 8 bytes at offset 0, its CUDA code has 4 bytes at offset 0"},
+      {{RONDO_SCALAR(uint32_t), RONDO_WRITES}, NULL},
+  };
   test_fixture *t = *state;
-  const cuda_api *api;
-  cu_context context;
-  cu_module module;
-  cu_function function;
-  rondo_kernel *kernel = NULL;
-  static const char source[] = ".version 6.3\n.visible .entry test_set()\n";
-  assert_ok(cuda_library_get(&api));
-  assert_int_equal(api->primary_retain(&context, 0), CU_OK);
-  assert_int_equal(api->context_set_current(context), CU_OK);
-  assert_int_equal(api->module_load(&module, source, 0, NULL, NULL), CU_OK);
-  assert_int_equal(api->module_get_function(&function, module, "test_set"), CU_OK); /* a word and a pointer */
-  rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "set", .cuda_function = function};
-  options.params[0] = (rondo_parameter)RONDO_SCALAR(uint32_t);
-  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
-  assert_message("its CUDA code has more");
-  options.params[1] = options.params[2] = (rondo_parameter)RONDO_WRITES;
-  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
-  assert_message("3 parameters are declared, its CUDA code has 2");
-  options.params[2] = (rondo_parameter){0};
-  options.params[0] = (rondo_parameter)RONDO_SCALAR(uint64_t);
-  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
-  assert_message("parameter 0 is declared with 8 bytes at offset 0, its CUDA code has 4 bytes at offset 0");
-  options.params[0] = (rondo_parameter)RONDO_SCALAR(uint32_t);
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
-  rondo_kernel_destroy(kernel);
-  assert_int_equal(api->module_unload(module), CU_OK);
-  assert_int_equal(api->context_set_current(NULL), CU_OK);
-  assert_int_equal(api->primary_release(0), CU_OK);
+  const own_module own = load_own(".version 6.3\n.visible .entry test_set()\n", "test_set"); /* a word and a pointer */
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "set", .cuda_function = own.function};
+    rondo_kernel *kernel = NULL;
+    memcpy(options.params, rows[i].parameters, sizeof rows[i].parameters);
+    const rondo_status status = rondo_kernel_create(t->device, &options, &kernel);
+    if (rows[i].message == NULL) {
+      assert_ok(status);
+    } else {
+      assert_error(status, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+      assert_message(rows[i].message);
+    }
+    rondo_kernel_destroy(kernel);
+  }
+  unload_own(&own);
 }
 
 /* Changes --------------------------------------------------------------------------------------------------------- */
@@ -261,28 +269,47 @@ static rondo_node_params set_params(test_fixture *t, const uint32_t *value, uint
       .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_SET), .grid = one_block, .args = args, .arg_count = 2}};
 }
 
+/* An exec of one kernel, which writes 1 to a word; and the parameters with which it writes 2. */
+typedef struct one_set {
+  rondo_graph *graph;
+  rondo_exec *exec;
+  rondo_node node;
+  uint32_t *word, two;
+  const void *args[2];
+  rondo_node_params params;
+} one_set;
+
+static void one_set_make(test_fixture *t, one_set *out) {
+  *out = (one_set){.graph = test_graph(t), .word = test_words(t, 1), .two = 2};
+  out->node = add_set(t, out->graph, NULL, 0, 1, out->word);
+  out->exec = test_instantiate(out->graph);
+  out->params = set_params(t, &out->two, &out->word, out->args);
+}
+
+static void one_set_free(test_fixture *t, one_set *s) {
+  destroy_both(s->exec, s->graph);
+  test_words_free(t, s->word);
+}
+
 /* An exec made anew keeps what was switched off, and runs behind the launches of the one before, on any stream. */
 static void what_the_driver_refuses_to_change_is_made_anew(void **state) {
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   rondo_graph *graph = test_graph(t);
   uint32_t *words = test_words(t, 2), *second = words + 1;
-  const uint32_t values[] = {1, 2, 3};
+  const uint32_t three = 3;
   const void *args[2];
-  rondo_node held, first, last;
+  rondo_node held;
   test_gate gate;
   test_gate_init(&gate);
   assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, &gate, &held));
-  assert_ok(rondo_graph_add_kernel(graph, &held, 1, test_kernel(t, TEST_KERNEL_SET), one_block,
-                                   RONDO_ARGS(&values[0], &words), &first));
-  assert_ok(rondo_graph_add_kernel(graph, &first, 1, test_kernel(t, TEST_KERNEL_SET), one_block,
-                                   RONDO_ARGS(&values[1], &second), &last));
+  const rondo_node first = add_set(t, graph, &held, 1, 1, words), last = add_set(t, graph, &first, 1, 2, second);
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_set_enabled(exec, last, false));
   assert_ok(rondo_exec_launch(exec, t->stream));
   test_gate_await(&gate);
   fake->fail_call("cuGraphExecKernelNodeSetParams", 1, 1, false);
-  const rondo_node_params params = set_params(t, &values[2], &words, args);
+  const rondo_node_params params = set_params(t, &three, &words, args);
   assert_ok(rondo_exec_set_params(exec, first, &params));
   assert_int_equal(test_statistics(t).rebuilds, 1);
   assert_ok(rondo_exec_launch(exec, other));
@@ -292,8 +319,7 @@ static void what_the_driver_refuses_to_change_is_made_anew(void **state) {
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(test_word(t, words), 3);
   assert_int_equal(test_word(t, second), 0);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  destroy_both(exec, graph);
   test_gate_destroy(&gate);
   test_words_free(t, words);
   test_stream_destroy(other);
@@ -324,8 +350,7 @@ static void a_copy_is_not_switched_in_part(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   for (int slice = 0; slice < 3; slice++) assert_int_equal(test_word(t, to + 10 * slice), 7);
   assert_ok(rondo_exec_set_enabled(exec, node, false));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  destroy_both(exec, graph);
   test_words_free(t, from);
   test_words_free(t, to);
 }
@@ -333,51 +358,30 @@ static void a_copy_is_not_switched_in_part(void **state) {
 /* Measuring that fails while its launches are waited for leaves the exec to run as usual, also when it is changed. */
 static void what_cannot_be_measured_runs_as_before(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  uint32_t *words = test_words(t, 1);
-  const uint32_t values[] = {1, 2};
-  const void *args[2];
   rondo_node_time times[1];
   size_t count = 1;
-  rondo_node node;
-  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_SET), one_block,
-                                   RONDO_ARGS(&values[0], &words), &node));
-  rondo_exec *exec = test_instantiate(graph);
+  one_set s;
+  one_set_make(t, &s);
   fake->fail_call("cuGraphUpload", 2, 2, false); /* behind the first, before anything is measured */
-  assert_fails(rondo_exec_measure(exec, t->stream, 1, times, &count), RONDO_OUT_OF_MEMORY);
-  const rondo_node_params params = set_params(t, &values[1], &words, args);
-  assert_ok(rondo_exec_set_params(exec, node, &params));
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_int_equal(test_word(t, words), 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
+  assert_fails(rondo_exec_measure(s.exec, t->stream, 1, times, &count), RONDO_OUT_OF_MEMORY);
+  assert_ok(rondo_exec_set_params(s.exec, s.node, &s.params));
+  launch_and_expect(t, s.exec, s.word, 2);
+  one_set_free(t, &s);
 }
 
 static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  uint32_t *words = test_words(t, 1);
-  const uint32_t values[] = {1, 2};
-  const void *args[2];
-  rondo_node node;
-  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_SET), one_block,
-                                   RONDO_ARGS(&values[0], &words), &node));
-  rondo_exec *exec = test_instantiate(graph);
-  const rondo_node_params params = set_params(t, &values[1], &words, args);
+  one_set s;
+  one_set_make(t, &s);
   fake->fail_call(NULL, 3, 801, true); /* behind making the context current */
-  assert_fails(rondo_exec_set_params(exec, node, &params), RONDO_UNSUPPORTED);
-  assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
+  assert_fails(rondo_exec_set_params(s.exec, s.node, &s.params), RONDO_UNSUPPORTED);
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(s.node));
   fake->fail_call(NULL, 0, 0, false);
   assert_int_equal(test_statistics(t).rebuilds, 0);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_int_equal(test_word(t, words), 1);
-  assert_ok(rondo_exec_set_params(exec, node, &params));
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_int_equal(test_word(t, words), 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
+  launch_and_expect(t, s.exec, s.word, 1);
+  assert_ok(rondo_exec_set_params(s.exec, s.node, &s.params));
+  launch_and_expect(t, s.exec, s.word, 2);
+  one_set_free(t, &s);
 }
 
 /* How often the driver was called since the last time it was asked for. */
@@ -395,96 +399,118 @@ static change_calls calls_since(change_calls *last) {
 
 enum { LINE = 8 };
 
-/* A line of kernels that set the same word, each of which has a value. */
-static rondo_graph *make_line(test_fixture *t, const uint32_t values[LINE], uint32_t **words, rondo_node *out_last) {
-  rondo_graph *graph = test_graph(t);
-  for (int i = 0; i < LINE; i++)
-    assert_ok(rondo_graph_add_kernel(graph, out_last, i > 0, test_kernel(t, TEST_KERNEL_SET), one_block,
-                                     RONDO_ARGS(&values[i], words), out_last));
-  return graph;
+/* Lines of kernels that set the same word, each of which has a value; their execs, and the last node of the first. */
+typedef struct lines {
+  uint32_t *word;
+  rondo_graph *graphs[3];
+  rondo_exec *execs[3];
+  rondo_node last;
+} lines;
+
+static void lines_make(test_fixture *t, const uint32_t values[][LINE], int count, lines *out) {
+  *out = (lines){.word = test_words(t, 1)};
+  for (int g = count - 1; g >= 0; g--) {
+    out->graphs[g] = test_graph(t);
+    for (int i = 0; i < LINE; i++) out->last = add_set(t, out->graphs[g], &out->last, i > 0, values[g][i], out->word);
+    out->execs[g] = test_instantiate(out->graphs[g]);
+  }
 }
 
-static void launch_and_expect(test_fixture *t, rondo_exec *exec, const uint32_t *words, uint32_t value) {
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_int_equal(test_word(t, words), value);
+static void lines_free(test_fixture *t, const lines *l) {
+  for (int g = 0; g < 3 && l->graphs[g] != NULL; g++) destroy_both(l->execs[g], l->graphs[g]);
+  test_words_free(t, l->word);
 }
 
 /* GX-5: the device is entered once an update, and the driver asked once a node that changes; a patch does not touch the
  * capture mode. */
 static void an_update_enters_the_device_once(void **state) {
-  test_fixture *t = *state;
-  uint32_t *words = test_words(t, 1);
-  const uint32_t value = 9,
-                 values[3][LINE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 3, 4, 5, 6, 7, 8, 7}, {1, 3, 2, 5, 6, 7, 8, 7}};
-  const struct {
+  static const uint32_t values[3][LINE] = {
+      {1, 2, 3, 4, 5, 6, 7, 8}, {1, 3, 4, 5, 6, 7, 8, 7}, {1, 3, 2, 5, 6, 7, 8, 7}};
+  static const struct {
     int graph;
     uint64_t differing; /* nodes, from the graph before; at first it is graphs[0] */
   } steps[] = {{1, LINE - 1}, {2, 1}, {1, 1}, {0, LINE - 1}, {0, 0}};
+  test_fixture *t = *state;
+  const uint32_t value = 9;
   const void *args[2];
-  rondo_graph *graphs[3];
-  rondo_node last;
-  rondo_exec *execs[3];
   change_calls last_calls = {0}, since;
-  for (int g = 2; g >= 0; g--) {
-    graphs[g] = make_line(t, values[g], &words, &last);
-    execs[g] = test_instantiate(graphs[g]);
-  }
+  lines l;
+  lines_make(t, values, 3, &l);
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     calls_since(&last_calls);
-    assert_ok(rondo_exec_update(execs[0], graphs[steps[i].graph], NULL));
+    assert_ok(rondo_exec_update(l.execs[0], l.graphs[steps[i].graph], NULL));
     since = calls_since(&last_calls);
     assert_int_equal(since.set, steps[i].differing);
     assert_true(since.current == 1 && since.mode == 2);
-    launch_and_expect(t, execs[0], words, values[steps[i].graph][LINE - 1]);
+    launch_and_expect(t, l.execs[0], l.word, values[steps[i].graph][LINE - 1]);
   }
-  const rondo_node_params params = set_params(t, &value, &words, args);
+  const rondo_node_params params = set_params(t, &value, &l.word, args);
   calls_since(&last_calls);
-  assert_ok(rondo_exec_set_params(execs[0], last, &params));
+  assert_ok(rondo_exec_set_params(l.execs[0], l.last, &params));
   since = calls_since(&last_calls);
   assert_true(since.set == 1 && since.current == 1 && since.mode == 0);
-  launch_and_expect(t, execs[0], words, value);
-  for (int g = 0; g < 3; g++) {
-    rondo_exec_destroy(execs[g]);
-    test_graph_destroy(graphs[g]);
-  }
-  test_words_free(t, words);
+  launch_and_expect(t, l.execs[0], l.word, value);
+  lines_free(t, &l);
 }
 
 /* GX-5, U3: at whichever node the driver has no memory left, all is as before; what it does not change in place is made
- * anew in the midst of the others. */
+ * again in the midst of the others. */
 static void an_update_is_whole(void **state) {
+  static const uint32_t values[2][LINE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10, 11, 12, 13, 14, 15, 16}};
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 1);
-  const uint32_t values[2][LINE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10, 11, 12, 13, 14, 15, 16}};
-  rondo_graph *graphs[2];
-  rondo_node last;
-  rondo_exec *execs[2];
-  for (int g = 0; g < 2; g++) {
-    graphs[g] = make_line(t, values[g], &words, &last);
-    execs[g] = test_instantiate(graphs[g]);
-  }
+  lines l;
+  lines_make(t, values, 2, &l);
   for (uint64_t nth = 1; nth <= LINE; nth++) {
     fake->fail_call("cuGraphExecKernelNodeSetParams", nth, 2, false);
-    assert_fails(rondo_exec_update(execs[0], graphs[1], NULL), RONDO_OUT_OF_MEMORY);
-    launch_and_expect(t, execs[0], words, 8);
+    assert_fails(rondo_exec_update(l.execs[0], l.graphs[1], NULL), RONDO_OUT_OF_MEMORY);
+    launch_and_expect(t, l.execs[0], l.word, 8);
   }
   for (uint64_t nth = 1; nth <= LINE; nth++) {
     const int to = (int)nth % 2;
     fake->fail_call("cuGraphExecKernelNodeSetParams", nth, 801, false);
-    assert_ok(rondo_exec_update(execs[0], graphs[to], NULL));
+    assert_ok(rondo_exec_update(l.execs[0], l.graphs[to], NULL));
     assert_int_equal(test_statistics(t).rebuilds, nth);
-    launch_and_expect(t, execs[0], words, values[to][LINE - 1]);
+    launch_and_expect(t, l.execs[0], l.word, values[to][LINE - 1]);
   }
   fake->fail_call("cuGraphExecKernelNodeSetParams", 4, 2, true);
-  assert_fails(rondo_exec_update(execs[0], graphs[1], NULL), RONDO_OUT_OF_MEMORY);
+  assert_fails(rondo_exec_update(l.execs[0], l.graphs[1], NULL), RONDO_OUT_OF_MEMORY);
   fake->fail_call(NULL, 0, 0, false);
-  assert_error(rondo_exec_launch(execs[0], t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
-  assert_ok(rondo_exec_update(execs[0], graphs[0], NULL));
-  launch_and_expect(t, execs[0], words, 8);
-  for (int g = 0; g < 2; g++) {
-    rondo_exec_destroy(execs[g]);
-    test_graph_destroy(graphs[g]);
+  assert_error(rondo_exec_launch(l.execs[0], t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
+  assert_ok(rondo_exec_update(l.execs[0], l.graphs[0], NULL));
+  launch_and_expect(t, l.execs[0], l.word, 8);
+  lines_free(t, &l);
+}
+
+/* Two words are set, or only the second; then the first node has another kernel. */
+static rondo_graph *make_pair(test_fixture *t, bool sets_first, uint32_t second, uint32_t *words) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  if (sets_first)
+    node = add_set(t, graph, NULL, 0, 1, words);
+  else
+    assert_ok(
+        rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_EMPTY), one_block, RONDO_NO_ARGS, &node));
+  (void)add_set(t, graph, &node, 1, second, words + 1);
+  return graph;
+}
+
+/* U3: a node has the kernel of an update that failed, whose arguments are freed; the next update gives it others. */
+static void a_kernel_that_cannot_be_taken_back_is_given_again(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 2);
+  rondo_graph *first = make_pair(t, true, 2, words), *second = make_pair(t, false, 3, words);
+  rondo_exec *exec = test_instantiate(first);
+  for (int round = 0; round < 2; round++) {
+    fake->fail_call("cuGraphExecKernelNodeSetParams", 2, 2, true);
+    assert_fails(rondo_exec_update(exec, round == 0 ? second : first, NULL), RONDO_OUT_OF_MEMORY);
+    fake->fail_call(NULL, 0, 0, false);
+    assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
+    assert_ok(rondo_exec_update(exec, round == 0 ? second : first, NULL));
+    launch_and_expect(t, exec, words + 1, round == 0 ? 3 : 2);
   }
+  assert_int_equal(test_word(t, words), 1);
+  test_graph_destroy(second);
+  destroy_both(exec, first);
   test_words_free(t, words);
 }
 
@@ -492,21 +518,17 @@ static void an_update_is_whole(void **state) {
 static void device_memory_of_execs_is_accounted(void **state) {
   test_fixture *t = *state;
   uint32_t *words = test_words(t, 2);
-  const uint32_t value = 1;
   uint64_t bytes[3];
   for (int kernels = 0; kernels < 3; kernels++) {
     rondo_graph *graph = test_graph(t);
     rondo_exec_info info = {.struct_size = sizeof info};
     rondo_node node;
     assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
-    for (int i = 0; i < kernels; i++)
-      assert_ok(rondo_graph_add_kernel(graph, &node, 1, test_kernel(t, TEST_KERNEL_SET), one_block,
-                                       RONDO_ARGS(&value, &words), &node));
+    for (int i = 0; i < kernels; i++) node = add_set(t, graph, &node, 1, 1, words);
     rondo_exec *exec = test_instantiate(graph);
     assert_ok(rondo_exec_get_info(exec, &info));
     bytes[kernels] = info.device_bytes;
-    rondo_exec_destroy(exec);
-    test_graph_destroy(graph);
+    destroy_both(exec, graph);
   }
   assert_int_equal(bytes[0], 0);
   assert_true(bytes[1] > 100000 && bytes[2] > bytes[1] + 2000 && bytes[2] < bytes[1] + 4000);
@@ -516,26 +538,20 @@ static void device_memory_of_execs_is_accounted(void **state) {
 /* What a stream was given counts when it is gone too. */
 static void what_was_launched_stays_counted(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 1);
   const uint32_t value = 7;
-  rondo_graph *graph = test_graph(t);
-  rondo_node node;
-  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_SET), one_block,
-                                   RONDO_ARGS(&value, &words), &node));
-  rondo_exec *exec = test_instantiate(graph);
+  one_set s;
+  one_set_make(t, &s);
   const rondo_device_statistics before = test_statistics(t);
   for (int i = 0; i < 2; i++) {
     rondo_stream *stream = test_stream(t, "short");
-    assert_ok(rondo_exec_launch(exec, stream));
-    assert_ok(rondo_launch(stream, test_kernel(t, TEST_KERNEL_SET), one_block, RONDO_ARGS(&value, &words)));
+    assert_ok(rondo_exec_launch(s.exec, stream));
+    assert_ok(rondo_launch(stream, test_kernel(t, TEST_KERNEL_SET), one_block, RONDO_ARGS(&value, &s.word)));
     test_stream_destroy(stream);
   }
-  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_exec_launch(s.exec, t->stream));
   assert_int_equal(test_statistics(t).launches, before.launches + 3);
   assert_int_equal(test_statistics(t).kernels, before.kernels + 5);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
+  one_set_free(t, &s);
 }
 
 /* Peers: memory that is mapped when a device is admitted, and what is mapped later. */
@@ -589,8 +605,7 @@ static void launching_makes_no_context_current(void **state) {
   assert_int_equal(fake->calls(NULL), calls + 4);
   assert_ok(rondo_stream_synchronize(t->stream));
   rondo_event_destroy(event);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  destroy_both(exec, graph);
 }
 
 /* Freeing ---------------------------------------------------------------------------------------------------------- */
@@ -621,11 +636,21 @@ static void what_cannot_be_freed_is_no_reason_to_stop(void **state) {
 
 #define LAUNCH_FAILED 719
 
-static void drop_kernels(test_fixture *t) {
+/* Closes the fixture's device, which is lost; nothing of it is left. */
+static void close_lost(test_fixture *t) {
   for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) {
     rondo_kernel_destroy(t->kernels[i]);
     t->kernels[i] = NULL;
   }
+  assert_fails(rondo_stream_destroy(t->stream), RONDO_DEVICE_LOST);
+  assert_fails(rondo_device_close(t->device), RONDO_DEVICE_LOST);
+}
+
+static void open_again(test_fixture *t) {
+  assert_int_equal(atomic_load(&t->allocator.live), 0);
+  assert_int_equal(fake->live(FAKE_CUDA_ANY), 0);
+  assert_ok(rondo_device_open("cuda:0", &(rondo_device_options){.allocator = &t->allocator.table}, &t->device));
+  assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
 }
 
 /* Every later call says so, with the driver's code; what is left can be freed; CPU devices go on. */
@@ -648,16 +673,10 @@ static void a_fault_loses_the_device(void **state) {
   rondo_device *cpu = NULL;
   assert_ok(rondo_device_open("cpu", NULL, &cpu));
   assert_ok(rondo_device_close(cpu));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  destroy_both(exec, graph);
   rondo_kernel_destroy(kernel);
-  drop_kernels(t);
-  assert_fails(rondo_stream_destroy(t->stream), RONDO_DEVICE_LOST);
-  assert_fails(rondo_device_close(t->device), RONDO_DEVICE_LOST);
-  assert_int_equal(atomic_load(&t->allocator.live), 0);
-  assert_int_equal(fake->live(FAKE_CUDA_ANY), 0);
-  assert_ok(rondo_device_open("cuda:0", &(rondo_device_options){.allocator = &t->allocator.table}, &t->device));
-  assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
+  close_lost(t);
+  open_again(t);
 }
 
 static rondo_exec *launch_named(test_fixture *t, const char *name, rondo_stream *stream) {
@@ -699,11 +718,8 @@ static void a_loss_names_the_graphs_that_may_have_been_at_fault(void **state) {
     rondo_exec_destroy(execs[i]);
     assert_fails(rondo_stream_destroy(streams[i]), RONDO_DEVICE_LOST);
   }
-  drop_kernels(t);
-  assert_fails(rondo_stream_destroy(t->stream), RONDO_DEVICE_LOST);
-  assert_fails(rondo_device_close(t->device), RONDO_DEVICE_LOST);
-  assert_ok(rondo_device_open("cuda:0", &(rondo_device_options){.allocator = &t->allocator.table}, &t->device));
-  assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
+  close_lost(t);
+  open_again(t);
 }
 
 /* A host function that runs when the device is lost finds its stream's memory until it is done. */
@@ -717,13 +733,9 @@ static void host_functions_outlast_their_stream_on_a_lost_device(void **state) {
   assert_fails(rondo_stream_synchronize(other), RONDO_DEVICE_LOST);
   assert_fails(rondo_stream_destroy(other), RONDO_DEVICE_LOST);
   test_gate_open(&gate);
-  drop_kernels(t);
-  assert_fails(rondo_stream_destroy(t->stream), RONDO_DEVICE_LOST);
-  assert_fails(rondo_device_close(t->device), RONDO_DEVICE_LOST);
+  close_lost(t);
   test_gate_destroy(&gate);
-  assert_int_equal(fake->live(FAKE_CUDA_ANY), 0);
-  assert_ok(rondo_device_open("cuda:0", &(rondo_device_options){.allocator = &t->allocator.table}, &t->device));
-  assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
+  open_again(t);
 }
 
 /* Node by node, so that the node at fault is named. */
@@ -754,8 +766,7 @@ static void a_synchronous_launch_names_the_node(void **state) {
   assert_message("the bad one");
   assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   assert_int_equal(atomic_load(&calls), 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  destroy_both(exec, graph);
   rondo_kernel_destroy(good);
   rondo_kernel_destroy(bad);
   assert_fails(rondo_stream_destroy(stream), RONDO_DEVICE_LOST);
@@ -781,6 +792,7 @@ int main(void) {
       fake_case(when_that_fails_too_the_first_refusal_comes_out),
       fake_case(an_update_enters_the_device_once),
       fake_case(an_update_is_whole),
+      fake_case(a_kernel_that_cannot_be_taken_back_is_given_again),
       fake_case(device_memory_of_execs_is_accounted),
       fake_case(what_was_launched_stays_counted),
       fake_case(peers_reach_what_is_and_what_will_be_mapped),

@@ -2,13 +2,12 @@
  * Nodes that the driver's graph leaves out: what is ordered stays ordered and nothing else becomes so, edges do not
  * become more, and graphs with memory are made of their kernels alone.
  */
-#include "device/cuda/cuda_graph_edges.h"
+#include "device/cuda/cuda_graph_build.h"
 
 #include <rondo/rondo.h>
 #include <string.h>
 
 #include "fake_cuda/fake_fixture.h"
-#include "support/rondo_test.h"
 
 enum { MOST_NODES = 40, MOST_EDGES = MOST_NODES * MOST_NODES };
 
@@ -123,24 +122,14 @@ static void edges_that_stand_for_nodes_are_found(void **state) {
 
 /* On the fake driver ---------------------------------------------------------------------------------------------- */
 
-static rondo_node add_set(test_fixture *t, rondo_graph *graph, const rondo_node *before, size_t count, uint32_t value,
-                          uint32_t *at) {
-  rondo_node node = {0};
-  assert_ok(rondo_graph_add_kernel(graph, before, count, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){1, 1, 1},
-                                   RONDO_ARGS(&value, &at), &node));
-  return node;
-}
-
 /* Instantiates, launches, and frees it; the driver's nodes of the two kinds are counted. */
 static void run_counted(test_fixture *t, rondo_graph *graph, uint64_t kernels, uint64_t empties) {
   fake->forget();
   rondo_exec *exec = test_instantiate(graph);
   assert_int_equal(fake->calls("cuGraphAddKernelNode"), kernels);
   assert_int_equal(fake->calls("cuGraphAddEmptyNode"), empties);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  launch_and_wait(t, exec);
+  destroy_both(exec, graph);
 }
 
 static void graphs_with_memory_are_made_of_their_kernels(void **state) {

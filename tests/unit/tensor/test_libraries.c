@@ -15,7 +15,7 @@ typedef struct functions {
 } functions;
 
 static functions found;
-static const rondo_library_symbol symbols[] = {{"tgamma", offsetof(functions, first)}}; /* of libm, not of libc */
+static const char *const symbols[] = {"tgamma"}; /* of libm, not of libc */
 
 static rondo_library library_of(const char *first, const char *second) {
   memset(&found, 0, sizeof found);
