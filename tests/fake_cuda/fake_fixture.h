@@ -31,6 +31,7 @@ static inline int fake_teardown(void **state) {
   return fake_check() == 0 ? code : -1;
 }
 
+#define FAKE_TEST(name) TEST_DEFINE(name, test_fixture *t, fake_setup, fake_teardown)
 #define fake_case(function) cmocka_unit_test_setup_teardown(function, fake_setup, fake_teardown)
 
 #endif

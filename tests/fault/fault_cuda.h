@@ -18,16 +18,22 @@ enum { REFUSED = 1, NO_MEMORY = 2, LAUNCH_FAILED = 719 };
     if (try_status != RONDO_OK) return try_status; \
   } while (0)
 
-/* The fake driver, loaded by Rondo: what fails while it is, is kept for good. */
-static inline const fake_cuda_control *fault_cuda_load(void) {
-  const fake_cuda_control *fake = fake_cuda_get();
+static const fake_cuda_control *fake; /* the driver under test */
+
+/* Loads the fake driver and lets Rondo load it: what fails while Rondo does is kept for good. */
+static inline int fault_cuda_set_up(void **state) {
   rondo_device *device = NULL;
+  (void)state;
+  fake = fake_cuda_get();
   assert_non_null(fake);
   fake->reset();
   assert_ok(rondo_device_open("cuda:0", NULL, &device));
   assert_ok(rondo_device_close(device));
-  return fake;
+  return 0;
 }
+
+/* A test that lets calls of the driver fail. */
+#define FAULT_CUDA_TEST(name) TEST_REGISTER(name, void *none, fault_cuda_set_up, NULL, false)
 
 /* Calls that give memory back: what they fail at is left. */
 static inline bool fault_cuda_gives_back(const char *call) {
@@ -36,8 +42,7 @@ static inline bool fault_cuda_gives_back(const char *call) {
 
 /* Nothing was misused, and no more than `most` objects of the driver's and no block of the allocator's are left. `what`
  * failed, the `at`-th of its kind. */
-static inline void fault_cuda_assert_clean(const fake_cuda_control *fake, const test_allocator *allocator, size_t most,
-                                           const char *what, size_t at) {
+static inline void fault_cuda_assert_clean(const test_allocator *allocator, size_t most, const char *what, size_t at) {
   char text[2048];
   fake->list_violations(text, sizeof text);
   if (fake->violations() > 0) fail_msg("%s, failure %zu: misuse: %s", what, at, text);

@@ -26,7 +26,6 @@ typedef struct fault_work {
   size_t stride;          /* of the points at which a failure comes in this build (test_failure_step), one in so many */
   const char *other;      /* a device beside cuda:0 on which allocations fail too; or NULL */
   test_allocator *memory; /* of the device that it opens */
-  const fake_cuda_control *fake;
 } fault_work;
 
 /* What the driver refused to take back may be left, or all once every call is refused; `call` is the one that failed,
@@ -40,18 +39,18 @@ static inline bool fault_may_be_left(const fault_failure *of, const char *call) 
  * objects, where one is used. */
 static inline void fault_work_assert_clean(const fault_work *work, const fault_failure *of, const char *library,
                                            size_t left) {
-  const char *call = work->fake->failed(), *const what = call == NULL ? "allocation" : call;
+  const char *call = fake->failed(), *const what = call == NULL ? "allocation" : call;
   const size_t at = (size_t)(of->driver_at + of->allocation_at);
-  fault_cuda_assert_clean(work->fake, work->memory, fault_may_be_left(of, call) ? SIZE_MAX : 0, what, at);
-  if (work->fake->live(FAKE_CUDA_ANY) > 0) work->fake->reset();
+  fault_cuda_assert_clean(work->memory, fault_may_be_left(of, call) ? SIZE_MAX : 0, what, at);
+  if (fake->live(FAKE_CUDA_ANY) > 0) fake->reset();
   if (left > 0) fail_msg("%s, failure %zu: %zu objects of %s left", what, at, left, library);
 }
 
 /* Finds the fake driver, and does the work once: what fails at the first loading of a library is kept for good. */
 static inline void fault_work_begin(fault_work *work) {
-  work->fake = fake_cuda_get();
-  assert_non_null(work->fake);
-  work->fake->reset();
+  fake = fake_cuda_get();
+  assert_non_null(fake);
+  fake->reset();
   test_allocator_init(work->memory);
   assert_ok(work->run("cuda:0"));
 }
@@ -61,11 +60,10 @@ static inline bool fault_work_try(const fault_work *work, const fault_failure *o
   test_allocator_init(work->memory);
   atomic_store(&work->memory->fail_at, of->allocation_at);
   atomic_store(&work->memory->fail_on, of->onward);
-  work->fake->forget();
-  work->fake->fail_call(NULL, of->driver_at, of->code, of->onward);
+  fake->forget();
+  fake->fail_call(NULL, of->driver_at, of->code, of->onward);
   const rondo_status status = work->run(of->device);
-  const bool came =
-      of->driver_at > 0 ? work->fake->failed() != NULL : atomic_load(&work->memory->calls) >= of->allocation_at;
+  const bool came = of->driver_at > 0 ? fake->failed() != NULL : atomic_load(&work->memory->calls) >= of->allocation_at;
   work->take_down();
   if (work->check == NULL)
     fault_work_assert_clean(work, of, NULL, 0);
@@ -78,7 +76,7 @@ static inline bool fault_work_try(const fault_work *work, const fault_failure *o
 static inline void fault_work_sweep(const fault_work *work, fault_failure of, bool of_driver) {
   uint64_t *at = of_driver ? &of.driver_at : &of.allocation_at;
   size_t count = 0;
-  work->fake->reset();
+  fake->reset();
   const size_t step = test_failure_step(), stride = step * (work->stride == 0 ? 1 : work->stride);
   for (*at = 1 + of.code % stride; fault_work_try(work, &of); *at += stride) count++;
   assert_true(count > work->least / step);

@@ -14,7 +14,6 @@ enum { UNKNOWN = 999, WORDS = 16, OWN_QUESTIONS = 7 }; /* REFUSED is how the dri
   if ((call) != 0) return FOREIGN_FAILED
 #define FOREIGN_FAILED RONDO_UNAVAILABLE
 
-static const fake_cuda_control *fake;
 static foreign_library *foreign;
 static size_t live_before;
 
@@ -184,7 +183,7 @@ static bool run(const char *name, size_t at) {
     fail_msg("%s %zu: heard was %s, code %d: %s", what, at, rondo_status_name(status), code,
              rondo_last_error()->message);
   take_down(&w);
-  fault_cuda_assert_clean(fake, &w.allocator, live_before, what, at);
+  fault_cuda_assert_clean(&w.allocator, live_before, what, at);
   assert_int_equal(fake->live(FAKE_CUDA_ANY), live_before);
   return failed;
 }
@@ -238,8 +237,7 @@ static void each_allocation_fails(void **state) {
 }
 
 static int load_driver(void **state) {
-  (void)state;
-  fake = fault_cuda_load();
+  assert_int_equal(fault_cuda_set_up(state), 0);
   foreign = foreign_open();
   assert_non_null(foreign);
   live_before = fake->live(FAKE_CUDA_ANY);

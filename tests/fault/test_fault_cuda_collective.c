@@ -75,15 +75,15 @@ static size_t count_running(const char *text) {
 
 static void check(const fault_failure *of, rondo_status status) {
   char text[2048];
-  const char *call = all.fake->failed();
+  const char *call = fake->failed();
   const size_t at = (size_t)(of->driver_at + of->allocation_at);
-  all.fake->list_violations(text, sizeof text);
+  fake->list_violations(text, sizeof text);
   const size_t excused = of->onward ? count_running(text) : 0;
-  if (all.fake->violations() > excused) fail_msg("failure %zu (%s): misuse: %s", at, call == NULL ? "" : call, text);
-  all.fake->list(text, sizeof text);
-  if (all.fake->live(FAKE_CUDA_ANY) > 0 && !fault_may_be_left(of, call))
+  if (fake->violations() > excused) fail_msg("failure %zu (%s): misuse: %s", at, call == NULL ? "" : call, text);
+  fake->list(text, sizeof text);
+  if (fake->live(FAKE_CUDA_ANY) > 0 && !fault_may_be_left(of, call))
     fail_msg("failure %zu (%s): left: %s", at, call == NULL ? "" : call, text);
-  if (all.fake->live(FAKE_CUDA_ANY) > 0) all.fake->reset();
+  if (fake->live(FAKE_CUDA_ANY) > 0) fake->reset();
   if (nccl->live() > 0) fail_msg("failure %zu (%s): %zu communicators of NCCL left", at, call, nccl->live());
   if (atomic_load(&allocator.live) > 0 || atomic_load(&allocator.faults) > 0)
     fail_msg("failure %zu (%s): %zu blocks of host memory left", at, call, atomic_load(&allocator.live));

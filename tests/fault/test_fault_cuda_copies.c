@@ -19,8 +19,6 @@ typedef struct work {
   rondo_function *function;
 } work;
 
-static const fake_cuda_control *fake;
-
 /* Input 1 = input 1 * 2 + 3, in place; output 0 = input 0 * 5 + 1. */
 static rondo_status body(rondo_call *call, void *user) {
   const work *w = user;
@@ -128,7 +126,7 @@ static bool run(size_t at, unsigned code) {
   if (!is_lost || !failed) assert_ok(do_all(&w));
   if (!failed) assert_copied_by_kernels(&w);
   take_down(&w, is_lost);
-  fault_cuda_assert_clean(fake, &w.allocator, is_kept ? SIZE_MAX : 0, what, at);
+  fault_cuda_assert_clean(&w.allocator, is_kept ? SIZE_MAX : 0, what, at);
   if (is_kept) fake->reset();
   return failed;
 }
@@ -140,38 +138,10 @@ static void sweep(unsigned code) {
   assert_true(count > 100 / test_failure_step());
 }
 
-static int load_driver(void **state) {
-  (void)state;
-  fake = fault_cuda_load();
-  return 0;
-}
+FAULT_CUDA_TEST(test_tr15_each_call_is_refused) { sweep(REFUSED); }
 
-static void test_tr15_each_call_is_refused(void **state) {
-  (void)state;
-  sweep(REFUSED);
-}
+FAULT_CUDA_TEST(test_tr15_each_call_runs_out_of_memory) { sweep(NO_MEMORY); }
 
-static void test_tr15_each_call_runs_out_of_memory(void **state) {
-  (void)state;
-  sweep(NO_MEMORY);
-}
+FAULT_CUDA_TEST(test_tr15_each_call_loses_the_device) { sweep(LAUNCH_FAILED); }
 
-static void test_tr15_each_call_loses_the_device(void **state) {
-  (void)state;
-  sweep(LAUNCH_FAILED);
-}
-
-static void test_tr15_each_allocation_fails(void **state) {
-  (void)state;
-  sweep(0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr15_each_call_is_refused),
-      cmocka_unit_test(test_tr15_each_call_runs_out_of_memory),
-      cmocka_unit_test(test_tr15_each_call_loses_the_device),
-      cmocka_unit_test(test_tr15_each_allocation_fails),
-  };
-  return cmocka_run_group_tests(tests, load_driver, NULL);
-}
+FAULT_CUDA_TEST(test_tr15_each_allocation_fails) { sweep(0); }

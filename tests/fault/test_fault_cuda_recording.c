@@ -17,7 +17,6 @@ typedef struct work {
   void *words, *host, *page_locked;
 } work;
 
-static const fake_cuda_control *fake;
 static size_t heard; /* failures that came out as a status */
 
 static void set_up(work *w) {
@@ -82,7 +81,7 @@ static void take_down(work *w, bool lost) {
 
 static void assert_nothing_left(const work *w, size_t at, const char *call) {
   const bool is_kept = fault_cuda_gives_back(call);
-  fault_cuda_assert_clean(fake, &w->allocator, is_kept ? SIZE_MAX : 0, call, at);
+  fault_cuda_assert_clean(&w->allocator, is_kept ? SIZE_MAX : 0, call, at);
   if (is_kept) fake->reset();
 }
 
@@ -114,30 +113,6 @@ static void sweep(unsigned code) {
   assert_true(heard > 30 / test_failure_step());
 }
 
-static int load_driver(void **state) {
-  (void)state;
-  fake = fault_cuda_load();
-  return 0;
-}
-
-static void test_rc1_each_call_is_refused(void **state) {
-  (void)state;
-  sweep(REFUSED);
-}
-static void test_rc1_each_call_runs_out_of_memory(void **state) {
-  (void)state;
-  sweep(NO_MEMORY);
-}
-static void test_rc1_each_call_loses_the_device(void **state) {
-  (void)state;
-  sweep(LAUNCH_FAILED);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rc1_each_call_is_refused),
-      cmocka_unit_test(test_rc1_each_call_runs_out_of_memory),
-      cmocka_unit_test(test_rc1_each_call_loses_the_device),
-  };
-  return cmocka_run_group_tests(tests, load_driver, NULL);
-}
+FAULT_CUDA_TEST(test_rc1_each_call_is_refused) { sweep(REFUSED); }
+FAULT_CUDA_TEST(test_rc1_each_call_runs_out_of_memory) { sweep(NO_MEMORY); }
+FAULT_CUDA_TEST(test_rc1_each_call_loses_the_device) { sweep(LAUNCH_FAILED); }

@@ -64,10 +64,10 @@ void test_assert_near(const float *actual, const float *expected, size_t count, 
 const char *test_device_name(void);
 bool test_device_is(const char *prefix);
 
-/* The body of main: runs a group of cmocka tests. Returns 77 when the device under test cannot be opened, or 1 when
- * RONDO_REQUIRE names it by its beginning. */
-#define test_main(tests) test_run_group(#tests, (tests), sizeof(tests) / sizeof((tests)[0]))
-int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count);
+/* The body of main where the tests are not defined by the macros below: runs a group of cmocka tests. Returns 77 when
+ * the device under test cannot be opened, or 1 when RONDO_REQUIRE names it by its beginning. */
+#define test_main(tests) test_run_group(#tests, (tests), sizeof(tests) / sizeof((tests)[0]), true)
+int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count, bool needs_device);
 
 /* What nearly every test begins with. */
 typedef struct test_fixture {
@@ -85,12 +85,55 @@ int test_teardown(void **state);
 #define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
 #define test_case_workers(function) cmocka_unit_test_setup_teardown(function, test_setup_workers, test_teardown)
 
-/* Further objects of the fixture's device; the caller destroys them. */
+/* Tests ----------------------------------------------------------------------------------------------------------- */
+
+/* TEST(test_gx1_kernels) { ... } defines a test, and the program runs it: a program without a main of its own runs all
+ * tests of its file in their order. In the body, `t` is the fixture.
+ *
+ *   TEST          a fixture with a device and a stream
+ *   TEST_WORKERS  the same, with four workers
+ *   DEVICE_TEST   no fixture; left out, as the other tests of its file, where the device under test cannot be opened
+ *   UNIT_TEST     neither
+ *   TEST_DEFINE   for a fixture of the file's own: its parameter, its setup and teardown */
+#define TEST(name) TEST_DEFINE(name, test_fixture *t, test_setup, test_teardown)
+#define TEST_WORKERS(name) TEST_DEFINE(name, test_fixture *t, test_setup_workers, test_teardown)
+#define DEVICE_TEST(name) TEST_DEFINE(name, void *none, NULL, NULL)
+#define UNIT_TEST(name) TEST_REGISTER(name, void *none, NULL, NULL, false)
+#define TEST_DEFINE(name, fixture, setup, teardown) TEST_REGISTER(name, fixture, setup, teardown, true)
+
+#define TEST_REGISTER(name, fixture, setup, teardown, needs_device)            \
+  static void name(fixture);                                                   \
+  static void name##_run(void **state) { name(*state); }                       \
+  __attribute__((constructor)) static void name##_register(void) {             \
+    const struct CMUnitTest test = {#name, name##_run, setup, teardown, NULL}; \
+    test_register(&test, __LINE__, needs_device);                              \
+  }                                                                            \
+  static void name(__attribute__((unused)) fixture)
+void test_register(const struct CMUnitTest *test, int line, bool needs_device);
+int test_run_registered(void);
+
+/* Further objects of the fixture's device. The teardown destroys what the test has left: also graphs of
+ * test_capture_end, words of test_words and gates of test_gate_make. Threads may make objects at once. */
 rondo_stream *test_stream(test_fixture *fixture, const char *name);
 rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
 rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixture's */
 rondo_exec *test_instantiate(rondo_graph *graph);
+
+/* What a test destroys by itself is not left to the teardown. */
+#define rondo_exec_destroy(exec) test_destroy_exec(exec)
+#define rondo_event_destroy(event) test_destroy_event(event)
+#define rondo_graph_destroy(graph) test_destroy_graph(graph)
+#define rondo_stream_destroy(stream) test_destroy_stream(stream)
+#define rondo_free(device, address) test_destroy_words((device), (address))
+void test_destroy_exec(rondo_exec *exec);
+void test_destroy_event(rondo_event *event);
+rondo_status test_destroy_graph(rondo_graph *graph);
+rondo_status test_destroy_stream(rondo_stream *stream);
+rondo_status test_destroy_words(rondo_device *device, void *address);
+/* For teardowns that look at the device before test_teardown: destroys what is left. False, after a message, when
+ * something could not be destroyed. */
+bool test_destroy_left(void);
 
 /* Destroys a stream or graph, which must succeed. */
 void test_stream_destroy(rondo_stream *stream);
@@ -110,7 +153,7 @@ void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const ch
 void test_run_once(test_fixture *fixture, rondo_graph *graph);
 
 /* Device memory. All wait for the fixture's stream; none may be used while the thread captures. */
-uint32_t *test_words(test_fixture *fixture, size_t count); /* zeroed; freed with test_words_free */
+uint32_t *test_words(test_fixture *fixture, size_t count); /* zeroed */
 void test_words_free(test_fixture *fixture, uint32_t *words);
 void test_write(test_fixture *fixture, void *device_address, const void *host, size_t bytes);
 void test_read(test_fixture *fixture, void *host, const void *device_address, size_t bytes);
@@ -146,6 +189,7 @@ typedef struct test_gate {
   sem_t opened;
 } test_gate;
 
+test_gate *test_gate_make(void); /* the teardown frees it */
 void test_gate_init(test_gate *gate);
 rondo_status test_gate_pass(void *gate);
 /* Queues the gate on the stream and waits until the stream stands at it. */
