@@ -57,6 +57,7 @@ static inline void destroy_both(rondo_exec *exec, rondo_graph *graph) {
   test_graph_destroy(graph);
 }
 
+#define FAKE_TEST(name) TEST_DEFINE(name, test_fixture *t, fake_setup, fake_teardown)
 #define fake_case(function) cmocka_unit_test_setup_teardown(function, fake_setup, fake_teardown)
 
 #endif

@@ -18,10 +18,10 @@ enum { REFUSED = 1, NO_MEMORY = 2, LAUNCH_FAILED = 719 };
     if (try_status != RONDO_OK) return try_status; \
   } while (0)
 
-/* The fake driver. The setup lets Rondo load it: what fails while it is loaded, is kept for good. */
-static const fake_cuda_control *fake;
+static const fake_cuda_control *fake; /* the driver under test */
 
-static inline int fault_cuda_setup(void **state) {
+/* Loads the fake driver and lets Rondo load it: what fails while Rondo does is kept for good. */
+static inline int fault_cuda_set_up(void **state) {
   rondo_device *device = NULL;
   (void)state;
   fake = fake_cuda_get();
@@ -31,6 +31,9 @@ static inline int fault_cuda_setup(void **state) {
   assert_ok(rondo_device_close(device));
   return 0;
 }
+
+/* A test that lets calls of the driver fail. */
+#define FAULT_CUDA_TEST(name) TEST_REGISTER(name, void *none, fault_cuda_set_up, NULL, false)
 
 /* Calls that give memory back: what they fail at is left. */
 static inline bool fault_cuda_gives_back(const char *call) {

@@ -93,20 +93,6 @@ static rondo_status run(fault_point *point) {
   return status;
 }
 
-static void each_allocation_fails_tr_16(void **state) {
-  (void)state;
-  fault_sweep(run, false, false, 50);
-}
+UNIT_TEST(each_allocation_fails_tr_16) { fault_sweep(run, false, false, 50); }
 
-static void each_allocation_and_all_after_it_fail_tr_16(void **state) {
-  (void)state;
-  fault_sweep(run, false, true, 50);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_allocation_fails_tr_16),
-      cmocka_unit_test(each_allocation_and_all_after_it_fail_tr_16),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST(each_allocation_and_all_after_it_fail_tr_16) { fault_sweep(run, false, true, 50); }

@@ -248,44 +248,16 @@ static void sweep(failure of) {
   assert_true(count > 200 / test_failure_step());
 }
 
-static void each_call_is_refused(void **state) {
-  (void)state;
-  sweep((failure){.code = REFUSED});
-}
+FAULT_CUDA_TEST(each_call_is_refused) { sweep((failure){.code = REFUSED}); }
 
-static void each_call_runs_out_of_memory(void **state) {
-  (void)state;
-  sweep((failure){.code = NO_MEMORY});
-}
+FAULT_CUDA_TEST(each_call_runs_out_of_memory) { sweep((failure){.code = NO_MEMORY}); }
 
-static void each_call_and_all_after_it_are_refused(void **state) {
-  (void)state;
-  sweep((failure){.code = REFUSED, .onward = true});
-}
+FAULT_CUDA_TEST(each_call_and_all_after_it_are_refused) { sweep((failure){.code = REFUSED, .onward = true}); }
 
-static void each_call_loses_the_device(void **state) {
-  (void)state;
-  sweep((failure){.code = LAUNCH_FAILED});
-}
+FAULT_CUDA_TEST(each_call_loses_the_device) { sweep((failure){.code = LAUNCH_FAILED}); }
 
-static void each_call_of_synchronous_work_is_refused(void **state) {
-  (void)state;
-  sweep((failure){.code = REFUSED, .synchronous = true});
-}
+FAULT_CUDA_TEST(each_call_of_synchronous_work_is_refused) { sweep((failure){.code = REFUSED, .synchronous = true}); }
 
-static void each_call_of_synchronous_work_loses_the_device(void **state) {
-  (void)state;
+FAULT_CUDA_TEST(each_call_of_synchronous_work_loses_the_device) {
   sweep((failure){.code = LAUNCH_FAILED, .synchronous = true});
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_call_is_refused),
-      cmocka_unit_test(each_call_runs_out_of_memory),
-      cmocka_unit_test(each_call_and_all_after_it_are_refused),
-      cmocka_unit_test(each_call_loses_the_device),
-      cmocka_unit_test(each_call_of_synchronous_work_is_refused),
-      cmocka_unit_test(each_call_of_synchronous_work_loses_the_device),
-  };
-  return cmocka_run_group_tests(tests, fault_cuda_setup, NULL);
 }

@@ -237,7 +237,7 @@ static void each_allocation_fails(void **state) {
 }
 
 static int load_driver(void **state) {
-  (void)fault_cuda_setup(state);
+  assert_int_equal(fault_cuda_set_up(state), 0);
   foreign = foreign_open();
   assert_non_null(foreign);
   live_before = fake->live(FAKE_CUDA_ANY);

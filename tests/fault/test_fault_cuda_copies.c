@@ -138,32 +138,10 @@ static void sweep(unsigned code) {
   assert_true(count > 100 / test_failure_step());
 }
 
-static void test_tr15_each_call_is_refused(void **state) {
-  (void)state;
-  sweep(REFUSED);
-}
+FAULT_CUDA_TEST(test_tr15_each_call_is_refused) { sweep(REFUSED); }
 
-static void test_tr15_each_call_runs_out_of_memory(void **state) {
-  (void)state;
-  sweep(NO_MEMORY);
-}
+FAULT_CUDA_TEST(test_tr15_each_call_runs_out_of_memory) { sweep(NO_MEMORY); }
 
-static void test_tr15_each_call_loses_the_device(void **state) {
-  (void)state;
-  sweep(LAUNCH_FAILED);
-}
+FAULT_CUDA_TEST(test_tr15_each_call_loses_the_device) { sweep(LAUNCH_FAILED); }
 
-static void test_tr15_each_allocation_fails(void **state) {
-  (void)state;
-  sweep(0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr15_each_call_is_refused),
-      cmocka_unit_test(test_tr15_each_call_runs_out_of_memory),
-      cmocka_unit_test(test_tr15_each_call_loses_the_device),
-      cmocka_unit_test(test_tr15_each_allocation_fails),
-  };
-  return cmocka_run_group_tests(tests, fault_cuda_setup, NULL);
-}
+FAULT_CUDA_TEST(test_tr15_each_allocation_fails) { sweep(0); }

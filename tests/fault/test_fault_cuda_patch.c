@@ -131,30 +131,17 @@ static void sweep(unsigned code, bool onward, size_t least_failures) {
   assert_true(failures >= least_failures);
 }
 
-static void test_each_call_of_a_launch_is_refused(void **state) {
-  (void)state;
-  sweep(REFUSED, false, READERS);
-}
+FAULT_CUDA_TEST(test_each_call_of_a_launch_is_refused) { sweep(REFUSED, false, READERS); }
 
-static void test_calls_of_a_launch_are_refused_from_some_on(void **state) {
-  (void)state;
-  sweep(REFUSED, true, READERS + 2);
-}
+FAULT_CUDA_TEST(test_calls_of_a_launch_are_refused_from_some_on) { sweep(REFUSED, true, READERS + 2); }
 
-static void test_each_call_of_a_launch_runs_out_of_memory(void **state) {
-  (void)state;
-  sweep(NO_MEMORY, false, READERS);
-}
+FAULT_CUDA_TEST(test_each_call_of_a_launch_runs_out_of_memory) { sweep(NO_MEMORY, false, READERS); }
 
-static void test_calls_of_a_launch_run_out_of_memory_from_some_on(void **state) {
-  (void)state;
-  sweep(NO_MEMORY, true, READERS + 2);
-}
+FAULT_CUDA_TEST(test_calls_of_a_launch_run_out_of_memory_from_some_on) { sweep(NO_MEMORY, true, READERS + 2); }
 
 /* A copy whose input is then in another kind of memory has the exec made anew, which the launch behind that may fail
  * on. */
-static void test_a_launch_of_an_exec_made_anew_is_refused(void **state) {
-  (void)state;
+FAULT_CUDA_TEST(test_a_launch_of_an_exec_made_anew_is_refused) {
   static rig r;
   rondo_exec *exec;
   rondo_patch_set *set;
@@ -188,8 +175,7 @@ static void test_a_launch_of_an_exec_made_anew_is_refused(void **state) {
   take_down(&r);
 }
 
-static void test_each_allocation_of_a_set_fails(void **state) {
-  (void)state;
+FAULT_CUDA_TEST(test_each_allocation_of_a_set_fails) {
   static rig r;
   rondo_patch_set *other = NULL;
   size_t at = 0;
@@ -207,16 +193,4 @@ static void test_each_allocation_of_a_set_fails(void **state) {
   rondo_patch_set_destroy(other);
   assert_true(at > 6);
   take_down(&r);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_call_of_a_launch_is_refused),
-      cmocka_unit_test(test_calls_of_a_launch_are_refused_from_some_on),
-      cmocka_unit_test(test_each_call_of_a_launch_runs_out_of_memory),
-      cmocka_unit_test(test_calls_of_a_launch_run_out_of_memory_from_some_on),
-      cmocka_unit_test(test_a_launch_of_an_exec_made_anew_is_refused),
-      cmocka_unit_test(test_each_allocation_of_a_set_fails),
-  };
-  return cmocka_run_group_tests(tests, fault_cuda_setup, NULL);
 }

@@ -62,32 +62,21 @@ static void sweep(unsigned code, bool onward, size_t step, size_t least_heard) {
   assert_true(heard > least_heard / step);
 }
 
-static void test_tr15_each_call_is_refused(void **state) {
-  (void)state;
-  sweep(REFUSED, false, test_failure_step(), 50);
-}
+FAULT_CUDA_TEST(test_tr15_each_call_is_refused) { sweep(REFUSED, false, test_failure_step(), 50); }
 
 /* Until the work has ended: what could not be unmapped then is not mapped again before it was. */
-static void test_tr15_each_call_and_all_after_it_are_refused(void **state) {
-  (void)state;
+FAULT_CUDA_TEST(test_tr15_each_call_and_all_after_it_are_refused) {
   sweep(REFUSED, true, 2 * test_failure_step(), 100);
 }
 
 /* Every second one: what is not memory fails as if refused. */
-static void test_tr15_each_call_runs_out_of_memory(void **state) {
-  (void)state;
-  sweep(NO_MEMORY, false, 2 * test_failure_step(), 40);
-}
+FAULT_CUDA_TEST(test_tr15_each_call_runs_out_of_memory) { sweep(NO_MEMORY, false, 2 * test_failure_step(), 40); }
 
-static void test_tr15_each_call_loses_the_device(void **state) {
-  (void)state;
-  sweep(LAUNCH_FAILED, false, test_failure_step(), 500);
-}
+FAULT_CUDA_TEST(test_tr15_each_call_loses_the_device) { sweep(LAUNCH_FAILED, false, test_failure_step(), 500); }
 
 /* Without events nothing is freed in the order of a stream. */
-static void test_tr15_each_event_and_all_after_it_are_refused(void **state) {
+FAULT_CUDA_TEST(test_tr15_each_event_and_all_after_it_are_refused) {
   size_t at = 1;
-  (void)state;
   fake->reset();
   while (run("cuEventRecord", at, REFUSED, true)) at++;
   assert_true(at > 5);
@@ -137,20 +126,7 @@ static void run_refused_free(bool has_next_call) {
   assert_nothing_left(&w, NULL, false, false, 0);
 }
 
-static void test_tr15_what_is_not_taken_back_is_freed_later(void **state) {
-  (void)state;
+FAULT_CUDA_TEST(test_tr15_what_is_not_taken_back_is_freed_later) {
   run_refused_free(true);
   run_refused_free(false);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr15_each_call_is_refused),
-      cmocka_unit_test(test_tr15_each_call_and_all_after_it_are_refused),
-      cmocka_unit_test(test_tr15_each_call_runs_out_of_memory),
-      cmocka_unit_test(test_tr15_each_call_loses_the_device),
-      cmocka_unit_test(test_tr15_each_event_and_all_after_it_are_refused),
-      cmocka_unit_test(test_tr15_what_is_not_taken_back_is_freed_later),
-  };
-  return cmocka_run_group_tests(tests, fault_cuda_setup, NULL);
 }

@@ -240,30 +240,12 @@ static void sweep(bool of_driver, bool rest) {
   assert_true(failures > count * (rest ? 8 : 5) / 10);
 }
 
-static void test_each_driver_call_fails_once(void **state) {
-  (void)state;
-  sweep(true, false);
-}
-static void test_the_driver_fails_from_some_call_on(void **state) {
-  (void)state;
-  sweep(true, true);
-}
-static void test_each_allocation_fails_once(void **state) {
-  (void)state;
-  sweep(false, false);
-}
-static void test_memory_ends_at_some_allocation(void **state) {
-  (void)state;
-  sweep(false, true);
-}
+UNIT_TEST(test_each_driver_call_fails_once) { sweep(true, false); }
+UNIT_TEST(test_the_driver_fails_from_some_call_on) { sweep(true, true); }
+UNIT_TEST(test_each_allocation_fails_once) { sweep(false, false); }
+UNIT_TEST(test_memory_ends_at_some_allocation) { sweep(false, true); }
 
 int main(void) {
   rondo_slab_by_block = true; /* so that each allocation fails once */
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_driver_call_fails_once),
-      cmocka_unit_test(test_the_driver_fails_from_some_call_on),
-      cmocka_unit_test(test_each_allocation_fails_once),
-      cmocka_unit_test(test_memory_ends_at_some_allocation),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

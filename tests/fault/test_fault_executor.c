@@ -65,20 +65,6 @@ static void destroy(void) {
 
 static const fault_work all = {.run = do_all, .destroy = destroy};
 
-static void test_se10_an_allocation_fails(void **state) {
-  (void)state;
-  fault_allocations(&all, false, 1);
-}
+UNIT_TEST(test_se10_an_allocation_fails) { fault_allocations(&all, false, 1); }
 
-static void test_se10_all_allocations_fail_from_then_on(void **state) {
-  (void)state;
-  fault_allocations(&all, true, 5);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se10_an_allocation_fails),
-      cmocka_unit_test(test_se10_all_allocations_fail_from_then_on),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST(test_se10_all_allocations_fail_from_then_on) { fault_allocations(&all, true, 5); }

@@ -120,26 +120,8 @@ static void sweep(rondo_status (*of)(void), size_t sparsely, size_t least) {
   }
 }
 
-static void test_fw8_allocations_fail_while_costs_are_measured(void **state) {
-  (void)state;
-  sweep(do_costs, 8, 20);
-}
+UNIT_TEST(test_fw8_allocations_fail_while_costs_are_measured) { sweep(do_costs, 8, 20); }
 
-static void test_fw7_allocations_fail_while_a_program_is_measured_and_explained(void **state) {
-  (void)state;
-  sweep(do_program, 0, 50);
-}
+UNIT_TEST(test_fw7_allocations_fail_while_a_program_is_measured_and_explained) { sweep(do_program, 0, 50); }
 
-static void test_fw8_allocations_fail_while_a_function_is_metered(void **state) {
-  (void)state;
-  sweep(do_tree, 0, 20);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fw8_allocations_fail_while_costs_are_measured),
-      cmocka_unit_test(test_fw7_allocations_fail_while_a_program_is_measured_and_explained),
-      cmocka_unit_test(test_fw8_allocations_fail_while_a_function_is_metered),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST(test_fw8_allocations_fail_while_a_function_is_metered) { sweep(do_tree, 0, 20); }

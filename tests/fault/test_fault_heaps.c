@@ -208,26 +208,13 @@ static rondo_status run(fault_point *point) {
 
 /* Physical memory is asked for again when idle memory was given back, and so are mappings, by a launch that has trimmed
  * its heap; a launch that cannot be recorded is waited for. So many a failure is made good. */
-static void test_gm12_each_driver_call_fails_once(void **state) {
-  (void)state;
-  fault_sweep(run, true, false, 30);
-}
-static void test_gm12_the_driver_fails_from_some_call_on(void **state) {
-  (void)state;
-  fault_sweep(run, true, true, 70);
-}
-static void test_gm12_each_allocation_fails_once(void **state) {
-  (void)state;
-  fault_sweep(run, false, false, 50);
-}
-static void test_gm12_memory_ends_at_some_allocation(void **state) {
-  (void)state;
-  fault_sweep(run, false, true, 50);
-}
+UNIT_TEST(test_gm12_each_driver_call_fails_once) { fault_sweep(run, true, false, 30); }
+UNIT_TEST(test_gm12_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 70); }
+UNIT_TEST(test_gm12_each_allocation_fails_once) { fault_sweep(run, false, false, 50); }
+UNIT_TEST(test_gm12_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 50); }
 
 /* What stays mapped is in nobody's way later. */
-static void test_gm13_unmapping_fails_for_a_while(void **state) {
-  (void)state;
+UNIT_TEST(test_gm13_unmapping_fails_for_a_while) {
   rig r;
   set_up(&r);
   assert_ok(do_all(&r));
@@ -242,12 +229,5 @@ static void test_gm13_unmapping_fails_for_a_while(void **state) {
 
 int main(void) {
   rondo_slab_by_block = true; /* so that each allocation fails once */
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gm12_each_driver_call_fails_once),
-      cmocka_unit_test(test_gm12_the_driver_fails_from_some_call_on),
-      cmocka_unit_test(test_gm12_each_allocation_fails_once),
-      cmocka_unit_test(test_gm12_memory_ends_at_some_allocation),
-      cmocka_unit_test(test_gm13_unmapping_fails_for_a_while),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

@@ -135,26 +135,13 @@ static rondo_status run(fault_point *point) {
 }
 
 /* Blocks that cannot be cut, joined or remembered in a clock are done without. */
-static void test_gm19_each_driver_call_fails_once(void **state) {
-  (void)state;
-  fault_sweep(run, true, false, 15);
-}
-static void test_gm19_the_driver_fails_from_some_call_on(void **state) {
-  (void)state;
-  fault_sweep(run, true, true, 25);
-}
-static void test_gm19_each_allocation_fails_once(void **state) {
-  (void)state;
-  fault_sweep(run, false, false, 10);
-}
-static void test_gm19_memory_ends_at_some_allocation(void **state) {
-  (void)state;
-  fault_sweep(run, false, true, 20);
-}
+UNIT_TEST(test_gm19_each_driver_call_fails_once) { fault_sweep(run, true, false, 15); }
+UNIT_TEST(test_gm19_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 25); }
+UNIT_TEST(test_gm19_each_allocation_fails_once) { fault_sweep(run, false, false, 10); }
+UNIT_TEST(test_gm19_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 20); }
 
 /* The wait that an unordered reuse needs fails: the block is as it was. */
-static void test_gm19_a_wait_that_fails(void **state) {
-  (void)state;
+UNIT_TEST(test_gm19_a_wait_that_fails) {
   rig r;
   set_up(&r);
   fake_device *fake = fake_of(r.device);
@@ -179,12 +166,5 @@ static void test_gm19_a_wait_that_fails(void **state) {
 
 int main(void) {
   rondo_slab_by_block = true; /* so that each allocation fails once */
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gm19_each_driver_call_fails_once),
-      cmocka_unit_test(test_gm19_the_driver_fails_from_some_call_on),
-      cmocka_unit_test(test_gm19_each_allocation_fails_once),
-      cmocka_unit_test(test_gm19_memory_ends_at_some_allocation),
-      cmocka_unit_test(test_gm19_a_wait_that_fails),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

@@ -120,30 +120,12 @@ static rondo_status run(fault_point *point) {
   return status;
 }
 
-static void test_rc1_each_driver_call_fails_once(void **state) {
-  (void)state;
-  fault_sweep(run, true, false, 12);
-}
-static void test_rc1_the_driver_fails_from_some_call_on(void **state) {
-  (void)state;
-  fault_sweep(run, true, true, 20);
-}
-static void test_rc1_each_allocation_fails_once(void **state) {
-  (void)state;
-  fault_sweep(run, false, false, 50);
-}
-static void test_rc1_memory_ends_at_some_allocation(void **state) {
-  (void)state;
-  fault_sweep(run, false, true, 50);
-}
+UNIT_TEST(test_rc1_each_driver_call_fails_once) { fault_sweep(run, true, false, 12); }
+UNIT_TEST(test_rc1_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 20); }
+UNIT_TEST(test_rc1_each_allocation_fails_once) { fault_sweep(run, false, false, 50); }
+UNIT_TEST(test_rc1_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 50); }
 
 int main(void) {
   rondo_slab_by_block = true; /* so that each allocation fails once */
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rc1_each_driver_call_fails_once),
-      cmocka_unit_test(test_rc1_the_driver_fails_from_some_call_on),
-      cmocka_unit_test(test_rc1_each_allocation_fails_once),
-      cmocka_unit_test(test_rc1_memory_ends_at_some_allocation),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

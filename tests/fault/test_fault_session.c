@@ -111,20 +111,6 @@ static void destroy(void) {
 static const fault_work all = {
     .prepare = prepare, .run = do_all, .destroy = destroy, .is_expected = is_tree_without_memory};
 
-static void test_se6_an_allocation_fails(void **state) {
-  (void)state;
-  fault_allocations(&all, false, 11);
-}
+UNIT_TEST(test_se6_an_allocation_fails) { fault_allocations(&all, false, 11); }
 
-static void test_se6_all_allocations_fail_from_then_on(void **state) {
-  (void)state;
-  fault_allocations(&all, true, 29);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se6_an_allocation_fails),
-      cmocka_unit_test(test_se6_all_allocations_fail_from_then_on),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST(test_se6_all_allocations_fail_from_then_on) { fault_allocations(&all, true, 29); }

@@ -25,17 +25,9 @@ static bool run(size_t at, size_t *inout_heard) {
   return has_failed;
 }
 
-static void test_tr15_an_allocation_fails(void **state) {
+UNIT_TEST(test_tr15_an_allocation_fails) {
   size_t at = 1, heard = 0, count = 0;
-  (void)state;
   for (; run(at, &heard); at += test_failure_step()) count++;
   assert_true(count > 200 / test_failure_step());
   assert_true(heard > 20 / test_failure_step());
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr15_an_allocation_fails),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,20 +145,6 @@ static void sweep(bool (*run)(size_t at, size_t *inout_heard)) {
   assert_true(heard > 10 / test_failure_step());
 }
 
-static void test_tr3_an_allocation_fails_while_a_path_is_first_recorded(void **state) {
-  (void)state;
-  sweep(run_first);
-}
+UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_first_recorded) { sweep(run_first); }
 
-static void test_tr3_an_allocation_fails_while_a_path_is_planned_again(void **state) {
-  (void)state;
-  sweep(run_again);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr3_an_allocation_fails_while_a_path_is_first_recorded),
-      cmocka_unit_test(test_tr3_an_allocation_fails_while_a_path_is_planned_again),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_planned_again) { sweep(run_again); }

@@ -240,27 +240,19 @@ static rondo_status run(fault_point *point) {
   return status;
 }
 
-static void test_tr15_each_allocation_fails_once(void **state) {
-  (void)state;
+UNIT_TEST(test_tr15_each_allocation_fails_once) {
   is_fake = false;
   fault_sweep(run, false, false, 50);
 }
-static void test_tr15_memory_ends_at_some_allocation(void **state) {
-  (void)state;
+UNIT_TEST(test_tr15_memory_ends_at_some_allocation) {
   is_fake = false;
   fault_sweep(run, false, true, 50);
 }
-static void test_tr15_each_driver_call_fails_once(void **state) {
-  (void)state;
+UNIT_TEST(test_tr15_each_driver_call_fails_once) {
   is_fake = true;
   fault_sweep(run, true, false, 15);
 }
 int main(void) {
   rondo_slab_by_block = true; /* so that each allocation fails once */
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr15_each_allocation_fails_once),
-      cmocka_unit_test(test_tr15_memory_ends_at_some_allocation),
-      cmocka_unit_test(test_tr15_each_driver_call_fails_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

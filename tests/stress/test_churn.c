@@ -140,13 +140,11 @@ static void churn_on_threads(uint32_t workers, uint64_t seed) {
   assert_ok(rondo_device_close(device));
 }
 
-static void test_gx10_churn_with_one_worker(void **state) {
-  (void)state;
+UNIT_TEST(test_gx10_churn_with_one_worker) {
   for (uint64_t seed = 0; seed < 4; seed++) churn_on_threads(1, 100 * seed);
 }
 
-static void test_gx10_churn_with_three_workers(void **state) {
-  (void)state;
+UNIT_TEST(test_gx10_churn_with_three_workers) {
   for (uint64_t seed = 10; seed < 14; seed++) churn_on_threads(3, 100 * seed);
 }
 
@@ -164,20 +162,10 @@ static void open_and_close(void *user) {
   }
 }
 
-static void test_devices_come_and_go_on_threads(void **state) {
-  (void)state;
+UNIT_TEST(test_devices_come_and_go_on_threads) {
   rondo_status statuses[THREADS] = {RONDO_OK};
   test_thread threads[THREADS];
   for (int i = 0; i < THREADS; i++) threads[i] = (test_thread){.function = open_and_close, .user = &statuses[i]};
   test_on_threads(threads, THREADS);
   for (int i = 0; i < THREADS; i++) assert_int_equal(statuses[i], RONDO_OK);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gx10_churn_with_one_worker),
-      cmocka_unit_test(test_gx10_churn_with_three_workers),
-      cmocka_unit_test(test_devices_come_and_go_on_threads),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

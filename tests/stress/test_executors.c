@@ -115,8 +115,7 @@ static void write_states(rondo_compiled *compiled) {
   }
 }
 
-static void test_se10_executors_of_many_threads(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_se10_executors_of_many_threads) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 2, .expensive_us = 1e-3};
   rondo_program *programs[RUNNERS], *program = make_program();
   rondo_executor *shared = NULL;
@@ -149,11 +148,4 @@ static void test_se10_executors_of_many_threads(void **state) {
   assert_ok(rondo_compiled_destroy(anchor));
   assert_ok(rondo_executor_destroy(shared));
   rondo_program_destroy(program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case_workers(test_se10_executors_of_many_threads),
-  };
-  return test_main(tests);
 }

@@ -346,59 +346,28 @@ static void expect_nothing_counted(round_fn round) {
   take_down(&s);
 }
 
-static void test_gx4_launching_execs(void **state) {
-  (void)state;
-  expect_nothing_counted(launch_execs);
-}
+UNIT_TEST(test_gx4_launching_execs) { expect_nothing_counted(launch_execs); }
 
-static void test_gx4_launching_a_graph_with_memory(void **state) {
-  (void)state;
-  expect_nothing_counted(launch_memory_graph);
-}
+UNIT_TEST(test_gx4_launching_a_graph_with_memory) { expect_nothing_counted(launch_memory_graph); }
 
-static void test_gx4_launching_with_inputs_elsewhere(void **state) {
-  (void)state;
-  expect_nothing_counted(launch_patched);
-}
+UNIT_TEST(test_gx4_launching_with_inputs_elsewhere) { expect_nothing_counted(launch_patched); }
 
-static void test_gx4_launching_on_two_streams(void **state) {
-  (void)state;
-  expect_nothing_counted(launch_on_two_streams);
-}
+UNIT_TEST(test_gx4_launching_on_two_streams) { expect_nothing_counted(launch_on_two_streams); }
 
-static void test_rc1_replaying_a_recording(void **state) {
-  (void)state;
-  expect_nothing_counted(replay_recording);
-}
+UNIT_TEST(test_rc1_replaying_a_recording) { expect_nothing_counted(replay_recording); }
 
-static void test_tr1_replayed_calls(void **state) {
-  (void)state;
-  expect_nothing_counted(call_alone);
-}
+UNIT_TEST(test_tr1_replayed_calls) { expect_nothing_counted(call_alone); }
 
-static void test_tr2_replayed_paths(void **state) {
-  (void)state;
-  expect_nothing_counted(call_path);
-}
+UNIT_TEST(test_tr2_replayed_paths) { expect_nothing_counted(call_path); }
 
-static void test_tr13_drawing(void **state) {
-  (void)state;
-  expect_nothing_counted(draw);
-}
+UNIT_TEST(test_tr13_drawing) { expect_nothing_counted(draw); }
 
-static void test_handing_over_kernels(void **state) {
-  (void)state;
-  expect_nothing_counted(hand_over_kernels);
-}
+UNIT_TEST(test_handing_over_kernels) { expect_nothing_counted(hand_over_kernels); }
 
-static void test_gx4_launching_cold(void **state) {
-  (void)state;
-  expect_nothing_counted(launch_cold);
-}
+UNIT_TEST(test_gx4_launching_cold) { expect_nothing_counted(launch_cold); }
 
 /* The counters count: a lock and an allocation of the library's are seen. */
-static void test_the_counters_count(void **state) {
-  (void)state;
+UNIT_TEST(test_the_counters_count) {
   setup s = make_setup();
   void *memory = NULL;
   atomic_store(&allocations, 0);
@@ -411,23 +380,6 @@ static void test_the_counters_count(void **state) {
   assert_true(atomic_load(&locks) > 0);
   assert_ok(rondo_free(s.device, memory));
   take_down(&s);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_counters_count),
-      cmocka_unit_test(test_gx4_launching_execs),
-      cmocka_unit_test(test_gx4_launching_a_graph_with_memory),
-      cmocka_unit_test(test_gx4_launching_with_inputs_elsewhere),
-      cmocka_unit_test(test_gx4_launching_on_two_streams),
-      cmocka_unit_test(test_rc1_replaying_a_recording),
-      cmocka_unit_test(test_tr1_replayed_calls),
-      cmocka_unit_test(test_tr2_replayed_paths),
-      cmocka_unit_test(test_tr13_drawing),
-      cmocka_unit_test(test_handing_over_kernels),
-      cmocka_unit_test(test_gx4_launching_cold),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

@@ -82,17 +82,9 @@ static void run_round(rig *r) {
       assert_int_equal(r->outputs[i][k], (1000 * a[i] + k) * 31 + 1000 * b[i] + k + 1);
 }
 
-static void test_u1_tr6_launches_beside_workers(void **state) {
-  (void)state;
+UNIT_TEST(test_u1_tr6_launches_beside_workers) {
   rig r;
   set_up(&r);
   for (uint32_t i = 0; i < test_effort(LAUNCHES) / ROUND; i++) run_round(&r);
   take_down(&r);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_u1_tr6_launches_beside_workers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

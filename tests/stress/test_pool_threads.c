@@ -189,12 +189,11 @@ static void close_user(pool_user *self) {
   assert_ok(rondo_pool_destroy(self->pools[SHARED]));
 }
 
-static void test_gm9_gm19_threads_share_pools(void **state) {
+UNIT_TEST(test_gm9_gm19_threads_share_pools) {
   static const rondo_kernel_options kernel_options = {
       RONDO_KERNEL_OPTIONS_INIT, .name = "count_wrong", .cpu = count_wrong,
       .params = {RONDO_READS, RONDO_SCALAR(uint64_t), RONDO_SCALAR(uint32_t), RONDO_UPDATES}};
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 2, .memory_limit_bytes = LIMIT};
-  (void)state;
   post_office office = {.lock = PTHREAD_MUTEX_INITIALIZER};
   rondo_device *device = NULL;
   rondo_kernel *kernel = NULL;
@@ -219,9 +218,4 @@ static void test_gm9_gm19_threads_share_pools(void **state) {
   assert_int_equal(now.pool_reserved, 0);
   rondo_kernel_destroy(kernel);
   assert_ok(rondo_device_close(device));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gm9_gm19_threads_share_pools)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

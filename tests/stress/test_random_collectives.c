@@ -179,8 +179,7 @@ static rondo_status run_list(test_rank *rank, void *user) {
   return RONDO_INVALID_DATA;
 }
 
-static void test_tr16_random_collectives_agree_with_the_model(void **state) {
-  (void)state;
+DEVICE_TEST(test_tr16_random_collectives_agree_with_the_model) {
   for (uint64_t seed = 1; seed <= test_effort(ROUNDS); seed++) {
     const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT,
                                                 .piece_bytes = seed % 2 == 0 ? 4096 : 0};
@@ -190,9 +189,4 @@ static void test_tr16_random_collectives_agree_with_the_model(void **state) {
     test_ranks_do(&self, run_list, &random);
     test_ranks_close(&self);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tr16_random_collectives_agree_with_the_model)};
-  return test_main(tests);
 }

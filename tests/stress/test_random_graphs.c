@@ -288,32 +288,10 @@ static void run_graphs(uint32_t workers, uint64_t first_seed, uint32_t most) {
   free(m.world);
 }
 
-static void test_gx4_random_graphs_with_one_worker(void **state) {
-  (void)state;
-  run_graphs(1, 1000, 1200);
-}
+UNIT_TEST(test_gx4_random_graphs_with_one_worker) { run_graphs(1, 1000, 1200); }
 
-static void test_gx4_random_graphs_with_two_workers(void **state) {
-  (void)state;
-  run_graphs(2, 10000, 1200);
-}
+UNIT_TEST(test_gx4_random_graphs_with_two_workers) { run_graphs(2, 10000, 1200); }
 
-static void test_gx4_random_graphs_with_three_workers(void **state) {
-  (void)state;
-  run_graphs(3, 20000, 1200);
-}
+UNIT_TEST(test_gx4_random_graphs_with_three_workers) { run_graphs(3, 20000, 1200); }
 
-static void test_gx4_random_graphs_with_eight_workers(void **state) {
-  (void)state;
-  run_graphs(8, 30000, 800);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gx4_random_graphs_with_one_worker),
-      cmocka_unit_test(test_gx4_random_graphs_with_two_workers),
-      cmocka_unit_test(test_gx4_random_graphs_with_three_workers),
-      cmocka_unit_test(test_gx4_random_graphs_with_eight_workers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST(test_gx4_random_graphs_with_eight_workers) { run_graphs(8, 30000, 800); }

@@ -192,26 +192,14 @@ static void run_streams(uint32_t workers, uint64_t seed) {
   free(r);
 }
 
-static void test_random_streams_with_one_worker(void **state) {
-  (void)state;
+UNIT_TEST(test_random_streams_with_one_worker) {
   for (uint64_t seed = 1; seed <= 4; seed++) run_streams(1, seed);
 }
 
-static void test_random_streams_with_two_workers(void **state) {
-  (void)state;
+UNIT_TEST(test_random_streams_with_two_workers) {
   for (uint64_t seed = 11; seed <= 14; seed++) run_streams(2, seed);
 }
 
-static void test_random_streams_with_six_workers(void **state) {
-  (void)state;
+UNIT_TEST(test_random_streams_with_six_workers) {
   for (uint64_t seed = 21; seed <= 24; seed++) run_streams(6, seed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_streams_with_one_worker),
-      cmocka_unit_test(test_random_streams_with_two_workers),
-      cmocka_unit_test(test_random_streams_with_six_workers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,8 +47,8 @@ static void be_hand(void *user) {
 
 enum { HANDS = 3, SERVED = 2 };
 
-static void test_se6_a_stream_is_given_once_for_each_time_it_is_taken(void **state) {
-  rondo_session *session = open_session(((test_fixture *)*state), 1);
+TEST(test_se6_a_stream_is_given_once_for_each_time_it_is_taken) {
+  rondo_session *session = open_session(((test_fixture *)t), 1);
   static test_client clients[SERVED];
   hand hands[HANDS];
   test_thread threads[HANDS + SERVED];
@@ -143,8 +143,8 @@ static void be_remover(void *user) {
   atomic_store(r->base.is_over, true);
 }
 
-static void test_se6_a_model_is_removed_while_others_use_it(void **state) {
-  rondo_session *session = open_session(((test_fixture *)*state), 2);
+TEST(test_se6_a_model_is_removed_while_others_use_it) {
+  rondo_session *session = open_session(((test_fixture *)t), 2);
   rondo_weights *weights = test_scorer_weights();
   atomic_bool is_over = false;
   user_of_model writer = {.session = session, .weights = weights, .is_over = &is_over}, taker = writer;
@@ -182,8 +182,8 @@ static void be_collector(void *user) {
   atomic_store(c->is_over, true);
 }
 
-static void test_se6_streams_are_taken_in_any_order_beside_calls_that_need_all(void **state) {
-  rondo_session *session = open_session(((test_fixture *)*state), 2);
+TEST(test_se6_streams_are_taken_in_any_order_beside_calls_that_need_all) {
+  rondo_session *session = open_session(((test_fixture *)t), 2);
   rondo_weights *weights = test_scorer_weights();
   atomic_bool is_over = false;
   user_of_model writers[2];
@@ -235,8 +235,8 @@ static void be_outside(void *user) {
   atomic_store(r->base.is_over, true);
 }
 
-static void test_se6_no_stream_is_taken_while_the_session_captures(void **state) {
-  rondo_session *session = open_session(((test_fixture *)*state), 2);
+TEST(test_se6_no_stream_is_taken_while_the_session_captures) {
+  rondo_session *session = open_session(((test_fixture *)t), 2);
   atomic_bool is_over = false;
   user_of_model inside = {.session = session, .is_over = &is_over};
   remover outside = {.base = inside, .rounds = test_effort(5000)};
@@ -247,14 +247,4 @@ static void test_se6_no_stream_is_taken_while_the_session_captures(void **state)
   assert_int_equal(inside.wrong, 0);
   assert_int_equal(outside.base.wrong, 0);
   assert_ok(rondo_session_destroy(session));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se6_a_stream_is_given_once_for_each_time_it_is_taken),
-      test_case(test_se6_a_model_is_removed_while_others_use_it),
-      test_case(test_se6_streams_are_taken_in_any_order_beside_calls_that_need_all),
-      test_case(test_se6_no_stream_is_taken_while_the_session_captures),
-  };
-  return test_main(tests);
 }

@@ -146,8 +146,7 @@ static void check_counters(rondo_session *session, uint32_t rounds) {
   assert_int_equal(info.refused, 0);
 }
 
-static void test_se8_a_soak(void **state) {
-  test_fixture *t = *state;
+TEST(test_se8_a_soak) {
   rondo_weights *weights = test_scorer_weights();
   rondo_session *session = open_session(t, 4);
   static keeper k;
@@ -229,8 +228,7 @@ static void be_patient(void *user) {
 }
 
 /* Who waits for a stream comes before requests: it is done long before those end. */
-static void test_se6_streams_are_taken_while_requests_never_end(void **state) {
-  test_fixture *t = *state;
+TEST(test_se6_streams_are_taken_while_requests_never_end) {
   rondo_weights *weights = test_scorer_weights();
   rondo_session *session = open_session(t, 2);
   keeper k = {.session = session, .weights = weights};
@@ -248,12 +246,4 @@ static void test_se6_streams_are_taken_while_requests_never_end(void **state) {
   for (size_t i = 0; i < FLOODERS; i++) assert_int_equal(flooders[i].failed, 0);
   assert_ok(rondo_session_destroy(session));
   rondo_weights_destroy(weights);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se8_a_soak),
-      test_case(test_se6_streams_are_taken_while_requests_never_end),
-  };
-  return test_main(tests);
 }

@@ -171,15 +171,9 @@ static void check_products(const struct sigaction *action) {
   free(p.expected);
 }
 
-static void test_fw4_the_stack_is_the_threads_in_products(void **state) {
-  (void)state;
-  check_products(&looks);
-}
+DEVICE_TEST(test_fw4_the_stack_is_the_threads_in_products) { check_products(&looks); }
 
-static void test_fw4_products_are_the_same_under_signals(void **state) {
-  (void)state;
-  check_products(&notes);
-}
+DEVICE_TEST(test_fw4_products_are_the_same_under_signals) { check_products(&notes); }
 
 /* Networks ----------------------------------------------------------------------------------------------------------*/
 
@@ -284,22 +278,6 @@ static void check_network(bool convolves) {
   free(n.found);
 }
 
-static void test_fw9_training_of_products_under_signals(void **state) {
-  (void)state;
-  check_network(false);
-}
+DEVICE_TEST(test_fw9_training_of_products_under_signals) { check_network(false); }
 
-static void test_fw9_training_of_convolutions_under_signals(void **state) {
-  (void)state;
-  check_network(true);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fw4_the_stack_is_the_threads_in_products),
-      cmocka_unit_test(test_fw4_products_are_the_same_under_signals),
-      cmocka_unit_test(test_fw9_training_of_products_under_signals),
-      cmocka_unit_test(test_fw9_training_of_convolutions_under_signals),
-  };
-  return test_main(tests);
-}
+DEVICE_TEST(test_fw9_training_of_convolutions_under_signals) { check_network(true); }

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -118,7 +119,8 @@ static bool close_fresh(rondo_device *device) {
 }
 
 /* A GPU's device stays open beside those of the tests, because making its context takes longer than a test. */
-int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count) {
+int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count, bool needs_device) {
+  if (!needs_device) return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
   rondo_device *device = NULL;
   const rondo_status opened = rondo_device_open(test_device_name(), NULL, &device);
   if (opened != RONDO_OK) {
@@ -133,6 +135,30 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t coun
   if (!is_kept && !close_fresh(device)) return EXIT_FAILURE;
   const int failures = _cmocka_run_group_tests(name, tests, count, NULL, NULL);
   return is_kept && !close_fresh(device) ? EXIT_FAILURE : failures;
+}
+
+/* The tests of the program's file, by line. They register before main, in an order that the compiler chooses. */
+static struct {
+  struct CMUnitTest tests[256];
+  int lines[256];
+  size_t count;
+  bool needs_device;
+} registered;
+
+void test_register(const struct CMUnitTest *test, int line, bool needs_device) {
+  size_t at = registered.count++;
+  assert(at < sizeof registered.tests / sizeof registered.tests[0]);
+  for (; at > 0 && registered.lines[at - 1] > line; at--) {
+    registered.tests[at] = registered.tests[at - 1];
+    registered.lines[at] = registered.lines[at - 1];
+  }
+  registered.tests[at] = *test;
+  registered.lines[at] = line;
+  registered.needs_device |= needs_device;
+}
+
+int test_run_registered(void) {
+  return test_run_group("tests", registered.tests, registered.count, registered.needs_device);
 }
 
 static int setup(void **state, uint32_t workers) {
@@ -159,70 +185,143 @@ static bool took_down(rondo_status status, const char *what) {
   return status == RONDO_OK;
 }
 
-typedef struct test_owned {
-  struct test_owned *next;
-  test_destroy_fn *destroy;
-  void *object;
-} test_owned;
+/* Objects that the teardown destroys, in the order of their kinds. */
+typedef enum left_kind {
+  LEFT_EXEC,
+  LEFT_GRAPH,
+  LEFT_EVENT,
+  LEFT_WORDS,
+  LEFT_OTHER,
+  LEFT_STREAM,
+  LEFT_GATE,
+  LEFT_KIND_COUNT
+} left_kind;
 
-void *test_own(test_fixture *fixture, test_destroy_fn *destroy, void *object) {
-  test_owned *owned = malloc(sizeof *owned);
-  assert_non_null(owned);
-  *owned = (test_owned){.next = fixture->owned, .destroy = destroy, .object = object};
-  fixture->owned = owned;
+typedef struct left_object {
+  left_kind kind;
+  void *object;
+  rondo_device *device;          /* of words */
+  void (*destroy)(void *object); /* of others */
+  struct left_object *next;
+} left_object;
+
+static left_object *left; /* the newest first */
+static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void leave_object(left_object of) {
+  left_object *entry = malloc(sizeof *entry);
+  assert_non_null(entry);
+  pthread_mutex_lock(&left_lock);
+  *entry = of;
+  entry->next = left;
+  left = entry;
+  pthread_mutex_unlock(&left_lock);
+}
+
+static void leave(left_kind kind, void *object, rondo_device *device) {
+  leave_object((left_object){.kind = kind, .object = object, .device = device});
+}
+
+static void forget(const void *object) {
+  pthread_mutex_lock(&left_lock);
+  left_object **link = &left, *found;
+  while (*link != NULL && (*link)->object != object) link = &(*link)->next;
+  found = *link;
+  if (found != NULL) *link = found->next;
+  pthread_mutex_unlock(&left_lock);
+  free(found);
+}
+
+rondo_exec *test_own_exec(rondo_exec *exec) {
+  forget(exec);
+  leave(LEFT_EXEC, exec, NULL);
+  return exec;
+}
+
+rondo_graph *test_own_graph(rondo_graph *graph) {
+  forget(graph);
+  leave(LEFT_GRAPH, graph, NULL);
+  return graph;
+}
+
+void *test_own(void (*destroy)(void *object), void *object) {
+  leave_object((left_object){.kind = LEFT_OTHER, .object = object, .destroy = destroy});
   return object;
 }
 
-static bool destroy_stream(test_fixture *fixture, void *stream) {
-  (void)fixture;
-  return took_down(rondo_stream_destroy(stream), "a stream");
-}
-static bool destroy_event(test_fixture *fixture, void *event) {
-  (void)fixture;
-  rondo_event_destroy(event);
-  return true;
-}
-static bool destroy_graph(test_fixture *fixture, void *graph) {
-  (void)fixture;
-  return took_down(rondo_graph_destroy(graph), "a graph");
-}
-static bool destroy_exec(test_fixture *fixture, void *exec) {
-  (void)fixture;
-  rondo_exec_destroy(exec);
-  return true;
-}
-static bool destroy_words(test_fixture *fixture, void *words) {
-  return took_down(rondo_free(fixture->device, words), "words");
+void test_destroy_exec(rondo_exec *exec) {
+  forget(exec);
+  (rondo_exec_destroy)(exec);
 }
 
-rondo_stream *test_own_stream(test_fixture *fixture, rondo_stream *stream) {
-  return test_own(fixture, destroy_stream, stream);
-}
-rondo_event *test_own_event(test_fixture *fixture, rondo_event *event) {
-  return test_own(fixture, destroy_event, event);
-}
-rondo_graph *test_own_graph(test_fixture *fixture, rondo_graph *graph) {
-  return test_own(fixture, destroy_graph, graph);
-}
-rondo_exec *test_own_exec(test_fixture *fixture, rondo_exec *exec) { return test_own(fixture, destroy_exec, exec); }
-uint32_t *test_own_words(test_fixture *fixture, size_t count) {
-  return test_own(fixture, destroy_words, test_words(fixture, count));
+void test_destroy_event(rondo_event *event) {
+  forget(event);
+  (rondo_event_destroy)(event);
 }
 
-static bool destroy_owned(test_fixture *fixture) {
+rondo_status test_destroy_graph(rondo_graph *graph) {
+  forget(graph);
+  return (rondo_graph_destroy)(graph);
+}
+
+rondo_status test_destroy_stream(rondo_stream *stream) {
+  forget(stream);
+  return (rondo_stream_destroy)(stream);
+}
+
+rondo_status test_destroy_words(rondo_device *device, void *address) {
+  forget(address);
+  return (rondo_free)(device, address);
+}
+
+static rondo_status destroy_left(const left_object *entry) {
+  switch (entry->kind) {
+    case LEFT_EXEC:
+      (rondo_exec_destroy)(entry->object);
+      return RONDO_OK;
+    case LEFT_GRAPH:
+      return (rondo_graph_destroy)(entry->object);
+    case LEFT_EVENT:
+      (rondo_event_destroy)(entry->object);
+      return RONDO_OK;
+    case LEFT_WORDS:
+      return (rondo_free)(entry->device, entry->object);
+    case LEFT_OTHER:
+      entry->destroy(entry->object);
+      return RONDO_OK;
+    case LEFT_STREAM:
+      return (rondo_stream_destroy)(entry->object);
+    default:
+      test_gate_destroy(entry->object);
+      free(entry->object);
+      return RONDO_OK;
+  }
+}
+
+bool test_destroy_left(void) {
+  static const char *const names[] = {"an exec",        "a graph",  "an event", "words",
+                                      "another object", "a stream", "a gate"};
   bool clean = true;
-  while (fixture->owned != NULL) {
-    test_owned *at = fixture->owned;
-    fixture->owned = at->next;
-    clean = at->destroy(fixture, at->object) && clean;
-    free(at);
+  for (const left_object *entry = left; entry != NULL; entry = entry->next)
+    if (entry->kind == LEFT_GATE) test_gate_open(entry->object); /* a stream may still stand there */
+  for (int kind = 0; kind < LEFT_KIND_COUNT; kind++) {
+    for (left_object **link = &left; *link != NULL;) {
+      left_object *entry = *link;
+      if (entry->kind != (left_kind)kind) {
+        link = &entry->next;
+        continue;
+      }
+      *link = entry->next;
+      clean = took_down(destroy_left(entry), names[kind]) && clean;
+      free(entry);
+    }
   }
   return clean;
 }
 
 int test_teardown(void **state) {
   test_fixture *fixture = *state;
-  bool clean = destroy_owned(fixture);
+  bool clean = test_destroy_left();
   for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) rondo_kernel_destroy(fixture->kernels[i]);
   clean = took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
   clean = took_down(rondo_device_close(fixture->device), "the device") && clean;
@@ -237,18 +336,21 @@ rondo_stream *test_stream(test_fixture *fixture, const char *name) {
   rondo_stream *stream = NULL;
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
   assert_ok(rondo_stream_create(fixture->device, &options, &stream));
+  leave(LEFT_STREAM, stream, NULL);
   return stream;
 }
 
 rondo_event *test_event(test_fixture *fixture) {
   rondo_event *event = NULL;
   assert_ok(rondo_event_create(fixture->device, NULL, &event));
+  leave(LEFT_EVENT, event, NULL);
   return event;
 }
 
 rondo_graph *test_graph(test_fixture *fixture) {
   rondo_graph *graph = NULL;
   assert_ok(rondo_graph_create(fixture->device, NULL, &graph));
+  leave(LEFT_GRAPH, graph, NULL);
   return graph;
 }
 
@@ -263,6 +365,7 @@ rondo_exec *test_instantiate(rondo_graph *graph) {
   rondo_exec *exec = NULL;
   assert_ok(rondo_instantiate(graph, NULL, &exec));
   assert_non_null(exec);
+  leave(LEFT_EXEC, exec, NULL);
   return exec;
 }
 
@@ -273,6 +376,7 @@ rondo_graph *test_capture_end(rondo_stream *stream) {
   rondo_graph *graph = NULL;
   assert_ok(rondo_capture_end(stream, &graph));
   assert_non_null(graph);
+  leave(LEFT_GRAPH, graph, NULL);
   return graph;
 }
 
@@ -307,6 +411,7 @@ void test_run_once(test_fixture *fixture, rondo_graph *graph) {
 uint32_t *test_words(test_fixture *fixture, size_t count) {
   void *address = NULL;
   assert_ok(rondo_malloc(fixture->device, count * sizeof(uint32_t), "words", &address));
+  leave(LEFT_WORDS, address, fixture->device);
   const rondo_fill zeros = {.dst = address, .value = 0, .element_bytes = 4, .width = count};
   assert_ok(rondo_fill_async(fixture->stream, &zeros));
   assert_ok(rondo_stream_synchronize(fixture->stream));
@@ -400,6 +505,14 @@ static bool wait_at(sem_t *semaphore) {
 void test_gate_init(test_gate *gate) {
   assert_int_equal(sem_init(&gate->entered, 0, 0), 0);
   assert_int_equal(sem_init(&gate->opened, 0, 0), 0);
+}
+
+test_gate *test_gate_make(void) {
+  test_gate *gate = malloc(sizeof *gate);
+  assert_non_null(gate);
+  test_gate_init(gate);
+  leave(LEFT_GATE, gate, NULL);
+  return gate;
 }
 
 rondo_status test_gate_pass(void *gate) {

@@ -23,7 +23,7 @@
 #include "support/test_allocator.h"
 #include "support/test_kernels.h"
 
-/* Statuses --------------------------------------------------------------------------------------------------------- */
+/* Statuses -------------------------------------------------------------------------------------------------------- */
 
 /* The call succeeds, and leaves the thread's last error as it is. The latter is asserted in the conformance suite
  * and of operators: elsewhere calls go below the public ones, which put the error back. */
@@ -36,8 +36,6 @@
 #define assert_status(call, status) test_assert_status((call), (status), #call, __FILE__, __LINE__)
 /* It fails with this status and reason, and rondo_last_error() says so in words. */
 #define assert_error(call, status, reason) test_assert_error((call), (status), (reason), #call, __FILE__, __LINE__)
-/* The same with INVALID_ARGUMENT. */
-#define assert_invalid(call, reason) assert_error(call, RONDO_INVALID_ARGUMENT, reason)
 /* It fails for this reason; the header leaves the status open. */
 #define assert_reason(call, reason) test_assert_error((call), RONDO_OK, (reason), #call, __FILE__, __LINE__)
 /* It fails with this status; the header leaves the reason open. */
@@ -60,16 +58,16 @@ void test_assert_message(const char *text, const char *file, int line);
 void test_assert_near(const float *actual, const float *expected, size_t count, float tolerance, const char *file,
                       int line);
 
-/* Devices and fixtures --------------------------------------------------------------------------------------------- */
+/* Devices and fixtures -------------------------------------------------------------------------------------------- */
 
 /* The name of the device under test, and whether it is one of the driver `prefix` ("cpu"). */
 const char *test_device_name(void);
 bool test_device_is(const char *prefix);
 
-/* The body of main: runs a group of cmocka tests. Returns 77 when the device under test cannot be opened, or 1 when
- * RONDO_REQUIRE names it by its beginning. */
-#define test_main(tests) test_run_group(#tests, (tests), sizeof(tests) / sizeof((tests)[0]))
-int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count);
+/* The body of main where the tests are not defined by the macros below: runs a group of cmocka tests. Returns 77 when
+ * the device under test cannot be opened, or 1 when RONDO_REQUIRE names it by its beginning. */
+#define test_main(tests) test_run_group(#tests, (tests), sizeof(tests) / sizeof((tests)[0]), true)
+int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count, bool needs_device);
 
 /* What nearly every test begins with. */
 typedef struct test_fixture {
@@ -77,7 +75,6 @@ typedef struct test_fixture {
   rondo_device *device;
   rondo_stream *stream;
   rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* made when first asked for; on CUDA, where that waits for work, at once */
-  struct test_owned *owned;                 /* the last first */
 } test_fixture;
 
 /* Setup and teardown of a test. The second setup opens the device with four workers where it has workers, for tests
@@ -88,22 +85,61 @@ int test_teardown(void **state);
 #define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
 #define test_case_workers(function) cmocka_unit_test_setup_teardown(function, test_setup_workers, test_teardown)
 
-/* Further objects of the fixture's device; the caller destroys them. */
+/* Tests ----------------------------------------------------------------------------------------------------------- */
+
+/* TEST(test_gx1_kernels) { ... } defines a test, and the program runs it: a program without a main of its own runs all
+ * tests of its file in their order. In the body, `t` is the fixture.
+ *
+ *   TEST          a fixture with a device and a stream
+ *   TEST_WORKERS  the same, with four workers
+ *   DEVICE_TEST   no fixture; left out, as the other tests of its file, where the device under test cannot be opened
+ *   UNIT_TEST     neither
+ *   TEST_DEFINE   for a fixture of the file's own: its parameter, its setup and teardown */
+#define TEST(name) TEST_DEFINE(name, test_fixture *t, test_setup, test_teardown)
+#define TEST_WORKERS(name) TEST_DEFINE(name, test_fixture *t, test_setup_workers, test_teardown)
+#define DEVICE_TEST(name) TEST_DEFINE(name, void *none, NULL, NULL)
+#define UNIT_TEST(name) TEST_REGISTER(name, void *none, NULL, NULL, false)
+#define TEST_DEFINE(name, fixture, setup, teardown) TEST_REGISTER(name, fixture, setup, teardown, true)
+
+#define TEST_REGISTER(name, fixture, setup, teardown, needs_device)            \
+  static void name(fixture);                                                   \
+  static void name##_run(void **state) { name(*state); }                       \
+  __attribute__((constructor)) static void name##_register(void) {             \
+    const struct CMUnitTest test = {#name, name##_run, setup, teardown, NULL}; \
+    test_register(&test, __LINE__, needs_device);                              \
+  }                                                                            \
+  static void name(__attribute__((unused)) fixture)
+void test_register(const struct CMUnitTest *test, int line, bool needs_device);
+int test_run_registered(void);
+
+/* Further objects of the fixture's device. The teardown destroys what the test has left: also graphs of
+ * test_capture_end, words of test_words and gates of test_gate_make. Threads may make objects at once. */
 rondo_stream *test_stream(test_fixture *fixture, const char *name);
 rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
 rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixture's */
 rondo_exec *test_instantiate(rondo_graph *graph);
 
-/* Passes an object to the fixture, whose teardown destroys it, the last one first; returns it. `destroy` returns false
- * when that failed. test_own_words makes words as test_words. */
-typedef bool test_destroy_fn(test_fixture *fixture, void *object);
-void *test_own(test_fixture *fixture, test_destroy_fn *destroy, void *object);
-rondo_stream *test_own_stream(test_fixture *fixture, rondo_stream *stream);
-rondo_event *test_own_event(test_fixture *fixture, rondo_event *event);
-rondo_graph *test_own_graph(test_fixture *fixture, rondo_graph *graph);
-rondo_exec *test_own_exec(test_fixture *fixture, rondo_exec *exec);
-uint32_t *test_own_words(test_fixture *fixture, size_t count);
+/* Objects that a test makes by other calls, left to the teardown as well; they return the object. test_own is for other
+ * kinds, which the teardown destroys after execs, graphs, events and words. */
+rondo_exec *test_own_exec(rondo_exec *exec);
+rondo_graph *test_own_graph(rondo_graph *graph);
+void *test_own(void (*destroy)(void *object), void *object);
+
+/* What a test destroys by itself is not left to the teardown. */
+#define rondo_exec_destroy(exec) test_destroy_exec(exec)
+#define rondo_event_destroy(event) test_destroy_event(event)
+#define rondo_graph_destroy(graph) test_destroy_graph(graph)
+#define rondo_stream_destroy(stream) test_destroy_stream(stream)
+#define rondo_free(device, address) test_destroy_words((device), (address))
+void test_destroy_exec(rondo_exec *exec);
+void test_destroy_event(rondo_event *event);
+rondo_status test_destroy_graph(rondo_graph *graph);
+rondo_status test_destroy_stream(rondo_stream *stream);
+rondo_status test_destroy_words(rondo_device *device, void *address);
+/* For teardowns that look at the device before test_teardown: destroys what is left. False, after a message, when
+ * something could not be destroyed. */
+bool test_destroy_left(void);
 
 /* Destroys a stream or graph, which must succeed. */
 void test_stream_destroy(rondo_stream *stream);
@@ -123,7 +159,7 @@ void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const ch
 void test_run_once(test_fixture *fixture, rondo_graph *graph);
 
 /* Device memory. All wait for the fixture's stream; none may be used while the thread captures. */
-uint32_t *test_words(test_fixture *fixture, size_t count); /* zeroed; freed with test_words_free */
+uint32_t *test_words(test_fixture *fixture, size_t count); /* zeroed */
 void test_words_free(test_fixture *fixture, uint32_t *words);
 void test_write(test_fixture *fixture, void *device_address, const void *host, size_t bytes);
 void test_read(test_fixture *fixture, void *host, const void *device_address, size_t bytes);
@@ -150,7 +186,7 @@ size_t test_whole_pages(const test_fixture *fixture, size_t bytes);
 rondo_device_statistics test_statistics(const test_fixture *fixture);
 rondo_memory_statistics test_memory_statistics(const test_fixture *fixture);
 
-/* Holding a stream ------------------------------------------------------------------------------------------------- */
+/* Holding a stream ------------------------------------------------------------------------------------------------ */
 
 /* A host function test_gate_pass waits at the gate until test_gate_open. A gate that nobody opens lets go by itself
  * after a while with a failure, so that a failing test ends. One pass a gate. */
@@ -159,6 +195,7 @@ typedef struct test_gate {
   sem_t opened;
 } test_gate;
 
+test_gate *test_gate_make(void); /* the teardown frees it */
 void test_gate_init(test_gate *gate);
 rondo_status test_gate_pass(void *gate);
 /* Queues the gate on the stream and waits until the stream stands at it. */
@@ -171,7 +208,7 @@ void test_gate_destroy(test_gate *gate);
  * next (RONDO_TEST_SERIAL=1: CUDA's sanitizers). To be called first. */
 void test_skip_if_serial(void);
 
-/* Threads ---------------------------------------------------------------------------------------------------------- */
+/* Threads --------------------------------------------------------------------------------------------------------- */
 
 /* Runs the function on a thread of its own and waits for it. */
 void test_on_thread(void (*function)(void *user), void *user);
@@ -185,7 +222,7 @@ void test_on_threads(const test_thread *threads, size_t count);
 
 void test_sleep_ms(unsigned milliseconds);
 
-/* Numbers ---------------------------------------------------------------------------------------------------------- */
+/* Numbers --------------------------------------------------------------------------------------------------------- */
 
 /* A random number generator (Steele, Lea, Flood 2014, "splitmix64"): the same sequence everywhere. */
 uint64_t test_random(uint64_t *state);

@@ -421,5 +421,5 @@ int test_operator_main(const test_operator *rows, size_t row_count, const struct
   for (size_t i = 0; i < row_count; i++)
     tests[i] = (struct CMUnitTest){rows[i].name, run_row, set_up_row, test_teardown, (void *)(uintptr_t)&rows[i]};
   for (size_t i = 0; i < other_count; i++) tests[row_count + i] = others[i];
-  return test_run_group("operators", tests, row_count + other_count);
+  return test_run_group("operators", tests, row_count + other_count, true);
 }

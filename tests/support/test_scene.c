@@ -30,7 +30,6 @@ int scene_teardown(void **state) {
   void *fixture = scene->fixture;
   bool clean = rondo_tree_destroy(scene->tree) == RONDO_OK;
   if (!clean) print_error("teardown: the tree: %s\n", rondo_last_error()->message);
-  for (size_t i = 0; i < scene->place_count; i++) test_words_free(scene->fixture, scene->places[i]);
   free(scene);
   return test_tree_teardown(&fixture) == 0 && clean ? 0 : -1;
 }

@@ -15,10 +15,10 @@ typedef struct test_scene {
   test_fixture *fixture;
   rondo_stream *stream; /* that calls are made on; the fixture's unless the test sets another */
   rondo_tree *tree;
-  char seen[SCENE_CALLS + 1]; /* a letter a call: u un-recorded, r recorded, p replayed */
+  char seen[SCENE_CALLS + 1]; /* a letter a call: u eager, r recorded, p replayed */
   size_t calls;
   test_work works[SCENE_PLACES];
-  uint32_t *places[SCENE_PLACES]; /* freed at the end */
+  uint32_t *places[SCENE_PLACES]; /* the words of scene_words */
   size_t work_count, place_count;
   bool fails_inside; /* bodies pass over calls of theirs that fail; else calls leave the thread's last error as it is */
 } test_scene;
@@ -26,8 +26,9 @@ typedef struct test_scene {
 int scene_setup(void **state);
 int scene_setup_workers(void **state); /* for tests that hold a stream */
 int scene_teardown(void **state);
-#define scene_case(function) cmocka_unit_test_setup_teardown(function, scene_setup, scene_teardown)
-#define scene_case_workers(function) cmocka_unit_test_setup_teardown(function, scene_setup_workers, scene_teardown)
+/* Tests with a scene, which is `s`. */
+#define SCENE_TEST(name) TEST_DEFINE(name, test_scene *s, scene_setup, scene_teardown)
+#define SCENE_TEST_WORKERS(name) TEST_DEFINE(name, test_scene *s, scene_setup_workers, scene_teardown)
 
 /* Another tree in the place of the scene's. */
 void scene_use(test_scene *scene, rondo_tree_options options);

@@ -19,7 +19,7 @@ static bool is_empty(const test_fixture *fixture) {
 }
 
 int test_tree_teardown(void **state) {
-  const bool clean = is_empty(*state);
+  const bool is_destroyed = test_destroy_left(), clean = is_empty(*state) && is_destroyed;
   return test_teardown(state) == 0 && clean ? 0 : -1;
 }
 

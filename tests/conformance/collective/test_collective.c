@@ -182,9 +182,8 @@ static void run_all_forms(test_ranks *self, task k) {
   }
 }
 
-static void test_tr16_operations_compute_what_they_say(void **state) {
+DEVICE_TEST(test_tr16_operations_compute_what_they_say) {
   test_ranks self;
-  (void)state;
   test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = PIECE});
   for (int o = 0; o < OPERATIONS; o++) {
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
@@ -196,9 +195,8 @@ static void test_tr16_operations_compute_what_they_say(void **state) {
   test_ranks_close(&self);
 }
 
-static void test_tr16_every_type_is_reduced(void **state) {
+DEVICE_TEST(test_tr16_every_type_is_reduced) {
   test_ranks self;
-  (void)state;
   test_ranks_open(&self, NULL);
   for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
     for (int r = RONDO_REDUCE_SUM; r <= RONDO_REDUCE_MIN; r++) {
@@ -212,9 +210,8 @@ static void test_tr16_every_type_is_reduced(void **state) {
 }
 
 /* More than a block of a kernel, and more than a piece. */
-static void test_tr16_large_ones_are_cut(void **state) {
+DEVICE_TEST(test_tr16_large_ones_are_cut) {
   test_ranks self;
-  (void)state;
   test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = 100 * PIECE});
   for (int o = 0; o < OPERATIONS; o++) {
     task k = {.operation = (operation)o, .type = RONDO_F32, .count = MOST / TEST_RANKS};
@@ -254,10 +251,9 @@ static rondo_status sum_late(test_rank *rank, void *user) {
 }
 
 /* (1e8 + 1) - 1e8 is 0 in single precision, other orders give 1. Whoever comes last. */
-static void test_tr16_sums_are_in_the_order_of_ranks(void **state) {
+DEVICE_TEST(test_tr16_sums_are_in_the_order_of_ranks) {
   test_ranks self;
   order_task sums = {.random = 0};
-  (void)state;
   test_ranks_open(&self, NULL);
   volatile float wanted = parts[0] + parts[1];
   for (uint32_t rank = 2; rank < self.count; rank++) wanted = wanted + parts[rank];
@@ -308,9 +304,8 @@ static void check_replayed(test_ranks *self) {
     assert_words(&self->ranks[rank].fixture, self->ranks[rank].src, all, WORDS);
 }
 
-static void test_tr16_each_device_records_and_replays_its_part(void **state) {
+DEVICE_TEST(test_tr16_each_device_records_and_replays_its_part) {
   test_ranks self;
-  (void)state;
   test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = PIECE});
   for (uint32_t i = 0; i < self.count; i++) (void)test_kernel(&self.ranks[i].fixture, TEST_KERNEL_AFFINE);
   test_ranks_do(&self, replay, NULL);
@@ -320,9 +315,8 @@ static void test_tr16_each_device_records_and_replays_its_part(void **state) {
 
 /* A library may set ranks up when it is first asked for something. Of each operation the very first is captured, and of
  * each size. */
-static void test_tr16_nothing_need_be_done_before_capturing(void **state) {
+DEVICE_TEST(test_tr16_nothing_need_be_done_before_capturing) {
   static const size_t sizes[] = {5, MOST / TEST_RANKS};
-  (void)state;
   for (int o = 0; o < OPERATIONS; o++) {
     test_ranks self;
     test_ranks_open(&self, NULL);
@@ -338,9 +332,8 @@ static void test_tr16_nothing_need_be_done_before_capturing(void **state) {
 /* One thread ------------------------------------------------------------------------------------------------------ */
 
 /* Queues for rank 0 before any other rank has been given anything, and reads rank 0 first. */
-static void test_tr16_one_thread_drives_all_ranks(void **state) {
+DEVICE_TEST(test_tr16_one_thread_drives_all_ranks) {
   test_ranks self;
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, NULL);
   for (uint32_t i = 0; i < self.count; i++) {
@@ -359,10 +352,9 @@ static void test_tr16_one_thread_drives_all_ranks(void **state) {
 }
 
 /* As many pieces as a queue has no room for, and the other ranks' still to come. */
-static void test_tr16_one_thread_drives_ranks_of_many_pieces(void **state) {
+DEVICE_TEST(test_tr16_one_thread_drives_ranks_of_many_pieces) {
   enum { MANY = TEST_RANK_BYTES / 4 };
   test_ranks self;
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = PIECE});
   for (uint32_t i = 0; i < self.count; i++) {
@@ -383,9 +375,8 @@ static void test_tr16_one_thread_drives_ranks_of_many_pieces(void **state) {
 }
 
 /* All ranks on one device with one worker: what waits must not hold it. */
-static void test_tr16_ranks_share_one_device(void **state) {
+TEST(test_tr16_ranks_share_one_device) {
   enum { SHARING = 4 };
-  test_fixture *t = *state;
   rondo_device *devices[SHARING] = {t->device, t->device, t->device, t->device};
   rondo_communicator *communicators[SHARING];
   rondo_stream *streams[SHARING];
@@ -406,16 +397,14 @@ static void test_tr16_ranks_share_one_device(void **state) {
     test_stream_destroy(streams[i]);
     assert_ok(rondo_communicator_destroy(communicators[i]));
   }
-  test_words_free(t, words);
 }
 
 /* Two communicators in branches of one graph, met in opposite orders by two devices with a worker each. */
-static void test_tr16_branches_may_meet_in_any_order(void **state) {
+DEVICE_TEST(test_tr16_branches_may_meet_in_any_order) {
   test_ranks self;
   rondo_communicator *others[TEST_RANKS];
   rondo_device *devices[TEST_RANKS];
   rondo_exec *execs[TEST_RANKS];
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, NULL);
   for (uint32_t i = 0; i < self.count; i++) devices[i] = self.ranks[i].fixture.device;
@@ -454,10 +443,9 @@ static void test_tr16_branches_may_meet_in_any_order(void **state) {
 /* Graphs ---------------------------------------------------------------------------------------------------------- */
 
 /* The same collective captured twice is the same graph, which says what it reads and writes. */
-static void test_tr16_captured_collectives_are_graphs_like_others(void **state) {
+DEVICE_TEST(test_tr16_captured_collectives_are_graphs_like_others) {
   test_ranks self;
   rondo_graph *graphs[2];
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[0];
@@ -511,9 +499,8 @@ static rondo_status run_in_graph_memory(test_rank *rank, void *user) {
   return status;
 }
 
-static void test_tr16_graph_memory_is_sent(void **state) {
+DEVICE_TEST(test_tr16_graph_memory_is_sent) {
   test_ranks self;
-  (void)state;
   if (test_device_is("cuda")) skip(); /* there libraries need memory from before the capture */
   test_ranks_open(&self, NULL);
   for (uint32_t i = 0; i < self.count; i++) (void)test_kernel(&self.ranks[i].fixture, TEST_KERNEL_AFFINE);
@@ -550,10 +537,9 @@ static rondo_status launch_and_destroy(test_rank *rank, void *user) {
 }
 
 /* The communicator is destroyed first, then the graph, then the exec while it runs. */
-static void test_tr16_graphs_keep_what_they_need(void **state) {
+DEVICE_TEST(test_tr16_graphs_keep_what_they_need) {
   test_ranks self;
   rondo_exec *execs[TEST_RANKS];
-  (void)state;
   test_ranks_open(&self, NULL);
   for (uint32_t i = 0; i < self.count; i++) {
     const rondo_fill ones = {.dst = self.ranks[i].src, .value = 1, .element_bytes = 4, .width = 8};
@@ -567,9 +553,8 @@ static void test_tr16_graphs_keep_what_they_need(void **state) {
 }
 
 /* Destroying waits for what is queued. */
-static void test_tr16_destroying_waits_for_queued_work(void **state) {
+DEVICE_TEST(test_tr16_destroying_waits_for_queued_work) {
   test_ranks self;
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, NULL);
   for (uint32_t i = 0; i < self.count; i++) {
@@ -586,9 +571,8 @@ static void test_tr16_destroying_waits_for_queued_work(void **state) {
   test_ranks_close(&self);
 }
 
-static void test_tr16_a_device_outlives_its_communicators(void **state) {
+DEVICE_TEST(test_tr16_a_device_outlives_its_communicators) {
   test_ranks self;
-  (void)state;
   test_ranks_open(&self, NULL);
   assert_error(rondo_device_close(self.ranks[0].fixture.device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 communicator");
@@ -596,8 +580,7 @@ static void test_tr16_a_device_outlives_its_communicators(void **state) {
 }
 
 /* A group of one. */
-static void test_tr16_a_rank_may_be_alone(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr16_a_rank_may_be_alone) {
   rondo_communicator *communicator;
   uint32_t *words = test_words(t, 4);
   const rondo_status status = rondo_communicator_create_all(&t->device, 1, NULL, &communicator);
@@ -611,27 +594,4 @@ static void test_tr16_a_rank_may_be_alone(void **state) {
   assert_ok(rondo_barrier(communicator, t->stream));
   assert_int_equal(test_word(t, words + 3), 7);
   assert_ok(rondo_communicator_destroy(communicator));
-  test_words_free(t, words);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr16_operations_compute_what_they_say),
-      cmocka_unit_test(test_tr16_every_type_is_reduced),
-      cmocka_unit_test(test_tr16_large_ones_are_cut),
-      cmocka_unit_test(test_tr16_sums_are_in_the_order_of_ranks),
-      cmocka_unit_test(test_tr16_each_device_records_and_replays_its_part),
-      cmocka_unit_test(test_tr16_nothing_need_be_done_before_capturing),
-      cmocka_unit_test(test_tr16_one_thread_drives_all_ranks),
-      cmocka_unit_test(test_tr16_one_thread_drives_ranks_of_many_pieces),
-      test_case(test_tr16_ranks_share_one_device),
-      cmocka_unit_test(test_tr16_branches_may_meet_in_any_order),
-      cmocka_unit_test(test_tr16_captured_collectives_are_graphs_like_others),
-      cmocka_unit_test(test_tr16_graph_memory_is_sent),
-      cmocka_unit_test(test_tr16_graphs_keep_what_they_need),
-      cmocka_unit_test(test_tr16_destroying_waits_for_queued_work),
-      cmocka_unit_test(test_tr16_a_device_outlives_its_communicators),
-      test_case(test_tr16_a_rank_may_be_alone),
-  };
-  return test_main(tests);
 }

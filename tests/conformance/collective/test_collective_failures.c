@@ -13,9 +13,8 @@
 
 /* Arguments -------------------------------------------------------------------------------------------------------- */
 
-static void test_tr16_bad_arguments(void **state) {
+DEVICE_TEST(test_tr16_bad_arguments) {
   test_ranks self;
-  (void)state;
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[1];
   rondo_communicator *c = rank->communicator;
@@ -52,8 +51,7 @@ static void test_tr16_bad_arguments(void **state) {
   test_ranks_close(&self); /* nothing was queued */
 }
 
-static void test_tr16_bad_groups(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr16_bad_groups) {
   rondo_communicator *c = (rondo_communicator *)t, *both[2];
   rondo_device *devices[] = {t->device, NULL};
   const rondo_communicator_options odd = {RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = 100};
@@ -84,8 +82,7 @@ static void test_tr16_bad_groups(void **state) {
 
 static const rondo_communicator_options hasty = {RONDO_COMMUNICATOR_OPTIONS_INIT, .join_timeout_ms = 60};
 
-static void test_tr16_ranks_that_do_not_come_are_named(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr16_ranks_that_do_not_come_are_named) {
   rondo_communicator *c;
   char rendezvous[RONDO_RENDEZVOUS_BYTES];
   if (test_device_is("cuda")) skip();
@@ -136,9 +133,9 @@ static void try_and_join(void *user) {
   self->statuses[1] = meet(self, 1);
 }
 
-static void test_tr16_ranks_that_do_not_belong_are_refused(void **state) {
+TEST(test_tr16_ranks_that_do_not_belong_are_refused) {
   char rendezvous[RONDO_RENDEZVOUS_BYTES];
-  meeting self = {.t = *state, .rendezvous = rendezvous};
+  meeting self = {.t = t, .rendezvous = rendezvous};
   const test_thread threads[] = {{wait_for_rank_1, &self}, {try_and_join, &self}};
   if (test_device_is("cuda")) skip();
   assert_ok(rondo_rendezvous_make(rendezvous));
@@ -156,8 +153,7 @@ static void write_file(const char *path, const char *text) {
   assert_int_equal(fclose(file), 0);
 }
 
-static void test_tr16_a_file_of_somebody_elses_is_left_alone(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr16_a_file_of_somebody_elses_is_left_alone) {
   rondo_communicator *c;
   char rendezvous[RONDO_RENDEZVOUS_BYTES], text[32] = "";
   if (test_device_is("cuda")) skip();
@@ -204,9 +200,8 @@ static const char *const descriptions[DIFFERENCES] = {[COUNT] = "all_reduce (sum
                                                       [OPERATION] = "barrier",
                                                       [ROOT] = "broadcast (root 1) of 64 f32"};
 
-static void test_tr16_ranks_that_differ_all_learn_it(void **state) {
+DEVICE_TEST(test_tr16_ranks_that_differ_all_learn_it) {
   test_ranks self;
-  (void)state;
   if (test_device_is("cuda")) skip();
   for (int i = 0; i < DIFFERENCES; i++) {
     difference what = (difference)i;
@@ -248,12 +243,11 @@ static rondo_status stop_or_call(test_rank *rank, void *user) {
   return rondo_communicator_destroy(communicator);
 }
 
-static void test_tr16_what_waits_for_a_lost_rank_fails(void **state) {
+DEVICE_TEST(test_tr16_what_waits_for_a_lost_rank_fails) {
   static const rondo_reason reasons[STOPS] = {RONDO_REASON_PEER_LOST, RONDO_REASON_TIMED_OUT, RONDO_REASON_PEER_LOST};
   static const char *const texts[STOPS] = {"rank 0 has destroyed its communicator", "did not come within 300 ms",
                                            "rondo_communicator_abort was called"};
   test_ranks self;
-  (void)state;
   if (test_device_is("cuda")) skip();
   for (int i = 0; i < STOPS; i++) {
     stop how = (stop)i;
@@ -296,9 +290,8 @@ static void assert_aborts(rondo_communicator *communicator) {
 }
 
 /* An exec whose communicator fails says so at each launch, and the stream goes on. */
-static void test_tr16_launches_of_failed_communicators_fail(void **state) {
+DEVICE_TEST(test_tr16_launches_of_failed_communicators_fail) {
   test_ranks self;
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[0];
@@ -327,10 +320,9 @@ static void test_tr16_launches_of_failed_communicators_fail(void **state) {
 /* Overlapping ------------------------------------------------------------------------------------------------------ */
 
 /* In a graph the communicator is what both write. */
-static void test_tr16_unordered_collectives_of_a_graph_are_a_race(void **state) {
+DEVICE_TEST(test_tr16_unordered_collectives_of_a_graph_are_a_race) {
   test_ranks self;
   rondo_exec *exec = NULL;
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[0];
@@ -350,9 +342,8 @@ static void test_tr16_unordered_collectives_of_a_graph_are_a_race(void **state) 
 }
 
 /* On streams without order they are found when they run. */
-static void test_tr16_collectives_that_overlap_fail(void **state) {
+DEVICE_TEST(test_tr16_collectives_that_overlap_fail) {
   test_ranks self;
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[0];
@@ -369,10 +360,9 @@ static void test_tr16_collectives_that_overlap_fail(void **state) {
 }
 
 /* Two execs of one graph on two streams. */
-static void test_tr16_execs_that_overlap_fail(void **state) {
+DEVICE_TEST(test_tr16_execs_that_overlap_fail) {
   test_ranks self;
   rondo_exec *execs[2];
-  (void)state;
   if (test_device_is("cuda")) skip();
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[0];
@@ -400,31 +390,12 @@ static rondo_status call_inside(void *user) {
   return RONDO_OK;
 }
 
-static void test_tr16_host_functions_call_none(void **state) {
+DEVICE_TEST(test_tr16_host_functions_call_none) {
   test_ranks self;
-  (void)state;
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[0];
   assert_ok(rondo_host_async(rank->fixture.stream, call_inside, rank));
   assert_ok(rondo_stream_synchronize(rank->fixture.stream));
   assert_int_equal(rank->status, RONDO_INVALID_STATE);
   test_ranks_close(&self);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr16_bad_arguments),
-      test_case(test_tr16_bad_groups),
-      test_case(test_tr16_ranks_that_do_not_come_are_named),
-      test_case(test_tr16_ranks_that_do_not_belong_are_refused),
-      test_case(test_tr16_a_file_of_somebody_elses_is_left_alone),
-      cmocka_unit_test(test_tr16_ranks_that_differ_all_learn_it),
-      cmocka_unit_test(test_tr16_what_waits_for_a_lost_rank_fails),
-      cmocka_unit_test(test_tr16_launches_of_failed_communicators_fail),
-      cmocka_unit_test(test_tr16_unordered_collectives_of_a_graph_are_a_race),
-      cmocka_unit_test(test_tr16_collectives_that_overlap_fail),
-      cmocka_unit_test(test_tr16_execs_that_overlap_fail),
-      cmocka_unit_test(test_tr16_host_functions_call_none),
-  };
-  return test_main(tests);
 }

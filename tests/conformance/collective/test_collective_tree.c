@@ -85,10 +85,9 @@ static void make_kernels(test_ranks *self) {
   for (uint32_t i = 0; i < self->count; i++) (void)test_kernel(&self->ranks[i].fixture, TEST_KERNEL_AFFINE);
 }
 
-static void test_tr16_trees_reduce_among_devices(void **state) {
+DEVICE_TEST(test_tr16_trees_reduce_among_devices) {
   test_ranks self;
   rondo_tree_info infos[TEST_RANKS] = {{0}};
-  (void)state;
   test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = 8192});
   make_kernels(&self);
   test_ranks_do(&self, call_in_a_tree, infos);
@@ -118,21 +117,12 @@ static rondo_status replay_a_recording(test_rank *rank, void *user) {
   return rondo_recording_destroy(recording);
 }
 
-static void test_rc7_recordings_replay_on_each_device(void **state) {
+DEVICE_TEST(test_rc7_recordings_replay_on_each_device) {
   test_ranks self;
-  (void)state;
   test_ranks_open(&self, NULL);
   make_kernels(&self);
   test_ranks_do(&self, replay_a_recording, NULL);
   for (uint32_t i = 0; i < self.count; i++)
     assert_int_equal(test_word(&self.ranks[i].fixture, (uint32_t *)self.ranks[i].src + WORDS - 1), 40);
   test_ranks_close(&self);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr16_trees_reduce_among_devices),
-      cmocka_unit_test(test_rc7_recordings_replay_on_each_device),
-  };
-  return test_main(tests);
 }

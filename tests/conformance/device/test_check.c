@@ -89,8 +89,7 @@ static void *fresh(test_fixture *t, size_t bytes, const char *name) {
 
 /* Work on streams -------------------------------------------------------------------------------------------------- */
 
-static void test_gm18_use_after_an_immediate_free(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_use_after_an_immediate_free) {
   void *gone = fresh(t, BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   poke_on(t, t->stream, gone, 100, 1);
@@ -101,8 +100,7 @@ static void test_gm18_use_after_an_immediate_free(void **state) {
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "byte 100 of an unnamed allocation (4.0 KiB)");
 }
 
-static void test_gm18_use_after_a_stream_ordered_free(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_use_after_a_stream_ordered_free) {
   void *gone = NULL;
   const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "gone"};
   assert_ok(rondo_malloc_async(t->stream, BYTES, &options, &gone));
@@ -118,31 +116,26 @@ static void test_gm18_use_after_a_stream_ordered_free(void **state) {
 }
 
 /* GM-3: a stream-ordered lifetime begins where the allocation stands in its stream. */
-static void test_gm3_use_before_a_stream_ordered_malloc_is_reached(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm3_use_before_a_stream_ordered_malloc_is_reached) {
   rondo_stream *other = test_stream(t, "other");
   void *early = NULL;
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, other);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, other);
   const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "early"};
   assert_ok(rondo_malloc_async(other, BYTES, &options, &early));
   poke_on(t, t->stream, early, 0, 1); /* no event orders it behind the allocation */
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NOT_ALLOCATED);
   assert_message("'early'");
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(other));
   uint32_t first = 0;
   test_read(t, &first, early, sizeof first);
   assert_int_equal(first, POISON); /* what was written too early is not there */
   assert_ok(rondo_free_async(other, early));
-  test_stream_destroy(other);
-  test_gate_destroy(&gate);
 }
 
 /* Past the end by one byte: inside the page, where canaries stand. */
-static void test_a_byte_past_the_end(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_byte_past_the_end) {
   void *small = fresh(t, 1000, "small");
   poke_on(t, t->stream, small, 999, 2);
   assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'poke'", "1 byte past its end");
@@ -152,8 +145,7 @@ static void test_a_byte_past_the_end(void **state) {
 }
 
 /* As far as its alignment allows, an allocation ends at the end of a page: then reading past it is found too. */
-static void test_a_page_past_the_end(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_page_past_the_end) {
   void *whole = fresh(t, 2 * BYTES, "whole");
   uint32_t *out = test_words(t, 1);
   rondo_kernel *peek = make_kernel(t, &peek_options);
@@ -170,8 +162,7 @@ static void test_a_page_past_the_end(void **state) {
 }
 
 /* Damage by the host, which no work is to blame for, is seen at the next synchronisation. */
-static void test_damage_is_seen_at_a_synchronisation(void **state) {
-  test_fixture *t = *state;
+TEST(test_damage_is_seen_at_a_synchronisation) {
   unsigned char *small = fresh(t, 100, "small");
   small[100]++;
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
@@ -184,9 +175,8 @@ static void test_damage_is_seen_at_a_synchronisation(void **state) {
 }
 
 /* Wherever it is, and whatever the distances of the allocation's ends from a word's or a page's. */
-static void test_damage_to_any_byte_is_seen(void **state) {
+TEST(test_damage_to_any_byte_is_seen) {
   static const ptrdiff_t sizes[] = {1, 100, 248, 255};
-  test_fixture *t = *state;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     unsigned char *small = fresh(t, (size_t)sizes[i], "small");
     for (ptrdiff_t at = 256 - BYTES; at < 256; at += at < 272 - BYTES || at >= -16 ? 1 : 61) {
@@ -209,8 +199,7 @@ static rondo_status touch_host(void *user) {
   return RONDO_OK;
 }
 
-static void test_a_host_function_is_watched(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_host_function_is_watched) {
   void *gone = fresh(t, BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   assert_ok(rondo_host_async(t->stream, touch_host, gone));
@@ -218,8 +207,7 @@ static void test_a_host_function_is_watched(void **state) {
 }
 
 /* Blocks of one kernel, on workers and on the thread that waits, each with its fault. */
-static void test_faults_on_all_threads(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_faults_on_all_threads) {
   void *gone = fresh(t, 64 * BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   for (int round = 0; round < 20; round++) {
@@ -244,8 +232,7 @@ static rondo_exec *instantiate_unverified(rondo_graph *graph) {
 }
 
 /* The kernel is ordered behind the free, and nothing that a verifier sees says that it uses the memory. */
-static void test_gm18_a_stale_pointer_in_a_graph(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_a_stale_pointer_in_a_graph) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *scratch = NULL;
@@ -266,8 +253,7 @@ static void test_gm18_a_stale_pointer_in_a_graph(void **state) {
   rondo_exec_destroy(exec);
 }
 
-static void test_gm18_use_before_the_alloc_node(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_use_before_the_alloc_node) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0}, alloc = {0};
   void *scratch = NULL;
@@ -282,8 +268,7 @@ static void test_gm18_use_before_the_alloc_node(void **state) {
 }
 
 /* A copy whose destination is gone when it runs. */
-static void test_gm18_a_copy_to_freed_graph_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_a_copy_to_freed_graph_memory) {
   uint32_t *words = test_words(t, 16);
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
@@ -296,11 +281,9 @@ static void test_gm18_a_copy_to_freed_graph_memory(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "copy (node 2) writes", "of allocation 'scratch' (4.0 KiB)");
   rondo_exec_destroy(exec);
-  test_words_free(t, words);
 }
 
-static void test_the_node_that_wrote_too_far_is_named(void **state) {
-  test_fixture *t = *state;
+TEST(test_the_node_that_wrote_too_far_is_named) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *first = NULL, *second = NULL;
@@ -317,8 +300,7 @@ static void test_the_node_that_wrote_too_far_is_named(void **state) {
 }
 
 /* Memory that outlives its graph: freed in stream order, then stale. */
-static void test_gm8_a_stale_pointer_to_memory_that_outlived_its_graph(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm8_a_stale_pointer_to_memory_that_outlived_its_graph) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *kept = NULL;
@@ -342,8 +324,7 @@ static void test_gm8_a_stale_pointer_to_memory_that_outlived_its_graph(void **st
 
 /* Contents -------------------------------------------------------------------------------------------------------- */
 
-static void test_fresh_memory_is_poisoned(void **state) {
-  test_fixture *t = *state;
+TEST(test_fresh_memory_is_poisoned) {
   uint32_t *words = fresh(t, BYTES, "fresh"), *out = test_words(t, 4), first = 0;
   test_read(t, &first, words + 1023, sizeof first);
   assert_int_equal(first, POISON);
@@ -365,13 +346,11 @@ static void test_fresh_memory_is_poisoned(void **state) {
   }
   rondo_exec_destroy(exec);
   assert_ok(rondo_free(t->device, words));
-  test_words_free(t, out);
 }
 
 /* Devices and handlers -------------------------------------------------------------------------------------------- */
 
-static void test_devices_are_checked_each_for_itself(void **state) {
-  test_fixture *t = *state;
+TEST(test_devices_are_checked_each_for_itself) {
   rondo_device *other = NULL;
   rondo_stream *stream = NULL;
   void *theirs = NULL;
@@ -418,8 +397,7 @@ static void touch_page_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 /* A program's own handler gets what is not the device's, before, while and after a checking device is open. */
-static void test_handlers_of_the_program_keep_working(void **state) {
-  test_fixture *t = *state;
+TEST(test_handlers_of_the_program_keep_working) {
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "touch_page", .cpu = touch_page_cpu,
                                         .params = {RONDO_SCALAR(void *)}};
   struct sigaction own = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO}, before;
@@ -457,8 +435,7 @@ static void jump_back(int number) {
 }
 
 /* A program that recovers from its faults by a jump gets every one of them, with its mask, as without the device. */
-static void test_a_handler_may_jump_each_time(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_handler_may_jump_each_time) {
   struct sigaction own = {.sa_handler = jump_back}, before;
   sigemptyset(&own.sa_mask);
   sigaddset(&own.sa_mask, SIGUSR2);
@@ -483,8 +460,7 @@ static void test_a_handler_may_jump_each_time(void **state) {
 }
 
 /* A signal that was sent and that the program ignores stays ignored. */
-static void test_an_ignored_signal_stays_ignored(void **state) {
-  test_fixture *t = *state;
+TEST(test_an_ignored_signal_stays_ignored) {
   const struct sigaction ignored = {.sa_handler = SIG_IGN};
   struct sigaction before;
   assert_int_equal(sigaction(SIGSEGV, &ignored, &before), 0);
@@ -507,8 +483,7 @@ static void look_at_stack(int number) {
 }
 
 /* The alternate stack is for handlers that ask for it; SA_RESETHAND is for once. */
-static void test_flags_of_handlers_are_honoured(void **state) {
-  test_fixture *t = *state;
+TEST(test_flags_of_handlers_are_honoured) {
   const stack_t mine = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
   stack_t stack_before;
   struct sigaction own = {.sa_handler = look_at_stack}, before, now;
@@ -533,8 +508,7 @@ static void test_flags_of_handlers_are_honoured(void **state) {
 }
 
 /* With the last checking device the handler goes, and what was there before is there again. */
-static void test_the_handler_goes_with_the_last_device(void **state) {
-  (void)state;
+DEVICE_TEST(test_the_handler_goes_with_the_last_device) {
   struct sigaction own = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO}, before, now;
   rondo_device *device = NULL;
   assert_int_equal(sigaction(SIGSEGV, &own, &before), 0);
@@ -558,8 +532,7 @@ static unsigned long most_mappings(void) {
   return strtoul(line, NULL, 10);
 }
 
-static void test_too_many_allocations_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_too_many_allocations_are_refused) {
   const unsigned long most = most_mappings();
   if (most == 0 || most > test_effort(200000)) skip(); /* it would take too long to get there */
   void **addresses = calloc(most, sizeof *addresses);
@@ -581,30 +554,6 @@ static void test_too_many_allocations_are_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm18_use_after_an_immediate_free),
-      test_case(test_gm18_use_after_a_stream_ordered_free),
-      test_case_workers(test_gm3_use_before_a_stream_ordered_malloc_is_reached),
-      test_case(test_a_byte_past_the_end),
-      test_case(test_a_page_past_the_end),
-      test_case(test_damage_is_seen_at_a_synchronisation),
-      test_case(test_damage_to_any_byte_is_seen),
-      test_case(test_a_host_function_is_watched),
-      test_case_workers(test_faults_on_all_threads),
-      test_case(test_gm18_a_stale_pointer_in_a_graph),
-      test_case(test_gm18_use_before_the_alloc_node),
-      test_case(test_gm18_a_copy_to_freed_graph_memory),
-      test_case(test_the_node_that_wrote_too_far_is_named),
-      test_case(test_gm8_a_stale_pointer_to_memory_that_outlived_its_graph),
-      test_case(test_fresh_memory_is_poisoned),
-      test_case(test_devices_are_checked_each_for_itself),
-      test_case(test_handlers_of_the_program_keep_working),
-      test_case(test_a_handler_may_jump_each_time),
-      test_case(test_an_ignored_signal_stays_ignored),
-      test_case(test_flags_of_handlers_are_honoured),
-      cmocka_unit_test(test_the_handler_goes_with_the_last_device),
-      test_case(test_too_many_allocations_are_refused),
-  };
   if (!test_device_is("cpu:check")) return 77;
-  return test_main(tests);
+  return test_run_registered();
 }

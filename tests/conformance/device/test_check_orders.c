@@ -48,8 +48,7 @@ static rondo_node add_step(test_fixture *t, rondo_graph *graph, const rondo_node
 static uint64_t orders_run(test_fixture *t) { return test_statistics(t).orders; }
 
 /* Two of many nodes race for a word by pointers that nobody declared: exactly those are named. */
-static void test_a_race_that_no_verifier_sees(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_race_that_no_verifier_sees) {
   enum { WORDS = 24, RACING = 17 };
   reopen(t, ORDERS);
   uint32_t *words = test_words(t, WORDS);
@@ -81,12 +80,10 @@ static void test_a_race_that_no_verifier_sees(void **state) {
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   (void)end;
-  test_words_free(t, words);
 }
 
 /* The edge that the message names mends it. */
-static void test_the_named_edge_mends_it(void **state) {
-  test_fixture *t = *state;
+TEST(test_the_named_edge_mends_it) {
   reopen(t, 2);
   uint32_t *words = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
@@ -103,13 +100,10 @@ static void test_the_named_edge_mends_it(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), (8 * 3 + 1) * 5 + 3);
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 /* An allocation that one order reaches too late: the order is what finds the fault. */
-static void test_a_missing_edge_behind_an_alloc_node(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_missing_edge_behind_an_alloc_node) {
   reopen(t, 2);
   rondo_graph *graph = test_graph(t);
   rondo_node alloc = {0}, node = {0};
@@ -126,12 +120,10 @@ static void test_a_missing_edge_behind_an_alloc_node(void **state) {
   assert_message("kernel 'step' (node 1)");
   assert_message("'scratch'");
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* Every launch counts once, whatever the number of orders: device and host memory, and memory left alive. */
-static void test_orders_leave_the_result_of_one_run(void **state) {
-  test_fixture *t = *state;
+TEST(test_orders_leave_the_result_of_one_run) {
   reopen(t, ORDERS);
   uint32_t *words = test_words(t, 3), expected = 0;
   void *host = NULL, *kept = NULL;
@@ -165,7 +157,6 @@ static void test_orders_leave_the_result_of_one_run(void **state) {
   rondo_exec_destroy(exec);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_host_free(t->device, host));
-  test_words_free(t, words);
 }
 
 static rondo_status count_calls(void *calls) {
@@ -174,8 +165,7 @@ static rondo_status count_calls(void *calls) {
 }
 
 /* What cannot be taken back is run once: host functions, and all when one order is asked for. */
-static void test_what_cannot_be_taken_back_runs_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_what_cannot_be_taken_back_runs_once) {
   reopen(t, ORDERS);
   int calls = 0;
   uint32_t *words = test_words(t, 2);
@@ -191,12 +181,9 @@ static void test_what_cannot_be_taken_back_runs_once(void **state) {
   assert_int_equal(calls, 3);
   assert_int_equal(orders_run(t), 0);
   assert_int_equal(test_word(t, words + 1), 3);
-  rondo_exec_destroy(exec);
-  test_words_free(t, words);
 }
 
-static void test_one_order_is_no_exploration(void **state) {
-  test_fixture *t = *state;
+TEST(test_one_order_is_no_exploration) {
   reopen(t, 1);
   uint32_t *words = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
@@ -207,13 +194,10 @@ static void test_one_order_is_no_exploration(void **state) {
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), 13);
   assert_int_equal(orders_run(t), 0);
-  rondo_exec_destroy(exec);
-  test_words_free(t, words);
 }
 
 /* Host memory that a kernel writes and the device does not know cannot be set back: such a graph is run once too. */
-static void test_kernels_that_write_foreign_memory_run_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_kernels_that_write_foreign_memory_run_once) {
   reopen(t, ORDERS);
   uint32_t words[2] = {0, 0};
   rondo_graph *graph = test_graph(t);
@@ -224,13 +208,11 @@ static void test_kernels_that_write_foreign_memory_run_once(void **state) {
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_true(words[0] == 13 && words[1] == 13);
-  rondo_exec_destroy(exec);
 }
 
 /* Of host memory that several copies write, all that the longest of them writes is set back between orders: else a node
  * that reads it first would find what an earlier order left there, and the orders could not be compared. */
-static void test_host_memory_that_copies_of_two_lengths_write(void **state) {
-  test_fixture *t = *state;
+TEST(test_host_memory_that_copies_of_two_lengths_write) {
   reopen(t, ORDERS);
   uint32_t *words = test_words(t, 4), local[2] = {7, 8};
   rondo_graph *graph = test_graph(t);
@@ -249,13 +231,10 @@ static void test_host_memory_that_copies_of_two_lengths_write(void **state) {
   assert_message("'words' (16 B) differs from byte 12 on");
   assert_int_equal(test_word(t, words + 2), 8);
   assert_int_equal(local[1], 0);
-  rondo_exec_destroy(exec);
-  test_words_free(t, words);
 }
 
 /* Events of a graph are recorded once, when its memory is settled. */
-static void test_events_inside_are_recorded(void **state) {
-  test_fixture *t = *state;
+TEST(test_events_inside_are_recorded) {
   reopen(t, ORDERS);
   rondo_stream *other = test_stream(t, "other");
   rondo_event *event = test_event(t);
@@ -276,15 +255,10 @@ static void test_events_inside_are_recorded(void **state) {
   uint32_t expected = 0;
   for (int i = 0; i < 10; i++) expected = (expected * 3 + 1) * 2;
   assert_int_equal(test_word(t, words), expected);
-  rondo_exec_destroy(exec);
-  rondo_event_destroy(event);
-  test_stream_destroy(other);
-  test_words_free(t, words);
 }
 
 /* Launches on several streams at once, each explored, each right. */
-static void test_launches_on_several_streams(void **state) {
-  test_fixture *t = *state;
+TEST(test_launches_on_several_streams) {
   enum { STREAMS = 4, LAUNCHES = 25 };
   reopen(t, 3);
   rondo_stream *streams[STREAMS];
@@ -308,22 +282,9 @@ static void test_launches_on_several_streams(void **state) {
     rondo_exec_destroy(execs[i]);
     test_stream_destroy(streams[i]);
   }
-  test_words_free(t, words);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_a_race_that_no_verifier_sees),
-      test_case(test_the_named_edge_mends_it),
-      test_case(test_a_missing_edge_behind_an_alloc_node),
-      test_case(test_orders_leave_the_result_of_one_run),
-      test_case(test_what_cannot_be_taken_back_runs_once),
-      test_case(test_one_order_is_no_exploration),
-      test_case(test_kernels_that_write_foreign_memory_run_once),
-      test_case(test_host_memory_that_copies_of_two_lengths_write),
-      test_case(test_events_inside_are_recorded),
-      test_case(test_launches_on_several_streams),
-  };
   if (!test_device_is("cpu:check")) return 77;
-  return test_main(tests);
+  return test_run_registered();
 }

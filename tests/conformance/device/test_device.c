@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-static void test_info_describes_the_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_info_describes_the_device) {
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(t->device, &info));
   assert_memory_equal(info.name, test_device_name(), strcspn(test_device_name(), ":"));
@@ -24,8 +23,7 @@ static void test_info_describes_the_device(void **state) {
 }
 
 /* GM-1: a device says whether it has memory nodes. */
-static void test_gm1_a_device_says_whether_it_has_graph_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm1_a_device_says_whether_it_has_graph_memory) {
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(t->device, &info));
   rondo_graph *graph = test_graph(t);
@@ -39,11 +37,9 @@ static void test_gm1_a_device_says_whether_it_has_graph_memory(void **state) {
     assert_fails(added, RONDO_UNSUPPORTED);
     assert_null(address);
   }
-  test_graph_destroy(graph);
 }
 
-static void test_unknown_devices_are_refused_by_name(void **state) {
-  (void)state;
+TEST(test_unknown_devices_are_refused_by_name) {
   static const char *const names[] = {"",       "gpu",    "cpu:16", "cpu:-1", "cpu:x", "cpu:1x",
                                       "cpu: 1", "cpu:1 ", "cpux",   " cpu",   "CPU",   "cpu:99999999999999999999"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -67,8 +63,7 @@ static void test_unknown_devices_are_refused_by_name(void **state) {
   assert_error(rondo_device_open("cpu", NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
 }
 
-static void test_enumerated_names_can_be_opened(void **state) {
-  (void)state;
+TEST(test_enumerated_names_can_be_opened) {
   const char *name = NULL, *unavailable = NULL;
   size_t count = 0;
   while (rondo_device_enumerate(count, &name, &unavailable) == RONDO_OK) assert_true(++count < 1000);
@@ -96,8 +91,7 @@ static bool works_alone(void) {
 }
 
 /* What the parent has open stays as it is, and the parent works on. */
-static void test_a_forked_child_has_devices_of_its_own(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_forked_child_has_devices_of_its_own) {
   int ended = 1;
   if (!test_device_is("cpu")) skip();
   uint32_t *word = test_words(t, 1);
@@ -110,17 +104,12 @@ static void test_a_forked_child_has_devices_of_its_own(void **state) {
   assert_int_equal(WEXITSTATUS(ended), 0);
   test_affine(t, t->stream, word, 1, 1, 1);
   assert_int_equal(test_word(t, word), 2);
-  test_words_free(t, word);
 }
 #endif
 
-static void test_closing_null_is_fine(void **state) {
-  (void)state;
-  assert_ok(rondo_device_close(NULL));
-}
+TEST(test_closing_null_is_fine) { assert_ok(rondo_device_close(NULL)); }
 
-static void test_the_workers_option_holds(void **state) {
-  (void)state;
+TEST(test_the_workers_option_holds) {
   if (!test_device_is("cpu")) skip();
   for (uint32_t workers = 1; workers <= 5; workers += 2) {
     rondo_device *device = NULL;
@@ -133,8 +122,7 @@ static void test_the_workers_option_holds(void **state) {
   }
 }
 
-static void test_absurdly_many_workers_are_refused(void **state) {
-  (void)state;
+TEST(test_absurdly_many_workers_are_refused) {
   if (!test_device_is("cpu")) skip();
   rondo_device *device = NULL;
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = UINT32_MAX};
@@ -144,8 +132,7 @@ static void test_absurdly_many_workers_are_refused(void **state) {
 }
 
 /* Closing with live objects closes nothing; what existed still works. */
-static void test_a_device_with_live_objects_is_not_closed(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_device_with_live_objects_is_not_closed) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   rondo_event *event = NULL;
@@ -181,8 +168,7 @@ static rondo_status build_sum(void *user, size_t rows, rondo_program *program) {
 }
 
 /* What has streams and graphs of its own is named itself. */
-static void test_trees_programs_and_sessions_keep_their_device_open(void **state) {
-  (void)state;
+TEST(test_trees_programs_and_sessions_keep_their_device_open) {
   rondo_device *device = NULL;
   rondo_tree *trees[2];
   rondo_program *program;
@@ -207,8 +193,7 @@ static void test_trees_programs_and_sessions_keep_their_device_open(void **state
   assert_ok(rondo_device_close(device));
 }
 
-static void test_an_exec_keeps_its_device_open(void **state) {
-  (void)state;
+TEST(test_an_exec_keeps_its_device_open) {
   rondo_device *device = NULL;
   rondo_graph *graph = NULL;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
@@ -221,26 +206,22 @@ static void test_an_exec_keeps_its_device_open(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
-static void test_closing_waits_for_the_work(void **state) {
-  (void)state;
+TEST(test_closing_waits_for_the_work) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   assert_ok(rondo_stream_create(device, NULL, &stream));
-  test_gate_open(&gate);
-  assert_ok(rondo_host_async(stream, test_gate_pass, &gate));
+  test_gate_open(gate);
+  assert_ok(rondo_host_async(stream, test_gate_pass, gate));
   test_stream_destroy(stream);
   assert_ok(rondo_device_close(device));
   int entered = 0;
-  assert_int_equal(sem_getvalue(&gate.entered, &entered), 0);
+  assert_int_equal(sem_getvalue(&gate->entered, &entered), 0);
   assert_int_equal(entered, 1);
-  test_gate_destroy(&gate);
 }
 
-static void test_statistics_count_kernels_and_launches(void **state) {
-  test_fixture *t = *state;
+TEST(test_statistics_count_kernels_and_launches) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 1, 1);
@@ -254,14 +235,10 @@ static void test_statistics_count_kernels_and_launches(void **state) {
   assert_int_equal(after.kernels - before.kernels, 3 + 4 * 2);
   assert_int_equal(after.launches - before.launches, 4);
   assert_int_equal(test_word(t, word), 11);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* Two devices at once: `cpu` and `cpu:1` have memory of their own, and nothing of one is taken by the other. */
-static void test_two_devices_work_side_by_side(void **state) {
-  test_fixture *t = *state;
+TEST(test_two_devices_work_side_by_side) {
   if (!test_device_is("cpu")) skip();
   rondo_device *other = NULL;
   rondo_stream *stream = NULL;
@@ -292,11 +269,9 @@ static void test_two_devices_work_side_by_side(void **state) {
   rondo_kernel_destroy(kernel);
   test_stream_destroy(stream);
   assert_ok(rondo_device_close(other));
-  test_words_free(t, words);
 }
 
-static void test_device_synchronize_waits_for_all_streams(void **state) {
-  test_fixture *t = *state;
+TEST(test_device_synchronize_waits_for_all_streams) {
   rondo_stream *streams[4];
   uint32_t *words = test_words(t, 4);
   for (uint32_t i = 0; i < 4; i++) {
@@ -308,7 +283,6 @@ static void test_device_synchronize_waits_for_all_streams(void **state) {
   const uint32_t expected[4] = {100, 200, 300, 400};
   assert_words(t, words, expected, 4);
   for (int i = 0; i < 4; i++) test_stream_destroy(streams[i]);
-  test_words_free(t, words);
 }
 
 /* Calls from inside a host function are refused. */
@@ -340,8 +314,7 @@ static rondo_status call_rondo_inside(void *user) {
   return RONDO_OK;
 }
 
-static void test_calls_from_a_host_function_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_calls_from_a_host_function_are_refused) {
   callback_calls calls = {.fixture = t, .event = test_event(t)};
   assert_ok(rondo_malloc(t->device, 64, NULL, &calls.memory));
   assert_ok(rondo_host_async(t->stream, call_rondo_inside, &calls));
@@ -358,8 +331,7 @@ static rondo_status fail_with_io_error(void *user) {
 }
 
 /* GX-9: with `synchronous`, an error comes out where it arises, and work is done when the call returns. */
-static void test_gx9_a_synchronous_device_waits_after_every_operation(void **state) {
-  (void)state;
+TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   rondo_kernel *kernel = NULL;
@@ -385,8 +357,7 @@ static void test_gx9_a_synchronous_device_waits_after_every_operation(void **sta
 }
 
 /* A failure that no synchronisation returned comes out then, and the stream is gone all the same. */
-static void test_destroying_a_stream_returns_the_failure_that_was_left(void **state) {
-  (void)state;
+TEST(test_destroying_a_stream_returns_the_failure_that_was_left) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
@@ -397,8 +368,7 @@ static void test_destroying_a_stream_returns_the_failure_that_was_left(void **st
 }
 
 /* Messages tell streams that have no names by numbers; a name given to another takes none away. */
-static void test_streams_without_names_can_be_told_apart(void **state) {
-  (void)state;
+DEVICE_TEST(test_streams_without_names_can_be_told_apart) {
   rondo_device *device = NULL;
   rondo_stream *streams[3] = {NULL};
   rondo_graph *graph = NULL;
@@ -415,31 +385,4 @@ static void test_streams_without_names_can_be_told_apart(void **state) {
   assert_message("stream 3");
   for (int i = 0; i < 3; i++) assert_ok(rondo_stream_destroy(streams[i]));
   assert_ok(rondo_device_close(device));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_info_describes_the_device),
-      test_case(test_gm1_a_device_says_whether_it_has_graph_memory),
-      test_case(test_unknown_devices_are_refused_by_name),
-      test_case(test_enumerated_names_can_be_opened),
-#ifndef __SANITIZE_THREAD__
-      test_case(test_a_forked_child_has_devices_of_its_own),
-#endif
-      test_case(test_closing_null_is_fine),
-      test_case(test_the_workers_option_holds),
-      test_case(test_absurdly_many_workers_are_refused),
-      test_case(test_a_device_with_live_objects_is_not_closed),
-      test_case(test_an_exec_keeps_its_device_open),
-      test_case(test_trees_programs_and_sessions_keep_their_device_open),
-      test_case(test_closing_waits_for_the_work),
-      test_case(test_statistics_count_kernels_and_launches),
-      test_case(test_two_devices_work_side_by_side),
-      test_case(test_device_synchronize_waits_for_all_streams),
-      test_case(test_calls_from_a_host_function_are_refused),
-      test_case(test_gx9_a_synchronous_device_waits_after_every_operation),
-      test_case(test_destroying_a_stream_returns_the_failure_that_was_left),
-      cmocka_unit_test(test_streams_without_names_can_be_told_apart),
-  };
-  return test_main(tests);
 }

@@ -46,7 +46,7 @@ static void assert_cpu_works(void) {
   assert_ok(rondo_device_close(device));
 }
 
-static void test_a_fault_in_a_kernel_loses_the_device(void **state) {
+UNIT_TEST(test_a_fault_in_a_kernel_loses_the_device) {
   rondo_device *device;
   rondo_stream *stream;
   rondo_kernel *kernel;
@@ -54,7 +54,6 @@ static void test_a_fault_in_a_kernel_loses_the_device(void **state) {
   rondo_exec *exec, *second;
   rondo_node node;
   void *memory;
-  (void)state;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_kernel_create(device, fault_here(), &kernel));
@@ -83,6 +82,5 @@ int main(void) {
     fprintf(stderr, "skipped: device %s cannot be lost\n", test_device_name());
     return SKIPPED;
   }
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_fault_in_a_kernel_loses_the_device)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

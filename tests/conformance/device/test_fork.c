@@ -369,8 +369,7 @@ static int destroy_family(void *user) { return destroy_all(user); }
 
 /* Tests ----------------------------------------------------------------------------------------------------------- */
 
-static void test_a_child_is_refused_what_is_its_parents(void **state) {
-  test_scene *s = *state;
+SCENE_TEST_WORKERS(test_a_child_is_refused_what_is_its_parents) {
   family f;
   test_skip_if_serial();
   open_family(&f, s);
@@ -378,8 +377,7 @@ static void test_a_child_is_refused_what_is_its_parents(void **state) {
   close_family(&f, 2);
 }
 
-static void test_destroying_does_nothing_in_a_child(void **state) {
-  test_scene *s = *state;
+SCENE_TEST_WORKERS(test_destroying_does_nothing_in_a_child) {
   family f;
   test_skip_if_serial();
   open_family(&f, s);
@@ -410,8 +408,7 @@ static int have_a_child(void *user) {
   return 0;
 }
 
-static void test_children_of_children(void **state) {
-  const test_scene *s = *state;
+SCENE_TEST(test_children_of_children) {
   in_child(have_a_child, s->stream);
   assert_ok(rondo_stream_synchronize(s->stream));
 }
@@ -426,8 +423,7 @@ static int meet_a_capture(void *user) {
   return work_alone();
 }
 
-static void test_a_child_of_a_thread_that_captures(void **state) {
-  const test_scene *s = *state;
+SCENE_TEST(test_a_child_of_a_thread_that_captures) {
   assert_ok(rondo_capture_begin(s->stream, RONDO_CAPTURE_GLOBAL));
   in_child(meet_a_capture, s->stream);
   test_graph_destroy(test_capture_end(s->stream));
@@ -454,19 +450,18 @@ static int meet_a_session(void *user) {
   return 0;
 }
 
-static void test_sessions_have_threads_that_a_child_lacks(void **state) {
-  test_scene *scene = *state;
-  service *s = calloc(1, sizeof *s);
+SCENE_TEST(test_sessions_have_threads_that_a_child_lacks) {
+  service *served = calloc(1, sizeof *served);
   rondo_answer answer = {.struct_size = sizeof answer};
-  s->session = test_session_open(scene->fixture->device, (rondo_session_options){RONDO_SESSION_OPTIONS_INIT});
-  test_scorer_add(s->session, "scorer", (rondo_model_options){RONDO_MODEL_OPTIONS_INIT});
-  test_request_fill(&s->first, 3, 1);
-  assert_ok(rondo_session_submit(s->session, "scorer", &s->first.request, &s->ticket));
-  in_child(meet_a_session, s);
-  assert_ok(rondo_ticket_wait(s->ticket, &answer));
-  assert_true(test_request_is_right(&s->first));
-  assert_ok(rondo_session_destroy(s->session));
-  free(s);
+  served->session = test_session_open(s->fixture->device, (rondo_session_options){RONDO_SESSION_OPTIONS_INIT});
+  test_scorer_add(served->session, "scorer", (rondo_model_options){RONDO_MODEL_OPTIONS_INIT});
+  test_request_fill(&served->first, 3, 1);
+  assert_ok(rondo_session_submit(served->session, "scorer", &served->first.request, &served->ticket));
+  in_child(meet_a_session, served);
+  assert_ok(rondo_ticket_wait(served->ticket, &answer));
+  assert_true(test_request_is_right(&served->first));
+  assert_ok(rondo_session_destroy(served->session));
+  free(served);
 }
 
 enum { EDGE = 4, CELLS = EDGE * EDGE };
@@ -526,8 +521,7 @@ static void open_programs(programs *p, const test_scene *s) {
   assert_true(ranked == RONDO_OK || ranked == RONDO_UNSUPPORTED || ranked == RONDO_UNAVAILABLE);
 }
 
-static void test_programs_and_communicators(void **state) {
-  const test_scene *s = *state;
+SCENE_TEST(test_programs_and_communicators) {
   programs p;
   open_programs(&p, s);
   in_child(meet_programs, &p);
@@ -542,15 +536,4 @@ static void test_programs_and_communicators(void **state) {
   test_words_free(s->fixture, p.words);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      scene_case_workers(test_a_child_is_refused_what_is_its_parents),
-      scene_case_workers(test_destroying_does_nothing_in_a_child),
-      scene_case(test_children_of_children),
-      scene_case(test_a_child_of_a_thread_that_captures),
-      scene_case(test_sessions_have_threads_that_a_child_lacks),
-      scene_case(test_programs_and_communicators),
-  };
-  return test_main(tests);
-}
 #endif

@@ -8,7 +8,7 @@
 
 /* Tables ----------------------------------------------------------------------------------------------------------- */
 
-static void test_fw5_rates(void **state) {
+TEST(test_fw5_rates) {
   static const struct {
     rondo_rate_options options;
     rondo_reason reason;
@@ -26,7 +26,6 @@ static void test_fw5_rates(void **state) {
        RONDO_REASON_BAD_OPTIONS,
        "schedule: 5 is no kind: use a RONDO_RATE_ name"},
   };
-  (void)state;
   float rate;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_error(rondo_rate_at(&rows[i].options, 0, &rate), RONDO_INVALID_ARGUMENT, rows[i].reason);
@@ -35,7 +34,7 @@ static void test_fw5_rates(void **state) {
   assert_ok(rondo_rate_at(&(rondo_rate_options){RONDO_RATE_OPTIONS_INIT, .rate = 1}, 0, &rate));
 }
 
-static void test_se10_executors(void **state) {
+TEST(test_se10_executors) {
   static const struct {
     rondo_executor_options options;
     const char *said;
@@ -44,7 +43,6 @@ static void test_se10_executors(void **state) {
       {{.expensive_us = -1}, "expensive_us is -1: give 0 to 1e9"},
       {{.expensive_us = 2e9}, "expensive_us is 2e+09: give 0 to 1e9"},
   };
-  test_fixture *t = *state;
   rondo_executor *executor;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_error(rondo_executor_create(t->device, &rows[i].options, &executor), RONDO_INVALID_ARGUMENT,
@@ -56,7 +54,7 @@ static void test_se10_executors(void **state) {
   assert_ok(rondo_executor_destroy(executor));
 }
 
-static void test_gm19_pools(void **state) {
+TEST(test_gm19_pools) {
   static const struct {
     rondo_pool_attribute attribute;
     uint64_t value;
@@ -67,7 +65,6 @@ static void test_gm19_pools(void **state) {
       {RONDO_POOL_RESERVED_HIGH, 1, "RONDO_POOL_RESERVED_HIGH cannot be set to 1"},
       {RONDO_POOL_USED_CURRENT, 0, "RONDO_POOL_USED_CURRENT cannot be set: it counts what is allocated now"},
   };
-  test_fixture *t = *state;
   rondo_pool *pool = NULL;
   assert_ok(rondo_device_get_default_pool(t->device, &pool));
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -78,8 +75,7 @@ static void test_gm19_pools(void **state) {
   assert_ok(rondo_pool_set_attribute(pool, RONDO_POOL_USED_HIGH, 0));
 }
 
-static void test_fw8_costs(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_costs) {
   rondo_costs costs = {RONDO_COSTS_INIT};
   costs.launch_host_node = -0.5;
   assert_error(rondo_device_set_costs(t->device, &costs), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
@@ -88,11 +84,10 @@ static void test_fw8_costs(void **state) {
   assert_ok(rondo_device_set_costs(t->device, &costs));
 }
 
-static void test_fw1_weights(void **state) {
+TEST(test_fw1_weights) {
   static const float data[6];
   rondo_weights *weights = NULL;
   rondo_weight w = {.name = "w", .type = RONDO_F32, .rank = 2, .shape = {2, 3}, .data = data, .bytes = 20};
-  (void)state;
   assert_ok(rondo_weights_create(NULL, &weights));
   assert_error(rondo_weights_add(weights, &w), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_message("'w' [2, 3] has 24 bytes, and 20 were given: give all of it");
@@ -118,7 +113,7 @@ static rondo_program *make_program(rondo_value *out_loss) {
   return program;
 }
 
-static void test_fw4_gradients(void **state) {
+TEST(test_fw4_gradients) {
   static const rondo_gradient_options rows[] = {
       {.max_norm = -1}, {.initial_scale = 1e-39f}, {.accumulate = UINT32_MAX}, {.growth_interval = UINT32_MAX}};
   static const char *const said[] = {"rondo_program_sgd: max_norm of rondo_gradient_options is -1: give 0 to inf",
@@ -129,7 +124,6 @@ static void test_fw4_gradients(void **state) {
   rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .schedule = &schedule};
   rondo_value loss;
   rondo_program *program = make_program(&loss);
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     sgd.gradients = &rows[i];
     assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
@@ -148,8 +142,7 @@ static void assert_not_compiled(test_fixture *t, rondo_program *program, const r
   assert_null(compiled);
 }
 
-static void test_fw1_compiling(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_compiling) {
   rondo_value loss;
   rondo_program *program = make_program(&loss);
   rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"x", RONDO_STAGING_DEVICE}};
@@ -170,8 +163,7 @@ static void test_fw1_compiling(void **state) {
 }
 
 /* An executor is kept by what was compiled with it; the bytes of a value are its shape's. */
-static void test_fw1_a_compiled_program(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_a_compiled_program) {
   const float data[4] = {0};
   rondo_executor *executor = NULL;
   rondo_compiled *compiled = NULL;
@@ -193,8 +185,7 @@ static void test_fw1_a_compiled_program(void **state) {
 
 /* Streams, trees --------------------------------------------------------------------------------------------------- */
 
-static void test_gx1_streams(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_streams) {
   rondo_event *event = test_event(t);
   rondo_capture_mode mode = (rondo_capture_mode)8;
   assert_error(rondo_event_record_external(event, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
@@ -202,7 +193,6 @@ static void test_gx1_streams(void **state) {
   assert_error(rondo_capture_exchange_thread_mode(&mode), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_message("8 is no capture mode: use a RONDO_CAPTURE_ name");
   assert_ok(rondo_event_record(event, t->stream));
-  rondo_event_destroy(event);
 }
 
 static rondo_status no_body(rondo_call *call, void *user) {
@@ -211,7 +201,7 @@ static rondo_status no_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-static void test_tr1_trees(void **state) {
+TEST(test_tr1_trees) {
   static const size_t buckets[] = {4, 4};
   static const uint32_t rows = RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, odd = 1u << 20;
   static const struct {
@@ -226,7 +216,6 @@ static void test_tr1_trees(void **state) {
       {{.inputs = &rows, .input_count = 1, .buckets = buckets, .bucket_count = 2},
        "bucket 1 has 4 rows after one of 4: give them in ascending order"},
   };
-  test_fixture *t = *state;
   rondo_tree *tree = NULL;
   rondo_function *function = NULL;
   const rondo_tree_options bad = {RONDO_TREE_OPTIONS_INIT, .outputs = (rondo_output_policy)9};
@@ -251,7 +240,7 @@ static void no_blocks(rondo_blocks blocks, void *const *args) {
   (void)args;
 }
 
-static void test_gx1_kernels(void **state) {
+TEST(test_gx1_kernels) {
   static const rondo_parameter number = {RONDO_ACCESS_SCALAR, 4, 4};
   static const struct {
     rondo_kernel_options options;
@@ -279,7 +268,6 @@ static void test_gx1_kernels(void **state) {
        RONDO_REASON_BAD_OPTIONS,
        "its CUDA code is given in more than one form"},
   };
-  test_fixture *t = *state;
   rondo_kernel *kernel = NULL;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     rondo_kernel_options options = rows[i].options;
@@ -292,8 +280,7 @@ static void test_gx1_kernels(void **state) {
   }
 }
 
-static void test_gx1_edges_and_nodes(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_edges_and_nodes) {
   rondo_graph *graph = test_graph(t), *other = test_graph(t);
   rondo_node a = {0}, b = {0}, c = {0}, none = {0};
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &a));
@@ -324,12 +311,9 @@ static void test_gx1_edges_and_nodes(void **state) {
   assert_ok(rondo_graph_remove(graph, b));
   assert_error(rondo_graph_remove(graph, b), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
   assert_message("rondo_graph_remove: the graph has no node 1: it was removed");
-  test_graph_destroy(graph);
-  test_graph_destroy(other);
 }
 
-static void test_gx1_copies_and_fills(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_copies_and_fills) {
   uint32_t *words = test_words(t, 16);
   rondo_graph *graph = test_graph(t);
   void *address = NULL;
@@ -363,8 +347,6 @@ static void test_gx1_copies_and_fills(void **state) {
   assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_BAD_SIZE);
   assert_message("an allocation of 0 bytes: give at least 1, or leave the alloc node out");
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 #define assert_unknown(call, said)                                           \
@@ -375,8 +357,7 @@ static void test_gx1_copies_and_fills(void **state) {
 
 /* Tags of nodes that are not the graph's: each message names the call and, in a list, the entry. What has no name is
  * called by what it is; every failure that a test expects is looked at for that (rondo_test.c). */
-static void test_gx1_tags(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_tags) {
   rondo_graph *graph = test_graph(t), *other = test_graph(t);
   rondo_node node = {0};
   rondo_node_params params;
@@ -408,14 +389,10 @@ static void test_gx1_tags(void **state) {
   assert_unknown(rondo_exec_set_enabled(exec, node, false),
                  "is of no node of the graph that the exec was made of, nor of a child graph in it: pass the one");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_graph_destroy(other);
 }
 
 /* An address that is an allocation's own, and one inside. */
-static void test_gm18_addresses(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_addresses) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *host = NULL, *memory = NULL;
@@ -434,12 +411,10 @@ static void test_gm18_addresses(void **state) {
   assert_error(rondo_fill_async(t->stream, &fill), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   assert_message("begins at the address of allocation (no name, 256 B), which was freed");
   assert_ok(rondo_host_free(t->device, host));
-  test_graph_destroy(graph);
 }
 
 /* More than there is: what to do about it is not to free what is not there. */
-static void test_gm1_more_than_the_device_has(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm1_more_than_the_device_has) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *address = NULL;
@@ -456,11 +431,9 @@ static void test_gm1_more_than_the_device_has(void **state) {
   assert_fails(rondo_malloc_async(t->stream, (size_t)1 << 48, NULL, &address), RONDO_OUT_OF_MEMORY);
   assert_message("rondo_malloc_async: 256.0 TiB is more than all memory of device");
   assert_null(address);
-  test_graph_destroy(graph);
 }
 
-static void test_fw1_programs_without_a_name(void **state) {
-  (void)state;
+TEST(test_fw1_programs_without_a_name) {
   static const size_t shape[] = {4};
   rondo_program *program = NULL;
   rondo_value x = {0};
@@ -473,27 +446,4 @@ static void test_fw1_programs_without_a_name(void **state) {
                RONDO_REASON_DUPLICATE_NAME);
   assert_message("the program has a value called 'x' already");
   rondo_program_destroy(program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw5_rates),
-      test_case(test_se10_executors),
-      test_case(test_gm19_pools),
-      test_case(test_fw8_costs),
-      test_case(test_fw1_weights),
-      test_case(test_fw4_gradients),
-      test_case(test_fw1_compiling),
-      test_case(test_fw1_a_compiled_program),
-      test_case(test_gx1_streams),
-      test_case(test_tr1_trees),
-      test_case(test_gx1_kernels),
-      test_case(test_gx1_edges_and_nodes),
-      test_case(test_gx1_copies_and_fills),
-      test_case(test_gx1_tags),
-      test_case(test_gm18_addresses),
-      test_case(test_gm1_more_than_the_device_has),
-      test_case(test_fw1_programs_without_a_name),
-  };
-  return test_main(tests);
 }

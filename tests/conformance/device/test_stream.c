@@ -8,8 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-static void test_work_of_a_stream_runs_in_order(void **state) {
-  test_fixture *t = *state;
+TEST(test_work_of_a_stream_runs_in_order) {
   uint32_t *word = test_words(t, 1);
   uint32_t expected = 0;
   uint64_t random = 1;
@@ -19,12 +18,10 @@ static void test_work_of_a_stream_runs_in_order(void **state) {
     expected = expected * factor + term;
   }
   assert_int_equal(test_word(t, word), expected);
-  test_words_free(t, word);
 }
 
 /* Kernels, fills and copies follow one another. */
-static void test_operations_of_all_kinds_keep_the_order(void **state) {
-  test_fixture *t = *state;
+TEST(test_operations_of_all_kinds_keep_the_order) {
   enum { COUNT = 64 };
   uint32_t *a = test_words(t, COUNT), *b = test_words(t, COUNT), *c = test_words(t, COUNT);
   const uint32_t host[COUNT] = {[0] = 5, [COUNT - 1] = 6};
@@ -38,9 +35,6 @@ static void test_operations_of_all_kinds_keep_the_order(void **state) {
   uint32_t expected[COUNT];
   for (int i = 0; i < COUNT; i++) expected[i] = 2 * ((host[i] * 10 + 1) * 31 + 7);
   assert_words(t, a, expected, COUNT);
-  test_words_free(t, a);
-  test_words_free(t, b);
-  test_words_free(t, c);
 }
 
 /* A stream that stands still holds up no other, whoever waits for it. */
@@ -67,18 +61,17 @@ static void streams_are_independent(test_fixture *t) {
   test_words_free(t, words);
 }
 
-static void test_streams_are_independent(void **state) {
+TEST_WORKERS(test_streams_are_independent) {
   test_skip_if_serial();
-  streams_are_independent(*state);
+  streams_are_independent(t);
 }
 
-static void test_streams_are_independent_with_few_workers(void **state) {
+TEST(test_streams_are_independent_with_few_workers) {
   test_skip_if_serial();
-  streams_are_independent(*state);
+  streams_are_independent(t);
 }
 
-static void test_many_streams_at_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_many_streams_at_once) {
   enum { STREAMS = 64, ROUNDS = 50 };
   rondo_stream *streams[STREAMS];
   uint32_t *words = test_words(t, STREAMS), expected[STREAMS];
@@ -93,11 +86,9 @@ static void test_many_streams_at_once(void **state) {
   for (int i = 0; i < STREAMS; i++) assert_ok(rondo_stream_synchronize(streams[i]));
   assert_words(t, words, expected, STREAMS);
   for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
-  test_words_free(t, words);
 }
 
-static void test_destroying_a_stream_waits_for_its_work(void **state) {
-  test_fixture *t = *state;
+TEST(test_destroying_a_stream_waits_for_its_work) {
   uint32_t *word = test_words(t, 1);
   for (int i = 0; i < 20; i++) {
     rondo_stream *stream = test_stream(t, "short");
@@ -105,7 +96,6 @@ static void test_destroying_a_stream_waits_for_its_work(void **state) {
     test_stream_destroy(stream);
   }
   assert_int_equal(test_word(t, word), 1000);
-  test_words_free(t, word);
 }
 
 typedef struct gate_opener {
@@ -147,24 +137,20 @@ static void hand_over_many(void *user) {
 }
 
 /* A stream that stands still takes work until its queue is full; then the caller waits, and nothing is lost. */
-static void test_a_full_queue_makes_the_caller_wait(void **state) {
+TEST_WORKERS(test_a_full_queue_makes_the_caller_wait) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   uint32_t *word = test_words(t, 1);
   test_kernel(t, TEST_KERNEL_AFFINE);
   atomic_uint handed_over = 0;
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
-  gate_opener opener = {.gate = &gate, .handed_over = &handed_over};
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
+  gate_opener opener = {.gate = gate, .handed_over = &handed_over};
   hand_over work = {.fixture = t, .word = word, .handed_over = &handed_over};
   const test_thread threads[2] = {{open_when_full, &opener}, {hand_over_many, &work}};
   test_on_threads(threads, 2);
   assert_int_equal(work.status, RONDO_OK);
   assert_true(opener.seen > 0);
   assert_int_equal(test_word(t, word), HANDED_OVER);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* Failures -------------------------------------------------------------------------------------------------------- */
@@ -179,8 +165,7 @@ static rondo_status count(void *user) {
   return RONDO_OK;
 }
 
-static void test_a_failure_comes_out_once_and_later_work_runs(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_failure_comes_out_once_and_later_work_runs) {
   atomic_uint ran = 0;
   assert_ok(rondo_host_async(t->stream, fail_io, NULL));
   for (int i = 0; i < 10; i++) assert_ok(rondo_host_async(t->stream, count, &ran));
@@ -190,28 +175,23 @@ static void test_a_failure_comes_out_once_and_later_work_runs(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-static void test_a_failure_says_which_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_failure_says_which_stream) {
   rondo_stream *stream = test_stream(t, "loader");
   assert_ok(rondo_host_async(stream, fail_io, NULL));
   assert_error(rondo_stream_synchronize(stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("loader");
-  test_stream_destroy(stream);
 }
 
-static void test_a_failure_stays_with_its_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_failure_stays_with_its_stream) {
   rondo_stream *other = test_stream(t, "clean");
   assert_ok(rondo_host_async(t->stream, fail_io, NULL));
   atomic_uint ran = 0;
   assert_ok(rondo_host_async(other, count, &ran));
   assert_ok(rondo_stream_synchronize(other));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
-  test_stream_destroy(other);
 }
 
-static void test_a_query_returns_the_failure_too(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_query_returns_the_failure_too) {
   assert_ok(rondo_host_async(t->stream, fail_io, NULL));
   rondo_status status = RONDO_NOT_READY;
   while (status == RONDO_NOT_READY) status = rondo_stream_query(t->stream);
@@ -219,18 +199,16 @@ static void test_a_query_returns_the_failure_too(void **state) {
   assert_ok(rondo_stream_query(t->stream));
 }
 
-static void test_a_device_synchronisation_returns_the_failure(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_device_synchronisation_returns_the_failure) {
   assert_ok(rondo_host_async(t->stream, fail_io, NULL));
   assert_error(rondo_device_synchronize(t->device), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
 /* A synchronisation of the device returns one stream's failure. The others keep theirs. */
-static void test_each_stream_returns_its_own_failure(void **state) {
+TEST(test_each_stream_returns_its_own_failure) {
   enum { STREAMS = 4 };
   static const char *const names[STREAMS] = {"ash", "birch", "cedar", "elm"};
-  test_fixture *t = *state;
   rondo_stream *streams[STREAMS];
   bool told[STREAMS] = {false};
   for (int i = 0; i < STREAMS; i++) {
@@ -267,9 +245,8 @@ static void *wait_for_device(void *user) {
   return (void *)failures;
 }
 
-static void test_failures_are_returned_once_each(void **state) {
+TEST(test_failures_are_returned_once_each) {
   enum { ROUNDS = 300 };
-  test_fixture *t = *state;
   uintptr_t failures = 0;
   void *elsewhere;
   pthread_t thread;
@@ -286,8 +263,7 @@ static void test_failures_are_returned_once_each(void **state) {
   assert_int_equal(failures + (uintptr_t)elsewhere, ROUNDS);
 }
 
-static void test_a_failing_node_is_named(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_failing_node_is_named) {
   rondo_graph *graph = test_graph(t);
   rondo_node first = {0}, node = {0};
   rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "tokenise", .as.host = {.function = fail_io}};
@@ -300,13 +276,10 @@ static void test_a_failing_node_is_named(void **state) {
     assert_message("tokenise");
     assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   }
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* What follows a failed node in its graph runs all the same. */
-static void test_successors_of_a_failed_node_run(void **state) {
-  test_fixture *t = *state;
+TEST(test_successors_of_a_failed_node_run) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
   rondo_node failing = {0};
@@ -316,15 +289,11 @@ static void test_successors_of_a_failed_node_run(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_int_equal(test_word(t, word), 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* Bad operations -------------------------------------------------------------------------------------------------- */
 
-static void test_bad_copies_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_bad_copies_are_refused) {
   uint32_t *words = test_words(t, 16);
   uint32_t host[16] = {0};
   assert_fails(rondo_copy_async(t->stream, words, host, 0), RONDO_INVALID_ARGUMENT);
@@ -344,11 +313,9 @@ static void test_bad_copies_are_refused(void **state) {
   assert_fails(rondo_copy_box_async(t->stream, NULL), RONDO_INVALID_ARGUMENT);
   const uint32_t zeros[16] = {0};
   assert_words(t, words, zeros, 16);
-  test_words_free(t, words);
 }
 
-static void test_bad_fills_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_bad_fills_are_refused) {
   uint32_t *words = test_words(t, 16);
   const rondo_fill bad[] = {
       {.dst = words, .value = 1, .element_bytes = 3, .width = 4},
@@ -366,29 +333,4 @@ static void test_bad_fills_are_refused(void **state) {
   assert_error(rondo_host_async(t->stream, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   const uint32_t zeros[16] = {0};
   assert_words(t, words, zeros, 16);
-  test_words_free(t, words);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_work_of_a_stream_runs_in_order),
-      test_case(test_operations_of_all_kinds_keep_the_order),
-      test_case_workers(test_streams_are_independent),
-      test_case(test_streams_are_independent_with_few_workers),
-      test_case(test_many_streams_at_once),
-      test_case(test_destroying_a_stream_waits_for_its_work),
-      test_case_workers(test_a_full_queue_makes_the_caller_wait),
-      test_case(test_a_failure_comes_out_once_and_later_work_runs),
-      test_case(test_a_failure_says_which_stream),
-      test_case(test_a_failure_stays_with_its_stream),
-      test_case(test_a_query_returns_the_failure_too),
-      test_case(test_a_device_synchronisation_returns_the_failure),
-      test_case(test_each_stream_returns_its_own_failure),
-      test_case(test_failures_are_returned_once_each),
-      test_case(test_a_failing_node_is_named),
-      test_case(test_successors_of_a_failed_node_run),
-      test_case(test_bad_copies_are_refused),
-      test_case(test_bad_fills_are_refused),
-  };
-  return test_main(tests);
 }

@@ -26,8 +26,7 @@ typedef LATER_VERSION(rondo_patch_options) later_patch_options;
 
 #define assert_bad_options(call) assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS)
 
-static void test_device_options_of_any_version(void **state) {
-  (void)state;
+TEST(test_device_options_of_any_version) {
   later_device_options later = {.known = {.struct_size = sizeof later}};
   rondo_device *device = NULL;
   assert_ok(rondo_device_open(test_device_name(), &later.known, &device));
@@ -41,8 +40,7 @@ static void test_device_options_of_any_version(void **state) {
   assert_null(device);
 }
 
-static void test_stream_options_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_stream_options_of_any_version) {
   later_stream_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
   rondo_stream *stream = NULL;
   assert_ok(rondo_stream_create(t->device, &later.known, &stream));
@@ -56,8 +54,7 @@ static void test_stream_options_of_any_version(void **state) {
   assert_null(stream);
 }
 
-static void test_event_options_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_event_options_of_any_version) {
   later_event_options later = {.known = {.struct_size = sizeof later}};
   rondo_event *event = NULL;
   assert_ok(rondo_event_create(t->device, &later.known, &event));
@@ -67,8 +64,7 @@ static void test_event_options_of_any_version(void **state) {
   assert_null(event);
 }
 
-static void test_kernel_options_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_kernel_options_of_any_version) {
   later_kernel_options later = {.known = *test_kernel_options(TEST_KERNEL_SET)};
   rondo_kernel *kernel = NULL;
   later.known.struct_size = sizeof later;
@@ -83,8 +79,7 @@ static void test_kernel_options_of_any_version(void **state) {
   assert_null(kernel);
 }
 
-static void test_graph_options_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_graph_options_of_any_version) {
   later_graph_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
   rondo_graph *graph = NULL;
   assert_ok(rondo_graph_create(t->device, &later.known, &graph));
@@ -94,8 +89,7 @@ static void test_graph_options_of_any_version(void **state) {
   assert_null(graph);
 }
 
-static void test_recording_options_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_recording_options_of_any_version) {
   later_recording_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
   rondo_recording *recording = NULL;
   assert_ok(rondo_recording_create(t->device, &later.known, &recording));
@@ -105,8 +99,7 @@ static void test_recording_options_of_any_version(void **state) {
   assert_null(recording);
 }
 
-static void test_malloc_options_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_malloc_options_of_any_version) {
   later_malloc_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
   void *address = NULL;
   assert_ok(rondo_malloc_async(t->stream, 256, &later.known, &address));
@@ -116,8 +109,7 @@ static void test_malloc_options_of_any_version(void **state) {
   assert_null(address);
 }
 
-static void test_instantiate_options_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_instantiate_options_of_any_version) {
   rondo_graph *graph = test_graph(t);
   later_instantiate_options later = {.known = {.struct_size = sizeof later}};
   rondo_exec *exec = NULL;
@@ -126,12 +118,10 @@ static void test_instantiate_options_of_any_version(void **state) {
   later.tail[0] = 1;
   assert_bad_options(rondo_instantiate(graph, &later.known, &exec));
   assert_null(exec);
-  test_graph_destroy(graph);
 }
 
 /* A size that ends within the struct's own size field is no version. */
-static void test_an_impossible_size_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_an_impossible_size_is_refused) {
   const rondo_stream_options options = {.struct_size = 2};
   rondo_stream *stream = NULL;
   assert_bad_options(rondo_stream_create(t->device, &options, &stream));
@@ -139,8 +129,7 @@ static void test_an_impossible_size_is_refused(void **state) {
 }
 
 /* A size that ends inside a pointer is no version's: half of the pointer would be used. */
-static void test_a_size_that_cuts_a_field_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_size_that_cuts_a_field_is_refused) {
   rondo_stream *stream = NULL;
   rondo_graph *graph = NULL;
   rondo_program *program = NULL;
@@ -156,8 +145,7 @@ static void test_a_size_that_cuts_a_field_is_refused(void **state) {
   assert_bad_options(rondo_program_create(&programmed, &program));
 }
 
-static void test_reserved_fields_must_be_zero(void **state) {
-  test_fixture *t = *state;
+TEST(test_reserved_fields_must_be_zero) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   rondo_graph *graph = NULL;
@@ -219,8 +207,7 @@ static uint64_t allocations_of(rondo_device *device) {
 }
 
 /* A call that does something refuses the struct first. */
-static void test_a_refused_struct_comes_before_the_work(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_refused_struct_comes_before_the_work) {
   rondo_gain gain = {.struct_size = sizeof gain - 4};
   rondo_costs costs = {.struct_size = sizeof costs - 4};
   int works = 0;
@@ -234,8 +221,7 @@ static void test_a_refused_struct_comes_before_the_work(void **state) {
   assert_int_equal(allocations_of(t->device), allocations);
 }
 
-static void test_patch_options_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_patch_options_of_any_version) {
   rondo_graph *graph = test_graph(t);
   rondo_exec *exec = test_instantiate(graph);
   later_patch_options options = {.known = {.struct_size = sizeof options}};
@@ -246,12 +232,9 @@ static void test_patch_options_of_any_version(void **state) {
   options.tail[0] = 1;
   assert_bad_options(rondo_patch_set_create(exec, NULL, 0, &options.known, &set));
   assert_null(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
-static void test_filled_structs_of_any_version(void **state) {
-  test_fixture *t = *state;
+TEST(test_filled_structs_of_any_version) {
   rondo_graph *graph = test_graph(t);
   rondo_exec *exec = test_instantiate(graph);
   CHECK_FILLED(rondo_device_info, rondo_device_get_info(t->device, out));
@@ -260,12 +243,9 @@ static void test_filled_structs_of_any_version(void **state) {
   CHECK_FILLED(rondo_exec_info, rondo_exec_get_info(exec, out));
   CHECK_FILLED(rondo_capture_info, rondo_capture_get_info(t->stream, out));
   CHECK_FILLED(rondo_update_result, rondo_exec_update(exec, graph, out));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
-static void test_filled_structs_of_size_zero_are_filled_whole(void **state) {
-  test_fixture *t = *state;
+TEST(test_filled_structs_of_size_zero_are_filled_whole) {
   rondo_device_info info = {.struct_size = 0};
   rondo_device_statistics statistics = {.struct_size = 0};
   assert_ok(rondo_device_get_info(t->device, &info));
@@ -274,8 +254,7 @@ static void test_filled_structs_of_size_zero_are_filled_whole(void **state) {
   assert_true(statistics.host_allocations > 0);
 }
 
-static void test_null_arguments_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_null_arguments_are_refused) {
   rondo_stream *stream = (rondo_stream *)t;
   rondo_event *event = (rondo_event *)t;
   rondo_graph *graph = (rondo_graph *)t;
@@ -303,8 +282,7 @@ static void test_null_arguments_are_refused(void **state) {
 #undef assert_null_refused
 }
 
-static void test_destroying_null_is_fine(void **state) {
-  (void)state;
+TEST(test_destroying_null_is_fine) {
   assert_ok(rondo_stream_destroy(NULL));
   assert_ok(rondo_graph_destroy(NULL));
   rondo_event_destroy(NULL);
@@ -313,8 +291,7 @@ static void test_destroying_null_is_fine(void **state) {
   rondo_text_free(NULL);
 }
 
-static void test_modes_that_do_not_exist_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_modes_that_do_not_exist_are_refused) {
   assert_fails(rondo_capture_begin(t->stream, (rondo_capture_mode)17), RONDO_INVALID_ARGUMENT);
   rondo_capture_mode mode = (rondo_capture_mode)17;
   assert_fails(rondo_capture_exchange_thread_mode(&mode), RONDO_INVALID_ARGUMENT);
@@ -324,29 +301,4 @@ static void test_modes_that_do_not_exist_are_refused(void **state) {
   rondo_node_params params = {.kind = (rondo_node_kind)77};
   assert_fails(rondo_graph_add(graph, NULL, 0, &params, &node), RONDO_INVALID_ARGUMENT);
   assert_true(node.id == 0);
-  test_graph_destroy(graph);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_device_options_of_any_version),
-      test_case(test_stream_options_of_any_version),
-      test_case(test_event_options_of_any_version),
-      test_case(test_kernel_options_of_any_version),
-      test_case(test_graph_options_of_any_version),
-      test_case(test_recording_options_of_any_version),
-      test_case(test_malloc_options_of_any_version),
-      test_case(test_instantiate_options_of_any_version),
-      test_case(test_patch_options_of_any_version),
-      test_case(test_an_impossible_size_is_refused),
-      test_case(test_a_size_that_cuts_a_field_is_refused),
-      test_case(test_reserved_fields_must_be_zero),
-      test_case(test_filled_structs_of_any_version),
-      test_case(test_a_refused_struct_comes_before_the_work),
-      test_case(test_filled_structs_of_size_zero_are_filled_whole),
-      test_case(test_null_arguments_are_refused),
-      test_case(test_destroying_null_is_fine),
-      test_case(test_modes_that_do_not_exist_are_refused),
-  };
-  return test_main(tests);
 }

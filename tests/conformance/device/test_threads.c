@@ -59,10 +59,10 @@ static void launch_from_threads(test_fixture *t, size_t count) {
   test_words_free(t, words);
 }
 
-static void test_gx10_launches_from_one_thread(void **state) { launch_from_threads(*state, 1); }
-static void test_gx10_launches_from_two_threads(void **state) { launch_from_threads(*state, 2); }
-static void test_gx10_launches_from_four_threads(void **state) { launch_from_threads(*state, 4); }
-static void test_gx10_launches_from_eight_threads(void **state) { launch_from_threads(*state, 8); }
+TEST(test_gx10_launches_from_one_thread) { launch_from_threads(t, 1); }
+TEST(test_gx10_launches_from_two_threads) { launch_from_threads(t, 2); }
+TEST(test_gx10_launches_from_four_threads) { launch_from_threads(t, 4); }
+TEST(test_gx10_launches_from_eight_threads) { launch_from_threads(t, 8); }
 
 /* Several threads make, launch and destroy graphs and execs of one device at once. */
 typedef struct builder {
@@ -98,8 +98,7 @@ static void build_often(void *user) {
   if (self->status == RONDO_OK) self->status = destroyed;
 }
 
-static void test_gx10_threads_build_and_destroy_at_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx10_threads_build_and_destroy_at_once) {
   enum { THREADS = 4 };
   builder builders[THREADS];
   test_thread threads[THREADS];
@@ -113,7 +112,6 @@ static void test_gx10_threads_build_and_destroy_at_once(void **state) {
   for (int i = 0; i < THREADS; i++) assert_int_equal(builders[i].status, RONDO_OK);
   const uint32_t expected[THREADS] = {1000, 1000, 1000, 1000};
   assert_words(t, words, expected, THREADS);
-  test_words_free(t, words);
 }
 
 /* GX-11 ----------------------------------------------------------------------------------------------------------- */
@@ -217,17 +215,12 @@ static void capture_on_two_threads(test_fixture *t, rondo_capture_mode mode) {
   test_words_free(t, words);
 }
 
-static void test_gx11_two_captures_and_an_allocating_thread(void **state) {
-  capture_on_two_threads(*state, RONDO_CAPTURE_THREAD_LOCAL);
-}
+TEST(test_gx11_two_captures_and_an_allocating_thread) { capture_on_two_threads(t, RONDO_CAPTURE_THREAD_LOCAL); }
 
-static void test_gx11_two_relaxed_captures_and_an_allocating_thread(void **state) {
-  capture_on_two_threads(*state, RONDO_CAPTURE_RELAXED);
-}
+TEST(test_gx11_two_relaxed_captures_and_an_allocating_thread) { capture_on_two_threads(t, RONDO_CAPTURE_RELAXED); }
 
 /* GX-11: two captures at once on one thread, their calls taking turns. */
-static void test_gx11_two_captures_on_one_thread(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx11_two_captures_on_one_thread) {
   rondo_stream *streams[2] = {t->stream, test_stream(t, "second")};
   uint32_t *words = test_words(t, 2), expected[2] = {0, 0};
   for (int i = 0; i < 2; i++) assert_ok(rondo_capture_begin(streams[i], RONDO_CAPTURE_THREAD_LOCAL));
@@ -247,19 +240,4 @@ static void test_gx11_two_captures_on_one_thread(void **state) {
   }
   assert_words(t, words, expected, 2);
   test_stream_destroy(streams[1]);
-  test_words_free(t, words);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx10_launches_from_one_thread),
-      test_case(test_gx10_launches_from_two_threads),
-      test_case(test_gx10_launches_from_four_threads),
-      test_case(test_gx10_launches_from_eight_threads),
-      test_case(test_gx10_threads_build_and_destroy_at_once),
-      test_case(test_gx11_two_captures_and_an_allocating_thread),
-      test_case(test_gx11_two_relaxed_captures_and_an_allocating_thread),
-      test_case(test_gx11_two_captures_on_one_thread),
-  };
-  return test_main(tests);
 }

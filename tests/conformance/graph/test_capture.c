@@ -32,8 +32,7 @@ static rondo_status no_operation(void *user) {
 
 /* C1, C2: beginning ----------------------------------------------------------------------------------------------- */
 
-static void test_gx3_c1_work_queued_earlier_is_not_recorded(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c1_work_queued_earlier_is_not_recorded) {
   uint32_t *word = test_words(t, 1);
   test_affine(t, t->stream, word, 1, 1, 1);
   begin(t->stream);
@@ -43,12 +42,9 @@ static void test_gx3_c1_work_queued_earlier_is_not_recorded(void **state) {
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
   assert_int_equal(count, 1);
   assert_int_equal(test_word(t, word), 1);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
-static void test_gx3_c1_a_stream_captures_once_at_a_time(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c1_a_stream_captures_once_at_a_time) {
   rondo_stream *side = test_stream(t, "side");
   begin(t->stream);
   assert_error(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED,
@@ -60,14 +56,11 @@ static void test_gx3_c1_a_stream_captures_once_at_a_time(void **state) {
   size_t count = 1;
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
   assert_int_equal(count, 0);
-  test_graph_destroy(graph);
-  test_stream_destroy(side);
 }
 
 /* C4, C5: ending -------------------------------------------------------------------------------------------------- */
 
-static void test_gx3_c4_a_capture_is_ended_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c4_a_capture_is_ended_once) {
   rondo_graph *graph = (rondo_graph *)t;
   assert_error(rondo_capture_end(t->stream, &graph), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_null(graph);
@@ -81,15 +74,13 @@ static void test_gx3_c4_a_capture_is_ended_once(void **state) {
   test_graph_destroy(test_capture_end(t->stream));
 }
 
-static void test_gx3_c4_the_graph_must_have_somewhere_to_go(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c4_the_graph_must_have_somewhere_to_go) {
   begin(t->stream);
   assert_error(rondo_capture_end(t->stream, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   test_graph_destroy(test_capture_end(t->stream));
 }
 
-static void test_gx3_c4_an_unjoined_branch(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c4_an_unjoined_branch) {
   rondo_stream *side = test_stream(t, "forgotten");
   uint32_t *word = test_words(t, 1);
   begin(t->stream);
@@ -106,12 +97,9 @@ static void test_gx3_c4_an_unjoined_branch(void **state) {
   test_affine(t, side, word, 1, 1, 5); /* runs at once */
   assert_ok(rondo_stream_synchronize(side));
   assert_int_equal(test_word(t, word), 5);
-  test_stream_destroy(side);
-  test_words_free(t, word);
 }
 
-static void test_gx3_c4_a_branch_used_after_its_join(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c4_a_branch_used_after_its_join) {
   rondo_stream *side = test_stream(t, "late");
   uint32_t *word = test_words(t, 1);
   begin(t->stream);
@@ -122,13 +110,10 @@ static void test_gx3_c4_a_branch_used_after_its_join(void **state) {
   assert_end_fails(t, t->stream, RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED);
   assert_message("late");
   assert_state(side, RONDO_CAPTURE_NONE);
-  test_stream_destroy(side);
-  test_words_free(t, word);
 }
 
 /* A branch may be joined through another branch. */
-static void test_gx3_c5_a_join_through_another_branch(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c5_a_join_through_another_branch) {
   rondo_stream *first = test_stream(t, "first"), *second = test_stream(t, "second");
   uint32_t *words = test_words(t, 2);
   begin(t->stream);
@@ -143,13 +128,9 @@ static void test_gx3_c5_a_join_through_another_branch(void **state) {
   test_graph_destroy(graph);
   const uint32_t expected[2] = {1, 2};
   assert_words(t, words, expected, 2);
-  test_stream_destroy(first);
-  test_stream_destroy(second);
-  test_words_free(t, words);
 }
 
-static void test_gx3_c4_the_wrong_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c4_the_wrong_stream) {
   rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "side");
   begin(origin);
   test_order(t, origin, side);
@@ -160,8 +141,6 @@ static void test_gx3_c4_the_wrong_stream(void **state) {
   assert_state(origin, RONDO_CAPTURE_ACTIVE);
   test_order(t, side, origin);
   test_graph_destroy(test_capture_end(origin));
-  test_stream_destroy(origin);
-  test_stream_destroy(side);
 }
 
 typedef struct end_elsewhere {
@@ -177,8 +156,7 @@ static void end_on_this_thread(void *user) {
   self->reason = self->status == RONDO_OK ? RONDO_REASON_NONE : rondo_last_error()->reason;
 }
 
-static void test_gx3_c4_the_wrong_thread(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c4_the_wrong_thread) {
   static const rondo_capture_mode modes[] = {RONDO_CAPTURE_THREAD_LOCAL, RONDO_CAPTURE_GLOBAL};
   for (int i = 0; i < 2; i++) {
     assert_ok(rondo_capture_begin(t->stream, modes[i]));
@@ -192,8 +170,7 @@ static void test_gx3_c4_the_wrong_thread(void **state) {
   }
 }
 
-static void test_gx3_c4_a_relaxed_capture_ends_on_any_thread(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c4_a_relaxed_capture_ends_on_any_thread) {
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED));
   end_elsewhere elsewhere = {.stream = t->stream};
   test_on_thread(end_on_this_thread, &elsewhere);
@@ -203,8 +180,7 @@ static void test_gx3_c4_a_relaxed_capture_ends_on_any_thread(void **state) {
 }
 
 /* Nodes added by hand, and those dropped from a frontier, need no join. */
-static void test_gx3_c5_nodes_added_by_hand_need_no_join(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c5_nodes_added_by_hand_need_no_join) {
   uint32_t *word = test_words(t, 1);
   begin(t->stream);
   test_affine(t, t->stream, word, 1, 1, 1);
@@ -217,8 +193,6 @@ static void test_gx3_c5_nodes_added_by_hand_need_no_join(void **state) {
   assert_ok(rondo_graph_edges(graph, NULL, NULL, &edges));
   assert_int_equal(count, 3);
   assert_int_equal(edges, 0);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* C6, C10: refused calls and invalid captures --------------------------------------------------------------------- */
@@ -234,8 +208,7 @@ static void assert_invalidated(test_fixture *t, rondo_stream *member, const char
   assert_state(member, RONDO_CAPTURE_NONE);
 }
 
-static void test_gx3_c6_waiting_for_a_capturing_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c6_waiting_for_a_capturing_stream) {
   rondo_stream *side = test_stream(t, "side");
   rondo_stream *const streams[2] = {t->stream, side};
   for (int i = 0; i < 2; i++) {
@@ -252,11 +225,9 @@ static void test_gx3_c6_waiting_for_a_capturing_stream(void **state) {
   test_order(t, t->stream, side);
   assert_error(rondo_device_synchronize(t->device), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   assert_invalidated(t, side, "rondo_device_synchronize");
-  test_stream_destroy(side);
 }
 
-static void test_gx3_c6_a_captured_event_has_no_completion(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c6_a_captured_event_has_no_completion) {
   rondo_event *event = test_event(t);
   uint32_t *word = test_words(t, 1);
   for (int i = 0; i < 2; i++) {
@@ -273,13 +244,10 @@ static void test_gx3_c6_a_captured_event_has_no_completion(void **state) {
     assert_ok(rondo_event_synchronize(event));
   }
   assert_int_equal(test_word(t, word), 0);
-  rondo_event_destroy(event);
-  test_words_free(t, word);
 }
 
 /* Nothing was recorded that a stream could wait for; the event is as it was, and recorded anew an ordinary one. */
-static void test_gx3_c3_the_capture_of_an_event_is_over(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c3_the_capture_of_an_event_is_over) {
   rondo_event *event = test_event(t);
   rondo_stream *side = test_stream(t, "side");
   begin(t->stream);
@@ -294,13 +262,10 @@ static void test_gx3_c3_the_capture_of_an_event_is_over(void **state) {
   assert_ok(rondo_event_record(event, t->stream));
   assert_ok(rondo_stream_wait_event(side, event));
   assert_ok(rondo_stream_synchronize(side));
-  rondo_event_destroy(event);
-  test_stream_destroy(side);
 }
 
 /* C10: once invalid, nothing is taken until the end. */
-static void test_gx3_c10_an_invalid_capture_takes_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c10_an_invalid_capture_takes_nothing) {
   rondo_event *event = test_event(t);
   rondo_graph *empty = test_graph(t);
   rondo_exec *exec = test_instantiate(empty);
@@ -326,15 +291,10 @@ static void test_gx3_c10_an_invalid_capture_takes_nothing(void **state) {
   assert_null(info_of(t->stream).graph);
   assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_int_equal(test_word(t, words), 0);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(empty);
-  rondo_event_destroy(event);
-  test_words_free(t, words);
 }
 
 /* What an invalid capture had allocated is not leaked: the fixture's teardown looks. */
-static void test_gx3_c10_an_invalid_capture_leaks_no_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c10_an_invalid_capture_leaks_no_memory) {
   for (int i = 0; i < 3; i++) {
     void *address = NULL;
     begin(t->stream);
@@ -377,8 +337,7 @@ static void assert_takes_nothing(test_fixture *t, rondo_stream *stream, uint32_t
   rondo_event_destroy(event);
 }
 
-static void test_gx3_c10_destroying_a_forked_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c10_destroying_a_forked_stream) {
   uint32_t *words = test_words(t, 2);
   rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "gone"), *other = test_stream(t, "other");
   begin(origin);
@@ -389,14 +348,10 @@ static void test_gx3_c10_destroying_a_forked_stream(void **state) {
   assert_takes_nothing(t, other, words, "destruction of stream 'gone'");
   assert_end_fails(t, origin, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_state(other, RONDO_CAPTURE_NONE);
-  test_stream_destroy(origin);
-  test_stream_destroy(other);
-  test_words_free(t, words);
 }
 
 /* Its streams go on refusing until the capture is ended, on whichever of them. */
-static void test_gx3_c10_destroying_the_stream_of_a_capture(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c10_destroying_the_stream_of_a_capture) {
   uint32_t *words = test_words(t, 2);
   rondo_event *event = test_event(t);
   rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "side"), *other = test_stream(t, "other");
@@ -416,15 +371,10 @@ static void test_gx3_c10_destroying_the_stream_of_a_capture(void **state) {
   test_affine(t, other, words, 1, 1, 1);
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(test_word(t, words), 1);
-  rondo_event_destroy(event);
-  test_stream_destroy(side);
-  test_stream_destroy(other);
-  test_words_free(t, words);
 }
 
 /* With its last stream a capture is over that nobody ended. The graph that it added to is its owner's again. */
-static void test_gx3_destroying_all_streams_of_a_capture(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_destroying_all_streams_of_a_capture) {
   rondo_graph *graph = test_graph(t);
   rondo_stream *streams[2] = {test_stream(t, "origin"), test_stream(t, "side")};
   assert_ok(rondo_capture_begin_to_graph(streams[0], graph, NULL, 0, RONDO_CAPTURE_THREAD_LOCAL));
@@ -434,7 +384,6 @@ static void test_gx3_destroying_all_streams_of_a_capture(void **state) {
                  RONDO_REASON_CAPTURING_INTO);
     test_stream_destroy(streams[i]);
   }
-  test_graph_destroy(graph);
 }
 
 typedef struct destroying {
@@ -449,8 +398,7 @@ static void destroy_on_this_thread(void *user) {
 }
 
 /* Its driver may refuse to end the capture there, which is nothing that the caller did wrong. */
-static void test_gx3_destroying_a_capturing_stream_elsewhere(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_destroying_a_capturing_stream_elsewhere) {
   destroying elsewhere = {.stream = test_stream(t, "captured")};
   assert_ok(rondo_capture_begin(elsewhere.stream, RONDO_CAPTURE_THREAD_LOCAL));
   test_on_thread(destroy_on_this_thread, &elsewhere);
@@ -459,8 +407,7 @@ static void test_gx3_destroying_a_capturing_stream_elsewhere(void **state) {
 }
 
 /* The thread that began a capture need not be there any more when the stream that it began on is not. */
-static void test_gx3_c4_a_capture_without_its_stream_ends_on_any_thread(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c4_a_capture_without_its_stream_ends_on_any_thread) {
   rondo_stream *origin = test_stream(t, "origin");
   end_elsewhere elsewhere = {.stream = test_stream(t, "side")};
   begin(origin);
@@ -476,8 +423,7 @@ static void test_gx3_c4_a_capture_without_its_stream_ends_on_any_thread(void **s
 
 /* C7: isolation and merges ---------------------------------------------------------------------------------------- */
 
-static void test_gx3_c7_a_capture_waits_for_nothing_outside(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c7_a_capture_waits_for_nothing_outside) {
   rondo_stream *outside = test_stream(t, "outside");
   rondo_event *event = test_event(t);
   assert_ok(rondo_event_record(event, outside));
@@ -487,12 +433,9 @@ static void test_gx3_c7_a_capture_waits_for_nothing_outside(void **state) {
   assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
   assert_state(outside, RONDO_CAPTURE_NONE);
   assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
-  rondo_event_destroy(event);
-  test_stream_destroy(outside);
 }
 
-static void test_gx3_c7_captures_do_not_merge(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c7_captures_do_not_merge) {
   rondo_stream *other = test_stream(t, "other");
   rondo_event *event = test_event(t);
   begin(t->stream);
@@ -505,13 +448,10 @@ static void test_gx3_c7_captures_do_not_merge(void **state) {
   rondo_graph *graph = NULL;
   assert_error(rondo_capture_end(other, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_null(graph);
-  rondo_event_destroy(event);
-  test_stream_destroy(other);
 }
 
 /* C7: the external forms become nodes, which record and wait at each launch. */
-static void test_gx3_c7_external_events_become_nodes(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c7_external_events_become_nodes) {
   rondo_event *start = test_event(t), *done = test_event(t);
   uint32_t *word = test_words(t, 1);
   begin(t->stream);
@@ -529,11 +469,6 @@ static void test_gx3_c7_external_events_become_nodes(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_event_synchronize(done));
   assert_int_equal(test_word(t, word), 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(captured);
-  rondo_event_destroy(start);
-  rondo_event_destroy(done);
-  test_words_free(t, word);
 }
 
 /* C11 to C16 ------------------------------------------------------------------------------------------------------ */
@@ -550,8 +485,7 @@ static void look_from_this_thread(void *user) {
   self->status = rondo_capture_get_info(self->stream, &self->info);
 }
 
-static void test_gx3_c12_a_capture_tells_about_itself(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c12_a_capture_tells_about_itself) {
   rondo_stream *side = test_stream(t, "side");
   uint32_t *word = test_words(t, 1);
   assert_state(t->stream, RONDO_CAPTURE_NONE);
@@ -579,14 +513,11 @@ static void test_gx3_c12_a_capture_tells_about_itself(void **state) {
   begin(t->stream);
   assert_true(info_of(t->stream).id != begun.id);
   test_graph_destroy(test_capture_end(t->stream));
-  test_stream_destroy(side);
-  test_words_free(t, word);
 }
 
 /* Each node once, however many there are and however often they are named. */
-static void test_gx3_c13_a_frontier_may_be_long(void **state) {
+TEST(test_gx3_c13_a_frontier_may_be_long) {
   enum { NODES = 200 };
-  test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
   uint32_t *word = test_words(t, 1);
   rondo_node nodes[2 * NODES];
@@ -606,12 +537,9 @@ static void test_gx3_c13_a_frontier_may_be_long(void **state) {
   assert_ok(rondo_capture_end(t->stream, NULL));
   assert_ok(rondo_graph_edges(graph, NULL, NULL, &edges));
   assert_int_equal(edges, NODES);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
-static void test_gx3_c13_the_frontier_is_added_to_and_replaced(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c13_the_frontier_is_added_to_and_replaced) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *other = test_graph(t);
   const rondo_node stranger = test_add_affine(t, other, NULL, 0, word, 1, 0);
@@ -633,12 +561,9 @@ static void test_gx3_c13_the_frontier_is_added_to_and_replaced(void **state) {
   test_run_once(t, graph);
   test_graph_destroy(graph);
   assert_int_equal(test_word(t, word), 13);
-  test_graph_destroy(other);
-  test_words_free(t, word);
 }
 
-static void test_gx3_c14_capturing_into_a_graph(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c14_capturing_into_a_graph) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t), *out = NULL;
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 0, 5);
@@ -662,12 +587,10 @@ static void test_gx3_c14_capturing_into_a_graph(void **state) {
   test_run_once(t, graph);
   test_graph_destroy(graph);
   assert_int_equal(test_word(t, word), 512);
-  test_words_free(t, word);
 }
 
 /* The graph stays the caller's when the capture into it fails. */
-static void test_gx3_c14_a_failed_capture_leaves_the_graph_to_its_owner(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c14_a_failed_capture_leaves_the_graph_to_its_owner) {
   rondo_graph *graph = test_graph(t), *out = graph;
   uint32_t *word = test_words(t, 1);
   assert_ok(rondo_capture_begin_to_graph(t->stream, graph, NULL, 0, RONDO_CAPTURE_THREAD_LOCAL));
@@ -675,12 +598,9 @@ static void test_gx3_c14_a_failed_capture_leaves_the_graph_to_its_owner(void **s
   assert_fails(rondo_stream_synchronize(t->stream), RONDO_CAPTURE_REFUSED);
   assert_error(rondo_capture_end(t->stream, &out), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_null(out);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
-static void test_gx3_c15_a_capture_frees_graph_memory_only(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c15_a_capture_frees_graph_memory_only) {
   uint32_t *word = test_words(t, 1);
   void *scratch = NULL;
   begin(t->stream);
@@ -689,12 +609,10 @@ static void test_gx3_c15_a_capture_frees_graph_memory_only(void **state) {
   assert_ok(rondo_free_async(t->stream, scratch));
   test_graph_destroy(test_capture_end(t->stream));
   assert_int_equal(test_word(t, word), 0);
-  test_words_free(t, word);
 }
 
 /* C16: launching an exec while capturing makes a child-graph node. */
-static void test_gx3_c16_a_launch_becomes_a_child(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c16_a_launch_becomes_a_child) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *inner = test_graph(t);
   test_add_affine(t, inner, NULL, 0, word, 10, 1);
@@ -714,42 +632,4 @@ static void test_gx3_c16_a_launch_becomes_a_child(void **state) {
   test_run_once(t, captured);
   test_graph_destroy(captured);
   assert_int_equal(test_word(t, word), 412);
-  test_words_free(t, word);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx3_c1_work_queued_earlier_is_not_recorded),
-      test_case(test_gx3_c1_a_stream_captures_once_at_a_time),
-      test_case(test_gx3_c4_a_capture_is_ended_once),
-      test_case(test_gx3_c4_the_graph_must_have_somewhere_to_go),
-      test_case(test_gx3_c4_an_unjoined_branch),
-      test_case(test_gx3_c4_a_branch_used_after_its_join),
-      test_case(test_gx3_c5_a_join_through_another_branch),
-      test_case(test_gx3_c4_the_wrong_stream),
-      test_case(test_gx3_c4_the_wrong_thread),
-      test_case(test_gx3_c4_a_relaxed_capture_ends_on_any_thread),
-      test_case(test_gx3_c5_nodes_added_by_hand_need_no_join),
-      test_case(test_gx3_c6_waiting_for_a_capturing_stream),
-      test_case(test_gx3_c6_a_captured_event_has_no_completion),
-      test_case(test_gx3_c3_the_capture_of_an_event_is_over),
-      test_case(test_gx3_c10_an_invalid_capture_takes_nothing),
-      test_case(test_gx3_c10_an_invalid_capture_leaks_no_memory),
-      test_case(test_gx3_c10_destroying_a_forked_stream),
-      test_case(test_gx3_c10_destroying_the_stream_of_a_capture),
-      test_case(test_gx3_destroying_all_streams_of_a_capture),
-      test_case(test_gx3_c4_a_capture_without_its_stream_ends_on_any_thread),
-      test_case(test_gx3_destroying_a_capturing_stream_elsewhere),
-      test_case(test_gx3_c7_a_capture_waits_for_nothing_outside),
-      test_case(test_gx3_c7_captures_do_not_merge),
-      test_case(test_gx3_c7_external_events_become_nodes),
-      test_case(test_gx3_c12_a_capture_tells_about_itself),
-      test_case(test_gx3_c13_a_frontier_may_be_long),
-      test_case(test_gx3_c13_the_frontier_is_added_to_and_replaced),
-      test_case(test_gx3_c14_capturing_into_a_graph),
-      test_case(test_gx3_c14_a_failed_capture_leaves_the_graph_to_its_owner),
-      test_case(test_gx3_c15_a_capture_frees_graph_memory_only),
-      test_case(test_gx3_c16_a_launch_becomes_a_child),
-  };
-  return test_main(tests);
 }

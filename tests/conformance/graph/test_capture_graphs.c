@@ -6,8 +6,7 @@
 
 static void begin(rondo_stream *stream) { assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL)); }
 
-static void test_gx2_a_line(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx2_a_line) {
   uint32_t *word = test_words(t, 1);
   begin(t->stream);
   for (uint32_t i = 0; i < 5; i++) test_affine(t, t->stream, word, 1, i + 2, i);
@@ -20,11 +19,9 @@ static void test_gx2_a_line(void **state) {
   test_run_once(t, captured);
   test_graph_destroy(captured);
   assert_int_equal(test_word(t, word), (((0 * 3 + 1) * 4 + 2) * 5 + 3) * 6 + 4);
-  test_words_free(t, word);
 }
 
-static void test_gx2_fork_and_join(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx2_fork_and_join) {
   rondo_stream *side = test_stream(t, "side");
   uint32_t *words = test_words(t, 3), *left = words, *right = words + 1, *out = words + 2;
   rondo_kernel *combine = test_kernel(t, TEST_KERNEL_COMBINE);
@@ -50,13 +47,10 @@ static void test_gx2_fork_and_join(void **state) {
   test_graph_destroy(captured);
   const uint32_t expected[3] = {2, 3, 2 * 31 + 3};
   assert_words(t, words, expected, 3);
-  test_stream_destroy(side);
-  test_words_free(t, words);
 }
 
 /* Two streams from the beginning: forked off before any work, so that the graph has two roots. */
-static void test_gx2_two_streams(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx2_two_streams) {
   rondo_stream *side = test_stream(t, "side");
   uint32_t *words = test_words(t, 2);
   begin(t->stream);
@@ -78,8 +72,6 @@ static void test_gx2_two_streams(void **state) {
   test_graph_destroy(captured);
   const uint32_t expected[2] = {4, 5};
   assert_words(t, words, expected, 2);
-  test_stream_destroy(side);
-  test_words_free(t, words);
 }
 
 static rondo_status no_operation(void *user) {
@@ -88,8 +80,7 @@ static rondo_status no_operation(void *user) {
 }
 
 /* All that a stream takes becomes the node that is added by hand. */
-static void test_gx2_every_operation(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx2_every_operation) {
   uint32_t *words = test_words(t, 64), host[16] = {0};
   const rondo_copy box = {.dst = words, .src = words + 32, .width = 16, .height = 2, .src_pitch = 32};
   const rondo_fill fill = {.dst = words, .value = 3, .element_bytes = 2, .width = 5, .height = 2, .pitch = 16};
@@ -106,14 +97,10 @@ static void test_gx2_every_operation(void **state) {
   assert_ok(rondo_graph_add_fill(built, &node, 1, &fill, &node));
   assert_ok(rondo_graph_add_host(built, &node, 1, no_operation, host, &node));
   assert_same_graph(captured, built);
-  test_graph_destroy(built);
-  test_graph_destroy(captured);
-  test_words_free(t, words);
 }
 
 /* The same work captured twice: equal but for addresses. */
-static void test_gx2_captured_twice(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx2_captured_twice) {
   uint32_t *words[2] = {test_words(t, 8), test_words(t, 8)};
   rondo_graph *graphs[2];
   for (int i = 0; i < 2; i++) {
@@ -135,12 +122,4 @@ static void test_gx2_captured_twice(void **state) {
     test_words_free(t, words[i]);
   }
   assert_true(prints[0] == prints[1]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx2_a_line),          test_case(test_gx2_fork_and_join),  test_case(test_gx2_two_streams),
-      test_case(test_gx2_every_operation), test_case(test_gx2_captured_twice),
-  };
-  return test_main(tests);
 }

@@ -122,15 +122,11 @@ static void try_everywhere(test_fixture *t, rondo_status (*call)(attempt *), con
   test_stream_destroy(self.other);
 }
 
-static void test_gx3_c9_malloc(void **state) { try_everywhere(*state, call_malloc, "rondo_malloc"); }
-static void test_gx3_c9_free(void **state) { try_everywhere(*state, call_free, "rondo_free"); }
-static void test_gx3_c9_waiting_for_another_stream(void **state) {
-  try_everywhere(*state, call_stream_synchronize, "rondo_stream_synchronize");
-}
-static void test_gx3_c9_waiting_for_an_event_outside(void **state) {
-  try_everywhere(*state, call_event_synchronize, "rondo_event_synchronize");
-}
-static void test_gx3_c9_trimming(void **state) { try_everywhere(*state, call_trim, "rondo_graph_memory_trim"); }
+TEST(test_gx3_c9_malloc) { try_everywhere(t, call_malloc, "rondo_malloc"); }
+TEST(test_gx3_c9_free) { try_everywhere(t, call_free, "rondo_free"); }
+TEST(test_gx3_c9_waiting_for_another_stream) { try_everywhere(t, call_stream_synchronize, "rondo_stream_synchronize"); }
+TEST(test_gx3_c9_waiting_for_an_event_outside) { try_everywhere(t, call_event_synchronize, "rondo_event_synchronize"); }
+TEST(test_gx3_c9_trimming) { try_everywhere(t, call_trim, "rondo_graph_memory_trim"); }
 
 /* Waiting for the capturing stream itself, or for the whole device, is refused in every mode, from every thread. */
 static void refuse_everywhere(test_fixture *t, rondo_status (*call)(attempt *), const char *name) {
@@ -145,12 +141,10 @@ static void refuse_everywhere(test_fixture *t, rondo_status (*call)(attempt *), 
   }
 }
 
-static void test_gx3_c9_waiting_for_the_capturing_stream(void **state) {
-  refuse_everywhere(*state, call_capturing_synchronize, "rondo_stream_synchronize");
+TEST(test_gx3_c9_waiting_for_the_capturing_stream) {
+  refuse_everywhere(t, call_capturing_synchronize, "rondo_stream_synchronize");
 }
-static void test_gx3_c9_waiting_for_the_device(void **state) {
-  refuse_everywhere(*state, call_device_synchronize, "rondo_device_synchronize");
-}
+TEST(test_gx3_c9_waiting_for_the_device) { refuse_everywhere(t, call_device_synchronize, "rondo_device_synchronize"); }
 
 static void read_thread_mode(void *user) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
@@ -159,8 +153,7 @@ static void read_thread_mode(void *user) {
 }
 
 /* A thread starts with GLOBAL; an exchange returns the mode before; threads have modes of their own. */
-static void test_gx3_c9_thread_modes_are_exchanged(void **state) {
-  (void)state;
+TEST(test_gx3_c9_thread_modes_are_exchanged) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   assert_ok(rondo_capture_exchange_thread_mode(&mode));
   assert_int_equal(mode, RONDO_CAPTURE_GLOBAL);
@@ -176,8 +169,7 @@ static void test_gx3_c9_thread_modes_are_exchanged(void **state) {
 }
 
 /* Nothing stays refused once the capture is over. */
-static void test_gx3_c9_refusals_end_with_the_capture(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_c9_refusals_end_with_the_capture) {
   void *memory = NULL;
   for (int i = 0; i < MODE_COUNT; i++) {
     assert_ok(rondo_capture_begin(t->stream, all_modes[i]));
@@ -283,17 +275,17 @@ static void capture_beside_a_busy_thread(test_fixture *t, rondo_capture_mode mod
   test_words_free(t, words);
 }
 
-static void test_gx3_a_busy_thread_beside_a_global_capture(void **state) {
+TEST(test_gx3_a_busy_thread_beside_a_global_capture) {
   uint32_t refused = 0, invalid = 0;
-  capture_beside_a_busy_thread(*state, RONDO_CAPTURE_GLOBAL, &refused, &invalid);
+  capture_beside_a_busy_thread(t, RONDO_CAPTURE_GLOBAL, &refused, &invalid);
   assert_true(refused > 0);
   assert_true(invalid > 0);
 }
 
-static void test_gx3_a_busy_thread_beside_other_captures(void **state) {
+TEST(test_gx3_a_busy_thread_beside_other_captures) {
   for (int i = 1; i < MODE_COUNT; i++) {
     uint32_t refused = 0, invalid = 0;
-    capture_beside_a_busy_thread(*state, all_modes[i], &refused, &invalid);
+    capture_beside_a_busy_thread(t, all_modes[i], &refused, &invalid);
     assert_int_equal(refused, 0);
     assert_int_equal(invalid, 0);
   }
@@ -318,11 +310,11 @@ static void assert_position(test_fixture *t, rondo_status (*call)(attempt *self)
   test_words_free(t, word);
 }
 
-static void test_fw7_refused_calls_say_where_the_capture_was(void **state) {
+TEST(test_fw7_refused_calls_say_where_the_capture_was) {
   for (size_t kernels = 0; kernels < 3; kernels += 2) {
-    assert_position(*state, call_malloc, "rondo_malloc", kernels);
-    assert_position(*state, call_capturing_synchronize, "rondo_stream_synchronize", kernels);
-    assert_position(*state, call_device_synchronize, "rondo_device_synchronize", kernels);
+    assert_position(t, call_malloc, "rondo_malloc", kernels);
+    assert_position(t, call_capturing_synchronize, "rondo_stream_synchronize", kernels);
+    assert_position(t, call_device_synchronize, "rondo_device_synchronize", kernels);
   }
 }
 
@@ -354,8 +346,7 @@ static void begin_and_be_refused(void *user) {
   self->node = rondo_last_error()->node;
 }
 
-static void test_gx3_a_relaxed_capture_is_left_to_the_thread_that_adds(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx3_a_relaxed_capture_is_left_to_the_thread_that_adds) {
   rondo_graph *graph = NULL;
   test_kernel(t, TEST_KERNEL_AFFINE);
   for (int i = 0; i < 10; i++) {
@@ -370,23 +361,4 @@ static void test_gx3_a_relaxed_capture_is_left_to_the_thread_that_adds(void **st
     assert_message("rondo_device_synchronize");
     test_words_free(t, capture.word);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw7_refused_calls_say_where_the_capture_was),
-      test_case(test_gx3_c9_malloc),
-      test_case(test_gx3_c9_free),
-      test_case(test_gx3_c9_waiting_for_another_stream),
-      test_case(test_gx3_c9_waiting_for_an_event_outside),
-      test_case(test_gx3_c9_trimming),
-      test_case(test_gx3_c9_waiting_for_the_capturing_stream),
-      test_case(test_gx3_c9_waiting_for_the_device),
-      test_case(test_gx3_c9_thread_modes_are_exchanged),
-      test_case(test_gx3_c9_refusals_end_with_the_capture),
-      test_case(test_gx3_a_relaxed_capture_is_left_to_the_thread_that_adds),
-      test_case(test_gx3_a_busy_thread_beside_a_global_capture),
-      test_case(test_gx3_a_busy_thread_beside_other_captures),
-  };
-  return test_main(tests);
 }

@@ -54,8 +54,7 @@ static rondo_status fail_reading(void *user) {
   return RONDO_IO_ERROR;
 }
 
-static void test_a_host_function(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_host_function) {
   for (int deep = 0; deep < 2; deep++) {
     rondo_graph *inner = make_graph(t, "inner", INNER);
     rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "reader", .as.host = {.function = fail_reading}};
@@ -73,8 +72,7 @@ static void test_a_host_function(void **state) {
 }
 
 /* Memory that was freed between instantiate and launch. */
-static void test_a_launch(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_launch) {
   uint32_t *words = test_words(t, WORDS);
   rondo_graph *inner = make_graph(t, "inner", INNER);
   (void)add_fill(inner, none, words);
@@ -83,13 +81,11 @@ static void test_a_launch(void **state) {
   test_words_free(t, words);
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   assert_place(in_grandchild);
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
 }
 
 /* Other parameters for a node of a child, by its own tag. */
-static void test_set_params(void **state) {
-  test_fixture *t = *state;
+TEST(test_set_params) {
   rondo_graph *inner = make_graph(t, "inner", INNER);
   uint32_t *words = test_words(t, WORDS);
   (void)add_fill(inner, none, words);
@@ -112,13 +108,10 @@ static void test_set_params(void **state) {
                                .as.fill = {.dst = words, .element_bytes = 4, .width = 2, .height = 2, .pitch = 16}};
   assert_error(rondo_exec_set_params(exec, node, &params), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
   assert_place(in_child);
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
-  test_words_free(t, words);
 }
 
-static void test_an_update(void **state) {
-  test_fixture *t = *state;
+TEST(test_an_update) {
   uint32_t *words = test_words(t, WORDS);
   rondo_graph *graphs[2];
   for (int i = 0; i < 2; i++) {
@@ -133,12 +126,10 @@ static void test_an_update(void **state) {
   assert_place(in_grandchild);
   rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
-  test_words_free(t, words);
 }
 
 /* Verification names nodes so in its findings too. */
-static void test_verification(void **state) {
-  test_fixture *t = *state;
+TEST(test_verification) {
   rondo_graph *inner = make_graph(t, "inner", INNER);
   rondo_exec *exec = NULL;
   const test_allocation memory = test_add_alloc(inner, NULL, 0, BYTES, "scratch");
@@ -152,8 +143,7 @@ static void test_verification(void **state) {
 }
 
 /* One memory graph in two branches: which of the two is which shows. */
-static void test_alloc_conflicts(void **state) {
-  test_fixture *t = *state;
+TEST(test_alloc_conflicts) {
   if (test_is_guarded(t)) return; /* where addresses are shared all the same, but pages are not */
   const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_graph *inner = make_graph(t, "inner", INNER), *outer = make_graph(t, "outer", OUTER - 1);
@@ -182,15 +172,13 @@ static void test_alloc_conflicts(void **state) {
 }
 
 /* Frees of what another graph allocates: twice in one graph, and before there is anything to free. */
-static void test_frees(void **state) {
-  test_fixture *t = *state;
+TEST(test_frees) {
   const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_graph *maker = make_graph(t, "maker", 0), *inner = make_graph(t, "inner", INNER);
-  rondo_exec *exec = NULL;
   const test_allocation memory = test_add_alloc(maker, NULL, 0, BYTES, "left");
   (void)test_add_free(inner, none, memory.words);
   rondo_graph *outer = wrap(t, inner, true);
-  assert_ok(rondo_instantiate(outer, NULL, &exec));
+  rondo_exec *exec = test_instantiate(outer);
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_place("free (node 3 of child 'inner' (node 1 of child 'middle' (node 7)))");
   rondo_exec_destroy(exec);
@@ -203,8 +191,7 @@ static void test_frees(void **state) {
 }
 
 /* An address that relocating finds and cannot rewrite. */
-static void test_relocation(void **state) {
-  test_fixture *t = *state;
+TEST(test_relocation) {
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
   rondo_graph *inner = make_graph(t, "inner", INNER - 1);
   rondo_node node = {0};
@@ -242,8 +229,7 @@ static rondo_graph *child_of(const rondo_graph *graph, uint32_t number) {
 #define assert_cycle(call) assert_error(call, RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE)
 
 /* All calls that need an order report the cycle with its path. */
-static void test_a_cycle(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_cycle) {
   rondo_graph *outer = make_cycle(t, true), *sound = make_cycle(t, false);
   rondo_exec *exec = NULL;
   uint64_t fingerprint;
@@ -267,8 +253,7 @@ static void test_a_cycle(void **state) {
 }
 
 /* The path and the number count from the graph that the call was given, here a child graph. */
-static void test_a_cycle_below_a_child(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_cycle_below_a_child) {
   rondo_graph *outer = make_cycle(t, true), *middle = child_of(outer, OUTER);
   uint64_t fingerprint;
   size_t count = 0;
@@ -282,8 +267,7 @@ static void test_a_cycle_below_a_child(void **state) {
 }
 
 /* Execs refuse child nodes, in the graph itself and in a child graph. */
-static void test_child_nodes_of_execs(void **state) {
-  test_fixture *t = *state;
+TEST(test_child_nodes_of_execs) {
   rondo_graph *outer = wrap(t, make_graph(t, "inner", INNER), true);
   rondo_exec *exec = test_instantiate(outer);
   rondo_node nodes[OUTER + 1];
@@ -295,13 +279,11 @@ static void test_child_nodes_of_execs(void **state) {
   assert_ok(rondo_graph_nodes(child_of(outer, OUTER), nodes, &count));
   assert_error(rondo_exec_set_enabled(exec, nodes[MIDDLE], false), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
   assert_place("rondo_exec_set_enabled: node 1 of the child graph in node 7 is a child graph");
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
 }
 
 /* A kernel that writes past the end of what it is given. */
-static void test_a_checking_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_checking_device) {
   if (!test_device_is("cpu:check")) return;
   uint32_t *words = test_words(t, WORDS);
   rondo_graph *inner = make_graph(t, "inner", INNER);
@@ -311,14 +293,11 @@ static void test_a_checking_device(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
   assert_place(in_grandchild);
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
-  test_words_free(t, words);
 }
 
 /* A path too long for a message keeps its two ends. */
-static void test_deep_nesting(void **state) {
-  test_fixture *t = *state;
+TEST(test_deep_nesting) {
   rondo_node node = {0};
   rondo_graph *graph = make_graph(t, "a child graph with quite a long name", INNER);
   assert_ok(rondo_graph_add_host(graph, NULL, 0, fail_reading, NULL, &node));
@@ -334,25 +313,5 @@ static void test_deep_nesting(void **state) {
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_place("(node 3 of child 'a child graph with quite a long name' (node 5 of ");
   assert_message(" inside node 7)");
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_a_host_function),
-      test_case(test_a_launch),
-      test_case(test_set_params),
-      test_case(test_an_update),
-      test_case(test_verification),
-      test_case(test_alloc_conflicts),
-      test_case(test_frees),
-      test_case(test_relocation),
-      test_case(test_a_cycle),
-      test_case(test_a_checking_device),
-      test_case(test_deep_nesting),
-      test_case(test_a_cycle_below_a_child),
-      test_case(test_child_nodes_of_execs),
-  };
-  return test_main(tests);
 }

@@ -9,8 +9,7 @@
 enum { WORDS = 1024, BYTES = WORDS * 4 };
 
 /* Support: pools are asked for first, and memory nodes only mean something with them. */
-static void test_gm1_the_guides_question_for_support(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm1_the_guides_question_for_support) {
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(t->device, &info));
   assert_true(info.memory_pools);
@@ -32,8 +31,7 @@ static void launch_kernel(test_fixture *t, test_kernel_id id, const void *const 
 
 /* The producer captures two allocations that it does not free; consumers are captured apart, the second of which runs
  * in some rounds only; the producer is instantiated with automatic freeing, and what the last round left is freed. */
-static void test_gm10_the_guides_producer_and_two_consumers(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm10_the_guides_producer_and_two_consumers) {
   uint32_t *out = test_words(t, 2 * WORDS), *second = out + WORDS;
   const uint32_t values[2] = {3, 4};
   void *data1 = NULL, *data2 = NULL;
@@ -68,13 +66,11 @@ static void test_gm10_the_guides_producer_and_two_consumers(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_graph_memory_trim(t->device));
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
-  test_words_free(t, out);
 }
 
 /* Upload does all mapping ahead for its stream; a launch on another is a change of stream and is right all the same,
  * and upload there moves the memory. */
-static void test_gm14_the_guides_upload(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm14_the_guides_upload) {
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, WORDS);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 16 * BYTES, 4);
@@ -97,13 +93,10 @@ static void test_gm14_the_guides_upload(void **state) {
   assert_int_equal(test_statistics(t).maps, moved);
   test_assert_all(t, out, WORDS, 4 * 32);
   rondo_exec_destroy(exec);
-  test_stream_destroy(other);
-  test_words_free(t, out);
 }
 
 /* Trim and the four attributes: reserved and used, now and at most; graph memory is apart from the pools. */
-static void test_gm15_the_guides_trim_and_attributes(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm15_the_guides_trim_and_attributes) {
   uint32_t *out = test_words(t, WORDS);
   void *pooled = NULL;
   assert_ok(rondo_malloc_async(t->stream, BYTES, NULL, &pooled));
@@ -135,15 +128,4 @@ static void test_gm15_the_guides_trim_and_attributes(void **state) {
   assert_int_equal(now.remaps, run.remaps + 1);
   assert_ok(rondo_free_async(t->stream, pooled));
   rondo_exec_destroy(exec);
-  test_words_free(t, out);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm1_the_guides_question_for_support),
-      test_case(test_gm10_the_guides_producer_and_two_consumers),
-      test_case(test_gm14_the_guides_upload),
-      test_case(test_gm15_the_guides_trim_and_attributes),
-  };
-  return test_main(tests);
 }

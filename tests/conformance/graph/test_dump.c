@@ -42,8 +42,7 @@ static char *dump(const rondo_graph *graph, bool json, bool with_addresses) {
   return text;
 }
 
-static void test_gx7_dumps_name_every_node(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_dumps_name_every_node) {
   uint32_t *words = test_words(t, 64);
   rondo_event *event = test_event(t);
   rondo_graph *graph = graph_of_all_kinds(t, words, event);
@@ -64,13 +63,10 @@ static void test_gx7_dumps_name_every_node(void **state) {
   assert_non_null(strstr(text, "->"));
   rondo_text_free(text);
   test_graph_destroy(graph);
-  rondo_event_destroy(event);
-  test_words_free(t, words);
 }
 
 /* Without addresses, the same work dumps to the same text, wherever its memory lies. */
-static void test_gx7_dumps_are_stable(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_dumps_are_stable) {
   uint32_t *words[2] = {test_words(t, 64), test_words(t, 64)};
   rondo_event *events[2] = {test_event(t), test_event(t)};
   rondo_graph *graphs[2];
@@ -94,8 +90,7 @@ static void test_gx7_dumps_are_stable(void **state) {
 }
 
 /* JSON is read back to a graph of data that dumps to the same text and has the same fingerprint. */
-static void test_gx7_json_reads_back(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_json_reads_back) {
   uint32_t *words = test_words(t, 64);
   rondo_event *event = test_event(t);
   rondo_graph *graph = graph_of_all_kinds(t, words, event), *copy = NULL;
@@ -116,12 +111,9 @@ static void test_gx7_json_reads_back(void **state) {
   }
   rondo_text_free(text);
   test_graph_destroy(graph);
-  rondo_event_destroy(event);
-  test_words_free(t, words);
 }
 
-static void test_gx7_bad_json_is_refused(void **state) {
-  (void)state;
+TEST(test_gx7_bad_json_is_refused) {
   static const char *const texts[] = {"", "{", "[]", "null", "{\"nodes\": 3}", "{\"version\": 1}", "{} {}"};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
     rondo_graph *graph = (rondo_graph *)&graph;
@@ -131,8 +123,7 @@ static void test_gx7_bad_json_is_refused(void **state) {
   }
 }
 
-static void test_gx7_a_dump_of_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_a_dump_of_nothing) {
   rondo_graph *graph = test_graph(t);
   for (int json = 0; json < 2; json++) {
     char *text = dump(graph, json == 1, false);
@@ -143,13 +134,4 @@ static void test_gx7_a_dump_of_nothing(void **state) {
   char *text = (char *)&text;
   assert_fails(rondo_graph_to_json(NULL, true, &text), RONDO_INVALID_ARGUMENT);
   assert_null(text);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx7_dumps_name_every_node), test_case(test_gx7_dumps_are_stable),
-      test_case(test_gx7_json_reads_back),       test_case(test_gx7_bad_json_is_refused),
-      test_case(test_gx7_a_dump_of_nothing),
-  };
-  return test_main(tests);
 }

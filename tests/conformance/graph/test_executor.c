@@ -84,8 +84,7 @@ static void compare_forms(test_fixture *t, rondo_program *program, rondo_executo
   }
 }
 
-static void test_se10_every_way_gives_the_same_bits(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_every_way_gives_the_same_bits) {
   static const struct {
     uint32_t threads;
     double expensive_us;
@@ -152,8 +151,7 @@ static void assert_counts(const rondo_executor *executor, const rondo_executor_i
 
 /* All on the program's stream: no event. With copies: the beginning, which both copies' streams come behind; the input,
  * and the operator before the output, for which one waits each; and the ends of both streams. */
-static void test_se10_streams_by_purpose_take_few_events(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_streams_by_purpose_take_few_events) {
   rondo_program *program = small_program(1);
   rondo_executor *executor = make_executor(t, RONDO_EXECUTOR_NO_THREADS, 0);
   for (size_t staged = 0; staged <= 2; staged += 2) {
@@ -171,8 +169,7 @@ static void test_se10_streams_by_purpose_take_few_events(void **state) {
 }
 
 /* A hundred branches on one stream need no event, however they are ordered. */
-static void test_se10_operators_of_one_stream_wait_for_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_operators_of_one_stream_wait_for_nothing) {
   rondo_program *program = small_program(100);
   rondo_executor *executor = make_executor(t, RONDO_EXECUTOR_NO_THREADS, 0);
   rondo_compiled *compiled = compile(t, program, executor, 0);
@@ -184,8 +181,7 @@ static void test_se10_operators_of_one_stream_wait_for_nothing(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_se10_runs_allocate_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_runs_allocate_nothing) {
   rondo_program *program = small_program(20);
   rondo_executor *executor = make_executor(t, 2, 1e-3);
   rondo_compiled *compiled = compile(t, program, executor, 2);
@@ -208,8 +204,7 @@ static rondo_compiled_info compiled_info(const rondo_compiled *compiled) {
   return info;
 }
 
-static void test_se10_the_faster_way_is_chosen_by_measuring(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_the_faster_way_is_chosen_by_measuring) {
   rondo_executor *executor = make_executor(t, 1, 0);
   for (uint32_t count = 1; count <= 30; count += 29) {
     rondo_program *program = small_program(count);
@@ -235,8 +230,7 @@ static void test_se10_the_faster_way_is_chosen_by_measuring(void **state) {
   assert_ok(rondo_executor_destroy(executor));
 }
 
-static void test_se10_without_an_executor_runs_go_in_a_line(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_without_an_executor_runs_go_in_a_line) {
   rondo_program *program = small_program(2);
   rondo_compiled *compiled = compile(t, program, NULL, 0);
   assert_int_equal(compiled_info(compiled).unexecuted, RONDO_UNEXECUTED_NOT_ASKED);
@@ -246,8 +240,7 @@ static void test_se10_without_an_executor_runs_go_in_a_line(void **state) {
 }
 
 /* One stream while capturing (SE-2): what is captured is a line, and replays give what runs give. */
-static void test_se10_a_captured_run_goes_in_a_line(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_a_captured_run_goes_in_a_line) {
   rondo_program *program = small_program(5);
   rondo_executor *executor = make_executor(t, 2, 1e-3);
   rondo_compiled *compiled = compile(t, program, executor, 0);
@@ -292,9 +285,8 @@ static void run_often(void *user) {
 }
 
 /* Programs of several threads with one executor: whose run finds it busy goes in a line. */
-static void test_se10_threads_may_share_an_executor(void **state) {
+TEST(test_se10_threads_may_share_an_executor) {
   enum { RUNNERS = 3 };
-  test_fixture *t = *state;
   rondo_program *program = small_program(8);
   rondo_executor *executor = make_executor(t, 1, 1e-3);
   runner runners[RUNNERS];
@@ -343,8 +335,7 @@ static void call_often(void *user) {
   }
 }
 
-static void test_se10_sessions_run_what_is_not_recorded_by_executors(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_sessions_run_what_is_not_recorded_by_executors) {
   static caller callers[CALLERS];
   test_thread threads[CALLERS];
   const size_t size = 2;
@@ -371,8 +362,7 @@ static void test_se10_sessions_run_what_is_not_recorded_by_executors(void **stat
 /* Mistakes --------------------------------------------------------------------------------------------------------- */
 
 /* A wrong index is found by who waits, as in any run. */
-static void test_se10_what_fails_later_comes_out_when_it_is_waited_for(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_what_fails_later_comes_out_when_it_is_waited_for) {
   const size_t table_shape[] = {4, 3}, ids_shape[] = {2};
   const int32_t wrong[] = {1, 9}, right[] = {1, 3};
   rondo_program *program = NULL;
@@ -398,8 +388,7 @@ static void test_se10_what_fails_later_comes_out_when_it_is_waited_for(void **st
   rondo_program_destroy(program);
 }
 
-static void test_se10_an_executor_in_use_is_not_destroyed(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_an_executor_in_use_is_not_destroyed) {
   rondo_program *program = small_program(2);
   rondo_executor *executor = make_executor(t, 1, 0);
   rondo_compiled *compiled = compile(t, program, executor, 0);
@@ -415,8 +404,7 @@ static void test_se10_an_executor_in_use_is_not_destroyed(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_se10_wrong_options_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_wrong_options_are_refused) {
   rondo_executor *executor = NULL;
   rondo_program *program = small_program(1);
   rondo_compiled *compiled = NULL;
@@ -442,22 +430,4 @@ static void test_se10_wrong_options_are_refused(void **state) {
   assert_ok(rondo_executor_destroy(executor));
   assert_ok(rondo_device_close(other));
   rondo_program_destroy(program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se10_every_way_gives_the_same_bits),
-      test_case(test_se10_streams_by_purpose_take_few_events),
-      test_case(test_se10_operators_of_one_stream_wait_for_nothing),
-      test_case(test_se10_runs_allocate_nothing),
-      test_case(test_se10_the_faster_way_is_chosen_by_measuring),
-      test_case(test_se10_without_an_executor_runs_go_in_a_line),
-      test_case(test_se10_a_captured_run_goes_in_a_line),
-      test_case(test_se10_threads_may_share_an_executor),
-      test_case(test_se10_sessions_run_what_is_not_recorded_by_executors),
-      test_case(test_se10_what_fails_later_comes_out_when_it_is_waited_for),
-      test_case(test_se10_an_executor_in_use_is_not_destroyed),
-      test_case(test_se10_wrong_options_are_refused),
-  };
-  return test_main(tests);
 }

@@ -36,14 +36,10 @@ static int tear_down(void **state) {
   return test_teardown(state);
 }
 
-#define scene_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-/* The test's scene; leaves the test where the device has no native handles. */
-static scene *enter(void **state) {
-  scene *s = *state;
+/* Leaves the test where the device has no native handles. */
+static void enter(const scene *s) {
   if (s->native == NULL) skip();
   assert_non_null(s->foreign);
-  return s;
 }
 
 static void begin(const scene *s) { assert_ok(rondo_capture_begin(s->t->stream, RONDO_CAPTURE_THREAD_LOCAL)); }
@@ -113,10 +109,11 @@ static void assert_no_findings(const rondo_graph *graph) {
   rondo_findings_destroy(findings);
 }
 
+#define SCENE_TEST(name) TEST_DEFINE(name, scene *s, set_up, tear_down)
+
 /* Importing ------------------------------------------------------------------------------------------------------- */
 
-static void test_gx8_native_handles_are_the_drivers(void **state) {
-  const scene *s = *state;
+SCENE_TEST(test_gx8_native_handles_are_the_drivers) {
   assert_null(rondo_stream_native(NULL));
   if (test_device_is("cuda"))
     assert_non_null(s->native);
@@ -124,8 +121,8 @@ static void test_gx8_native_handles_are_the_drivers(void **state) {
     assert_null(s->native);
 }
 
-static void test_gx8_kernels_of_both_forms_stand_between_others(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_kernels_of_both_forms_stand_between_others) {
+  enter(s);
   begin(s);
   own(s, 2, 1);
   assert_foreign(foreign_affine(s->foreign, s->native, 3, 5, s->words));
@@ -148,8 +145,8 @@ static void test_gx8_kernels_of_both_forms_stand_between_others(void **state) {
 
 static void count_call(void *user) { ++*(uint32_t *)user; }
 
-static void test_gx8_copies_fills_and_host_functions(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_copies_fills_and_host_functions) {
+  enter(s);
   uint32_t calls = 0, expected[WORDS] = {9, 9, 9, 9, 0, 9, 0, 9};
   begin(s);
   assert_foreign(foreign_fill(s->foreign, s->native, s->words, 9, 4));
@@ -168,13 +165,10 @@ static void test_gx8_copies_fills_and_host_functions(void **state) {
   launch(s, second);
   assert_int_equal(calls, 2);
   assert_words(s->t, s->words, expected, WORDS);
-  rondo_exec_destroy(first);
-  rondo_exec_destroy(second);
-  test_graph_destroy(graph);
 }
 
-static void test_gx8_a_library_forks_and_joins(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_a_library_forks_and_joins) {
+  enter(s);
   void *forked;
   begin(s);
   own(s, 2, 1);
@@ -197,8 +191,8 @@ static void test_gx8_a_library_forks_and_joins(void **state) {
   assert_int_equal(word(s, 1), 5);
 }
 
-static void test_gx8_events_and_waits_of_rondo_order_foreign_work(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_events_and_waits_of_rondo_order_foreign_work) {
+  enter(s);
   rondo_stream *other = test_stream(s->t, "other");
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
@@ -212,12 +206,11 @@ static void test_gx8_events_and_waits_of_rondo_order_foreign_work(void **state) 
   assert_int_equal(count, 3); /* the last is behind both */
   const uint32_t once = ((1 * 2 + 1) * 3 + 1) * 5 + 1;
   run_twice_from_one(s, graph, once, ((once * 2 + 1) * 3 + 1) * 5 + 1);
-  test_stream_destroy(other);
 }
 
 /* The library makes a stream of Rondo's part of the capture, and takes it back. */
-static void test_gx8_streams_of_rondo_that_a_library_makes_join(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_streams_of_rondo_that_a_library_makes_join) {
+  enter(s);
   rondo_stream *other = test_stream(s->t, "other");
   rondo_capture_info info = {.struct_size = sizeof info}, own_info = {.struct_size = sizeof own_info};
   void *memory, *also;
@@ -243,11 +236,10 @@ static void test_gx8_streams_of_rondo_that_a_library_makes_join(void **state) {
   const uint32_t once = ((1 * 2 + 1) * 3 + 1) * 5 + 1;
   run_twice_from_one(s, graph, once, ((once * 2 + 1) * 3 + 1) * 5 + 1);
   assert_ok(rondo_stream_synchronize(other));
-  test_stream_destroy(other);
 }
 
-static void test_gx8_external_events_of_a_library(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_external_events_of_a_library) {
+  enter(s);
   begin(s);
   own(s, 2, 1);
   assert_foreign(foreign_record_external(s->foreign, s->native));
@@ -259,8 +251,8 @@ static void test_gx8_external_events_of_a_library(void **state) {
   run_twice_from_one(s, graph, 10, 64);
 }
 
-static void test_gx8_an_empty_capture_and_one_of_foreign_work_alone(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_an_empty_capture_and_one_of_foreign_work_alone) {
+  enter(s);
   begin(s);
   rondo_graph *graph = end(s);
   assert_int_equal(count_kind(graph, RONDO_NODE_KERNEL), 0);
@@ -270,8 +262,8 @@ static void test_gx8_an_empty_capture_and_one_of_foreign_work_alone(void **state
   run_twice_from_one(s, end(s), 6, 26);
 }
 
-static void test_gx8_into_a_graph_twice(void **state) { /* C14 */
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_into_a_graph_twice) { /* C14 */
+  enter(s);
   rondo_graph *graph = test_graph(s->t);
   const rondo_node first = test_add_affine(s->t, graph, NULL, 0, s->words, 2, 1);
   assert_ok(rondo_capture_begin_to_graph(s->t->stream, graph, &first, 1, RONDO_CAPTURE_THREAD_LOCAL));
@@ -288,8 +280,8 @@ static void test_gx8_into_a_graph_twice(void **state) { /* C14 */
   run_twice_from_one(s, graph, once, ((once * 2 + 1) * 3 + 1) * 5 + 1);
 }
 
-static void test_gx8_the_frontier_is_the_drivers(void **state) { /* C12, C13 */
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_the_frontier_is_the_drivers) { /* C12, C13 */
+  enter(s);
   rondo_capture_info info = {.struct_size = sizeof info};
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
@@ -307,8 +299,8 @@ static void test_gx8_the_frontier_is_the_drivers(void **state) { /* C12, C13 */
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
 
-static void test_gx8_memory_is_placed_by_the_drivers_order(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_memory_is_placed_by_the_drivers_order) {
+  enter(s);
   uint32_t *a, *b;
   void *forked;
   void *taken[3];
@@ -335,8 +327,8 @@ static void test_gx8_memory_is_placed_by_the_drivers_order(void **state) {
   run_twice_from_one(s, graph, 8, 8);
 }
 
-static void test_gx8_pointers_of_foreign_kernels_are_looked_at(void **state) { /* GM-5, warnings */
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_pointers_of_foreign_kernels_are_looked_at) { /* GM-5, warnings */
+  enter(s);
   void *memory;
   begin(s);
   assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &memory));
@@ -356,8 +348,8 @@ static void test_gx8_pointers_of_foreign_kernels_are_looked_at(void **state) { /
   test_graph_destroy(graph);
 }
 
-static void test_gx8_relocating_what_foreign_work_accesses(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_relocating_what_foreign_work_accesses) {
+  enter(s);
   const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
   uint32_t calls = 0;
   void *memory;
@@ -404,8 +396,8 @@ static rondo_graph *capture_with_foreign_memory(const scene *s, uint32_t *calls)
   return end(s);
 }
 
-static void test_gx8_foreign_memory_runs_from_the_captured_graph(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_foreign_memory_runs_from_the_captured_graph) {
+  enter(s);
   uint32_t calls = 0;
   rondo_graph *graph = capture_with_foreign_memory(s, &calls);
   rondo_node_params params;
@@ -427,11 +419,10 @@ static void test_gx8_foreign_memory_runs_from_the_captured_graph(void **state) {
     assert_int_equal(word(s, 1), 77);
     assert_int_equal(calls, i);
   }
-  rondo_exec_destroy(exec);
 }
 
-static void test_gx8_foreign_memory_allows_one_exec_and_no_edits(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_foreign_memory_allows_one_exec_and_no_edits) {
+  enter(s);
   uint32_t calls = 0;
   rondo_graph *graph = capture_with_foreign_memory(s, &calls), *clone = NULL, *around = test_graph(s->t);
   rondo_exec *exec = test_instantiate(graph), *second = NULL;
@@ -457,13 +448,11 @@ static void test_gx8_foreign_memory_allows_one_exec_and_no_edits(void **state) {
   set_word(s, 1);
   launch(s, exec);
   assert_int_equal(word(s, 0), 51);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(around);
   test_graph_destroy(graph);
 }
 
-static void test_gx8_nodes_added_behind_foreign_memory(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_nodes_added_behind_foreign_memory) {
+  enter(s);
   uint32_t calls = 0;
   rondo_graph *graph = capture_with_foreign_memory(s, &calls);
   rondo_node nodes[32];
@@ -474,13 +463,12 @@ static void test_gx8_nodes_added_behind_foreign_memory(void **state) {
   set_word(s, 1);
   launch(s, exec);
   assert_int_equal(word(s, 0), 51 * 10 + 7);
-  rondo_exec_destroy(exec);
   test_graph_destroy(graph);
 }
 
 /* Memory of the graph's own has no pages while the library works on it. */
-static void test_gx8_libraries_fill_and_copy_graph_memory(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_libraries_fill_and_copy_graph_memory) {
+  enter(s);
   const size_t last = ((size_t)36 << 18) - 1;
   for (int with_foreign_memory = 0; with_foreign_memory < 2; with_foreign_memory++) {
     void *theirs = NULL, *memory;
@@ -505,8 +493,8 @@ static void test_gx8_libraries_fill_and_copy_graph_memory(void **state) {
 }
 
 /* A clone's launch maps addresses that a capture goes on with. */
-static void test_gx8_graph_memory_is_mapped_while_a_capture_goes_on(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_graph_memory_is_mapped_while_a_capture_goes_on) {
+  enter(s);
   rondo_stream *other = test_stream(s->t, "other");
   rondo_graph *clone = NULL;
   rondo_node nodes[8];
@@ -534,12 +522,11 @@ static void test_gx8_graph_memory_is_mapped_while_a_capture_goes_on(void **state
   rondo_exec_destroy(exec);
   test_graph_destroy(clone);
   run_twice_from_one(s, graph, 3, 7);
-  test_stream_destroy(other);
 }
 
 /* The driver takes no copy of such memory once its free is in the graph. */
-static void test_gx8_foreign_memory_is_copied_before_it_is_freed(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_foreign_memory_is_copied_before_it_is_freed) {
+  enter(s);
   rondo_graph *graph = NULL;
   rondo_exec *exec = NULL;
   rondo_node node = {0};
@@ -587,8 +574,8 @@ static void test_gx8_foreign_memory_is_copied_before_it_is_freed(void **state) {
 }
 
 /* What Rondo knows no node for is kept as the driver has it. */
-static void test_gx8_unknown_kinds_are_kept(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_unknown_kinds_are_kept) {
+  enter(s);
   void *pinned;
   assert_ok(rondo_host_malloc(s->t->device, 64, &pinned));
   memset(pinned, 0, 64);
@@ -606,8 +593,8 @@ static void test_gx8_unknown_kinds_are_kept(void **state) {
 
 /* Graphs and execs ------------------------------------------------------------------------------------------------ */
 
-static void test_gx8_clones_children_and_updates(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_clones_children_and_updates) {
+  enter(s);
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
   rondo_graph *graph = end(s), *clone, *around = test_graph(s->t);
@@ -636,8 +623,8 @@ static void test_gx8_clones_children_and_updates(void **state) {
   run_twice_from_one(s, around, 7, 31);
 }
 
-static void test_gx8_foreign_nodes_are_set_and_measured(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_foreign_nodes_are_set_and_measured) {
+  enter(s);
   uint32_t calls = 0;
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
@@ -674,13 +661,10 @@ static void test_gx8_foreign_nodes_are_set_and_measured(void **state) {
   assert_foreign(foreign_affine(s->foreign, s->native, 1, 0, s->words));
   other = end(s);
   assert_error(rondo_exec_update(exec, other, NULL), RONDO_UPDATE_REFUSED, RONDO_REASON_FOREIGN_WORK);
-  test_graph_destroy(other);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
-static void test_gx8_foreign_kernels_can_be_launched_again(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_foreign_kernels_can_be_launched_again) {
+  enter(s);
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
   rondo_graph *graph = end(s);
@@ -690,12 +674,11 @@ static void test_gx8_foreign_kernels_can_be_launched_again(void **state) {
   assert_ok(rondo_launch(s->t->stream, params.as.kernel.kernel, params.as.kernel.grid, params.as.kernel.args,
                          params.as.kernel.arg_count));
   assert_int_equal(word(s, 0), 9);
-  test_graph_destroy(graph);
 }
 
 /* A kernel that may begin early is not ordered behind the one in front; what follows it is behind both. */
-static void test_gx8_programmatic_edges(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_programmatic_edges) {
+  enter(s);
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
   assert_foreign(foreign_affine_early(s->foreign, s->native, 3, 1, s->words + 1));
@@ -728,8 +711,8 @@ static void test_gx8_programmatic_edges(void **state) {
   run_twice_from_one(s, graph, 16, 166);
 }
 
-static void test_gx8_dumps_read_back(void **state) { /* GX-7 */
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_dumps_read_back) { /* GX-7 */
+  enter(s);
   uint32_t calls = 0;
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
@@ -749,8 +732,8 @@ static void test_gx8_dumps_read_back(void **state) { /* GX-7 */
 
 /* Mistakes -------------------------------------------------------------------------------------------------------- */
 
-static void test_gx8_a_capture_that_a_library_breaks(void **state) { /* C10 */
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_a_capture_that_a_library_breaks) { /* C10 */
+  enter(s);
   rondo_graph *graph = NULL;
   begin(s);
   own(s, 2, 1);
@@ -771,8 +754,8 @@ static void test_gx8_a_capture_that_a_library_breaks(void **state) { /* C10 */
   assert_usable(s);
 }
 
-static void test_gx8_a_break_that_the_end_finds(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_a_break_that_the_end_finds) {
+  enter(s);
   rondo_graph *graph = NULL;
   begin(s);
   own(s, 2, 1);
@@ -785,8 +768,8 @@ static void test_gx8_a_break_that_the_end_finds(void **state) {
   assert_usable(s);
 }
 
-static void test_gx8_a_break_by_rondo_is_named(void **state) { /* C6 */
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_a_break_by_rondo_is_named) { /* C6 */
+  enter(s);
   rondo_graph *graph = NULL;
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
@@ -796,8 +779,8 @@ static void test_gx8_a_break_by_rondo_is_named(void **state) { /* C6 */
   assert_usable(s);
 }
 
-static void test_gx8_a_stream_that_a_library_captures(void **state) { /* C1 */
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_a_stream_that_a_library_captures) { /* C1 */
+  enter(s);
   assert_foreign(foreign_begin_capture(s->foreign, s->native));
   assert_error(rondo_capture_begin(s->t->stream, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_ALREADY_CAPTURING);
@@ -805,8 +788,8 @@ static void test_gx8_a_stream_that_a_library_captures(void **state) { /* C1 */
   assert_usable(s);
 }
 
-static void test_gx8_a_capture_that_a_library_ends(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_a_capture_that_a_library_ends) {
+  enter(s);
   rondo_graph *graph = NULL;
   begin(s);
   own(s, 2, 1);
@@ -816,8 +799,8 @@ static void test_gx8_a_capture_that_a_library_ends(void **state) {
   assert_usable(s);
 }
 
-static void test_gx8_a_library_that_does_not_join(void **state) { /* C5 */
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_a_library_that_does_not_join) { /* C5 */
+  enter(s);
   void *forked;
   rondo_graph *graph = NULL;
   begin(s);
@@ -828,8 +811,8 @@ static void test_gx8_a_library_that_does_not_join(void **state) { /* C5 */
   assert_usable(s);
 }
 
-static void test_gx8_a_given_graph_outlives_a_broken_capture(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_a_given_graph_outlives_a_broken_capture) {
+  enter(s);
   rondo_graph *graph = test_graph(s->t);
   rondo_exec *exec = NULL;
   uint32_t calls = 0;
@@ -850,8 +833,8 @@ static void test_gx8_a_given_graph_outlives_a_broken_capture(void **state) {
   assert_usable(s);
 }
 
-static void test_gx8_streams_destroyed_while_they_capture(void **state) {
-  const scene *s = enter(state);
+SCENE_TEST(test_gx8_streams_destroyed_while_they_capture) {
+  enter(s);
   rondo_stream *origin = test_stream(s->t, "origin"), *member = test_stream(s->t, "member");
   rondo_graph *graph = NULL;
   assert_ok(rondo_capture_begin(origin, RONDO_CAPTURE_THREAD_LOCAL));
@@ -863,43 +846,4 @@ static void test_gx8_streams_destroyed_while_they_capture(void **state) {
   assert_foreign(foreign_affine(s->foreign, rondo_stream_native(origin), 2, 1, s->words));
   test_stream_destroy(origin);
   assert_usable(s);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      scene_case(test_gx8_native_handles_are_the_drivers),
-      scene_case(test_gx8_kernels_of_both_forms_stand_between_others),
-      scene_case(test_gx8_copies_fills_and_host_functions),
-      scene_case(test_gx8_a_library_forks_and_joins),
-      scene_case(test_gx8_events_and_waits_of_rondo_order_foreign_work),
-      scene_case(test_gx8_streams_of_rondo_that_a_library_makes_join),
-      scene_case(test_gx8_external_events_of_a_library),
-      scene_case(test_gx8_an_empty_capture_and_one_of_foreign_work_alone),
-      scene_case(test_gx8_into_a_graph_twice),
-      scene_case(test_gx8_the_frontier_is_the_drivers),
-      scene_case(test_gx8_memory_is_placed_by_the_drivers_order),
-      scene_case(test_gx8_pointers_of_foreign_kernels_are_looked_at),
-      scene_case(test_gx8_relocating_what_foreign_work_accesses),
-      scene_case(test_gx8_foreign_memory_runs_from_the_captured_graph),
-      scene_case(test_gx8_foreign_memory_allows_one_exec_and_no_edits),
-      scene_case(test_gx8_nodes_added_behind_foreign_memory),
-      scene_case(test_gx8_libraries_fill_and_copy_graph_memory),
-      scene_case(test_gx8_graph_memory_is_mapped_while_a_capture_goes_on),
-      scene_case(test_gx8_foreign_memory_is_copied_before_it_is_freed),
-      scene_case(test_gx8_unknown_kinds_are_kept),
-      scene_case(test_gx8_clones_children_and_updates),
-      scene_case(test_gx8_foreign_nodes_are_set_and_measured),
-      scene_case(test_gx8_foreign_kernels_can_be_launched_again),
-      scene_case(test_gx8_programmatic_edges),
-      scene_case(test_gx8_dumps_read_back),
-      scene_case(test_gx8_a_capture_that_a_library_breaks),
-      scene_case(test_gx8_a_break_that_the_end_finds),
-      scene_case(test_gx8_a_break_by_rondo_is_named),
-      scene_case(test_gx8_a_stream_that_a_library_captures),
-      scene_case(test_gx8_a_capture_that_a_library_ends),
-      scene_case(test_gx8_a_library_that_does_not_join),
-      scene_case(test_gx8_a_given_graph_outlives_a_broken_capture),
-      scene_case(test_gx8_streams_destroyed_while_they_capture),
-  };
-  return test_main(tests);
 }

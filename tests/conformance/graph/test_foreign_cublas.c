@@ -99,10 +99,8 @@ static int tear_down(void **state) {
   return test_teardown(state);
 }
 
-static scene *enter(void **state) {
-  scene *s = *state;
+static void enter(const scene *s) {
   if (s->handle == NULL) skip();
-  return s;
 }
 
 static void product(const scene *s, float *c) {
@@ -138,8 +136,10 @@ static void launch_and_check(const scene *s, rondo_exec *exec) {
   check_and_clear(s, s->d);
 }
 
-static void test_gx8_cublas_with_a_workspace(void **state) {
-  const scene *s = enter(state);
+#define OWN_TEST(name) TEST_DEFINE(name, scene *s, set_up, tear_down)
+
+OWN_TEST(test_gx8_cublas_with_a_workspace) {
+  enter(s);
   void *workspace;
   assert_ok(rondo_malloc(s->t->device, WORKSPACE_BYTES, NULL, &workspace));
   assert_int_equal(s->library.set_workspace(s->handle, workspace, WORKSPACE_BYTES), 0);
@@ -162,8 +162,8 @@ static void test_gx8_cublas_with_a_workspace(void **state) {
   assert_ok(rondo_free(s->t->device, workspace));
 }
 
-static void test_gx8_cublas_without_a_workspace(void **state) {
-  const scene *s = enter(state);
+OWN_TEST(test_gx8_cublas_without_a_workspace) {
+  enter(s);
   rondo_graph *graph = capture_product(s);
   rondo_exec *exec = test_instantiate(graph), *second = NULL;
   rondo_exec_info info = {.struct_size = sizeof info};
@@ -174,12 +174,4 @@ static void test_gx8_cublas_without_a_workspace(void **state) {
     assert_error(rondo_instantiate(graph, NULL, &second), RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_gx8_cublas_with_a_workspace, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_gx8_cublas_without_a_workspace, set_up, tear_down),
-  };
-  return test_main(tests);
 }

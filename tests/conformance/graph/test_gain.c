@@ -23,8 +23,7 @@ static void assert_costs(const rondo_costs *actual, const rondo_costs *expected)
 }
 
 /* On a CPU device, whose lines are not held back, a kernel is not said to cost the device what the host takes of it. */
-static void test_fw8_costs_of_the_device_are_not_the_hosts(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_costs_of_the_device_are_not_the_hosts) {
   rondo_costs costs = {RONDO_COSTS_INIT};
   if (test_device_is("cuda")) skip();
   for (int i = 0; i < 5; i++) {
@@ -34,8 +33,7 @@ static void test_fw8_costs_of_the_device_are_not_the_hosts(void **state) {
   }
 }
 
-static void test_fw8_costs_are_measured_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_costs_are_measured_once) {
   rondo_costs first = {RONDO_COSTS_INIT}, second = {RONDO_COSTS_INIT};
   rondo_device_statistics before = {0}, after = {0};
   assert_ok(rondo_device_get_costs(t->device, &first));
@@ -62,8 +60,7 @@ static void *ask(void *argument) {
   return NULL;
 }
 
-static void test_fw8_threads_that_ask_at_once_get_the_same_costs(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_threads_that_ask_at_once_get_the_same_costs) {
   asker askers[4] = {{0}};
   for (size_t i = 0; i < 4; i++) {
     askers[i].device = t->device;
@@ -76,8 +73,7 @@ static void test_fw8_threads_that_ask_at_once_get_the_same_costs(void **state) {
   }
 }
 
-static void test_fw8_costs_can_be_given(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_costs_can_be_given) {
   rondo_costs costs = {RONDO_COSTS_INIT};
   assert_ok(rondo_device_set_costs(t->device, &dear));
   assert_ok(rondo_device_get_costs(t->device, &costs));
@@ -107,8 +103,7 @@ static void test_fw8_costs_can_be_given(void **state) {
 }
 
 /* Nothing is measured while something is captured, and the capture goes on. */
-static void test_fw8_costs_leave_captures_alone(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_costs_leave_captures_alone) {
   rondo_costs costs = {RONDO_COSTS_INIT};
   rondo_capture_info info = {.struct_size = sizeof info};
   rondo_stream *other = test_stream(t, "other");
@@ -120,7 +115,6 @@ static void test_fw8_costs_leave_captures_alone(void **state) {
   assert_ok(rondo_capture_get_info(other, &info));
   assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
   test_graph_destroy(test_capture_end(other));
-  test_stream_destroy(other);
 }
 
 /* Estimates -------------------------------------------------------------------------------------------------------- */
@@ -142,8 +136,7 @@ static rondo_status run_counted(rondo_stream *stream, void *user) {
   return RONDO_OK;
 }
 
-static void test_fw8_work_is_measured_as_it_is(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_work_is_measured_as_it_is) {
   counted_work work = {.word = test_words(t, 1), .kernels = 5};
   rondo_gain gain = {.struct_size = sizeof gain};
   assert_ok(rondo_device_set_costs(t->device, &cheap));
@@ -167,11 +160,10 @@ static void test_fw8_work_is_measured_as_it_is(void **state) {
 
 /* Recording takes no more off than the host's calls and what streams cost: a device's time that was measured in a
  * quieter moment than the whole predicts no gain. */
-static void test_fw8_runs_that_are_not_alike_predict_no_gain(void **state) {
+TEST(test_fw8_runs_that_are_not_alike_predict_no_gain) {
   const rondo_costs costs = {RONDO_COSTS_INIT, .stream_latency = 2, .stream_kernel = 1.5,
                              .launch_host = 1, .launch_latency = 3, .launch_kernel = 1};
   rondo_gain gain = {.struct_size = sizeof gain, .works = 16, .host_us = 5, .device_us = 2500, .total_us = 8705};
-  (void)state;
   assert_ok(rondo_gain_estimate(&costs, &gain));
   assert_true(gain.recorded_total_us == 8705 - (5 + 2 + 16 * 0.5));
   gain.device_us = 8700; /* alike: 3 + 16 + 8700 - 16 * 1.5 */
@@ -180,8 +172,7 @@ static void test_fw8_runs_that_are_not_alike_predict_no_gain(void **state) {
 }
 
 /* More than the stream's queue holds: what is held back lets go by itself. */
-static void test_fw8_much_work_is_not_held_back_for_ever(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_much_work_is_not_held_back_for_ever) {
   counted_work work = {.word = test_words(t, 1), .kernels = 3000};
   rondo_gain gain = {.struct_size = sizeof gain};
   assert_ok(rondo_device_set_costs(t->device, &cheap));
@@ -190,8 +181,7 @@ static void test_fw8_much_work_is_not_held_back_for_ever(void **state) {
   test_words_free(t, work.word);
 }
 
-static void test_fw8_what_cannot_be_measured_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_what_cannot_be_measured_is_refused) {
   counted_work work = {.word = test_words(t, 1), .kernels = 1, .fails = RONDO_LIMIT_EXCEEDED};
   rondo_gain gain = {.struct_size = sizeof gain};
   assert_ok(rondo_device_set_costs(t->device, &cheap));
@@ -277,16 +267,14 @@ static void assert_recorded(test_fixture *t, const rondo_costs *costs, rondo_rec
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw8_programs_are_recorded_where_it_pays(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_programs_are_recorded_where_it_pays) {
   assert_recorded(t, &dear, RONDO_RECORD_ALWAYS, RONDO_UNRECORDED_NONE);
   assert_recorded(t, &cheap, RONDO_RECORD_NEVER, RONDO_UNRECORDED_ASKED);
   assert_recorded(t, &dear, RONDO_RECORD_WHERE_IT_PAYS, RONDO_UNRECORDED_NO_GAIN);
   assert_recorded(t, &cheap, RONDO_RECORD_WHERE_IT_PAYS, RONDO_UNRECORDED_NONE);
 }
 
-static void test_fw8_programs_can_ask_for_more(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_programs_can_ask_for_more) {
   rondo_program *program = make_program();
   rondo_compiled *compiled = NULL;
   rondo_compiled_info info = {.struct_size = sizeof info};
@@ -311,8 +299,7 @@ static void test_fw8_programs_can_ask_for_more(void **state) {
 }
 
 /* Where costs are not known and cannot be measured now, it is recorded. */
-static void test_fw8_programs_are_recorded_while_others_capture(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_programs_are_recorded_while_others_capture) {
   rondo_gain gain = {.struct_size = sizeof gain};
   rondo_stream *other = test_stream(t, "other");
   assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_RELAXED));
@@ -326,8 +313,7 @@ static void test_fw8_programs_are_recorded_while_others_capture(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace) {
   float losses[3], again[3];
   rondo_gain gain = {.struct_size = sizeof gain}, known = {.struct_size = sizeof known};
   assert_ok(rondo_device_set_costs(t->device, &dear));
@@ -349,8 +335,7 @@ static void test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace(void **st
 }
 
 /* FW-3: what is staged is part of both ways, and what an output was staged in is what the last real run left. */
-static void test_fw8_staged_values_are_as_they_were(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_staged_values_are_as_they_were) {
   const rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
   rondo_program *program = make_program();
@@ -375,8 +360,7 @@ static void test_fw8_staged_values_are_as_they_were(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_fw8_programs_are_not_measured_while_they_are_captured(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw8_programs_are_not_measured_while_they_are_captured) {
   assert_ok(rondo_device_set_costs(t->device, &dear));
   rondo_compiled *compiled = compile(t, RONDO_RECORD_ALWAYS);
   rondo_stream *stream = rondo_compiled_stream(compiled);
@@ -387,25 +371,4 @@ static void test_fw8_programs_are_not_measured_while_they_are_captured(void **st
   assert_error(rondo_compiled_measure(compiled, 1001, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_compiled_measure(NULL, 1, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw8_costs_of_the_device_are_not_the_hosts),
-      test_case(test_fw8_costs_are_measured_once),
-      test_case(test_fw8_threads_that_ask_at_once_get_the_same_costs),
-      test_case(test_fw8_costs_can_be_given),
-      test_case(test_fw8_costs_leave_captures_alone),
-      test_case(test_fw8_work_is_measured_as_it_is),
-      test_case(test_fw8_runs_that_are_not_alike_predict_no_gain),
-      test_case(test_fw8_much_work_is_not_held_back_for_ever),
-      test_case(test_fw8_what_cannot_be_measured_is_refused),
-      test_case(test_fw8_programs_are_recorded_where_it_pays),
-      test_case(test_fw8_programs_can_ask_for_more),
-      test_case(test_fw8_programs_are_recorded_while_others_capture),
-      test_case(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace),
-      test_case(test_fw8_staged_values_are_as_they_were),
-      test_case(test_fw8_programs_are_not_measured_while_they_are_captured),
-  };
-  return test_main(tests);
 }

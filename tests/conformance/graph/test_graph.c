@@ -52,8 +52,7 @@ static diamond make_diamond(test_fixture *t) {
 
 /* Nodes and edges ------------------------------------------------------------------------------------------------- */
 
-static void test_numbers_count_up_from_zero(void **state) {
-  test_fixture *t = *state;
+TEST(test_numbers_count_up_from_zero) {
   const diamond g = make_diamond(t);
   assert_int_equal(rondo_node_number(g.a), 0);
   assert_int_equal(rondo_node_number(g.d), 3);
@@ -62,8 +61,7 @@ static void test_numbers_count_up_from_zero(void **state) {
 }
 
 /* B2: all is checked before anything changes. */
-static void test_a_refused_node_leaves_the_graph_as_it_was(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_refused_node_leaves_the_graph_as_it_was) {
   const diamond g = make_diamond(t), other = make_diamond(t);
   rondo_node node = {77};
   assert_error(rondo_graph_add_empty(g.graph, (rondo_node[]){g.a, g.a}, 2, &node), RONDO_INVALID_ARGUMENT,
@@ -84,8 +82,7 @@ static void test_a_refused_node_leaves_the_graph_as_it_was(void **state) {
 }
 
 /* B3, B4: bad parameters of each kind. */
-static void test_bad_parameters_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_bad_parameters_are_refused) {
   rondo_graph *graph = test_graph(t);
   uint32_t *words = test_words(t, 16), value = 1;
   rondo_node node = {0};
@@ -114,12 +111,9 @@ static void test_bad_parameters_are_refused(void **state) {
   assert_fails(rondo_graph_add_event_wait(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
   assert_int_equal(node_count(graph), 0);
   assert_true(node.id == 0);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
-static void test_kernels_of_another_device_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_kernels_of_another_device_are_refused) {
   rondo_device *other = NULL;
   rondo_kernel *kernel = NULL;
   rondo_node node = {0};
@@ -134,8 +128,7 @@ static void test_kernels_of_another_device_are_refused(void **state) {
 }
 
 /* B5. */
-static void test_edges_are_added_all_or_none(void **state) {
-  test_fixture *t = *state;
+TEST(test_edges_are_added_all_or_none) {
   const diamond g = make_diamond(t), other = make_diamond(t);
   assert_ok(rondo_graph_add_edges(g.graph, NULL, NULL, 0));
   const rondo_node from[] = {g.b, g.a, g.a}, to[] = {g.c, g.d, g.d};
@@ -151,8 +144,7 @@ static void test_edges_are_added_all_or_none(void **state) {
   test_graph_destroy(other.graph);
 }
 
-static void test_edges_are_removed_all_or_none(void **state) {
-  test_fixture *t = *state;
+TEST(test_edges_are_removed_all_or_none) {
   const diamond g = make_diamond(t);
   const rondo_node from[] = {g.a, g.b, g.b}, to[] = {g.b, g.d, g.c};
   assert_error(rondo_graph_remove_edges(g.graph, from, to, 3), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
@@ -168,8 +160,7 @@ static void test_edges_are_removed_all_or_none(void **state) {
 }
 
 /* B8: removing a node drops its edges; its tag is then unknown. */
-static void test_a_removed_node_is_gone(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_removed_node_is_gone) {
   const diamond g = make_diamond(t);
   assert_ok(rondo_graph_remove(g.graph, g.b));
   assert_int_equal(node_count(g.graph), 3);
@@ -184,8 +175,7 @@ static void test_a_removed_node_is_gone(void **state) {
 }
 
 /* B7: prefix, count and tail of every query. */
-static void test_queries_fill_what_fits(void **state) {
-  test_fixture *t = *state;
+TEST(test_queries_fill_what_fits) {
   const diamond g = make_diamond(t);
   rondo_node nodes[6], from[6], to[6];
   size_t count = 2;
@@ -210,8 +200,7 @@ static void test_queries_fill_what_fits(void **state) {
   test_graph_destroy(g.graph);
 }
 
-static void test_queries_of_neighbours(void **state) {
-  test_fixture *t = *state;
+TEST(test_queries_of_neighbours) {
   const diamond g = make_diamond(t);
   rondo_node nodes[4];
   size_t count = 4;
@@ -236,8 +225,7 @@ static void test_queries_of_neighbours(void **state) {
 }
 
 /* Lowest number first among those that are free, whatever the order of making. */
-static void test_sorting_is_stable(void **state) {
-  test_fixture *t = *state;
+TEST(test_sorting_is_stable) {
   rondo_graph *graph = test_graph(t);
   rondo_node n[5], sorted[5];
   for (int i = 0; i < 5; i++) n[i] = add_empty(graph, NULL, 0);
@@ -249,12 +237,10 @@ static void test_sorting_is_stable(void **state) {
   const rondo_node expected[] = {n[3], n[4], n[0], n[1], n[2]};
   assert_int_equal(count, 5);
   assert_memory_equal(sorted, expected, sizeof expected);
-  test_graph_destroy(graph);
 }
 
 /* B6: a cycle can be built; sorting and instantiating name a node on it; removing an edge heals the graph. */
-static void test_a_cycle_is_found_and_healed(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_cycle_is_found_and_healed) {
   const diamond g = make_diamond(t);
   const rondo_node lone = add_empty(g.graph, NULL, 0);
   link_nodes(g.graph, g.d, g.b);
@@ -272,8 +258,7 @@ static void test_a_cycle_is_found_and_healed(void **state) {
   test_graph_destroy(g.graph);
 }
 
-static void test_a_cycle_in_a_child_is_found(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_cycle_in_a_child_is_found) {
   const diamond g = make_diamond(t);
   rondo_graph *outer = test_graph(t);
   rondo_node child = {0};
@@ -287,8 +272,7 @@ static void test_a_cycle_in_a_child_is_found(void **state) {
 
 /* Parameters ------------------------------------------------------------------------------------------------------ */
 
-static void test_parameters_read_back(void **state) {
-  test_fixture *t = *state;
+TEST(test_parameters_read_back) {
   rondo_graph *graph = test_graph(t);
   uint32_t *words = test_words(t, 64), value = 5;
   rondo_node kernel = {0}, copy = {0}, fill = {0};
@@ -314,8 +298,6 @@ static void test_parameters_read_back(void **state) {
   assert_ok(rondo_graph_get_params(graph, fill, &params));
   assert_int_equal(params.as.fill.element_bytes, 1);
   assert_int_equal(params.as.fill.width, 10);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 /* Numbers that say nothing of the work: the pitch of one row, the bytes of a value beyond its element. */
@@ -332,8 +314,7 @@ static void assert_given(const rondo_graph *graph, rondo_node copy, rondo_node f
 }
 
 /* B3: what was given is read back, of clones too, and can be set again. */
-static void test_numbers_that_do_not_count_read_back(void **state) {
-  test_fixture *t = *state;
+TEST(test_numbers_that_do_not_count_read_back) {
   rondo_graph *graph = test_graph(t), *clone = NULL;
   uint32_t *words = test_words(t, 64);
   rondo_node copy = {0}, fill = {0}, found[2];
@@ -353,10 +334,7 @@ static void test_numbers_that_do_not_count_read_back(void **state) {
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words + 16), 0x78787878);
-  rondo_exec_destroy(exec);
   test_graph_destroy(clone);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 static rondo_status no_operation(void *user) {
@@ -364,8 +342,7 @@ static rondo_status no_operation(void *user) {
   return RONDO_OK;
 }
 
-static void test_parameters_are_replaced_within_their_kind(void **state) {
-  test_fixture *t = *state;
+TEST(test_parameters_are_replaced_within_their_kind) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
   const rondo_node node = test_add_affine(t, graph, NULL, 0, word, 1, 1);
@@ -382,14 +359,10 @@ static void test_parameters_are_replaced_within_their_kind(void **state) {
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 9);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* An exec is a snapshot: what happens to the graph later does not show. */
-static void test_setting_parameters_leaves_execs(void **state) {
-  test_fixture *t = *state;
+TEST(test_setting_parameters_leaves_execs) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
   const rondo_node node = test_add_affine(t, graph, NULL, 0, word, 0, 1);
@@ -407,14 +380,11 @@ static void test_setting_parameters_leaves_execs(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* Clones and children --------------------------------------------------------------------------------------------- */
 
-static void test_a_clone_is_deep(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_clone_is_deep) {
   const diamond g = make_diamond(t);
   rondo_graph *clone = NULL;
   rondo_node mate = {0};
@@ -433,8 +403,7 @@ static void test_a_clone_is_deep(void **state) {
   test_graph_destroy(clone);
 }
 
-static void test_unrelated_graphs_have_no_mates(void **state) {
-  test_fixture *t = *state;
+TEST(test_unrelated_graphs_have_no_mates) {
   const diamond g = make_diamond(t), other = make_diamond(t);
   rondo_node mate = {0};
   assert_reason(rondo_graph_find_in_clone(other.graph, g.a, &mate), RONDO_REASON_UNKNOWN_NODE);
@@ -442,8 +411,7 @@ static void test_unrelated_graphs_have_no_mates(void **state) {
   test_graph_destroy(other.graph);
 }
 
-static void test_a_clone_runs_as_its_original(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_clone_runs_as_its_original) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t), *clone = NULL;
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 3, 4);
@@ -454,13 +422,10 @@ static void test_a_clone_runs_as_its_original(void **state) {
   test_graph_destroy(clone);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 26);
-  rondo_exec_destroy(exec);
-  test_words_free(t, word);
 }
 
 /* B9: a child node clones the graph when it is added; edits of the node's own graph count until instantiation. */
-static void test_a_child_is_a_snapshot_that_can_be_edited(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_child_is_a_snapshot_that_can_be_edited) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *inner = test_graph(t), *outer = test_graph(t);
   rondo_node child = {0};
@@ -481,14 +446,9 @@ static void test_a_child_is_a_snapshot_that_can_be_edited(void **state) {
   test_add_affine(t, params.as.child, NULL, 0, word, 1, 1000); /* after instantiation */
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 11);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(outer);
-  test_graph_destroy(inner);
-  test_words_free(t, word);
 }
 
-static void test_a_graph_may_be_its_own_child(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_graph_may_be_its_own_child) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 1, 1);
@@ -498,9 +458,6 @@ static void test_a_graph_may_be_its_own_child(void **state) {
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 4);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* Comparing ------------------------------------------------------------------------------------------------------- */
@@ -530,8 +487,7 @@ static rondo_graph *two_step_graph(test_fixture *t, uint32_t *words, uint32_t te
   return graph;
 }
 
-static void test_equal_graphs_have_no_difference(void **state) {
-  test_fixture *t = *state;
+TEST(test_equal_graphs_have_no_difference) {
   uint32_t *words = test_words(t, 32);
   rondo_graph *a = two_step_graph(t, words, 1, 8, true), *same = two_step_graph(t, words, 1, 8, true);
   rondo_graph *moved = two_step_graph(t, words + 16, 1, 8, true), *clone = NULL;
@@ -542,15 +498,10 @@ static void test_equal_graphs_have_no_difference(void **state) {
   assert_true(differences(a, moved, false, NULL) == 2);
   assert_true(fingerprint(a) == fingerprint(same) && fingerprint(a) == fingerprint(clone));
   assert_true(fingerprint(a) == fingerprint(moved));
-  test_graph_destroy(a);
-  test_graph_destroy(same);
-  test_graph_destroy(moved);
   test_graph_destroy(clone);
-  test_words_free(t, words);
 }
 
-static void test_differences_are_typed(void **state) {
-  test_fixture *t = *state;
+TEST(test_differences_are_typed) {
   uint32_t *words = test_words(t, 32);
   rondo_graph *a = two_step_graph(t, words, 1, 8, true);
   rondo_graph *grid = two_step_graph(t, words, 1, 9, true), *term = two_step_graph(t, words, 2, 8, true);
@@ -573,16 +524,10 @@ static void test_differences_are_typed(void **state) {
   assert_ok(rondo_graph_diff(a, term, false, all, &count));
   for (size_t i = 0; i < count; i++) extra = extra || all[i].kind == RONDO_DIFFERENCE_NODE_EXTRA;
   assert_true(extra);
-  test_graph_destroy(a);
-  test_graph_destroy(grid);
-  test_graph_destroy(term);
-  test_graph_destroy(edges);
-  test_words_free(t, words);
 }
 
 /* A graph without a device is data only. */
-static void test_a_graph_without_a_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_graph_without_a_device) {
   rondo_graph *graph = NULL;
   rondo_node node = {0};
   void *address = t;
@@ -595,34 +540,4 @@ static void test_a_graph_without_a_device(void **state) {
   assert_null(exec);
   assert_int_equal(node_count(graph), 1);
   test_graph_destroy(graph);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_numbers_count_up_from_zero),
-      test_case(test_a_refused_node_leaves_the_graph_as_it_was),
-      test_case(test_bad_parameters_are_refused),
-      test_case(test_kernels_of_another_device_are_refused),
-      test_case(test_edges_are_added_all_or_none),
-      test_case(test_edges_are_removed_all_or_none),
-      test_case(test_a_removed_node_is_gone),
-      test_case(test_queries_fill_what_fits),
-      test_case(test_queries_of_neighbours),
-      test_case(test_sorting_is_stable),
-      test_case(test_a_cycle_is_found_and_healed),
-      test_case(test_a_cycle_in_a_child_is_found),
-      test_case(test_parameters_read_back),
-      test_case(test_numbers_that_do_not_count_read_back),
-      test_case(test_parameters_are_replaced_within_their_kind),
-      test_case(test_setting_parameters_leaves_execs),
-      test_case(test_a_clone_is_deep),
-      test_case(test_unrelated_graphs_have_no_mates),
-      test_case(test_a_clone_runs_as_its_original),
-      test_case(test_a_child_is_a_snapshot_that_can_be_edited),
-      test_case(test_a_graph_may_be_its_own_child),
-      test_case(test_equal_graphs_have_no_difference),
-      test_case(test_differences_are_typed),
-      test_case(test_a_graph_without_a_device),
-  };
-  return test_main(tests);
 }

@@ -20,8 +20,7 @@ static void refuse(test_fixture *t, const rondo_kernel_options *options, const c
   assert_message(what);
 }
 
-static void test_bad_options_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_bad_options_are_refused) {
   rondo_kernel *kernel = (rondo_kernel *)t;
   assert_error(rondo_kernel_create(t->device, NULL, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_null(kernel);
@@ -44,8 +43,7 @@ static void test_bad_options_are_refused(void **state) {
   }
 }
 
-static void test_too_many_bytes_together_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_too_many_bytes_together_are_refused) {
   rondo_kernel_options options = {.name = "wide", .cpu = do_nothing};
   rondo_parameter list[RONDO_MAX_PARAMETER_BYTES / 64 + 1];
   const uint32_t fitting = RONDO_MAX_PARAMETER_BYTES / 64;
@@ -61,8 +59,7 @@ static void test_too_many_bytes_together_are_refused(void **state) {
   rondo_kernel_destroy(kernel);
 }
 
-static void test_a_kernel_keeps_its_own_copies(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_kernel_keeps_its_own_copies) {
   char name[] = "copied";
   rondo_kernel_options options = {.name = name, .cpu = do_nothing};
   for (int i = 0; i < RONDO_MAX_INLINE_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
@@ -100,8 +97,7 @@ static void write_listed(char *text, size_t bytes) {
 }
 
 /* Updates of a network's parameters are joined into kernels of many (FW-4). */
-static void test_a_list_has_more_parameters(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_list_has_more_parameters) {
   rondo_parameter list[RONDO_MAX_PARAMETERS + 1] = {RONDO_UPDATES};
   const void *args[RONDO_MAX_PARAMETERS];
   char source[1 << 12];
@@ -134,11 +130,9 @@ static void test_a_list_has_more_parameters(void **state) {
   refuse(t, &options, "listed");
   options = (rondo_kernel_options){.name = "listed", .cpu = add_listed, .param_count = 1};
   refuse(t, &options, "listed");
-  test_words_free(t, word);
 }
 
-static void test_bad_launches_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_bad_launches_are_refused) {
   rondo_kernel *kernel = test_kernel(t, TEST_KERNEL_SET);
   uint32_t *word = test_words(t, 1);
   const uint32_t value = 1;
@@ -157,7 +151,6 @@ static void test_bad_launches_are_refused(void **state) {
   assert_error(rondo_launch(NULL, kernel, one, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(test_word(t, word), 0);
-  test_words_free(t, word);
 }
 
 /* Where a device has limits of its own, by which a grid is refused wherever it is given; the message has both. */
@@ -208,9 +201,8 @@ static void refuse_grid(test_fixture *t, rondo_grid grid, uint32_t *word) {
   test_graph_destroy(graph);
 }
 
-static void test_grids_beyond_the_device_are_refused(void **state) {
+TEST(test_grids_beyond_the_device_are_refused) {
   static const rondo_grid beyond[] = {{1, 70000, 1}, {1, 1, 70000}, {2, 65536, 2}, {1u << 31, 1, 1}};
-  test_fixture *t = *state;
   uint32_t *word = test_words(t, 65536);
   const uint32_t value = 1;
   const rondo_grid most = {1, 65535, 1};
@@ -218,13 +210,11 @@ static void test_grids_beyond_the_device_are_refused(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   for (size_t i = 0; i < sizeof beyond / sizeof beyond[0] && test_device_is("cuda"); i++)
     refuse_grid(t, beyond[i], word);
-  test_words_free(t, word);
 }
 
 /* Code may need so many registers that a block of 1024 threads does not run; the fake driver goes by the name. */
-static void test_blocks_beyond_the_code_are_refused(void **state) {
+TEST(test_blocks_beyond_the_code_are_refused) {
   static const char source[] = "extern \"C\" __global__ void __launch_bounds__(512) heavy_work() {}\n";
-  test_fixture *t = *state;
   rondo_kernel *kernel = NULL;
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "heavy_work", .block_threads = 1024,
                                   .cpu = do_nothing, .cuda_source = source};
@@ -241,8 +231,7 @@ static void test_blocks_beyond_the_code_are_refused(void **state) {
   rondo_kernel_destroy(kernel);
 }
 
-static void test_a_kernel_without_code_is_refused_by_name(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_kernel_without_code_is_refused_by_name) {
   rondo_kernel *bare = test_kernel(t, TEST_KERNEL_BARE);
   uint32_t *word = test_words(t, 1);
   assert_error(rondo_launch(t->stream, bare, (rondo_grid){1, 0, 0}, RONDO_ARGS(&word)), RONDO_INVALID_GRAPH,
@@ -256,12 +245,9 @@ static void test_a_kernel_without_code_is_refused_by_name(void **state) {
   assert_message("test_bare");
   assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   assert_null(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
-static void test_every_block_runs_once_in_its_place(void **state) {
-  test_fixture *t = *state;
+TEST(test_every_block_runs_once_in_its_place) {
   static const rondo_grid grids[] = {{1, 0, 0},  {2, 1, 1},  {97, 0, 0},  {5, 3, 0},    {4, 4, 4},
                                      {1, 1, 90}, {1, 70, 2}, {33, 17, 9}, {99, 99, 99}, {1000, 0, 0}};
   for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++) {
@@ -284,14 +270,12 @@ static void test_every_block_runs_once_in_its_place(void **state) {
   }
 }
 
-static void test_a_grid_of_a_million_blocks(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_grid_of_a_million_blocks) {
   uint32_t *sum = test_words(t, 1);
   const uint32_t weight = 3;
   assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COUNT_BLOCKS), (rondo_grid){1000, 1000, 1},
                          RONDO_ARGS(&weight, &sum)));
   assert_int_equal(test_word(t, sum), 3000000);
-  test_words_free(t, sum);
 }
 
 static const uint32_t mixed_expected[8] = {200, 0x12345678u ^ 0x9abcdef0u, 60000, 20, 1, 2, 3, 77};
@@ -310,22 +294,17 @@ static void launch_mixed(test_fixture *t, rondo_stream *stream, uint32_t *out) {
 }
 
 /* Arguments of all sizes arrive, and are the launch's own copies: the caller's change right after the call. */
-static void test_arguments_are_copied_at_the_call(void **state) {
+TEST(test_arguments_are_copied_at_the_call) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   uint32_t *out = test_words(t, 8);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
   launch_mixed(t, t->stream, out);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_words(t, out, mixed_expected, 8);
-  test_gate_destroy(&gate);
-  test_words_free(t, out);
 }
 
-static void test_a_graph_keeps_copies_of_arguments(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_graph_keeps_copies_of_arguments) {
   uint32_t *out = test_words(t, 8);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   launch_mixed(t, t->stream, out);
@@ -334,14 +313,11 @@ static void test_a_graph_keeps_copies_of_arguments(void **state) {
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_words(t, out, mixed_expected, 8);
-  rondo_exec_destroy(exec);
-  test_words_free(t, out);
 }
 
 /* Queued work, graphs and execs keep what they need of a kernel. */
-static void test_a_kernel_may_be_destroyed_while_it_is_used(void **state) {
+TEST(test_a_kernel_may_be_destroyed_while_it_is_used) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_kernel *kernel = NULL;
   uint32_t *word = test_words(t, 1);
   const uint32_t factor = 1, term = 1;
@@ -350,24 +326,19 @@ static void test_a_kernel_may_be_destroyed_while_it_is_used(void **state) {
   rondo_node node = {0};
   assert_ok(
       rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &term, &word), &node));
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &term, &word)));
   rondo_kernel_destroy(kernel);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), 1);
   rondo_exec *exec = test_instantiate(graph);
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
-  rondo_exec_destroy(exec);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
-static void test_floats_agree_with_the_reference(void **state) {
-  test_fixture *t = *state;
+TEST(test_floats_agree_with_the_reference) {
   enum { COUNT = 1000 };
   float x[COUNT], y[COUNT], expected[COUNT];
   const float a = 0.3f;
@@ -384,25 +355,4 @@ static void test_floats_agree_with_the_reference(void **state) {
                          RONDO_ARGS(&a, &device_x, &device_y)));
   test_read(t, y, device_y, sizeof y);
   assert_near(y, expected, COUNT, 1e-6f);
-  test_words_free(t, memory);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_bad_options_are_refused),
-      test_case(test_too_many_bytes_together_are_refused),
-      test_case(test_a_kernel_keeps_its_own_copies),
-      test_case(test_a_list_has_more_parameters),
-      test_case(test_bad_launches_are_refused),
-      test_case(test_grids_beyond_the_device_are_refused),
-      test_case(test_blocks_beyond_the_code_are_refused),
-      test_case(test_a_kernel_without_code_is_refused_by_name),
-      test_case(test_every_block_runs_once_in_its_place),
-      test_case(test_a_grid_of_a_million_blocks),
-      test_case(test_arguments_are_copied_at_the_call),
-      test_case(test_a_graph_keeps_copies_of_arguments),
-      test_case(test_a_kernel_may_be_destroyed_while_it_is_used),
-      test_case(test_floats_agree_with_the_reference),
-  };
-  return test_main(tests);
 }

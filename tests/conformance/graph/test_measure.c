@@ -43,8 +43,7 @@ static void destroy_graph(test_fixture *t, measured_graph *m) {
   test_words_free(t, m->word);
 }
 
-static void test_gx7_each_node_has_a_time(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_each_node_has_a_time) {
   measured_graph m = make_graph(t);
   rondo_exec *exec = test_instantiate(m.graph);
   rondo_node_time times[4];
@@ -63,8 +62,7 @@ static void test_gx7_each_node_has_a_time(void **state) {
   destroy_graph(t, &m);
 }
 
-static void test_gx7_measuring_counts_as_queries_do(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_measuring_counts_as_queries_do) {
   measured_graph m = make_graph(t);
   rondo_exec *exec = test_instantiate(m.graph);
   rondo_node_time time;
@@ -81,9 +79,8 @@ static void test_gx7_measuring_counts_as_queries_do(void **state) {
 }
 
 /* Measured by several workers at once, and launched normally afterwards, an exec gives the same results. */
-static void test_gx7_measuring_changes_no_result(void **state) {
+TEST_WORKERS(test_gx7_measuring_changes_no_result) {
   enum { BRANCHES = 12 };
-  test_fixture *t = *state;
   uint32_t *words = test_words(t, BRANCHES);
   rondo_graph *graph = test_graph(t);
   for (size_t i = 0; i < BRANCHES; i++) {
@@ -100,13 +97,9 @@ static void test_gx7_measuring_changes_no_result(void **state) {
   for (int i = 0; i < 41; i++) value = value * 3 + 3;
   for (size_t i = 0; i < BRANCHES; i++) expected[i] = value;
   assert_words(t, words, expected, BRANCHES);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
-static void test_gx7_bad_measurements_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_bad_measurements_are_refused) {
   measured_graph m = make_graph(t);
   rondo_exec *exec = test_instantiate(m.graph);
   rondo_node_time times[3];
@@ -131,8 +124,7 @@ static void test_gx7_bad_measurements_are_refused(void **state) {
 }
 
 /* Work that fails, and memory that a launch leaves, come out as they do from a launch; the exec is as before. */
-static void test_gx7_a_failing_measurement_leaves_the_exec_usable(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_a_failing_measurement_leaves_the_exec_usable) {
   rondo_graph *failing = test_graph(t), *leaving = test_graph(t);
   rondo_node node = {0};
   rondo_node_time times[2];
@@ -152,17 +144,4 @@ static void test_gx7_a_failing_measurement_leaves_the_exec_usable(void **state) 
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_free_async(t->stream, address));
   rondo_exec_destroy(exec);
-  test_graph_destroy(failing);
-  test_graph_destroy(leaving);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx7_each_node_has_a_time),
-      test_case(test_gx7_measuring_counts_as_queries_do),
-      test_case_workers(test_gx7_measuring_changes_no_result),
-      test_case(test_gx7_bad_measurements_are_refused),
-      test_case(test_gx7_a_failing_measurement_leaves_the_exec_usable),
-  };
-  return test_main(tests);
 }

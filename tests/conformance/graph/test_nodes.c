@@ -163,27 +163,27 @@ static void copy_box(test_fixture *t, const box *b) {
   }
 }
 
-static void test_gx1_copies_in_one_dimension(void **state) {
+TEST(test_gx1_copies_in_one_dimension) {
   static const size_t widths[] = {1, 3, 64, 4097, 1000003};
-  for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) copy_box(*state, &(box){.width = widths[i]});
+  for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) copy_box(t, &(box){.width = widths[i]});
 }
 
-static void test_gx1_copies_in_two_dimensions(void **state) {
-  copy_box(*state, &(box){.width = 5, .height = 7});
-  copy_box(*state, &(box){.width = 5, .height = 7, .pitch = {8, 5}});
-  copy_box(*state, &(box){.width = 5, .height = 7, .pitch = {0, 16}});
-  copy_box(*state, &(box){.width = 300, .height = 100, .pitch = {301, 512}});
+TEST(test_gx1_copies_in_two_dimensions) {
+  copy_box(t, &(box){.width = 5, .height = 7});
+  copy_box(t, &(box){.width = 5, .height = 7, .pitch = {8, 5}});
+  copy_box(t, &(box){.width = 5, .height = 7, .pitch = {0, 16}});
+  copy_box(t, &(box){.width = 300, .height = 100, .pitch = {301, 512}});
 }
 
-static void test_gx1_copies_in_three_dimensions(void **state) {
-  copy_box(*state, &(box){.width = 4, .height = 3, .depth = 5});
-  copy_box(*state, &(box){.width = 4, .height = 3, .depth = 5, .pitch = {7, 4}});
-  copy_box(*state, &(box){.width = 4, .height = 3, .depth = 5, .pitch = {7, 9}, .slice_pitch = {21, 40}});
-  copy_box(*state, &(box){.width = 6, .depth = 4, .slice_pitch = {11, 6}});
+TEST(test_gx1_copies_in_three_dimensions) {
+  copy_box(t, &(box){.width = 4, .height = 3, .depth = 5});
+  copy_box(t, &(box){.width = 4, .height = 3, .depth = 5, .pitch = {7, 4}});
+  copy_box(t, &(box){.width = 4, .height = 3, .depth = 5, .pitch = {7, 9}, .slice_pitch = {21, 40}});
+  copy_box(t, &(box){.width = 6, .depth = 4, .slice_pitch = {11, 6}});
 }
 
 /* Boxes of random shapes, so that no form of pitch is left out. */
-static void test_gx1_copies_of_random_boxes(void **state) {
+TEST(test_gx1_copies_of_random_boxes) {
   uint64_t random = 42;
   for (int i = 0; i < 40; i++) {
     box b = {.width = 1 + test_random_below(&random, 70),
@@ -194,7 +194,7 @@ static void test_gx1_copies_of_random_boxes(void **state) {
       const size_t packed = or_default(b.pitch[k], b.width) * or_default(b.height, 1);
       if (test_random_below(&random, 2)) b.slice_pitch[k] = packed + test_random_below(&random, 50);
     }
-    copy_box(*state, &b);
+    copy_box(t, &b);
   }
 }
 
@@ -224,7 +224,7 @@ static void fill_one(test_fixture *t, way how, const rondo_fill *shape) {
   side_end(t, &dst);
 }
 
-static void test_gx1_fills(void **state) {
+TEST(test_gx1_fills) {
   static const rondo_fill shapes[] = {
       {.value = 0xab, .element_bytes = 1, .width = 1},
       {.value = 0x12345678, .element_bytes = 1, .width = 1000},
@@ -236,14 +236,13 @@ static void test_gx1_fills(void **state) {
       {.value = 0x7f, .element_bytes = 1, .width = 3, .height = 9, .pitch = 4},
   };
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-    for (way how = DIRECT; how < WAY_COUNT; how++) fill_one(*state, how, &shapes[i]);
+    for (way how = DIRECT; how < WAY_COUNT; how++) fill_one(t, how, &shapes[i]);
   }
 }
 
 /* The rest -------------------------------------------------------------------------------------------------------- */
 
-static void test_gx1_kernels(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_kernels) {
   enum { COUNT = 500 };
   for (way how = DIRECT; how < WAY_COUNT; how++) {
     uint32_t *words = test_words(t, COUNT), expected[COUNT];
@@ -266,18 +265,17 @@ static rondo_status add_one(void *user) {
   return RONDO_OK;
 }
 
-static void test_gx1_host_functions(void **state) {
+TEST(test_gx1_host_functions) {
   for (way how = DIRECT; how < WAY_COUNT; how++) {
     uint32_t calls = 0;
     const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = add_one, .user = &calls}};
-    run(*state, how, &params);
+    run(t, how, &params);
     assert_int_equal(calls, 1);
   }
 }
 
 /* Empty nodes carry order: out of two sources, through a chain of them, to the sink. */
-static void test_gx1_empty_nodes_carry_order(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_empty_nodes_carry_order) {
   uint32_t *words = test_words(t, 3);
   rondo_graph *graph = test_graph(t);
   rondo_node sources[2], join = {0}, sink = {0};
@@ -295,14 +293,10 @@ static void test_gx1_empty_nodes_carry_order(void **state) {
     expected[2] = expected[0] * 32;
     assert_words(t, words, expected, 3);
   }
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 /* A graph used twice as a child runs twice, in its place between the nodes around it. */
-static void test_gx1_child_graphs_run_in_their_place(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_child_graphs_run_in_their_place) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *inner = test_graph(t), *outer = test_graph(t);
   rondo_node a = test_add_affine(t, inner, NULL, 0, word, 3, 1), child = {0};
@@ -321,14 +315,10 @@ static void test_gx1_child_graphs_run_in_their_place(void **state) {
     expected = (((expected * 13 + 17) * 3 + 1) * 5 + 2) * 19 + 23;
   }
   assert_int_equal(test_word(t, word), expected);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(outer);
-  test_words_free(t, word);
 }
 
 /* An empty child orders what is before it ahead of what is behind it. */
-static void test_gx1_an_empty_child_carries_order(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_an_empty_child_carries_order) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *nothing = test_graph(t), *graph = test_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 0, 4);
@@ -338,25 +328,19 @@ static void test_gx1_an_empty_child_carries_order(void **state) {
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 20; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 42);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_graph_destroy(nothing);
-  test_words_free(t, word);
 }
 
 /* An event-record node lets a stream outside go on as soon as its place in the graph is reached. */
-static void test_gx1_event_record_nodes(void **state) {
+TEST_WORKERS(test_gx1_event_record_nodes) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_stream *follower = test_stream(t, "follower");
   rondo_event *event = test_event(t);
   uint32_t *word = test_words(t, 1);
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   rondo_graph *graph = test_graph(t);
   rondo_node node = test_add_affine(t, graph, NULL, 0, word, 0, 6);
   assert_ok(rondo_graph_add_event_record(graph, &node, 1, event, &node));
-  assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, &gate, &node));
+  assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, gate, &node));
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_wait_event(follower, event));
@@ -364,20 +348,13 @@ static void test_gx1_event_record_nodes(void **state) {
   assert_ok(rondo_stream_synchronize(follower));
   assert_ok(rondo_event_query(event));
   assert_status(rondo_stream_query(t->stream), RONDO_NOT_READY);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), 60);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  rondo_event_destroy(event);
-  test_stream_destroy(follower);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* An event-wait node waits for the event as it is recorded when the graph is launched. */
-static void test_gx1_event_wait_nodes(void **state) {
+TEST_WORKERS(test_gx1_event_wait_nodes) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_stream *leader = test_stream(t, "leader");
   rondo_event *event = test_event(t);
   uint32_t *words = test_words(t, 2);
@@ -402,16 +379,10 @@ static void test_gx1_event_wait_nodes(void **state) {
     test_gate_destroy(&gate);
   }
   assert_int_equal(test_word(t, words + 1), 4);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  rondo_event_destroy(event);
-  test_stream_destroy(leader);
-  test_words_free(t, words);
 }
 
 /* Alloc and free nodes around work on the memory. */
-static void test_gx1_alloc_and_free_nodes(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx1_alloc_and_free_nodes) {
   enum { COUNT = 2000 };
   uint32_t *out = test_words(t, COUNT), expected[COUNT];
   rondo_graph *graph = test_graph(t);
@@ -430,9 +401,6 @@ static void test_gx1_alloc_and_free_nodes(void **state) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_words(t, out, expected, COUNT);
   }
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* A copy within one matrix, by whichever way: fine where source and destination have no byte in common. */
@@ -456,8 +424,7 @@ static void check_within(test_fixture *t, const rondo_copy *copy, bool apart) {
 }
 
 /* B4: a copy's source and destination are apart; columns and planes of one matrix are. */
-static void test_b4_copies_that_overlap_themselves(void **state) {
-  test_fixture *t = *state;
+TEST(test_b4_copies_that_overlap_themselves) {
   enum { PITCH = 64, ROWS = 16, SLICE = PITCH * ROWS, SLICES = 4 };
   uint32_t *words = test_words(t, SLICES * SLICE / 4);
   char *m = (char *)words;
@@ -492,13 +459,11 @@ static void test_b4_copies_that_overlap_themselves(void **state) {
   check_within(t, &copy, false);
   copy.dst = m + SLICE + 16;
   check_within(t, &copy, true);
-  test_words_free(t, words);
 }
 
 /* A copy of too many bytes between neighbours overlaps too: what is said is that it passes an end. An allocation
  * without a name is called one. */
-static void test_b4_too_many_bytes_are_not_called_an_overlap(void **state) {
-  test_fixture *t = *state;
+TEST(test_b4_too_many_bytes_are_not_called_an_overlap) {
   enum { BYTES = 4096 };
   void *pair[2];
   for (int i = 0; i < 2; i++) assert_ok(rondo_malloc(t->device, BYTES, i == 0 ? "a" : NULL, &pair[i]));
@@ -513,8 +478,7 @@ static void test_b4_too_many_bytes_are_not_called_an_overlap(void **state) {
   assert_message("allocation (no name, 4.0 KiB)");
 }
 
-static void test_gx1_kinds_have_names(void **state) {
-  (void)state;
+TEST(test_gx1_kinds_have_names) {
   assert_string_equal(rondo_node_kind_name(RONDO_NODE_KERNEL), "kernel");
   assert_string_equal(rondo_node_kind_name(RONDO_NODE_EVENT_RECORD), "event_record");
   assert_string_equal(rondo_node_kind_name((rondo_node_kind)0), "unknown");
@@ -550,8 +514,7 @@ static void check_mistake(test_fixture *t, const char *call, const rondo_node_pa
   test_graph_destroy(graph);
 }
 
-static void test_gx2_b2_a_mistake_reads_the_same_in_each_way(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx2_b2_a_mistake_reads_the_same_in_each_way) {
   char bytes[8];
   const rondo_node_params copy = {.kind = RONDO_NODE_COPY, .as.copy = {.dst = bytes, .src = bytes + 4}};
   const rondo_node_params fill = {.kind = RONDO_NODE_FILL, .as.fill = {.dst = bytes, .width = 1, .element_bytes = 3}};
@@ -562,27 +525,4 @@ static void test_gx2_b2_a_mistake_reads_the_same_in_each_way(void **state) {
   check_mistake(t, "rondo_fill_async", &fill);
   check_mistake(t, "rondo_host_async", &host);
   check_mistake(t, "rondo_launch", &kernel);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx1_copies_in_one_dimension),
-      test_case(test_gx1_copies_in_two_dimensions),
-      test_case(test_gx1_copies_in_three_dimensions),
-      test_case(test_gx1_copies_of_random_boxes),
-      test_case(test_gx1_fills),
-      test_case(test_gx1_kernels),
-      test_case(test_gx1_host_functions),
-      test_case(test_gx1_empty_nodes_carry_order),
-      test_case(test_gx1_child_graphs_run_in_their_place),
-      test_case(test_gx1_an_empty_child_carries_order),
-      test_case_workers(test_gx1_event_record_nodes),
-      test_case_workers(test_gx1_event_wait_nodes),
-      test_case(test_gx1_alloc_and_free_nodes),
-      test_case(test_b4_copies_that_overlap_themselves),
-      test_case(test_b4_too_many_bytes_are_not_called_an_overlap),
-      test_case(test_gx1_kinds_have_names),
-      test_case(test_gx2_b2_a_mistake_reads_the_same_in_each_way),
-  };
-  return test_main(tests);
 }

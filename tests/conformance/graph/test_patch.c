@@ -102,8 +102,7 @@ static void assert_work(test_fixture *t, const uint32_t *out, uint32_t a, uint32
   assert_words(t, out, expected, 9);
 }
 
-static void test_tr6_every_launch_reads_its_own_inputs(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_every_launch_reads_its_own_inputs) {
   uint32_t *a[PLACES], *b[PLACES], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < PLACES; i++) a[i] = make_buffer(t, i), b[i] = make_buffer(t, 10 + i);
   rondo_graph *graph = make_work(t, a[0], b[0], out);
@@ -132,7 +131,6 @@ static void test_tr6_every_launch_reads_its_own_inputs(void **state) {
   assert_work(t, out, PLACES - 1, 10);
   rondo_exec_destroy(exec);
   for (uint32_t i = 0; i < PLACES; i++) test_words_free(t, a[i]), test_words_free(t, b[i]);
-  test_words_free(t, out);
 }
 
 /* U1: launches that wait in a queue have the inputs that they were given; also where a launch waits inside. */
@@ -172,21 +170,19 @@ static void keep_inputs_in_flight(test_fixture *t, rondo_event *event) {
   for (uint32_t i = 0; i < LAUNCHES; i++) test_words_free(t, out[i]);
 }
 
-static void test_tr6_launches_in_flight_keep_their_inputs(void **state) {
+TEST_WORKERS(test_tr6_launches_in_flight_keep_their_inputs) {
   test_skip_if_serial();
-  keep_inputs_in_flight(*state, NULL);
+  keep_inputs_in_flight(t, NULL);
 }
 
-static void test_tr6_launches_that_wait_inside_keep_their_inputs(void **state) {
+TEST_WORKERS(test_tr6_launches_that_wait_inside_keep_their_inputs) {
   test_skip_if_serial();
-  rondo_event *event = test_event(*state);
-  keep_inputs_in_flight(*state, event);
-  rondo_event_destroy(event);
+  rondo_event *event = test_event(t);
+  keep_inputs_in_flight(t, event);
 }
 
 /* More sites than a launch's own record in a queue has room for, and a parameter before the first parameter. */
-static void test_tr6_an_input_of_many_readers(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_an_input_of_many_readers) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, MANY), expected[MANY];
   rondo_graph *graph = test_graph(t);
   for (uint32_t i = 0; i < MANY; i++) add_combine(t, graph, NULL, in[0] + i % 4, in[0] + 4, out + i, 1);
@@ -206,8 +202,7 @@ static void test_tr6_an_input_of_many_readers(void **state) {
 }
 
 /* One node that has two inputs and an output, all of which move at once. */
-static void test_tr6_a_node_of_several_inputs(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_a_node_of_several_inputs) {
   uint32_t *buffers[4];
   for (uint32_t i = 0; i < 4; i++) buffers[i] = make_buffer(t, i + 1);
   rondo_graph *graph = test_graph(t);
@@ -225,8 +220,7 @@ static void test_tr6_a_node_of_several_inputs(void **state) {
 }
 
 /* What is patched while a node is off holds when it is on again. */
-static void test_tr6_disabled_nodes_are_patched_too(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_disabled_nodes_are_patched_too) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   const rondo_node node = add_combine(t, graph, NULL, in[0], in[0], out, 1);
@@ -291,12 +285,11 @@ static void patch_memory_work(test_fixture *t, bool relocate) {
   free_buffers(t, in, out);
 }
 
-static void test_tr6_gm_execs_with_graph_memory_and_events(void **state) { patch_memory_work(*state, false); }
-static void test_tr6_gm20_relocated_execs(void **state) { patch_memory_work(*state, true); }
+TEST(test_tr6_gm_execs_with_graph_memory_and_events) { patch_memory_work(t, false); }
+TEST(test_tr6_gm20_relocated_execs) { patch_memory_work(t, true); }
 
 /* C16: a launch on a stream that captures becomes a child with the addresses of the launch; the exec keeps its own. */
-static void test_tr6_c16_launches_into_captures(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_c16_launches_into_captures) {
   uint32_t *in[3], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < 3; i++) in[i] = make_buffer(t, i + 1);
   rondo_graph *graph = test_graph(t), *captured[2];
@@ -321,7 +314,6 @@ static void test_tr6_c16_launches_into_captures(void **state) {
   for (int i = 0; i < 2; i++) test_graph_destroy(captured[i]);
   free_set(set, exec, graph);
   for (uint32_t i = 0; i < 3; i++) test_words_free(t, in[i]);
-  test_words_free(t, out);
 }
 
 /* Changes beside the set ------------------------------------------------------------------------------------------- */
@@ -367,8 +359,8 @@ static void set_node(const pair *p, const uint32_t *a, const uint32_t *b) {
   assert_ok(rondo_exec_set_params(p->exec, p->node, &params));
 }
 
-static void test_tr6_u1_parameters_that_change_beside_the_set(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_u1_parameters_that_change_beside_the_set) {
+  pair p = make_pair(t);
   launch_at(p.t, p.set, p.in[1], NULL);
   set_node(&p, p.in[1], p.in[1] + 1); /* the same */
   launch_at(p.t, p.set, p.in[2], NULL);
@@ -387,8 +379,8 @@ static void test_tr6_u1_parameters_that_change_beside_the_set(void **state) {
 }
 
 /* The node has no such parameter any more. */
-static void test_tr6_u1_kernels_that_change_beside_the_set(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_u1_kernels_that_change_beside_the_set) {
+  pair p = make_pair(t);
   const uint32_t value = 6;
   const void *const args[] = {&value, &p.out};
   const rondo_node_params params = {
@@ -403,8 +395,8 @@ static void test_tr6_u1_kernels_that_change_beside_the_set(void **state) {
 }
 
 /* Measuring launches with what was patched, and leaves it. */
-static void test_tr6_measuring_beside_the_set(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_measuring_beside_the_set) {
+  pair p = make_pair(t);
   rondo_node_time times[1];
   size_t count = 1;
   launch_at(p.t, p.set, p.in[1], NULL);
@@ -416,8 +408,8 @@ static void test_tr6_measuring_beside_the_set(void **state) {
   free_pair(&p);
 }
 
-static void test_tr6_one_set_at_a_time_is_current(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_one_set_at_a_time_is_current) {
+  pair p = make_pair(t);
   launch_at(p.t, p.set, p.in[1], NULL);
   const rondo_patch_input inputs[] = {input_of("again", p.in[1])};
   rondo_patch_set *other = make_set(p.exec, inputs, 1);
@@ -437,8 +429,8 @@ static void test_tr6_one_set_at_a_time_is_current(void **state) {
 }
 
 /* Two recordings of one form share an exec: each with a set of its own. */
-static void test_tr6_two_recordings_share_an_exec(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_two_recordings_share_an_exec) {
+  pair p = make_pair(t);
   uint32_t *out = test_words(p.t, WORDS);
   rondo_graph *second = test_graph(p.t);
   add_combine(p.t, second, NULL, p.in[2], p.in[2] + 1, out, 1);
@@ -466,8 +458,8 @@ static void test_tr6_two_recordings_share_an_exec(void **state) {
   free_pair(&p);
 }
 
-static void test_tr6_l2_an_exec_that_is_gone(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_l2_an_exec_that_is_gone) {
+  pair p = make_pair(t);
   rondo_exec_destroy(p.exec);
   p.exec = NULL;
   const void *const addresses[] = {p.in[1]};
@@ -479,8 +471,8 @@ static void test_tr6_l2_an_exec_that_is_gone(void **state) {
 
 /* Refusals --------------------------------------------------------------------------------------------------------- */
 
-static void test_tr6_addresses_are_checked(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_addresses_are_checked) {
+  pair p = make_pair(t);
   uint32_t *small = NULL;
   assert_ok(rondo_malloc(p.t->device, 4, "small", (void **)&small));
   const void *addresses[] = {(const char *)p.in[1] + 4};
@@ -500,8 +492,8 @@ static void test_tr6_addresses_are_checked(void **state) {
   free_pair(&p);
 }
 
-static void test_tr6_bad_sets_are_refused(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_bad_sets_are_refused) {
+  pair p = make_pair(t);
   rondo_patch_set *set = p.set;
   rondo_patch_input inputs[] = {input_of("a", p.in[0]), input_of("b", p.in[0] + WORDS - 1)};
   assert_error(rondo_patch_set_create(p.exec, inputs, 2, NULL, &set), RONDO_INVALID_ARGUMENT,
@@ -537,8 +529,8 @@ static void test_tr6_bad_sets_are_refused(void **state) {
   free_pair(&p);
 }
 
-static void test_tr6_a_set_without_inputs(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_a_set_without_inputs) {
+  pair p = make_pair(t);
   rondo_patch_set *set = make_set(p.exec, NULL, 0);
   assert_ok(rondo_patch_set_launch(set, p.t->stream, NULL));
   assert_int_equal(test_word(p.t, p.out), 1000 * 31 + 1001);
@@ -564,8 +556,7 @@ static uint32_t halves(const void *address) {
 }
 
 /* A scalar that may be an address is told of, and its input is never patched. */
-static void test_tr6_suspected_addresses(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_suspected_addresses) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   const rondo_node node = add_mixed(t, graph, (uint64_t)(uintptr_t)(in[0] + 1), 7, out);
@@ -592,8 +583,7 @@ static rondo_status pass(void *user) {
 }
 
 /* A box, whose addresses no update changes, and a host function's pointer. */
-static void test_tr6_addresses_that_cannot_change(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_addresses_that_cannot_change) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   rondo_node box, host;
@@ -666,8 +656,8 @@ static rondo_patch_set *compare(const compared *c, const recording recordings[3]
   return set;
 }
 
-static void test_tr6_addresses_in_scalars_are_found_by_comparing(void **state) {
-  const compared c = make_compared(*state);
+TEST(test_tr6_addresses_in_scalars_are_found_by_comparing) {
+  const compared c = make_compared(t);
   rondo_exec *exec;
   /* The scratch memory moves too, which is its recording's own business. */
   const recording recordings[] = {
@@ -683,8 +673,8 @@ static void test_tr6_addresses_in_scalars_are_found_by_comparing(void **state) {
 }
 
 /* A learning rate, a seed: values that change from recording to recording, and not in the exec. */
-static void test_tr6_frozen_values_are_told(void **state) {
-  const compared c = make_compared(*state);
+TEST(test_tr6_frozen_values_are_told) {
+  const compared c = make_compared(t);
   rondo_exec *exec;
   const recording recordings[] = {{c.in[0], 7, 1, c.scratch}, {c.in[1], 8, 2, c.scratch}, {c.in[0], 7, 3, c.scratch}};
   rondo_patch_set *set = compare(&c, recordings, &exec);
@@ -700,8 +690,7 @@ static void test_tr6_frozen_values_are_told(void **state) {
 }
 
 /* Memory that is not the input and moved as far all the same: it must not follow the input. */
-static void test_tr6_other_memory_that_moved_as_far(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_other_memory_that_moved_as_far) {
   uint32_t *memory = test_words(t, 4 * 1024), *out = test_words(t, WORDS);
   rondo_graph *graphs[2];
   for (int i = 0; i < 2; i++) graphs[i] = record(t, (recording){memory + 64 * i, 7, 1, memory + 1024 + 64 * i}, out);
@@ -715,13 +704,10 @@ static void test_tr6_other_memory_that_moved_as_far(void **state) {
   rondo_patch_set_destroy(set);
   rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
-  test_words_free(t, memory);
-  test_words_free(t, out);
 }
 
 /* An address that the work has from elsewhere than its input. */
-static void test_tr6_addresses_that_stay_behind(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_addresses_that_stay_behind) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graphs[2];
   for (int i = 0; i < 2; i++) {
@@ -739,12 +725,10 @@ static void test_tr6_addresses_that_stay_behind(void **state) {
   rondo_patch_set_destroy(set);
   rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]), test_words_free(t, in[i]);
-  test_words_free(t, out);
 }
 
 /* Inputs that moved as far: their own words are known by where they point to, others are not. */
-static void test_tr6_inputs_that_moved_as_far(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_inputs_that_moved_as_far) {
   uint32_t *memory = test_words(t, 4 * 1024), *out = test_words(t, WORDS);
   uint32_t *a = memory, *b = memory + 1024;
   rondo_graph *graphs[2];
@@ -765,8 +749,6 @@ static void test_tr6_inputs_that_moved_as_far(void **state) {
   rondo_patch_set_destroy(set);
   rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
-  test_words_free(t, memory);
-  test_words_free(t, out);
 }
 
 static void refuse_recording(const pair *p, rondo_graph *other, rondo_reason reason) {
@@ -779,8 +761,8 @@ static void refuse_recording(const pair *p, rondo_graph *other, rondo_reason rea
   test_graph_destroy(other);
 }
 
-static void test_tr6_recordings_of_other_work_are_refused(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_recordings_of_other_work_are_refused) {
+  pair p = make_pair(t);
   rondo_graph *other = test_graph(p.t);
   rondo_node node;
   refuse_recording(&p, other, RONDO_REASON_TOPOLOGY_CHANGED);
@@ -809,8 +791,7 @@ static rondo_graph *record_foreign(test_fixture *t, foreign_library *foreign, ui
   return test_capture_end(t->stream);
 }
 
-static void test_tr6_gx8_addresses_in_kernels_of_libraries(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_gx8_addresses_in_kernels_of_libraries) {
   if (rondo_stream_native(t->stream) == NULL) skip();
   foreign_library *foreign = foreign_open();
   uint32_t *in[3], *out = test_words(t, WORDS);
@@ -856,8 +837,7 @@ static rondo_graph *record_bound(test_fixture *t, foreign_library *foreign, uint
   return test_capture_end(t->stream);
 }
 
-static void test_tr6_gx8_graphs_that_run_as_captured(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_gx8_graphs_that_run_as_captured) {
   if (rondo_stream_native(t->stream) == NULL) skip();
   foreign_library *foreign = foreign_open();
   uint32_t *in[3], *out = test_words(t, WORDS);
@@ -885,8 +865,7 @@ static void test_tr6_gx8_graphs_that_run_as_captured(void **state) {
 }
 
 /* On a checking device an access through a patched address is watched like any other. */
-static void test_tr6_checking_devices_follow_the_inputs(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_checking_devices_follow_the_inputs) {
   if (!test_is_guarded(t)) skip();
   pair p = make_pair(t);
   uint32_t *gone = test_words(t, WORDS);
@@ -902,39 +881,4 @@ static void test_tr6_checking_devices_follow_the_inputs(void **state) {
   launch_at(t, p.set, p.in[1], NULL);
   assert_int_equal(test_word(t, p.out), 2000 * 31 + 2001);
   free_pair(&p);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_tr6_every_launch_reads_its_own_inputs),
-      test_case_workers(test_tr6_launches_in_flight_keep_their_inputs),
-      test_case_workers(test_tr6_launches_that_wait_inside_keep_their_inputs),
-      test_case(test_tr6_an_input_of_many_readers),
-      test_case(test_tr6_a_node_of_several_inputs),
-      test_case(test_tr6_disabled_nodes_are_patched_too),
-      test_case(test_tr6_gm_execs_with_graph_memory_and_events),
-      test_case(test_tr6_gm20_relocated_execs),
-      test_case(test_tr6_c16_launches_into_captures),
-      test_case(test_tr6_u1_parameters_that_change_beside_the_set),
-      test_case(test_tr6_u1_kernels_that_change_beside_the_set),
-      test_case(test_tr6_measuring_beside_the_set),
-      test_case(test_tr6_one_set_at_a_time_is_current),
-      test_case(test_tr6_two_recordings_share_an_exec),
-      test_case(test_tr6_l2_an_exec_that_is_gone),
-      test_case(test_tr6_addresses_are_checked),
-      test_case(test_tr6_bad_sets_are_refused),
-      test_case(test_tr6_a_set_without_inputs),
-      test_case(test_tr6_suspected_addresses),
-      test_case(test_tr6_addresses_that_cannot_change),
-      test_case(test_tr6_addresses_in_scalars_are_found_by_comparing),
-      test_case(test_tr6_frozen_values_are_told),
-      test_case(test_tr6_other_memory_that_moved_as_far),
-      test_case(test_tr6_addresses_that_stay_behind),
-      test_case(test_tr6_inputs_that_moved_as_far),
-      test_case(test_tr6_recordings_of_other_work_are_refused),
-      test_case(test_tr6_gx8_addresses_in_kernels_of_libraries),
-      test_case(test_tr6_gx8_graphs_that_run_as_captured),
-      test_case(test_tr6_checking_devices_follow_the_inputs),
-  };
-  return test_main(tests);
 }

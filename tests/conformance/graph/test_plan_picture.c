@@ -33,8 +33,7 @@ static char *draw(const rondo_plan_problem *problem, const size_t *offsets, cons
   return text;
 }
 
-static void test_gx7_each_item_is_drawn(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_each_item_is_drawn) {
   const rondo_plan_problem problem = problem_of(few, FEW);
   char *text = draw(&problem, few_offsets, NULL);
   static const char *const said[] = {"Memory map",
@@ -51,8 +50,7 @@ static void test_gx7_each_item_is_drawn(void **state) {
   rondo_text_free(text);
 }
 
-static void test_gx7_names_and_times_are_shown(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_names_and_times_are_shown) {
   static const char *const names[FEW] = {"<a & \"b\">", "not \xFF UTF-8", NULL, "", "x"};
   static const uint64_t times[] = {0, 10, 20, 30, UINT64_MAX - 1, UINT64_MAX};
   const rondo_plan_problem problem = problem_of(few, FEW);
@@ -72,8 +70,7 @@ static void test_gx7_names_and_times_are_shown(void **state) {
   rondo_text_free(text);
 }
 
-static void test_gx7_obstacles_and_orders_are_drawn(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_obstacles_and_orders_are_drawn) {
   static const uint32_t starts[] = {0, 1, 2, 3, 3}, successors[] = {1, 2, 3};
   static const rondo_plan_order order = {.node_count = 4, .successor_start = starts, .successors = successors};
   static const rondo_plan_item items[] = {{.bytes = 64, .lower = 0, .upper = 2}, {.bytes = 64, .lower = 2, .upper = 3}};
@@ -89,16 +86,14 @@ static void test_gx7_obstacles_and_orders_are_drawn(void **state) {
   rondo_text_free(text);
 }
 
-static void test_gx7_an_empty_plan_is_drawn(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_an_empty_plan_is_drawn) {
   const rondo_plan_problem problem = problem_of(NULL, 0);
   char *text = draw(&problem, NULL, NULL);
   rondo_text_free(text);
 }
 
 /* Addresses and times at the ends of their ranges. */
-static void test_gx7_extremes_are_drawn(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_extremes_are_drawn) {
   static const rondo_plan_item items[] = {
       {.bytes = SIZE_MAX / 2, .lower = 0, .upper = UINT32_MAX - 1},
       {.bytes = 1, .lower = UINT32_MAX - 2, .upper = RONDO_PLAN_FOREVER},
@@ -109,8 +104,7 @@ static void test_gx7_extremes_are_drawn(void **state) {
   rondo_text_free(text);
 }
 
-static void test_gx7_large_pictures_are_bounded(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_large_pictures_are_bounded) {
   rondo_plan_item *items = calloc(MANY, sizeof *items);
   size_t *offsets = calloc(MANY, sizeof *offsets);
   assert_true(items != NULL && offsets != NULL);
@@ -131,8 +125,7 @@ static void test_gx7_large_pictures_are_bounded(void **state) {
   free(items);
 }
 
-static void test_gx7_bad_pictures_are_refused(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_bad_pictures_are_refused) {
   const rondo_plan_problem problem = problem_of(few, FEW);
   const rondo_plan_item backwards = {.bytes = 1, .lower = 2, .upper = 2};
   const rondo_plan_problem wrong = problem_of(&backwards, 1);
@@ -151,8 +144,7 @@ static void test_gx7_bad_pictures_are_refused(void **state) {
   assert_null(text);
 }
 
-static void test_gx7_pictures_survive_a_lack_of_memory(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_pictures_survive_a_lack_of_memory) {
   const rondo_plan_problem problem = problem_of(few, FEW);
   test_allocator allocator;
   for (size_t at = 1;; at++) {
@@ -173,18 +165,4 @@ static void test_gx7_pictures_survive_a_lack_of_memory(void **state) {
     assert_int_equal(allocator.faults, 0);
     if (!reached) break;
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gx7_each_item_is_drawn),
-      cmocka_unit_test(test_gx7_names_and_times_are_shown),
-      cmocka_unit_test(test_gx7_obstacles_and_orders_are_drawn),
-      cmocka_unit_test(test_gx7_an_empty_plan_is_drawn),
-      cmocka_unit_test(test_gx7_extremes_are_drawn),
-      cmocka_unit_test(test_gx7_large_pictures_are_bounded),
-      cmocka_unit_test(test_gx7_bad_pictures_are_refused),
-      cmocka_unit_test(test_gx7_pictures_survive_a_lack_of_memory),
-  };
-  return test_main(tests);
 }

@@ -7,8 +7,7 @@
 
 /* Filling --------------------------------------------------------------------------------------------------------- */
 
-static void test_tr13_a_fill_is_a_function_of_place(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_a_fill_is_a_function_of_place) {
   rondo_generator *generator = test_generator(t, "g", 42);
   const size_t counts[] = {1, 2, 3, 4, 5, 31, 4096, 4097, 70001};
   uint64_t offset = 0;
@@ -25,8 +24,7 @@ static void test_tr13_a_fill_is_a_function_of_place(void **state) {
 }
 
 /* Each bound alone; where rounding would reach the upper one, the lower one stands. */
-static void test_tr13_bounds(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_bounds) {
   enum { COUNT = 4096 };
   const float bounds[][2] = {{0, 1}, {-1, 1}, {5, 5}, {1e30f, 1.0001e30f}, {16777216, 16777218}, {-3e-40f, 3e-40f}};
   rondo_generator *generator = test_generator(t, "g", 7);
@@ -44,8 +42,7 @@ static void test_tr13_bounds(void **state) {
 
 /* Mean and variance of the uniform distribution, and an even spread over 256 parts: chi-squared with 255 degrees of
  * freedom is between 170 and 360 but for one seed in 100000; this seed is fixed. */
-static void test_tr13_fills_are_evenly_spread(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_fills_are_evenly_spread) {
   enum { COUNT = 1 << 18, PARTS = 256 };
   rondo_generator *generator = test_generator(t, "g", 20111112);
   float *values = test_floats(t, COUNT), *read = test_host(COUNT, sizeof *read);
@@ -73,8 +70,7 @@ static void test_tr13_fills_are_evenly_spread(void **state) {
 }
 
 /* A kernel of the user's own draws; the same numbers for one block and for many. */
-static void test_tr13_custom_kernels(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_custom_kernels) {
   enum { COUNT = 300 };
   rondo_generator *generator = test_generator(t, "g", UINT64_C(0x123456789abcdef0));
   rondo_kernel *kernel = test_draw_kernel(t);
@@ -96,8 +92,7 @@ static void test_tr13_custom_kernels(void **state) {
 
 /* Items 54 and 55; the peer's tests 13 and 14: after one seed, the same numbers by any mix of plain runs, recordings
  * and launches, of a graph each and of one. */
-static void test_tr13_any_mix_draws_the_same(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_any_mix_draws_the_same) {
   enum { STEPS = 12 };
   rondo_generator *generator = test_generator(t, "g", 0);
   random_step plain = test_step_make(t, generator, STEPS);
@@ -121,8 +116,7 @@ static void test_tr13_any_mix_draws_the_same(void **state) {
 }
 
 /* The whole graph's increment, and that recording and instantiating move nothing. */
-static void test_tr13_a_graph_says_what_it_needs(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_a_graph_says_what_it_needs) {
   rondo_generator *first = test_generator(t, "first", 1), *second = test_generator(t, "second", 2);
   rondo_generator *other = test_generator(t, "other", 3);
   rondo_kernel *kernel = test_draw_kernel(t);
@@ -153,8 +147,7 @@ static void test_tr13_a_graph_says_what_it_needs(void **state) {
 }
 
 /* Offsets and seeds of more than 32 bits, and only one half of them changing. */
-static void test_tr13_wide_states(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_wide_states) {
   const rondo_generator_state states[] = {
       {.seed = 1, .offset = 0},
       {.seed = UINT64_C(1) << 40 | 1, .offset = UINT64_C(0xfffffffc)},
@@ -180,8 +173,7 @@ static void test_tr13_wide_states(void **state) {
 
 /* The peer's tests 231, 232, 234 and 239: a backward draws what its forward drew, from a state kept then, in any order,
  * any number of times, and the next forward goes on where the last ended. */
-static void test_tr13_a_state_draws_again(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_a_state_draws_again) {
   enum { FORWARDS = 3, COUNT = 40 };
   static const size_t orders[6][FORWARDS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   rondo_generator *generator = test_generator(t, "g", 11);
@@ -212,8 +204,7 @@ static void test_tr13_a_state_draws_again(void **state) {
 }
 
 /* The peer's test 238, and two devices of one kind drawing the same from the same seed (233). */
-static void test_tr13_devices_draw_the_same(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_devices_draw_the_same) {
   rondo_generator *generator = test_generator(t, "g", 5), *twin;
   float *values = test_floats(t, 100), read[100], mate[100];
   rondo_device *device;
@@ -264,8 +255,7 @@ static void refuse_on_thread(void *user) {
 
 /* Item 56: refused with the remedy, by the capturing thread at once and by all once it has drawn; the capture goes on.
  */
-static void test_tr13_states_while_capturing(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_states_while_capturing) {
   rondo_generator *generator = test_generator(t, "dropout", 8);
   float *values = test_floats(t, 4), expected[4];
   refusal_result result = {.generator = generator};
@@ -291,8 +281,7 @@ static void test_tr13_states_while_capturing(void **state) {
 }
 
 /* A relaxed capture lets states be set until it draws. */
-static void test_tr13_states_beside_relaxed_captures(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_states_beside_relaxed_captures) {
   rondo_generator *generator = test_generator(t, "g", 8);
   float *values = test_floats(t, 4);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED));
@@ -306,8 +295,7 @@ static void test_tr13_states_beside_relaxed_captures(void **state) {
 }
 
 /* TR-15: a capture that fails, or is thrown away with its stream, draws nothing and gives the generator up. */
-static void test_tr13_failed_captures_draw_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_failed_captures_draw_nothing) {
   rondo_generator *generator = test_generator(t, "g", 8);
   float *values = test_floats(t, 4), expected[4];
   rondo_stream *side = test_stream(t, "side");
@@ -334,8 +322,7 @@ static void test_tr13_failed_captures_draw_nothing(void **state) {
 }
 
 /* GX-11: captures that draw from one generator at once, and plain draws beside them, do not disturb each other. */
-static void test_tr13_concurrent_captures(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_concurrent_captures) {
   rondo_generator *generator = test_generator(t, "g", 21);
   rondo_stream *side = test_stream(t, "side"), *plain = test_stream(t, "plain");
   float *values = test_floats(t, 20), expected[20];
@@ -364,8 +351,7 @@ static void test_tr13_concurrent_captures(void **state) {
 }
 
 /* Streams that fork and join in one capture draw from one count, in the program's order. */
-static void test_tr13_forked_captures(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_forked_captures) {
   rondo_generator *generator = test_generator(t, "g", 22);
   rondo_stream *side = test_stream(t, "side");
   float *values = test_floats(t, 12), expected[12];
@@ -387,8 +373,7 @@ static void test_tr13_forked_captures(void **state) {
 
 /* Bad input ------------------------------------------------------------------------------------------------------- */
 
-static void test_tr13_bad_input_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_bad_input_is_refused) {
   rondo_generator *generator = test_generator(t, "g", 1), *none = NULL;
   rondo_graph *data;
   const rondo_generator_options grown = {.struct_size = 4097};
@@ -442,8 +427,7 @@ static void test_tr13_bad_input_is_refused(void **state) {
 }
 
 /* A graph needs at most 2^62; what fails leaves it as it was. */
-static void test_tr13_needs_are_bounded(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_needs_are_bounded) {
   rondo_generator *generator = test_generator(t, "g", 1);
   rondo_graph *graph = test_graph(t), *around = test_graph(t);
   rondo_random random;
@@ -459,26 +443,4 @@ static void test_tr13_needs_are_bounded(void **state) {
   test_graph_destroy(around);
   test_graph_destroy(graph);
   rondo_generator_destroy(generator);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_tr13_a_fill_is_a_function_of_place),
-      test_case(test_tr13_bounds),
-      test_case(test_tr13_fills_are_evenly_spread),
-      test_case(test_tr13_custom_kernels),
-      test_case(test_tr13_any_mix_draws_the_same),
-      test_case(test_tr13_a_graph_says_what_it_needs),
-      test_case(test_tr13_wide_states),
-      test_case(test_tr13_a_state_draws_again),
-      test_case(test_tr13_devices_draw_the_same),
-      test_case(test_tr13_states_while_capturing),
-      test_case(test_tr13_states_beside_relaxed_captures),
-      test_case(test_tr13_failed_captures_draw_nothing),
-      test_case(test_tr13_concurrent_captures),
-      test_case(test_tr13_forked_captures),
-      test_case(test_tr13_bad_input_is_refused),
-      test_case(test_tr13_needs_are_bounded),
-  };
-  return test_main(tests);
 }

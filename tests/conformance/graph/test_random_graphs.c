@@ -58,9 +58,8 @@ static void copy_floats(rondo_stream *stream, float *to, const float *from) {
 /* In flight ------------------------------------------------------------------------------------------------------- */
 
 /* L1: launches of one exec on two streams, all queued while the first cannot begin: none finds another's cells. */
-static void test_tr13_one_exec_on_two_streams(void **state) {
+TEST_WORKERS(test_tr13_one_exec_on_two_streams) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   enum { LAUNCHES = 40 };
   rondo_stream *const streams[2] = {t->stream, test_stream(t, "other")};
   rondo_generator *generator = test_generator(t, "g", 1);
@@ -95,8 +94,7 @@ static void test_tr13_one_exec_on_two_streams(void **state) {
 }
 
 /* Every launch's numbers are kept by a copy in the graph's stream; the streams change without any other order. */
-static void test_tr13_streams_change_without_waiting(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_tr13_streams_change_without_waiting) {
   enum { LAUNCHES = 60 };
   rondo_stream *const streams[3] = {t->stream, test_stream(t, "second"), test_stream(t, "third")};
   rondo_generator *generator = test_generator(t, "g", 5);
@@ -128,9 +126,8 @@ static void test_tr13_streams_change_without_waiting(void **state) {
 }
 
 /* Two execs of one graph, and one of its clone, have cells of their own: held on one stream, the other goes on. */
-static void test_tr13_execs_of_one_graph_are_independent(void **state) {
+TEST_WORKERS(test_tr13_execs_of_one_graph_are_independent) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_stream *side = test_stream(t, "side");
   rondo_generator *generator = test_generator(t, "g", 9);
   draws d = make_draws(t, 4);
@@ -162,9 +159,8 @@ static void test_tr13_execs_of_one_graph_are_independent(void **state) {
 }
 
 /* L2: an exec is destroyed while its launches wait; nothing is left of its cells once they are done. */
-static void test_tr13_execs_destroyed_in_flight(void **state) {
+TEST_WORKERS(test_tr13_execs_destroyed_in_flight) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 9);
   draws d = make_draws(t, 6);
   const uint32_t live = test_memory_statistics(t).live_allocations;
@@ -190,13 +186,11 @@ static void test_tr13_execs_destroyed_in_flight(void **state) {
 }
 
 /* The device closes behind what still runs. */
-static void test_tr13_closing_behind_launches(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_closing_behind_launches) {
   rondo_device *device;
   rondo_stream *stream;
   rondo_generator *generator;
   rondo_graph *graph;
-  rondo_exec *exec;
   void *memory;
   assert_ok(rondo_device_open(test_device_name(), &(rondo_device_options){.allocator = &t->allocator.table}, &device));
   assert_ok(rondo_stream_create(device, NULL, &stream));
@@ -205,7 +199,7 @@ static void test_tr13_closing_behind_launches(void **state) {
   begin(stream);
   fill(generator, stream, memory);
   assert_ok(rondo_capture_end(stream, &graph));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, stream));
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
@@ -216,8 +210,7 @@ static void test_tr13_closing_behind_launches(void **state) {
 }
 
 /* Graphs and execs keep what they draw from, and go on from where it is. */
-static void test_tr13_destroyed_generators(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_destroyed_generators) {
   rondo_generator *generator = test_generator(t, "g", 4);
   draws d = make_draws(t, 3);
   rondo_graph *graph = record_fill(t, generator, draw_at(&d, 2));
@@ -238,8 +231,7 @@ static void test_tr13_destroyed_generators(void **state) {
 }
 
 /* A hit allocates nothing: launches of an exec that is warm, and reservations. */
-static void test_tr13_launches_allocate_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_launches_allocate_nothing) {
   rondo_generator *generator = test_generator(t, "g", 1);
   draws d = make_draws(t, 1);
   rondo_exec *exec = test_fill_exec(t, generator, draw_at(&d, 0), FLOATS);
@@ -261,8 +253,7 @@ static void test_tr13_launches_allocate_nothing(void **state) {
 }
 
 /* A launch that is refused draws nothing (TR-15). */
-static void test_tr13_refused_launches_draw_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_refused_launches_draw_nothing) {
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(t->device, &info));
   if (!info.graph_memory) skip();
@@ -300,8 +291,7 @@ static void test_tr13_refused_launches_draw_nothing(void **state) {
 
 /* GX-2, GM-20's form for cells: a graph stands twice in another, with draws before, between and behind, and that once
  * more in a third; a launch draws in the order in which the nodes were added. */
-static void test_tr13_child_graphs(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_child_graphs) {
   rondo_generator *generator = test_generator(t, "g", 6), *second = test_generator(t, "second", 60);
   draws d = make_draws(t, 10);
   rondo_graph *inner, *middle, *outer;
@@ -356,8 +346,7 @@ static void test_tr13_child_graphs(void **state) {
 }
 
 /* One graph in two branches that run at once. */
-static void test_tr13_children_side_by_side(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_children_side_by_side) {
   rondo_generator *generator = test_generator(t, "g", 7);
   draws d = make_draws(t, 4);
   rondo_graph *children[2], *graph = test_graph(t);
@@ -384,8 +373,7 @@ static void test_tr13_children_side_by_side(void **state) {
 }
 
 /* A graph stands in itself, as it was; a child that is a graph by itself begins at 0. */
-static void test_tr13_a_graph_in_itself(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_a_graph_in_itself) {
   rondo_generator *generator = test_generator(t, "g", 8);
   draws d = make_draws(t, 2);
   rondo_graph *graph = record_fill(t, generator, draw_at(&d, 0)), *copy;
@@ -424,8 +412,7 @@ static void test_tr13_a_graph_in_itself(void **state) {
 }
 
 /* GX-2: captured and built by hand are the same graph, with the same needs; a second capture into it counts on. */
-static void test_tr13_built_by_hand(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_built_by_hand) {
   rondo_generator *generator = test_generator(t, "g", 3);
   rondo_kernel *kernel = test_draw_kernel(t);
   uint32_t *words = test_words(t, 3);
@@ -463,8 +450,7 @@ static void test_tr13_built_by_hand(void **state) {
 }
 
 /* A kernel may have what it draws from in a parameter of any form, but must have reserved it in its own graph. */
-static void test_tr13_where_cells_are_found(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_where_cells_are_found) {
   rondo_generator *generator = test_generator(t, "g", 31);
   rondo_kernel *kernel = test_draw_kernel(t), *packed = test_packed_draw_kernel(t);
   uint32_t *words = test_words(t, 1);
@@ -508,8 +494,7 @@ static void update(rondo_exec *exec, rondo_graph *graph) {
 
 /* GX-5: an exec takes the needs of a graph of the same form: of the same generator, of others, of none; launches that
  * are queued keep theirs. */
-static void test_tr13_updates(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_updates) {
   rondo_generator *first = test_generator(t, "first", 1), *second = test_generator(t, "second", 2);
   rondo_kernel *kernel = test_draw_kernel(t);
   uint32_t *words = test_words(t, 10);
@@ -578,8 +563,7 @@ static void set_draw_params(draw_params *self, rondo_kernel *kernel, rondo_rando
 }
 
 /* One node of an exec draws from another place, from its own cells still; other generators' cells are refused. */
-static void test_tr13_one_nodes_parameters(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_one_nodes_parameters) {
   rondo_generator *generator = test_generator(t, "g", 13), *other = test_generator(t, "other", 14);
   rondo_kernel *kernel = test_draw_kernel(t), *packed = test_packed_draw_kernel(t);
   uint32_t *words = test_words(t, 2), *out = words;
@@ -634,8 +618,7 @@ static void test_tr13_one_nodes_parameters(void **state) {
 }
 
 /* GM-20: relocated, with memory of its own, and with cells; and not relocated with memory. */
-static void test_tr13_with_graph_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_with_graph_memory) {
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(t->device, &info));
   if (!info.graph_memory) skip();
@@ -674,8 +657,7 @@ static void test_tr13_with_graph_memory(void **state) {
 }
 
 /* TR-6: what is drawn goes to where the buffer is now. */
-static void test_tr13_patched_launches(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_patched_launches) {
   rondo_generator *generator = test_generator(t, "g", 3);
   float *places[3], expected[FLOATS];
   for (size_t i = 0; i < 3; i++) places[i] = test_floats(t, 64);
@@ -696,8 +678,7 @@ static void test_tr13_patched_launches(void **state) {
 }
 
 /* Measuring really launches; its nodes are the user's alone. */
-static void test_tr13_measured_launches(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_measured_launches) {
   rondo_generator *generator = test_generator(t, "g", 3);
   draws d = make_draws(t, 1);
   rondo_exec *exec = test_fill_exec(t, generator, draw_at(&d, 0), FLOATS);
@@ -714,8 +695,7 @@ static void test_tr13_measured_launches(void **state) {
 }
 
 /* RC-1: recordings draw as their plain work does. */
-static void test_tr13_recordings(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_recordings) {
   rondo_generator *generator = test_generator(t, "g", 44);
   draws d = make_draws(t, 1);
   rondo_recording *recording;
@@ -736,8 +716,7 @@ static void test_tr13_recordings(void **state) {
 
 /* Work of libraries (GX-8): a kernel that a library launches with the cells among its arguments has the exec's; a
  * graph that only the driver can hold cannot draw. */
-static void test_tr13_foreign_work(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_foreign_work) {
   if (!test_device_is("cuda")) skip();
   foreign_library *library = foreign_open();
   rondo_generator *generator = test_generator(t, "g", 19);
@@ -797,8 +776,7 @@ static int compare_words(const void *a, const void *b) {
 
 /* GX-10: launches of several execs from several threads draw each range once, and all that were drawn are from the
  * generator's sequence. */
-static void test_tr13_threads_draw_each_number_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_threads_draw_each_number_once) {
   enum { DRAWN = THREADS * ROUNDS, TAKEN = DRAWN + THREADS * ROUNDS / 8 };
   rondo_generator *generator = test_generator(t, "g", 23);
   rondo_kernel *kernel = test_draw_kernel(t);
@@ -873,8 +851,7 @@ static void load_first(test_fixture *t, rondo_generator *generator, float *value
 }
 
 /* Item 56, as since #176752: captures of one generator from several threads at once are independent. */
-static void test_tr13_threads_capture_at_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr13_threads_capture_at_once) {
   rondo_generator *generator = test_generator(t, "g", 29);
   draws d = make_draws(t, THREADS);
   capturer capturers[THREADS];
@@ -897,32 +874,4 @@ static void test_tr13_threads_capture_at_once(void **state) {
   assert_state(generator, 29, 12 * THREADS);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case_workers(test_tr13_one_exec_on_two_streams),
-      test_case_workers(test_tr13_streams_change_without_waiting),
-      test_case_workers(test_tr13_execs_of_one_graph_are_independent),
-      test_case_workers(test_tr13_execs_destroyed_in_flight),
-      test_case(test_tr13_closing_behind_launches),
-      test_case(test_tr13_destroyed_generators),
-      test_case(test_tr13_launches_allocate_nothing),
-      test_case(test_tr13_refused_launches_draw_nothing),
-      test_case(test_tr13_child_graphs),
-      test_case(test_tr13_children_side_by_side),
-      test_case(test_tr13_a_graph_in_itself),
-      test_case(test_tr13_built_by_hand),
-      test_case(test_tr13_where_cells_are_found),
-      test_case(test_tr13_updates),
-      test_case(test_tr13_one_nodes_parameters),
-      test_case(test_tr13_with_graph_memory),
-      test_case(test_tr13_patched_launches),
-      test_case(test_tr13_measured_launches),
-      test_case(test_tr13_recordings),
-      test_case(test_tr13_foreign_work),
-      test_case(test_tr13_threads_draw_each_number_once),
-      test_case(test_tr13_threads_capture_at_once),
-  };
-  return test_main(tests);
 }

@@ -76,8 +76,7 @@ static void destroy_all_kinds(test_fixture *t, all_kinds *a) {
   test_words_free(t, a->words);
 }
 
-static void test_gx7_each_node_is_on_the_page(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_each_node_is_on_the_page) {
   all_kinds a = make_all_kinds(t);
   char *text = page_of(a.graph, NULL), id[40];
   for (size_t i = 0; i + 1 < a.nodes; i++) {
@@ -101,8 +100,7 @@ static void test_gx7_each_node_is_on_the_page(void **state) {
   destroy_all_kinds(t, &a);
 }
 
-static void test_gx7_the_memory_map_has_each_allocation(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_the_memory_map_has_each_allocation) {
   all_kinds a = make_all_kinds(t);
   char *text = page_of(a.graph, NULL);
   assert_says(text, "scratch: 4,096 bytes at offset ");
@@ -118,8 +116,7 @@ static void test_gx7_the_memory_map_has_each_allocation(void **state) {
 }
 
 /* Two graphs of the same work give the same page, but for addresses. */
-static void test_gx7_pages_are_stable(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_pages_are_stable) {
   all_kinds graphs[2] = {make_all_kinds(t), make_all_kinds(t)};
   const rondo_report_options bare = {RONDO_REPORT_OPTIONS_INIT, .no_addresses = true};
   char *first = page_of(graphs[0].graph, &bare), *second = page_of(graphs[1].graph, &bare);
@@ -138,8 +135,7 @@ static void test_gx7_pages_are_stable(void **state) {
   for (int i = 0; i < 2; i++) destroy_all_kinds(t, &graphs[i]);
 }
 
-static void test_gx7_names_are_escaped(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_names_are_escaped) {
   static const char hostile[] = "</title><script>alert('&')</script>\"\x01\xFF\xE2\x82";
   static const char shown[] =
       "&lt;/title&gt;&lt;script&gt;alert('&amp;')&lt;/script&gt;&quot;\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD";
@@ -182,8 +178,7 @@ static rondo_status sleep_a_little(void *user) {
 }
 
 /* first -> sleeper -> child of one node, and a node beside them. */
-static void test_gx7_measured_times_are_shown(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_measured_times_are_shown) {
   uint32_t *words = test_words(t, 2);
   rondo_graph *graph = test_graph(t), *inner = test_graph(t);
   rondo_node node = test_add_affine(t, graph, NULL, 0, words, 1, 1), sleeper = {0};
@@ -214,16 +209,11 @@ static void test_gx7_measured_times_are_shown(void **state) {
   times[0].node = (rondo_node){0};
   assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
   assert_null(text);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(inner);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 /* Mistakes --------------------------------------------------------------------------------------------------------- */
 
-static void test_gx7_mistakes_are_shown(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_mistakes_are_shown) {
   rondo_graph *graph = test_graph(t);
   rondo_node alloc = {0}, used = {0}, freed = {0};
   void *address = NULL;
@@ -244,12 +234,10 @@ static void test_gx7_mistakes_are_shown(void **state) {
   assert_says(text, "0 errors, 0 warnings.");
   assert_is_silent(text, "faulty\" id=");
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
 /* What has no name is named by its address in messages: not on a page that leaves addresses out. */
-static void test_gx7_mistakes_without_addresses(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_mistakes_without_addresses) {
   rondo_graph *graph = test_graph(t);
   rondo_node alloc = {0}, freed = {0};
   void *address = NULL;
@@ -265,13 +253,11 @@ static void test_gx7_mistakes_without_addresses(void **state) {
   text = page_of(graph, NULL);
   assert_says(text, digits);
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
 /* Ranges ----------------------------------------------------------------------------------------------------------- */
 
-static void test_gx7_ranges_are_drawn(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_ranges_are_drawn) {
   static char arena[256];
   rondo_graph *graph = test_graph(t);
   rondo_node nodes[3], other = {0};
@@ -299,13 +285,10 @@ static void test_gx7_ranges_are_drawn(void **state) {
   assert_ok(rondo_graph_add_empty(foreign, NULL, 0, &other));
   ranges[0].first = ranges[0].last = other;
   assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
-  test_graph_destroy(foreign);
-  test_graph_destroy(graph);
 }
 
 /* Memory that lies far from the rest does not stretch the map. */
-static void test_gx7_far_memory_is_put_together(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_far_memory_is_put_together) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
@@ -317,23 +300,19 @@ static void test_gx7_far_memory_is_put_together(void **state) {
   assert_says(text, "high: 50 bytes at offset 100");
   assert_says(text, "150 bytes, of addresses taken");
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
-static void test_gx7_an_empty_graph_has_a_page(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_an_empty_graph_has_a_page) {
   rondo_graph *graph = test_graph(t);
   char *text = page_of(graph, NULL);
   assert_says(text, "The graph has no nodes.");
   assert_says(text, "No node allocates memory.");
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
-static void test_gx7_nested_graphs_are_drawn(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_nested_graphs_are_drawn) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
@@ -342,11 +321,9 @@ static void test_gx7_nested_graphs_are_drawn(void **state) {
   assert_says(text, "(node 8.7.6.5.4.3.2.1.0)");
   assert_says(text, "id=\"n8_7_6_5_4_3_2_1_0\"");
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
-static void test_gx7_a_graph_of_data_has_a_page(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_a_graph_of_data_has_a_page) {
   all_kinds a = make_all_kinds(t);
   rondo_graph *read = NULL;
   for (int with_addresses = 0; with_addresses < 2; with_addresses++) {
@@ -383,8 +360,7 @@ static rondo_graph *make_large(size_t layers, size_t width) {
   return graph;
 }
 
-static void test_gx7_large_pages_are_bounded(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_large_pages_are_bounded) {
   rondo_graph *graph = make_large(300, 100);
   char *text = page_of(graph, NULL);
   assert_int_equal(test_count(text, "class=\"node "), 20000);
@@ -405,8 +381,7 @@ static void test_gx7_large_pages_are_bounded(void **state) {
 }
 
 /* All of one layer, more than fit on a line of the drawing. */
-static void test_gx7_wide_graphs_are_drawn(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_wide_graphs_are_drawn) {
   rondo_graph *graph = make_large(2, 6000);
   char *text = page_of(graph, NULL);
   assert_int_equal(test_count(text, "class=\"node "), 12000);
@@ -417,8 +392,7 @@ static void test_gx7_wide_graphs_are_drawn(void **state) {
 
 /* The host's sections ---------------------------------------------------------------------------------------------- */
 
-static void test_sections_of_the_host_stand_ahead(void **state) {
-  (void)state;
+TEST(test_sections_of_the_host_stand_ahead) {
   rondo_graph *graph = make_large(2, 6);
   const rondo_report_section sections[] = {{"Losses & <times>", "<p class=\"note\">as it is</p>"}, {"Second", ""}};
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .sections = sections, .section_count = 2};
@@ -432,8 +406,7 @@ static void test_sections_of_the_host_stand_ahead(void **state) {
 
 /* Bad input -------------------------------------------------------------------------------------------------------- */
 
-static void test_gx7_bad_reports_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_bad_reports_are_refused) {
   rondo_graph *graph = test_graph(t);
   rondo_node nodes[2];
   char *text = NULL;
@@ -464,11 +437,9 @@ static void test_gx7_bad_reports_are_refused(void **state) {
   assert_ok(rondo_graph_add_edges(graph, &nodes[1], &nodes[0], 1));
   assert_error(rondo_graph_report(graph, NULL, &text), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
   assert_null(text);
-  test_graph_destroy(graph);
 }
 
-static void test_gx7_reports_survive_a_lack_of_memory(void **state) {
-  (void)state;
+DEVICE_TEST(test_gx7_reports_survive_a_lack_of_memory) {
   static char arena[8];
   test_allocator allocator;
   rondo_graph *graph = NULL;
@@ -518,8 +489,7 @@ static rondo_compiled *compile(test_fixture *t, bool unrecorded) {
   return compiled;
 }
 
-static void test_gx7_a_compiled_program_has_a_page(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx7_a_compiled_program_has_a_page) {
   rondo_compiled *compiled = compile(t, false);
   rondo_compiled_info info = {.struct_size = sizeof info};
   char *text = NULL, bytes[64];
@@ -541,28 +511,4 @@ static void test_gx7_a_compiled_program_has_a_page(void **state) {
   assert_fails(rondo_compiled_report(NULL, NULL, &text), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_compiled_report(compiled, NULL, NULL), RONDO_INVALID_ARGUMENT);
   assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx7_each_node_is_on_the_page),
-      test_case(test_gx7_the_memory_map_has_each_allocation),
-      test_case(test_gx7_pages_are_stable),
-      test_case(test_gx7_names_are_escaped),
-      test_case(test_gx7_measured_times_are_shown),
-      test_case(test_gx7_mistakes_are_shown),
-      test_case(test_gx7_mistakes_without_addresses),
-      test_case(test_gx7_ranges_are_drawn),
-      test_case(test_gx7_far_memory_is_put_together),
-      test_case(test_gx7_an_empty_graph_has_a_page),
-      test_case(test_gx7_nested_graphs_are_drawn),
-      test_case(test_gx7_a_graph_of_data_has_a_page),
-      cmocka_unit_test(test_gx7_large_pages_are_bounded),
-      cmocka_unit_test(test_gx7_wide_graphs_are_drawn),
-      test_case(test_sections_of_the_host_stand_ahead),
-      test_case(test_gx7_bad_reports_are_refused),
-      cmocka_unit_test(test_gx7_reports_survive_a_lack_of_memory),
-      test_case(test_gx7_a_compiled_program_has_a_page),
-  };
-  return test_main(tests);
 }

@@ -45,8 +45,7 @@ static void set_affine_params(affine_params *self, test_fixture *t, uint32_t *wo
 
 /* Whole updates --------------------------------------------------------------------------------------------------- */
 
-static void test_gx5_u3_a_whole_update(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u3_a_whole_update) {
   uint32_t *words = test_words(t, 3), hosts[2] = {5, 6};
   const line old = make_line(t, words, 1, &hosts[0], 9), fresh = make_line(t, words, 2, &hosts[1], 10);
   rondo_exec *exec = test_instantiate(old.graph);
@@ -60,7 +59,6 @@ static void test_gx5_u3_a_whole_update(void **state) {
   launch_and_expect(t, exec, words, 1, 5, 9);
   rondo_exec_destroy(exec);
   test_graph_destroy(old.graph);
-  test_words_free(t, words);
 }
 
 /* The exec as before: refused, with this reason, and launched once more. */
@@ -79,8 +77,7 @@ static rondo_update_result refuse(const refusal *self, rondo_graph *graph, rondo
   return result;
 }
 
-static void test_gx5_u3_other_topologies_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u3_other_topologies_are_refused) {
   uint32_t *words = test_words(t, 3), host = 5;
   const line old = make_line(t, words, 1, &host, 9);
   const refusal self = {.fixture = t, .exec = test_instantiate(old.graph), .words = words};
@@ -104,11 +101,9 @@ static void test_gx5_u3_other_topologies_are_refused(void **state) {
   refuse(&self, other.graph, RONDO_REASON_TOPOLOGY_CHANGED);
   rondo_exec_destroy(self.exec);
   test_graph_destroy(old.graph);
-  test_words_free(t, words);
 }
 
-static void test_gx5_u3_another_kind_is_refused_by_node(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u3_another_kind_is_refused_by_node) {
   uint32_t *words = test_words(t, 3), host = 5;
   const line old = make_line(t, words, 1, &host, 9);
   const refusal self = {.fixture = t, .exec = test_instantiate(old.graph), .words = words};
@@ -125,12 +120,10 @@ static void test_gx5_u3_another_kind_is_refused_by_node(void **state) {
   assert_message("fill");
   rondo_exec_destroy(self.exec);
   test_graph_destroy(old.graph);
-  test_words_free(t, words);
 }
 
 /* A copy of two dimensions may stay as it is, and may not change. */
-static void test_gx5_u1_copies_of_two_dimensions_stay(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u1_copies_of_two_dimensions_stay) {
   uint32_t *words = test_words(t, 16), host[16] = {[0] = 1, [1] = 2, [4] = 3, [8] = 4};
   rondo_graph *graphs[2];
   rondo_node nodes[2];
@@ -154,12 +147,10 @@ static void test_gx5_u1_copies_of_two_dimensions_stay(void **state) {
   assert_words(t, words, expected, 3);
   rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
-  test_words_free(t, words);
 }
 
 /* Another kernel in the same place is taken: its function, grid and arguments. */
-static void test_gx5_u1_kernels_may_change(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u1_kernels_may_change) {
   uint32_t *words = test_words(t, 4);
   rondo_graph *old = test_graph(t), *fresh = test_graph(t);
   rondo_node node = {0};
@@ -174,15 +165,10 @@ static void test_gx5_u1_kernels_may_change(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[4] = {8, 8, 8, 8};
   assert_words(t, words, expected, 4);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(old);
-  test_graph_destroy(fresh);
-  test_words_free(t, words);
 }
 
 /* What cannot be instantiated cannot be updated to either. */
-static void test_gx5_graphs_that_cannot_run_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_graphs_that_cannot_run_are_refused) {
   uint32_t *words = test_words(t, 3), host = 5;
   const line old = make_line(t, words, 1, &host, 9);
   rondo_exec *exec = test_instantiate(old.graph);
@@ -207,12 +193,10 @@ static void test_gx5_graphs_that_cannot_run_are_refused(void **state) {
   test_graph_destroy(bare);
   test_graph_destroy(single);
   test_graph_destroy(old.graph);
-  test_words_free(t, words);
 }
 
 /* A child's parameters are updated with the whole; the child's topology must be the same too. */
-static void test_gx5_u3_children_are_updated_and_compared(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u3_children_are_updated_and_compared) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *outer[3];
   for (uint32_t i = 0; i < 3; i++) {
@@ -231,12 +215,10 @@ static void test_gx5_u3_children_are_updated_and_compared(void **state) {
   assert_int_equal(test_word(t, word), 3);
   rondo_exec_destroy(exec);
   for (int i = 0; i < 3; i++) test_graph_destroy(outer[i]);
-  test_words_free(t, word);
 }
 
 /* A child without nodes runs nothing, and is in no graph's place: with the second update the graph is known. */
-static void test_gx5_u3_empty_children_are_no_hindrance(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u3_empty_children_are_no_hindrance) {
   uint32_t *words = test_words(t, 1);
   rondo_graph *child = test_graph(t), *graphs[2];
   for (uint32_t g = 0; g < 2; g++) {
@@ -253,25 +235,21 @@ static void test_gx5_u3_empty_children_are_no_hindrance(void **state) {
   }
   rondo_exec_destroy(exec);
   for (int g = 0; g < 2; g++) test_graph_destroy(graphs[g]);
-  test_graph_destroy(child);
-  test_words_free(t, words);
 }
 
 /* Updates and queued launches ------------------------------------------------------------------------------------- */
 
 /* U1: each launch keeps the parameters it was queued with. Every launch but the last stands behind a gate while the
  * exec is updated under it. */
-static void test_gx5_u1_a_whole_update_leaves_queued_launches(void **state) {
+TEST_WORKERS(test_gx5_u1_a_whole_update_leaves_queued_launches) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   enum { UPDATES = 40 };
   uint32_t *word = test_words(t, 1), expected = 0;
   rondo_graph *graph = test_graph(t);
   test_add_affine(t, graph, NULL, 0, word, 3, 0);
   rondo_exec *exec = test_instantiate(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
   for (uint32_t i = 0; i < UPDATES; i++) {
     rondo_graph *next = test_graph(t);
     test_add_affine(t, next, NULL, 0, word, 3, i + 1);
@@ -281,28 +259,22 @@ static void test_gx5_u1_a_whole_update_leaves_queued_launches(void **state) {
     expected = expected * 3 + i + 1;
   }
   assert_ok(rondo_exec_update(exec, graph, NULL)); /* behind the last launch */
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), expected);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), expected * 3);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
-static void test_gx5_u1_setting_a_node_leaves_queued_launches(void **state) {
+TEST_WORKERS(test_gx5_u1_setting_a_node_leaves_queued_launches) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   enum { UPDATES = 60 };
   uint32_t *words = test_words(t, 2), expected[2] = {0, 0};
   rondo_graph *graph = test_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, words, 3, 0);
   const rondo_node second = test_add_affine(t, graph, &first, 1, words + 1, 5, 1);
   rondo_exec *exec = test_instantiate(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
   for (uint32_t i = 0; i < UPDATES; i++) {
     affine_params params;
     set_affine_params(&params, t, words + i % 2, 3 + 2 * (i % 2), i);
@@ -312,12 +284,8 @@ static void test_gx5_u1_setting_a_node_leaves_queued_launches(void **state) {
     expected[0] = expected[0] * 3 + terms[0];
     expected[1] = expected[1] * 5 + terms[1];
   }
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_words(t, words, expected, 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
-  test_words_free(t, words);
 }
 
 static rondo_status fail_at_gate(void *gate) {
@@ -326,52 +294,41 @@ static rondo_status fail_at_gate(void *gate) {
 }
 
 /* The message is about the function that ran, not about the one that has its place since. */
-static void test_gx5_u1_a_replaced_host_function_keeps_its_name(void **state) {
+TEST_WORKERS(test_gx5_u1_a_replaced_host_function_keeps_its_name) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   rondo_node_params params = {
-      .kind = RONDO_NODE_HOST, .name = "earlier", .as.host = {.function = fail_at_gate, .user = &gate}};
+      .kind = RONDO_NODE_HOST, .name = "earlier", .as.host = {.function = fail_at_gate, .user = gate}};
   assert_ok(rondo_graph_add(graph, NULL, 0, &params, &node));
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  test_gate_await(&gate);
+  test_gate_await(gate);
   for (int i = 0; i < 8; i++) {
     params.name = i % 2 == 0 ? "another" : "laterly";
     assert_ok(rondo_exec_set_params(exec, node, &params));
   }
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("host function 'earlier' (node 0)");
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
 }
 
-static void test_gx5_u2_enabling_leaves_queued_launches(void **state) {
+TEST_WORKERS(test_gx5_u2_enabling_leaves_queued_launches) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
   const rondo_node node = test_add_affine(t, graph, NULL, 0, word, 1, 1);
   rondo_exec *exec = test_instantiate(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
   for (int i = 0; i < 30; i++) {
     assert_ok(rondo_exec_set_enabled(exec, node, i % 3 == 0));
     assert_ok(rondo_exec_launch(exec, t->stream));
   }
   assert_ok(rondo_exec_set_enabled(exec, node, false));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), 10);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* Single nodes ---------------------------------------------------------------------------------------------------- */
@@ -381,8 +338,7 @@ static rondo_status add_one(void *user) {
   return RONDO_OK;
 }
 
-static void test_gx5_u1_each_kind_is_set(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u1_each_kind_is_set) {
   uint32_t *words = test_words(t, 3), hosts[2] = {5, 6}, calls[2] = {0, 0};
   const line of = make_line(t, words, 1, &hosts[0], 9);
   rondo_node host = {0};
@@ -407,22 +363,19 @@ static void test_gx5_u1_each_kind_is_set(void **state) {
   rondo_exec_destroy(exec);
   rondo_exec_destroy(other);
   test_graph_destroy(of.graph);
-  test_words_free(t, words);
 }
 
-static void test_gx5_u1_events_of_nodes_are_set(void **state) {
+TEST_WORKERS(test_gx5_u1_events_of_nodes_are_set) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_event *events[2] = {test_event(t), test_event(t)};
   rondo_stream *leader = test_stream(t, "leader");
   rondo_graph *graph = test_graph(t);
   rondo_node wait = {0}, record = {0};
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   assert_ok(rondo_graph_add_event_wait(graph, NULL, 0, events[0], &wait));
   assert_ok(rondo_graph_add_event_record(graph, &wait, 1, events[0], &record));
   rondo_exec *exec = test_instantiate(graph);
-  test_gate_hold(&gate, leader);
+  test_gate_hold(gate, leader);
   assert_ok(rondo_event_record(events[0], leader));
   const rondo_node_params other_wait = {.kind = RONDO_NODE_EVENT_WAIT, .as.event = events[1]};
   const rondo_node_params other_record = {.kind = RONDO_NODE_EVENT_RECORD, .as.event = events[1]};
@@ -432,16 +385,14 @@ static void test_gx5_u1_events_of_nodes_are_set(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_status(rondo_event_query(events[0]), RONDO_NOT_READY);
   assert_ok(rondo_event_query(events[1]));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   test_stream_destroy(leader);
   for (int i = 0; i < 2; i++) rondo_event_destroy(events[i]);
-  test_gate_destroy(&gate);
 }
 
-static void test_gx5_u1_what_cannot_be_set_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u1_what_cannot_be_set_is_refused) {
   uint32_t *words = test_words(t, 3), host = 5;
   const line of = make_line(t, words, 1, &host, 9);
   rondo_graph *other = test_graph(t), *inner = test_graph(t);
@@ -473,14 +424,10 @@ static void test_gx5_u1_what_cannot_be_set_is_refused(void **state) {
   launch_and_expect(t, exec, words, 1, 5, 9);
   rondo_exec_destroy(exec);
   test_graph_destroy(of.graph);
-  test_graph_destroy(other);
-  test_graph_destroy(inner);
-  test_words_free(t, words);
 }
 
 /* A node of a child graph is set through the tag it has in the child's own graph. */
-static void test_gx5_u1_nodes_of_children_are_set(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u1_nodes_of_children_are_set) {
   uint32_t *words = test_words(t, 2);
   rondo_graph *inner = test_graph(t), *outer = test_graph(t);
   rondo_node children[2], inside = {0};
@@ -498,15 +445,10 @@ static void test_gx5_u1_nodes_of_children_are_set(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[2] = {1, 10};
   assert_words(t, words, expected, 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(inner);
-  test_graph_destroy(outer);
-  test_words_free(t, words);
 }
 
 /* U2: a disabled node behaves as an empty one; the state outlives updates; what is set meanwhile holds later. */
-static void test_gx5_u2_disabled_nodes_do_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u2_disabled_nodes_do_nothing) {
   uint32_t *words = test_words(t, 3), hosts[2] = {5, 6};
   const line of = make_line(t, words, 1, &hosts[0], 9), fresh = make_line(t, words, 2, &hosts[1], 10);
   const rondo_node nodes[3] = {of.kernel, of.copy, of.fill};
@@ -534,7 +476,6 @@ static void test_gx5_u2_disabled_nodes_do_nothing(void **state) {
   rondo_exec_destroy(exec);
   test_graph_destroy(of.graph);
   test_graph_destroy(fresh.graph);
-  test_words_free(t, words);
 }
 
 /* A disabled node still stands between what is before and behind it. */
@@ -544,8 +485,7 @@ static uint64_t kernels_run(test_fixture *t) {
   return statistics.kernels;
 }
 
-static void test_gx5_u2_disabled_nodes_carry_order(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u2_disabled_nodes_carry_order) {
   uint32_t *words = test_words(t, 2);
   rondo_graph *graph = test_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, words, 0, 4);
@@ -562,13 +502,9 @@ static void test_gx5_u2_disabled_nodes_carry_order(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(kernels_run(t) - before, 500 * 2 + 3);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
-static void test_gx5_u2_other_kinds_are_not_disabled(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_u2_other_kinds_are_not_disabled) {
   uint32_t calls = 0;
   rondo_graph *graph = test_graph(t), *other = test_graph(t);
   rondo_node host = {0}, empty = {0}, stranger = {0};
@@ -582,32 +518,4 @@ static void test_gx5_u2_other_kinds_are_not_disabled(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(calls, 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_graph_destroy(other);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx5_u3_a_whole_update),
-      test_case(test_gx5_u3_other_topologies_are_refused),
-      test_case(test_gx5_u3_another_kind_is_refused_by_node),
-      test_case(test_gx5_u1_copies_of_two_dimensions_stay),
-      test_case(test_gx5_u1_kernels_may_change),
-      test_case(test_gx5_graphs_that_cannot_run_are_refused),
-      test_case(test_gx5_u3_children_are_updated_and_compared),
-      test_case(test_gx5_u3_empty_children_are_no_hindrance),
-      test_case_workers(test_gx5_u1_a_whole_update_leaves_queued_launches),
-      test_case_workers(test_gx5_u1_setting_a_node_leaves_queued_launches),
-      test_case_workers(test_gx5_u1_a_replaced_host_function_keeps_its_name),
-      test_case_workers(test_gx5_u2_enabling_leaves_queued_launches),
-      test_case(test_gx5_u1_each_kind_is_set),
-      test_case_workers(test_gx5_u1_events_of_nodes_are_set),
-      test_case(test_gx5_u1_what_cannot_be_set_is_refused),
-      test_case(test_gx5_u1_nodes_of_children_are_set),
-      test_case(test_gx5_u2_disabled_nodes_do_nothing),
-      test_case(test_gx5_u2_disabled_nodes_carry_order),
-      test_case(test_gx5_u2_other_kinds_are_not_disabled),
-  };
-  return test_main(tests);
 }

@@ -140,8 +140,7 @@ static void assert_mends(rondo_graph *graph, const expectation *expected) {
 /* Lifetimes ------------------------------------------------------------------------------------------------------- */
 
 /* The CUDA guide's figure: a, b and c use the allocation in its life; d comes after c, e after nothing. */
-static void test_gm5_the_figure_of_the_document(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm5_the_figure_of_the_document) {
   uint32_t *out = test_words(t, 4 * WORDS), *dptr;
   rondo_graph *graph = test_graph(t);
   char message[512];
@@ -164,13 +163,10 @@ static void test_gm5_the_figure_of_the_document(void **state) {
   assert_ok(rondo_graph_add_edges(graph, &a, &e, 1));
   assert_ok(rondo_graph_add_edges(graph, &e, &freed, 1));
   assert_clean(graph);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* The figure, captured. */
-static void test_gm5_the_figure_captured(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm5_the_figure_captured) {
   uint32_t *out = test_words(t, 3 * WORDS);
   rondo_stream *side = test_stream(t, "side");
   rondo_event *fork = test_event(t), *joined = test_event(t);
@@ -203,15 +199,10 @@ static void test_gm5_the_figure_captured(void **state) {
                    RONDO_REASON_USE_AFTER_FREE);
     test_graph_destroy(graph);
   }
-  rondo_event_destroy(fork);
-  rondo_event_destroy(joined);
-  test_stream_destroy(side);
-  test_words_free(t, out);
 }
 
 /* GM-18: an access that comes after the free, or before the alloc, by the edges: no edge mends it. */
-static void test_gm18_what_no_edge_mends(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_what_no_edge_mends) {
   char message[512];
   uint32_t *late, *early;
   rondo_graph *graph = test_graph(t);
@@ -237,22 +228,19 @@ static void test_gm18_what_no_edge_mends(void **state) {
 }
 
 /* GM-18: a free without order after its alloc. */
-static void test_gm18_a_free_before_its_alloc(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_a_free_before_its_alloc) {
   uint32_t *words;
   rondo_graph *graph = test_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "memory", &words);
   const rondo_node freed = add_free(graph, NULL, 0, words);
   assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, freed,
                                      alloc, alloc, freed, "memory"});
-  test_graph_destroy(graph);
 }
 
 /* Races ----------------------------------------------------------------------------------------------------------- */
 
 /* Two writers, and a reader and a writer, of one allocation; in graph memory and in the device's own. */
-static void test_races_are_found_and_mended(void **state) {
-  test_fixture *t = *state;
+TEST(test_races_are_found_and_mended) {
   uint32_t *out = test_words(t, 2 * WORDS), *words;
   rondo_graph *graph = test_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "shared", &words);
@@ -274,13 +262,10 @@ static void test_races_are_found_and_mended(void **state) {
   assert_int_equal(finding.reason, race.reason);
   assert_non_null(strstr(finding.message, "bytes 1020 to 1024"));
   rondo_findings_destroy(findings);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* Readers may run at once; so may writers of bytes that are apart, also in columns of one matrix. */
-static void test_what_is_no_race(void **state) {
-  test_fixture *t = *state;
+TEST(test_what_is_no_race) {
   uint32_t *out = test_words(t, 3 * WORDS), *words;
   rondo_graph *graph = test_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "matrix", &words);
@@ -296,13 +281,10 @@ static void test_what_is_no_race(void **state) {
   const rondo_node row = add_fill(graph, alloc, words + 16 * 15, 4, 1, 0);
   assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, row, left, left, row,
                                      "matrix"});
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* A pointer without bytes may reach to the end of its allocation: a warning, which refuses nothing. */
-static void test_unknown_extents_are_warned_about(void **state) {
-  test_fixture *t = *state;
+TEST(test_unknown_extents_are_warned_about) {
   char message[512];
   uint32_t *words;
   rondo_graph *graph = test_graph(t);
@@ -320,14 +302,12 @@ static void test_unknown_extents_are_warned_about(void **state) {
   assert_true(errors == 0 && warnings == 1 && rondo_findings_count(kept) == 1);
   rondo_exec_destroy(exec);
   assert_mends(graph, &race);
-  test_graph_destroy(graph);
 }
 
 /* Extents and frees ----------------------------------------------------------------------------------------------- */
 
 /* More bytes than there are: declared ones of a kernel; copies and fills are refused when they are made (B4). */
-static void test_an_access_beyond_its_allocation(void **state) {
-  test_fixture *t = *state;
+TEST(test_an_access_beyond_its_allocation) {
   char message[512];
   uint32_t *words;
   rondo_graph *graph = test_graph(t);
@@ -337,14 +317,12 @@ static void test_an_access_beyond_its_allocation(void **state) {
       RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_OUT_OF_RANGE, user, none, none, none, "short"};
   assert_finds(graph, &beyond, message);
   assert_refused(graph, &beyond);
-  test_graph_destroy(graph);
 }
 
 /* Undeclared pointers --------------------------------------------------------------------------------------------- */
 
 /* A kernel that is given a pointer in a scalar parameter: looked at for lifetimes alone, and only warned about. */
-static void test_pointers_in_scalars_are_warned_about(void **state) {
-  test_fixture *t = *state;
+TEST(test_pointers_in_scalars_are_warned_about) {
   char message[512];
   uint32_t *words;
   rondo_graph *graph = test_graph(t);
@@ -383,8 +361,7 @@ static rondo_node make_unordered(test_fixture *t, rondo_graph *graph, uint32_t *
 }
 
 /* Clones, and graphs that a wrong exec was launched into while they were captured. */
-static void test_clones_and_captured_execs_are_verified(void **state) {
-  test_fixture *t = *state;
+TEST(test_clones_and_captured_execs_are_verified) {
   rondo_graph *graph = test_graph(t), *clone = NULL;
   rondo_node user, in_clone;
   uint32_t *words;
@@ -404,13 +381,10 @@ static void test_clones_and_captured_execs_are_verified(void **state) {
                RONDO_REASON_USE_AFTER_FREE);
   assert_message("(node 1 of child (node 0))");
   rondo_exec_destroy(exec);
-  test_graph_destroy(captured);
-  test_graph_destroy(graph);
 }
 
 /* A mistake inside a child is mended there; one between a child's node and a node beside it, around the child. */
-static void test_child_graphs_are_verified(void **state) {
-  test_fixture *t = *state;
+TEST(test_child_graphs_are_verified) {
   uint32_t *out = test_words(t, WORDS), *words;
   rondo_graph *graph = test_graph(t), *inner = test_graph(t);
   rondo_node_params params;
@@ -439,14 +413,10 @@ static void test_child_graphs_are_verified(void **state) {
   rondo_findings_destroy(findings);
   assert_clean(graph);
   rondo_exec_destroy(test_instantiate(graph));
-  test_graph_destroy(inner);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* A graph of the same topology whose addresses make a race: the update is refused, and the exec runs as before. */
-static void test_updates_are_verified(void **state) {
-  test_fixture *t = *state;
+TEST(test_updates_are_verified) {
   uint32_t *out = test_words(t, 2 * WORDS), expected[WORDS];
   rondo_graph *graph = test_graph(t), *racing = test_graph(t);
   rondo_update_result result = {.struct_size = sizeof result};
@@ -461,10 +431,6 @@ static void test_updates_are_verified(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   for (size_t i = 0; i < WORDS; i++) expected[i] = 1;
   assert_words(t, out + WORDS, expected, WORDS);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_graph_destroy(racing);
-  test_words_free(t, out);
 }
 
 static rondo_status set_words(test_fixture *t, rondo_exec *exec, rondo_node node, uint32_t *words, size_t bytes) {
@@ -481,8 +447,7 @@ static rondo_status set_words(test_fixture *t, rondo_exec *exec, rondo_node node
 }
 
 /* One node's new accesses are looked at by themselves: two nodes can exchange what they write one after the other. */
-static void test_one_nodes_parameters_are_verified(void **state) {
-  test_fixture *t = *state;
+TEST(test_one_nodes_parameters_are_verified) {
   uint32_t *out = test_words(t, 2 * WORDS), *words;
   rondo_graph *graph = test_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "inside", &words);
@@ -503,8 +468,6 @@ static void test_one_nodes_parameters_are_verified(void **state) {
                               &exec));
   assert_ok(set_words(t, exec, first, words, BYTES));
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* Dumps ----------------------------------------------------------------------------------------------------------- */
@@ -532,8 +495,7 @@ static void assert_dump_finds(const rondo_graph *graph, bool with_addresses, con
 }
 
 /* What cannot be looked at does not pass for right. */
-static void test_gm5_dumped_graphs(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm5_dumped_graphs) {
   rondo_graph *graph = test_graph(t), *empty = test_graph(t);
   uint32_t *scratch = NULL;
   rondo_node node = add_alloc(graph, none, BYTES, "scratch", &scratch);
@@ -543,8 +505,6 @@ static void test_gm5_dumped_graphs(void **state) {
   assert_dump_finds(graph, false, "NO_ADDRESS");
   assert_ok(rondo_graph_add_empty(empty, NULL, 0, &node));
   assert_dump_finds(empty, false, "");
-  test_graph_destroy(empty);
-  test_graph_destroy(graph);
 }
 
 /* What a finding says of a fill of `bytes` at `address`, in a graph of data only with a list of allocations; "" when
@@ -577,8 +537,7 @@ static void check_given(uintptr_t address, size_t bytes, rondo_reason reason, co
 
 /* GM-18: allocations that only the user knows of, in any order and inside each other: the one that begins at an address
  * counts, else, of those that it lies in, the one that reaches farthest. */
-static void test_gm18_given_allocations(void **state) {
-  (void)state;
+TEST(test_gm18_given_allocations) {
   check_given(0x10000, 0x4000, RONDO_REASON_NONE, "");
   check_given(0x10000, 0x4001, RONDO_REASON_OUT_OF_RANGE, "'outer'");
   check_given(0x11000, 0x100, RONDO_REASON_NONE, "");
@@ -589,25 +548,4 @@ static void test_gm18_given_allocations(void **state) {
   check_given(0x14000, 0x10000, RONDO_REASON_NONE, ""); /* in none */
   check_given(0x50000, 0x10, RONDO_REASON_NO_ACCESS, "cpu:7");
   check_given(0x40000, 0x100000, RONDO_REASON_NONE, "");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm5_the_figure_of_the_document),
-      test_case(test_gm5_the_figure_captured),
-      test_case(test_gm18_what_no_edge_mends),
-      test_case(test_gm18_a_free_before_its_alloc),
-      test_case(test_races_are_found_and_mended),
-      test_case(test_what_is_no_race),
-      test_case(test_unknown_extents_are_warned_about),
-      test_case(test_an_access_beyond_its_allocation),
-      test_case(test_pointers_in_scalars_are_warned_about),
-      test_case(test_clones_and_captured_execs_are_verified),
-      test_case(test_child_graphs_are_verified),
-      test_case(test_updates_are_verified),
-      test_case(test_one_nodes_parameters_are_verified),
-      test_case(test_gm5_dumped_graphs),
-      test_case(test_gm18_given_allocations),
-  };
-  return test_main(tests);
 }

@@ -16,7 +16,7 @@ static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
 /* GM-6: the node API, and parameters read back. */
 static void test_gm6_parameters_read_back(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   const test_allocation made = test_add_alloc(graph, NULL, 0, 1000, "weights");
   const rondo_node freed = test_add_free(graph, made.node, made.words);
   rondo_node_params params;
@@ -36,7 +36,7 @@ static void test_gm6_parameters_read_back(void **state) {
 
 static void test_gm6_bad_sizes_are_refused(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *address = t;
   assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_INVALID_ARGUMENT,
@@ -55,7 +55,7 @@ static void test_gm6_bad_sizes_are_refused(void **state) {
 /* GM-2: one address for all execs, clones and launches. */
 static void test_gm2_the_address_is_fixed(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL;
   assert_ok(rondo_graph_clone(graph, &clone));
   rondo_node nodes[4], mate = {0};
@@ -81,8 +81,8 @@ static void test_gm2_the_address_is_fixed(void **state) {
  * graph, captured. */
 static void test_gm7_captured_as_nodes_and_edges(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
-  rondo_event *forked = test_own_event(t, test_event(t)), *joined = test_own_event(t, test_event(t));
+  rondo_stream *side = test_stream(t, "side");
+  rondo_event *forked = test_event(t), *joined = test_event(t);
   uint32_t *out = test_words(t, 2 * WORDS), *right = out + WORDS, value = 5;
   rondo_kernel *set = test_kernel(t, TEST_KERNEL_SET), *combine = test_kernel(t, TEST_KERNEL_COMBINE);
   const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "dptr"};
@@ -98,7 +98,7 @@ static void test_gm7_captured_as_nodes_and_edges(void **state) {
   assert_ok(rondo_event_record(joined, side));
   assert_ok(rondo_stream_wait_event(t->stream, joined));
   assert_ok(rondo_free_async(t->stream, dptr));
-  rondo_graph *graph = test_own_graph(t, test_capture_end(t->stream));
+  rondo_graph *graph = test_capture_end(t->stream);
   rondo_node from[6], to[6];
   size_t count = 6;
   assert_ok(rondo_graph_edges(graph, from, to, &count));
@@ -108,7 +108,7 @@ static void test_gm7_captured_as_nodes_and_edges(void **state) {
     assert_int_equal(rondo_node_number(from[i]), expected[i][0]);
     assert_int_equal(rondo_node_number(to[i]), expected[i][1]);
   }
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out, 5 * 32);
   assert_all(t, right, 5 * 32);
@@ -120,8 +120,8 @@ static void test_gm7_captured_as_nodes_and_edges(void **state) {
 /* GM-18: free nodes of nothing, of foreign memory, twice. */
 static void test_gm18_misuse_of_free_nodes(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_own_words(t, 16);
-  rondo_graph *graph = test_own_graph(t, test_graph(t)), *other = test_own_graph(t, test_graph(t));
+  uint32_t *words = test_words(t, 16);
+  rondo_graph *graph = test_graph(t), *other = test_graph(t);
   const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "twice");
   rondo_node node = {0};
   assert_error(rondo_graph_add_free(graph, NULL, 0, words, &node), RONDO_INVALID_ARGUMENT,
@@ -163,7 +163,7 @@ static void test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused(void **stat
 /* GM-18: a free that is ordered before its alloc. */
 static void test_gm18_a_free_before_its_alloc_is_refused(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "backwards");
   rondo_node freed = {0};
   assert_ok(rondo_graph_add_free(graph, NULL, 0, memory.words, &freed));
@@ -176,12 +176,12 @@ static void test_gm18_a_free_before_its_alloc_is_refused(void **state) {
 /* GM-18: memory whose graph frees it, or never ran, is not freed outside. */
 static void test_gm18_graph_memory_that_is_not_live_is_not_freed_outside(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   assert_error(rondo_free(t->device, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("kept");
   assert_error(rondo_free_async(t->stream, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free(t->device, kept.words));
@@ -191,7 +191,7 @@ static void test_gm18_graph_memory_that_is_not_live_is_not_freed_outside(void **
 /* GM-4: destroying a graph and its execs frees no live allocation; GM-10: nor does it lose it. */
 static void test_gm4_live_memory_outlives_graph_and_exec(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   test_add_set(t, graph, kept.node, kept.words, WORDS, 6);
@@ -211,9 +211,9 @@ static void test_gm4_live_memory_outlives_graph_and_exec(void **state) {
 /* GM-10: an unfreed allocation keeps its graph from being launched again. */
 static void test_gm10_relaunch_with_a_live_allocation_is_refused(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
@@ -230,7 +230,7 @@ static void test_gm10_relaunch_with_a_live_allocation_is_refused(void **state) {
 /* GM-10: the producer with two consumers of the CUDA guide, with automatic freeing: loops and leaks nothing. */
 static void test_gm10_a_producer_with_two_consumers(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 2 * WORDS);
+  uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *graphs[3] = {test_graph(t), test_graph(t), test_graph(t)};
   const test_allocation first = test_add_alloc(graphs[0], NULL, 0, BYTES, "data1");
   const test_allocation second = test_add_alloc(graphs[0], &first.node, 1, BYTES, "data2");
@@ -271,7 +271,7 @@ static bool overlap(const test_allocation *a, const test_allocation *b, size_t w
 /* GM-11: reuse after a free that comes before, never without that order. */
 static void test_gm11_addresses_are_reused_in_order_only(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   const test_allocation first = test_add_alloc(graph, NULL, 0, BYTES, "first");
   const rondo_node freed = test_add_free(graph, first.node, first.words);
   const test_allocation second = test_add_alloc(graph, &freed, 1, BYTES, "second");
@@ -290,7 +290,7 @@ static void test_gm11_addresses_are_reused_in_order_only(void **state) {
   test_add_free(graph, third.node, third.words);
   test_add_free(graph, fourth.node, fourth.words);
   test_add_free(graph, fifth.node, fifth.words);
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 5; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
 }
@@ -299,7 +299,7 @@ static void test_gm11_addresses_are_reused_in_order_only(void **state) {
 static void test_gm11_what_a_reuse_relies_on_is_kept(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip(); /* nothing relies on it */
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   const test_allocation first = test_add_alloc(graph, NULL, 0, BYTES, "first");
   const rondo_node freed = test_add_free(graph, first.node, first.words);
   const test_allocation second = test_add_alloc(graph, &freed, 1, BYTES, "second");
@@ -317,7 +317,7 @@ static void test_gm11_what_a_reuse_relies_on_is_kept(void **state) {
 static void test_gm12_graphs_on_one_stream_share_memory(void **state) {
   test_fixture *t = *state;
   static const size_t sizes[] = {8 << 20, 32 << 20, 16 << 20};
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_exec *execs[3];
   rondo_exec_info info = {.struct_size = sizeof info};
   for (uint32_t i = 0; i < 3; i++) {
@@ -342,8 +342,8 @@ static void test_gm12_graphs_on_one_stream_share_memory(void **state) {
 static void test_gm12_graphs_that_may_run_at_once_do_not_share(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
-  uint32_t *out = test_own_words(t, 2 * WORDS);
+  rondo_stream *other = test_stream(t, "other");
+  uint32_t *out = test_words(t, 2 * WORDS);
   rondo_stream *const streams[2] = {t->stream, other};
   rondo_exec *execs[2];
   test_gate gates[2];
@@ -365,13 +365,13 @@ static void test_gm12_graphs_that_may_run_at_once_do_not_share(void **state) {
 /* GM-12: pages of an unfreed allocation are shared with nobody. */
 static void test_gm12_unfreed_memory_is_never_shared(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
-  rondo_exec *scratch = test_own_exec(t, test_scratch_exec(t, out, WORDS, 4 * BYTES, 9));
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *scratch = test_own_exec(test_scratch_exec(t, out, WORDS, 4 * BYTES, 9));
   assert_ok(rondo_exec_launch(scratch, t->stream)); /* the heap's pages are in use before */
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   test_add_set(t, graph, kept.node, kept.words, WORDS, 7);
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *exec = test_instantiate(graph);
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   for (int i = 0; i < 5; i++) assert_ok(rondo_exec_launch(scratch, t->stream));
@@ -384,7 +384,7 @@ static void test_gm12_unfreed_memory_is_never_shared(void **state) {
 /* GM-13: mappings are kept between launches, also when graphs take turns. */
 static void test_gm13_steady_launches_map_nothing(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_exec *execs[2] = {test_scratch_exec(t, out, WORDS, BYTES, 1), test_scratch_exec(t, out, WORDS, 8 * BYTES, 2)};
   for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(execs[i % 2], t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
@@ -401,8 +401,8 @@ static void test_gm13_steady_launches_map_nothing(void **state) {
 /* GM-14: an upload maps, the launch after it maps nothing. */
 static void test_gm14_upload_maps_ahead(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
-  rondo_exec *exec = test_own_exec(t, test_scratch_exec(t, out, WORDS, 100 * BYTES, 4));
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *exec = test_own_exec(test_scratch_exec(t, out, WORDS, 100 * BYTES, 4));
   const uint64_t before = test_statistics(t).maps;
   assert_ok(rondo_exec_upload(exec, t->stream));
   const uint64_t uploaded = test_statistics(t).maps;
@@ -415,7 +415,7 @@ static void test_gm14_upload_maps_ahead(void **state) {
 /* GM-15: trim gives back what nobody uses; later launches map again; live memory stays. */
 static void test_gm15_trim_gives_unused_memory_back(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 64 * BYTES, 5);
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
@@ -444,7 +444,7 @@ static void test_gm15_trim_gives_unused_memory_back(void **state) {
 /* GM-16: used and reserved, now and at most; highs are reset. */
 static void test_gm16_figures(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   assert_int_equal(test_memory_statistics(t).graph_used, 0);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 64 * BYTES, 5);
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0); /* instantiating maps nothing */
@@ -466,8 +466,8 @@ static void test_gm16_figures(void **state) {
 /* GM-13: another stream is taken too, with right contents; launches stay one after another. */
 static void test_gm13_launches_move_between_streams(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
-  uint32_t *out = test_own_words(t, WORDS);
+  rondo_stream *other = test_stream(t, "other");
+  uint32_t *out = test_words(t, WORDS);
   rondo_exec *execs[2] = {test_scratch_exec(t, out, WORDS, BYTES, 1), test_scratch_exec(t, out, WORDS, 2 * BYTES, 2)};
   for (int i = 0; i < 40; i++) {
     assert_ok(rondo_exec_launch(execs[i % 2], (i / 2) % 2 == 0 ? t->stream : other));
@@ -480,13 +480,13 @@ static void test_gm13_launches_move_between_streams(void **state) {
 /* GM-20: what CUDA refuses for graphs with memory: embedding, in line twice over, and updating. */
 static void test_gm20_a_memory_graph_is_embedded(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 2 * WORDS);
+  uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *inner[2] = {test_scratch_graph(t, out, WORDS, BYTES, 3),
                            test_scratch_graph(t, out + WORDS, WORDS, 2 * BYTES, 4)};
   rondo_graph *outer = test_graph(t);
   rondo_node node = {0};
   for (int i = 0; i < 4; i++) assert_ok(rondo_graph_add_child(outer, &node, i > 0, inner[i % 2], &node));
-  rondo_exec *exec = test_own_exec(t, test_instantiate(outer));
+  rondo_exec *exec = test_instantiate(outer);
   for (int i = 0; i < 2; i++) test_graph_destroy(inner[i]);
   test_graph_destroy(outer);
   for (int i = 0; i < 20; i++) {
@@ -500,9 +500,9 @@ static void test_gm20_a_memory_graph_is_embedded(void **state) {
 /* GM-20: an exec with memory takes the parameters of a changed clone. */
 static void test_gm20_a_memory_graph_is_updated(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
-  rondo_graph *graph = test_own_graph(t, test_scratch_graph(t, out, WORDS, BYTES, 3)), *clone = NULL;
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  uint32_t *out = test_words(t, WORDS);
+  rondo_graph *graph = test_own_graph(test_scratch_graph(t, out, WORDS, BYTES, 3)), *clone = NULL;
+  rondo_exec *exec = test_instantiate(graph);
   rondo_node nodes[4];
   rondo_node_params params;
   size_t count = 4;

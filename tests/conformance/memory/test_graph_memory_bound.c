@@ -175,7 +175,7 @@ static uint64_t page_of(test_fixture *t) {
 static void test_gm11_planned_memory_is_at_the_bound(void **state) {
   test_fixture *t = *state;
   const uint64_t page = page_of(t);
-  uint32_t *out = test_own_words(t, (size_t)MOST * WORDS);
+  uint32_t *out = test_words(t, (size_t)MOST * WORDS);
   for (size_t i = 0; i < SHAPES; i++) {
     static work self;
     self = (work){.block_count = 0};
@@ -218,7 +218,7 @@ static void test_gm11_branches_need_their_sum(void **state) {
   test_fixture *t = *state;
   enum { BRANCHES = 4, LINKS = 6 };
   const uint64_t page = page_of(t);
-  uint32_t *out = test_own_words(t, BRANCHES * LINKS * WORDS);
+  uint32_t *out = test_words(t, BRANCHES * LINKS * WORDS);
   rondo_graph *graphs[2] = {NULL};
   rondo_profile *profile = NULL;
   uint64_t bound = 0;

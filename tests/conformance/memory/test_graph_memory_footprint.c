@@ -89,7 +89,7 @@ static void trim_to(test_fixture *t, uint64_t bytes) {
 static void test_gm12_m11_eight_graphs_on_one_stream_hold_one(void **state) {
   test_fixture *t = *state;
   const size_t held = shared(t, SIZE);
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   part parts[GRAPHS];
   for (uint32_t i = 0; i < GRAPHS; i++) parts[i] = make_scratch(t, SIZE, i + 1, out);
   assert_holds(t, 0);
@@ -109,7 +109,7 @@ static void test_gm12_m11_the_largest_counts_in_any_order(void **state) {
   test_fixture *t = *state;
   static const size_t sizes[] = {8 * MIB, 3 * MIB + 4096, 5 * MIB};
   static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   part parts[3];
   for (uint32_t i = 0; i < 3; i++) parts[i] = make_scratch(t, sizes[i], i + 1, out);
   for (int order = 0; order < 6; order++) {
@@ -137,7 +137,7 @@ static void test_gm12_m11_eight_streams_at_once_hold_eight_times(void **state) {
   rondo_stream *streams[GRAPHS];
   test_gate gates[GRAPHS];
   part parts[GRAPHS];
-  uint32_t *out = test_own_words(t, GRAPHS * WORDS);
+  uint32_t *out = test_words(t, GRAPHS * WORDS);
   for (uint32_t i = 0; i < GRAPHS; i++) {
     test_gate_init(&gates[i]);
     streams[i] = test_stream(t, "one of eight");
@@ -163,7 +163,7 @@ static void test_gm12_m11_streams_in_turn_share(void **state) {
   const size_t held = shared(t, SIZE);
   rondo_stream *streams[GRAPHS];
   part parts[GRAPHS];
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < GRAPHS; i++) {
     streams[i] = test_stream(t, "in turn");
     parts[i] = make_scratch(t, SIZE, i + 1, out);
@@ -184,7 +184,7 @@ static void test_gm12_m11_streams_in_turn_share(void **state) {
 
 static void test_gm12_m11_unfreed_memory_counts_besides(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   part kept = make_kept(t, SIZE, 1, out), scratch[3];
   for (uint32_t i = 0; i < 3; i++) scratch[i] = make_scratch(t, SIZE, 2 + i, out);
   launch(t, &kept);
@@ -207,7 +207,7 @@ static void test_gm12_m11_unfreed_memory_counts_besides(void **state) {
 
 static void test_gm12_m11_two_unfreed_hold_twice(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   part kept[2];
   for (uint32_t i = 0; i < 2; i++) {
     kept[i] = make_kept(t, SIZE, i + 1, out);
@@ -227,7 +227,7 @@ static void test_gm12_m11_two_unfreed_hold_twice(void **state) {
 /* GM-10: what each launch frees before it allocates is not held twice. */
 static void test_gm10_m11_automatic_freeing_holds_one(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   const part_options options = {.bytes = SIZE, .value = 7, .out = out, .kept = true, .auto_free = true};
   part kept = make_part(t, &options);
   for (int i = 0; i < 20; i++) {
@@ -265,7 +265,7 @@ static void open_gate(void *user) {
 static void test_gm15_trimming_beside_a_launch_in_flight(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   test_gate gate;
   test_gate_init(&gate);
   part held = make_part(t, &(part_options){.bytes = SIZE, .value = 3, .out = out, .gate = &gate});
@@ -289,7 +289,7 @@ static void test_gm15_trimming_beside_a_launch_in_flight(void **state) {
 static void test_gm15_m14_pools_are_trimmed_apart(void **state) {
   test_fixture *t = *state;
   const rondo_pool_options keeps = {RONDO_POOL_OPTIONS_INIT, .name = "keeps", .release_threshold = UINT64_MAX};
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_pool *pool = NULL;
   void *address = NULL;
   assert_ok(rondo_pool_create(t->device, &keeps, &pool));
@@ -315,8 +315,8 @@ static void test_gm15_m14_pools_are_trimmed_apart(void **state) {
 static void test_gm9_a_queued_free_elsewhere_is_waited_for(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
-  uint32_t *out = test_own_words(t, 2 * WORDS);
+  rondo_stream *other = test_stream(t, "other");
+  uint32_t *out = test_words(t, 2 * WORDS);
   part first = make_kept(t, SIZE, 1, out);
   test_gate gate;
   test_gate_init(&gate);

@@ -29,7 +29,7 @@ static rondo_exec *make_reader(test_fixture *t, uint32_t *out, uint32_t value) {
  * is what is found; where each allocation has pages of its own, they are filled again. */
 static void test_gm2_contents_end_with_the_free(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 2 * WORDS);
+  uint32_t *out = test_words(t, 2 * WORDS);
   rondo_exec *execs[2] = {make_reader(t, out, 1), make_reader(t, out + WORDS, 2)};
   for (int i = 0; i < 3; i++)
     for (int k = 0; k < 2; k++) assert_ok(rondo_exec_launch(execs[k], t->stream));
@@ -67,7 +67,7 @@ static void test_gm4_what_is_left_is_freed_in_each_way(void **state) {
  * then; from launch to launch, and from graph to graph, the same. */
 static void test_gm9_bytes_change_hands_behind_whole_operations(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 3 * WORDS);
+  uint32_t *out = test_words(t, 3 * WORDS);
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   uint32_t *words[2];
@@ -79,8 +79,8 @@ static void test_gm9_bytes_change_hands_behind_whole_operations(void **state) {
     node = test_add_free(graph, node, memory.words);
   }
   if (!test_is_guarded(t)) assert_ptr_equal(words[0], words[1]);
-  rondo_exec *first = test_own_exec(t, test_instantiate(graph)),
-             *second = test_own_exec(t, test_scratch_exec(t, out + 2 * WORDS, WORDS, BYTES, 3));
+  rondo_exec *first = test_instantiate(graph),
+             *second = test_own_exec(test_scratch_exec(t, out + 2 * WORDS, WORDS, BYTES, 3));
   test_graph_destroy(graph);
   for (int round = 0; round < ROUNDS; round++) {
     for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(i % 2 == 0 ? first : second, t->stream));
@@ -93,16 +93,16 @@ static void test_gm9_bytes_change_hands_behind_whole_operations(void **state) {
 static void test_gm9_relatives_wait_for_a_free_on_another_stream(void **state) {
   test_fixture *t = *state;
   test_skip_if_serial();
-  uint32_t *out = test_own_words(t, 2 * WORDS);
-  rondo_stream *reader = test_own_stream(t, test_stream(t, "reader"));
+  uint32_t *out = test_words(t, 2 * WORDS);
+  rondo_stream *reader = test_stream(t, "reader");
   rondo_graph *graph = test_graph(t);
   const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "memory");
   rondo_node last = test_add_set(t, graph, memory.node, memory.words, WORDS, 5);
-  rondo_exec *keeps = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *keeps = test_instantiate(graph);
   last = test_add_set(t, graph, last, memory.words, WORDS, 7);
   last = test_add_read(t, graph, last, memory.words, out + WORDS, WORDS);
   test_add_free(graph, last, memory.words);
-  rondo_exec *frees = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *frees = test_instantiate(graph);
   test_graph_destroy(graph);
   for (int round = 0; round < 2; round++) {
     test_gate gate;
@@ -132,9 +132,9 @@ static uint64_t remaps_of(test_fixture *t) {
  * whatever streams, nor by other memory that stays alive, nor by graphs that come and go. */
 static void test_gm13_what_maps_again(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
-  uint32_t *out = test_own_words(t, WORDS);
-  rondo_exec *exec = test_own_exec(t, test_scratch_exec(t, out, WORDS, 4 * BYTES, 1));
+  rondo_stream *other = test_stream(t, "other");
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *exec = test_own_exec(test_scratch_exec(t, out, WORDS, 4 * BYTES, 1));
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(remaps_of(t), 0); /* the first mapping is none */
   const uint64_t held = test_statistics(t).mapped_bytes;
@@ -142,7 +142,7 @@ static void test_gm13_what_maps_again(void **state) {
   assert_int_equal(remaps_of(t), 0);
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
-  rondo_exec *keeper = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *keeper = test_instantiate(graph);
   test_graph_destroy(graph);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(keeper, t->stream));
@@ -168,15 +168,15 @@ static void test_gm13_what_maps_again(void **state) {
 /* GM-20: a node and edges go from a graph with memory, by hand, where no reuse relies on them; CUDA refuses both. */
 static void test_gm20_a_memory_graph_loses_nodes_and_edges(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  uint32_t *out = test_words(t, WORDS);
+  rondo_graph *graph = test_graph(t);
   const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "scratch");
   const rondo_node first = test_add_set(t, graph, memory.node, memory.words, WORDS, 1);
   const rondo_node second = test_add_set(t, graph, first, memory.words, WORDS, 2);
   const rondo_node read = test_add_read(t, graph, second, memory.words, out, WORDS);
   const rondo_node freed = test_add_free(graph, read, memory.words);
   assert_ok(rondo_graph_add_edges(graph, &second, &freed, 1));
-  rondo_exec *before = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *before = test_instantiate(graph);
   assert_ok(rondo_graph_remove_edges(graph, &second, &freed, 1));
   assert_ok(rondo_graph_remove(graph, second));
   rondo_exec *exec = NULL;
@@ -188,7 +188,7 @@ static void test_gm20_a_memory_graph_loses_nodes_and_edges(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out, 32);
   assert_ok(rondo_graph_remove(graph, freed)); /* from now on the memory outlives the graph */
-  rondo_exec *keeps = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *keeps = test_instantiate(graph);
   assert_ok(rondo_exec_launch(keeps, t->stream));
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
   assert_all(t, memory.words, 1);

@@ -81,13 +81,11 @@ static void test_gm8_ordered_by_one_stream(void **state) {
 static void test_gm8_ordered_by_events_between_streams(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *user = test_own_stream(t, test_stream(t, "user")),
-               *freeing = test_own_stream(t, test_stream(t, "freeing"));
-  rondo_event *allocated = test_own_event(t, test_event(t)), *used = test_own_event(t, test_event(t)),
-              *freed = test_own_event(t, test_event(t));
-  uint32_t *out = test_own_words(t, WORDS);
+  rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
+  rondo_event *allocated = test_event(t), *used = test_event(t), *freed = test_event(t);
+  uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 3, NULL);
-  rondo_exec *consumer = test_own_exec(t, make_consumer(t, made.dptr, out, NULL));
+  rondo_exec *consumer = test_own_exec(make_consumer(t, made.dptr, out, NULL));
   test_gate gate;
   test_gate_init(&gate);
   for (int i = 0; i < ROUNDS; i++) {
@@ -111,14 +109,12 @@ static void test_gm8_ordered_by_events_between_streams(void **state) {
 static void test_gm8_ordered_by_event_nodes_in_the_graphs(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *user = test_own_stream(t, test_stream(t, "user")),
-               *freeing = test_own_stream(t, test_stream(t, "freeing"));
-  rondo_event *written = test_own_event(t, test_event(t)), *used = test_own_event(t, test_event(t)),
-              *freed = test_own_event(t, test_event(t));
+  rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
+  rondo_event *written = test_event(t), *used = test_event(t), *freed = test_event(t);
   rondo_event *const awaited[2] = {written, used};
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 4, written);
-  rondo_exec *consumer = test_own_exec(t, make_consumer(t, made.dptr, out, awaited));
+  rondo_exec *consumer = test_own_exec(make_consumer(t, made.dptr, out, awaited));
   test_gate gate;
   test_gate_init(&gate);
   for (int i = 0; i < ROUNDS; i++) {
@@ -147,7 +143,7 @@ static void test_gm8_a_captured_consumer(void **state) {
                          RONDO_ARGS(&made.dptr, &made.dptr, &out)));
   assert_ok(rondo_free_async(t->stream, made.dptr));
   rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *consumer = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *consumer = test_instantiate(graph);
   test_graph_destroy(graph);
   for (int i = 0; i < ROUNDS; i++) {
     assert_ok(rondo_exec_launch(made.exec, t->stream));
@@ -162,9 +158,9 @@ static void test_gm8_a_captured_consumer(void **state) {
  * again, and nothing else does. */
 static void test_gm3_a_life_ends_in_three_ways(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 6, NULL);
-  rondo_exec *consumer = test_own_exec(t, make_consumer(t, made.dptr, out, NULL));
+  rondo_exec *consumer = test_own_exec(make_consumer(t, made.dptr, out, NULL));
   for (int i = 0; i < 3 * ROUNDS; i++) {
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     assert_error(rondo_exec_launch(made.exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
@@ -181,9 +177,9 @@ static void test_gm3_a_life_ends_in_three_ways(void **state) {
 /* GM-18: a free-graph launched while its memory does not live. */
 static void test_gm18_a_free_graph_without_its_memory_is_refused(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 7, NULL);
-  rondo_exec *consumer = test_own_exec(t, make_consumer(t, made.dptr, out, NULL));
+  rondo_exec *consumer = test_own_exec(make_consumer(t, made.dptr, out, NULL));
   assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
   assert_message("dptr");
   assert_ok(rondo_exec_launch(made.exec, t->stream));

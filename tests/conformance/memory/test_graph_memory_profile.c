@@ -83,7 +83,7 @@ static void run_and_check(test_fixture *t, rondo_graph *graph, const script *wor
 static void test_gm11_a_recording_gets_planned_addresses(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_own_words(t, 26 * READS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   rondo_profile_info info = profile_info(profile);
@@ -113,7 +113,7 @@ static void test_gm11_a_recording_gets_planned_addresses(void **state) {
 static void test_gm7_a_capture_follows_its_warm_up(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_own_words(t, 2 * READS);
+  uint32_t *out = test_words(t, 2 * READS);
   rondo_profile *profile = NULL;
   rondo_graph *graph = NULL;
   uint64_t online = 0;
@@ -164,7 +164,7 @@ static void test_gm11_departures_are_found_and_counted(void **state) {
       {.steps = "ABaCbDcd", .units = {1, 1, 2, 3}}, /* D begins before C ends */
       {.steps = "ABaCbcDdEe", .units = {1, 1, 2, 3, 1}},
   };
-  uint32_t *out = test_own_words(t, 26 * READS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   test_graph_destroy(online);
@@ -197,7 +197,7 @@ static void test_gm11_an_unsafe_order_departs(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AaBb", .units = {1, 1}};
-  uint32_t *out = test_own_words(t, 26 * READS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &line, NULL, out), *apart = NULL;
   rondo_profile *profile = make_profile(online);
   assert_int_equal(profile_info(profile).peak, UNIT);
@@ -219,7 +219,7 @@ static void test_gm11_a_refused_node_does_not_depart(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AB", .units = {1, 1}};
-  uint32_t *out = test_own_words(t, 26 * UNITS);
+  uint32_t *out = test_words(t, 26 * UNITS);
   rondo_graph *online = record(t, &line, NULL, out), *graph = NULL;
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
@@ -246,7 +246,7 @@ static void test_gm11_a_refused_node_does_not_depart(void **state) {
 /* On any device: what is recorded with a profile computes what it did without. */
 static void test_gm11_a_profile_changes_no_result(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 26 * READS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   rondo_graph *planned = record(t, &packs_badly, profile, out);
@@ -259,7 +259,7 @@ static void test_gm11_a_profile_changes_no_result(void **state) {
 /* A profile outlives the graphs that use it, they outlive it, and clones go their own way. */
 static void test_gm20_clones_do_not_follow_a_profile(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 26 * READS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *graph = NULL, *clone = NULL;
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
@@ -279,7 +279,7 @@ static void test_gm20_clones_do_not_follow_a_profile(void **state) {
 static void test_gm11_a_dump_is_profiled(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_own_words(t, 26 * READS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *read = NULL;
   rondo_profile *profile = NULL;
   for (int with_addresses = 0; with_addresses < 2; with_addresses++) {
@@ -306,7 +306,7 @@ static void test_gm11_a_dump_is_profiled(void **state) {
 
 static void test_gm18_misuse_of_profiles(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t)), *other = (rondo_graph *)t;
+  rondo_graph *graph = test_graph(t), *other = (rondo_graph *)t;
   rondo_profile *profile = (rondo_profile *)t;
   rondo_profile_info info = {.struct_size = sizeof info};
   assert_error(rondo_profile_create(NULL, NULL, &profile), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
@@ -318,7 +318,7 @@ static void test_gm18_misuse_of_profiles(void **state) {
   assert_ok(rondo_graph_add_edges(graph, &freed, &memory.node, 1));
   assert_error(rondo_profile_create(graph, NULL, &profile), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("backwards");
-  rondo_graph *empty = test_own_graph(t, test_graph(t));
+  rondo_graph *empty = test_graph(t);
   profile = make_profile(empty);
   assert_int_equal(profile_info(profile).peak, 0);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile, .relocate = true};

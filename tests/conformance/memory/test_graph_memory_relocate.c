@@ -37,7 +37,7 @@ static rondo_exec_info exec_info(const rondo_exec *exec) {
 /* What is planned is what is live at once, and so are the physical bytes, where placing at once needs more. */
 static void test_gm11_relocated_memory_is_at_the_bound(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 2 * WORDS);
+  uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *graph = test_graph(t);
   const test_allocation a = test_add_alloc(graph, NULL, 0, BYTES, "a");
   const test_allocation b = test_add_alloc(graph, &a.node, 1, BYTES, "b");
@@ -49,7 +49,7 @@ static void test_gm11_relocated_memory_is_at_the_bound(void **state) {
   node = test_add_read(t, graph, node, c.words + WORDS, out + WORDS, WORDS);
   node = test_add_free(graph, node, b.words);
   test_add_free(graph, node, c.words);
-  rondo_exec *plain = test_own_exec(t, test_instantiate(graph)), *exec = test_own_exec(t, relocate(graph));
+  rondo_exec *plain = test_instantiate(graph), *exec = test_own_exec(relocate(graph));
   assert_bytes(t, exec_info(plain).graph_bytes, 4 * BYTES);
   assert_int_equal(exec_info(plain).planned_bytes, 0);
   assert_bytes(t, exec_info(exec).graph_bytes, 3 * BYTES);
@@ -73,9 +73,9 @@ static void assert_two_are_held(test_fixture *t) {
 static void test_gm20_execs_of_one_graph_run_at_once(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
+  rondo_stream *other = test_stream(t, "other");
   rondo_stream *const streams[2] = {t->stream, other};
-  uint32_t *out = test_own_words(t, 2 * WORDS);
+  uint32_t *out = test_words(t, 2 * WORDS);
   test_gate gates[2];
   rondo_exec *execs[2];
   test_gate_init(&gates[0]);
@@ -113,7 +113,7 @@ static void test_gm20_execs_of_one_graph_run_at_once(void **state) {
 /* The same graph in one line shares all its memory. */
 static void test_gm20_a_relocatable_graph_shares_bytes(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 4 * WORDS);
+  uint32_t *out = test_words(t, 4 * WORDS);
   const rondo_capture_options options = {RONDO_CAPTURE_OPTIONS_INIT, .relocate = true};
   void *blocks[4];
   assert_ok(rondo_capture_begin_with(t->stream, &options));
@@ -126,8 +126,8 @@ static void test_gm20_a_relocatable_graph_shares_bytes(void **state) {
     assert_ok(rondo_free_async(t->stream, blocks[i]));
     for (uint32_t k = 0; k < i; k++) assert_ptr_not_equal(blocks[k], blocks[i]);
   }
-  rondo_graph *graph = test_own_graph(t, test_capture_end(t->stream));
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_exec *exec = test_instantiate(graph);
   assert_bytes(t, exec_info(exec).graph_bytes, BYTES);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   for (uint32_t i = 0; i < 4; i++) assert_all(t, out + i * WORDS, 2 + i);
@@ -136,7 +136,7 @@ static void test_gm20_a_relocatable_graph_shares_bytes(void **state) {
 /* A graph and its clone share addresses, so they cannot run at once, unless each gets its own. */
 static void test_gm20_relatives_in_branches_at_once(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 2 * WORDS), *second = out + WORDS;
+  uint32_t *out = test_words(t, 2 * WORDS), *second = out + WORDS;
   rondo_graph *inner = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL, *outer = test_graph(t);
   assert_ok(rondo_graph_clone(inner, &clone));
   rondo_node nodes[4], child = {0};
@@ -166,7 +166,7 @@ static void test_gm20_relatives_in_branches_at_once(void **state) {
 /* An edge and a node go on which, without relocating, sharing an address would rely; what was shared is apart then. */
 static void test_gm20_edges_and_nodes_may_go(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 2 * WORDS);
+  uint32_t *out = test_words(t, 2 * WORDS);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .relocate = true};
   rondo_graph *graph = NULL;
   assert_ok(rondo_graph_create(t->device, &options, &graph));
@@ -181,11 +181,11 @@ static void test_gm20_edges_and_nodes_may_go(void **state) {
   node = test_add_set(t, graph, second.node, second.words, WORDS, 5);
   node = test_add_read(t, graph, node, second.words, out + WORDS, WORDS);
   test_add_free(graph, node, second.words);
-  rondo_exec *together = test_own_exec(t, relocate(graph));
+  rondo_exec *together = test_own_exec(relocate(graph));
   assert_int_equal(exec_info(together).planned_bytes, BYTES);
   assert_ok(rondo_graph_remove_edges(graph, &freed, &second.node, 1));
   assert_ok(rondo_graph_remove(graph, between));
-  rondo_exec *apart = test_own_exec(t, relocate(graph));
+  rondo_exec *apart = test_own_exec(relocate(graph));
   assert_int_equal(exec_info(apart).planned_bytes, 2 * BYTES);
   test_graph_destroy(graph);
   for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(i % 2 == 0 ? together : apart, t->stream));
@@ -220,10 +220,10 @@ static void test_gm4_unfreed_memory_keeps_its_address(void **state) {
  * addresses are others; the memory stays mapped. */
 static void test_gx5_updates_are_translated(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, 2 * BYTES, 3);
   rondo_graph *again = test_scratch_graph(t, out, WORDS, 2 * BYTES, 8);
-  rondo_exec *exec = test_own_exec(t, relocate(graph));
+  rondo_exec *exec = test_own_exec(relocate(graph));
   rondo_node nodes[4];
   rondo_node_params params;
   size_t count = 4;
@@ -263,10 +263,10 @@ static void test_gx5_updates_are_translated(void **state) {
 static void test_gx5_updates_may_change_sizes_a_little(void **state) {
   enum { FEW = 300, MORE = 310 };
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, MORE);
-  rondo_graph *few = test_own_graph(t, test_scratch_graph(t, out, FEW, FEW * sizeof *out, 3));
-  rondo_graph *more = test_own_graph(t, test_scratch_graph(t, out, MORE, MORE * sizeof *out, 4));
-  rondo_exec *exec = test_own_exec(t, relocate(few));
+  uint32_t *out = test_words(t, MORE);
+  rondo_graph *few = test_own_graph(test_scratch_graph(t, out, FEW, FEW * sizeof *out, 3));
+  rondo_graph *more = test_own_graph(test_scratch_graph(t, out, MORE, MORE * sizeof *out, 4));
+  rondo_exec *exec = test_own_exec(relocate(few));
   for (int i = 0; i < 2; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_ok(rondo_stream_synchronize(t->stream));
@@ -282,7 +282,7 @@ static void test_gx5_updates_may_change_sizes_a_little(void **state) {
 /* A relocated exec launched into a capture becomes a child in its graph's own addresses, as any other. */
 static void test_gm20_a_relocated_exec_is_captured(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, BYTES, 3);
   rondo_exec *exec = relocate(graph);
   test_graph_destroy(graph);
@@ -334,7 +334,7 @@ static void test_gm20_hidden_addresses_are_refused(void **state) {
 /* An access that is not ordered after its alloc means nothing. */
 static void test_gm5_unordered_accesses_are_refused(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   rondo_exec *exec = NULL;
   const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "unordered");
   test_add_free(graph, memory.node, memory.words);

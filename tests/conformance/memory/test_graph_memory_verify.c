@@ -31,7 +31,7 @@ static figure make_figure(test_fixture *t, uint32_t *out) {
 /* GM-5: accepted without d and e, refused with either, naming kernel, allocation and the missing order. */
 static void test_gm5_the_guides_figure_with_a_to_e(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, 3 * WORDS);
+  uint32_t *out = test_words(t, 3 * WORDS);
   figure plain = make_figure(t, out), with_d = make_figure(t, out), with_e = make_figure(t, out);
   rondo_exec *exec = test_instantiate(plain.graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
@@ -56,9 +56,9 @@ static void test_gm5_the_guides_figure_with_a_to_e(void **state) {
 /* GM-18: use after free and use before alloc say so; skip_verify takes the graph all the same. */
 static void test_gm18_use_outside_the_life_is_refused(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
+  uint32_t *out = test_words(t, WORDS);
   rondo_exec *exec = NULL;
-  rondo_graph *late = test_own_graph(t, test_graph(t)), *early = test_own_graph(t, test_graph(t));
+  rondo_graph *late = test_graph(t), *early = test_graph(t);
   test_allocation memory = test_add_alloc(late, NULL, 0, BYTES, "late");
   const rondo_node freed = test_add_free(late, memory.node, memory.words);
   test_add_read(t, late, freed, memory.words, out, WORDS);
@@ -79,8 +79,7 @@ static void test_gm18_frees_are_paired_without_verification(void **state) {
   test_fixture *t = *state;
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_exec *exec = NULL;
-  rondo_graph *backwards = test_own_graph(t, test_graph(t)), *twice = test_own_graph(t, test_graph(t)),
-              *inside = test_own_graph(t, test_graph(t));
+  rondo_graph *backwards = test_graph(t), *twice = test_graph(t), *inside = test_graph(t);
   test_allocation memory = test_add_alloc(backwards, NULL, 0, BYTES, "backwards");
   const rondo_node freed = test_add_free(backwards, (rondo_node){0}, memory.words);
   assert_ok(rondo_graph_add_edges(backwards, &freed, &memory.node, 1));

@@ -148,7 +148,7 @@ static void test_b4_nodes_stay_in_their_allocations(void **state) {
 static void test_host_memory_is_for_host_and_copies(void **state) {
   test_fixture *t = *state;
   void *host = NULL;
-  uint32_t *words = test_own_words(t, 100);
+  uint32_t *words = test_words(t, 100);
   assert_ok(rondo_host_malloc(t->device, 400, &host));
   assert_true((uintptr_t)host % 256 == 0);
   uint32_t *numbers = host;
@@ -187,9 +187,9 @@ static void test_stream_ordered_memory(void **state) {
 static void test_memory_pending_on_one_stream_is_not_given_to_another(void **state) {
   test_fixture *t = *state;
   enum { COUNT = 1024, TRIES = 20 };
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
+  rondo_stream *other = test_stream(t, "other");
   void *first = NULL, *taken[TRIES];
-  uint32_t *out = test_own_words(t, COUNT), expected[COUNT];
+  uint32_t *out = test_words(t, COUNT), expected[COUNT];
   test_gate gate;
   test_gate_init(&gate);
   assert_ok(rondo_malloc_async(t->stream, COUNT * 4, NULL, &first));

@@ -71,7 +71,7 @@ static void test_the_failure_says_who_holds_the_memory(void **state) {
   assert_ok(rondo_pool_create(t->device, &(rondo_pool_options){.name = "activations"}, &pool));
   void *weights = take_at_once(t, 4 * MIB, "weights"), *hidden = take(t, pool, 6 * MIB, "hidden");
   void *logits = take(t, NULL, MIB, "logits");
-  rondo_exec *exec = test_own_exec(t, make_exec(t, 3 * MIB, "cache", true, &kept));
+  rondo_exec *exec = test_own_exec(make_exec(t, 3 * MIB, "cache", true, &kept));
   assert_ok(rondo_exec_launch(exec, t->stream));
   refuse_at_once(t, 2 * MIB);
   static const char *const parts[] = {
@@ -116,7 +116,7 @@ static void test_idle_memory_is_given_back_first(void **state) {
   assert_ok(rondo_free(t->device, address));
   assert_ok(rondo_free_async(t->stream, take(t, pool, 12 * MIB, "third")));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec *exec = test_own_exec(t, make_exec(t, 10 * MIB, "scratch", false, &address)); /* for graphs too */
+  rondo_exec *exec = test_own_exec(make_exec(t, 10 * MIB, "scratch", false, &address)); /* for graphs too */
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_pool_destroy(pool));
@@ -126,8 +126,8 @@ static void test_launches_and_uploads_that_find_no_memory(void **state) {
   test_fixture *t = *state;
   if (!test_device_is("cpu")) skip();
   void *scratch = NULL, *small = NULL;
-  rondo_exec *exec = test_own_exec(t, make_exec(t, 12 * MIB, "scratch", false, &scratch));
-  rondo_exec *modest = test_own_exec(t, make_exec(t, 2 * MIB, "modest", false, &small));
+  rondo_exec *exec = test_own_exec(make_exec(t, 12 * MIB, "scratch", false, &scratch));
+  rondo_exec *modest = test_own_exec(make_exec(t, 2 * MIB, "modest", false, &small));
   void *weights = take_at_once(t, 8 * MIB, "weights");
   for (int i = 0; i < 3; i++) {
     assert_fails(rondo_exec_launch(exec, t->stream), RONDO_OUT_OF_MEMORY);
@@ -171,7 +171,7 @@ static size_t three_quarters(test_fixture *t) {
 static void test_gm15_launches_take_idle_graph_memory(void **state) {
   test_fixture *t = *state;
   const size_t bytes = three_quarters(t);
-  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
+  rondo_stream *side = test_stream(t, "side");
   for (int i = 0; i < 16; i++) {
     const bool keeps_first = i % 2 == 0, keeps_second = i / 2 % 2 == 0, frees_ordered = i / 4 % 2 == 0;
     rondo_stream *stream = i / 8 == 0 ? t->stream : side;
@@ -222,7 +222,7 @@ static void test_gm15_allocations_take_idle_graph_memory(void **state) {
 static void test_gm15_uploaded_graph_memory_is_taken(void **state) {
   test_fixture *t = *state;
   const size_t bytes = three_quarters(t);
-  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
+  rondo_stream *side = test_stream(t, "side");
   for (int i = 0; i < 4; i++) {
     void *scratch = NULL, *kept = NULL, *address = NULL;
     rondo_exec *uploaded = make_large(t, bytes, "uploaded", false, &scratch);
@@ -359,7 +359,7 @@ static void test_memory_does_not_take_files(void **state) {
   struct rlimit limit, before;
   void *taken[MANY], *kept[MANY];
   rondo_exec *exec = NULL;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   for (int i = 0; i < MANY && !test_is_guarded(t); i++)
     assert_ok(rondo_graph_add_alloc(graph, &node, i > 0, MIB, "kept", &kept[i], &node));
@@ -441,7 +441,7 @@ static void test_gm15_many_launched_graphs_and_few_mappings(void **state) {
   if (!test_device_is("cpu") || test_is_guarded(t)) skip();            /* guards need mappings of their own */
   if (TEST_EFFORT_DIVISOR > 1 || most_mappings() > MOST_EATEN) skip(); /* a sanitizer maps memory too */
   rondo_exec *execs[LAUNCHED];
-  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
+  rondo_stream *side = test_stream(t, "side");
   const eaten all = eat_mappings(LAUNCHED);
   launch_many(t, side, execs);
   assert_int_equal(munmap(all.begin, all.bytes), 0);
@@ -452,7 +452,7 @@ static void test_gm15_many_launched_graphs_and_few_files(void **state) {
   test_fixture *t = *state;
   if (!test_device_is("cpu")) skip();
   rondo_exec *execs[LAUNCHED];
-  rondo_stream *side = test_own_stream(t, test_stream(t, "side"));
+  rondo_stream *side = test_stream(t, "side");
   struct rlimit limit, before;
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
   limit = before;

@@ -118,9 +118,9 @@ static void test_gm18_m6_graph_memory(void **state) {
   test_fixture *t = *state;
   void *kept = NULL, *scratch = NULL;
   rondo_node node;
-  rondo_graph *keeps = test_own_graph(t, make_graph(t, "kept", false, &kept)),
-              *frees = test_own_graph(t, make_graph(t, "scratch", true, &scratch));
-  rondo_exec *exec = test_own_exec(t, test_instantiate(keeps));
+  rondo_graph *keeps = test_own_graph(make_graph(t, "kept", false, &kept)),
+              *frees = test_own_graph(make_graph(t, "scratch", true, &scratch));
+  rondo_exec *exec = test_instantiate(keeps);
   check_frees(t, kept, RONDO_REASON_NOT_ALLOCATED, "'kept'");
   check_frees(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
   test_run_once(t, frees);
@@ -141,7 +141,7 @@ static void test_gm18_m6_graph_memory(void **state) {
 /* C15, M6: free nodes name memory of alloc nodes; the error says what else it is. */
 static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   char *plain = take(t, BYTES, "plain"), *gone = take(t, BYTES, "gone"), *host = NULL;
   rondo_node node;
   int local = 0;
@@ -180,7 +180,7 @@ static void test_gm18_m6_free_nodes_here_and_there(void **state) {
   void *memory = NULL;
   rondo_node node, own, outside, nodes[2];
   size_t count = 2;
-  rondo_graph *owner = test_own_graph(t, make_graph(t, "shared", false, &memory)), *other = test_graph(t),
+  rondo_graph *owner = test_own_graph(make_graph(t, "shared", false, &memory)), *other = test_graph(t),
               *third = test_graph(t);
   assert_ok(rondo_graph_nodes(owner, nodes, &count));
   assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &outside));
@@ -214,15 +214,13 @@ static void test_gm20_m6_clones_free_here_and_there(void **state) {
   void *memory = NULL;
   rondo_node node, mate = {0}, nodes[2];
   size_t count = 2;
-  rondo_graph *owner = test_own_graph(t, make_graph(t, "shared", false, &memory)),
-              *other = test_own_graph(t, test_graph(t)), *clone = NULL;
+  rondo_graph *owner = test_own_graph(make_graph(t, "shared", false, &memory)), *other = test_graph(t), *clone = NULL;
   assert_ok(rondo_graph_nodes(owner, nodes, &count));
   assert_ok(rondo_graph_clone(owner, &clone));
   assert_ok(rondo_graph_find_in_clone(clone, nodes[1], &mate));
   assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &node));
   assert_ok(rondo_graph_add_free(clone, &mate, 1, memory, &node));
-  rondo_exec *keeps = test_own_exec(t, test_instantiate(owner)), *outside = test_own_exec(t, test_instantiate(other)),
-             *frees = test_own_exec(t, test_instantiate(clone));
+  rondo_exec *keeps = test_instantiate(owner), *outside = test_instantiate(other), *frees = test_instantiate(clone);
   assert_ok(rondo_exec_launch(frees, t->stream));
   assert_error(rondo_exec_launch(outside, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("'shared'");
@@ -250,7 +248,7 @@ static void check_uses(test_fixture *t, void *address, rondo_reason reason, cons
 static void test_gm18_use_after_free(void **state) {
   test_fixture *t = *state;
   rondo_pool *pool = NULL;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   rondo_node node;
   char outside[64];
   assert_ok(rondo_device_get_default_pool(t->device, &pool));
@@ -274,9 +272,9 @@ static void test_gm18_m4_use_of_graph_memory(void **state) {
   test_fixture *t = *state;
   void *kept = NULL, *scratch = NULL;
   char outside[64];
-  rondo_graph *keeps = test_own_graph(t, make_graph(t, "kept", false, &kept)),
-              *frees = test_own_graph(t, make_graph(t, "scratch", true, &scratch));
-  rondo_exec *exec = test_own_exec(t, test_instantiate(keeps));
+  rondo_graph *keeps = test_own_graph(make_graph(t, "kept", false, &kept)),
+              *frees = test_own_graph(make_graph(t, "scratch", true, &scratch));
+  rondo_exec *exec = test_instantiate(keeps);
   check_uses(t, kept, RONDO_REASON_NOT_ALLOCATED, "'kept'");
   test_run_once(t, frees);
   check_uses(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
@@ -293,7 +291,7 @@ static void test_gm18_m4_use_of_graph_memory(void **state) {
 static void test_gm18_addresses_come_back_as_other_memory(void **state) {
   test_fixture *t = *state;
   if (!test_device_is("cpu") || test_is_guarded(t)) skip(); /* a guarded device keeps them for a while */
-  uint32_t *words = test_own_words(t, 16);
+  uint32_t *words = test_words(t, 16);
   void *address = take(t, LARGE, "large");
   assert_ok(rondo_free(t->device, address));
   char *own = mmap(address, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -307,7 +305,7 @@ static void test_gm18_addresses_come_back_as_other_memory(void **state) {
 /* M5: sizes that make no sense. */
 static void test_gm18_m5_sizes_of_alloc_nodes(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_graph *graph = test_graph(t);
   rondo_node node;
   void *address = t;
   assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, "none", &address, &node), RONDO_INVALID_ARGUMENT,

@@ -300,7 +300,7 @@ static void test_gm17_a_shared_address_has_both_accesses(void **state) {
 /* M5: a list names devices that there are; a dump keeps it. */
 static void test_gm17_lists_of_peers(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_own_graph(t, test_graph(t)), *read = NULL;
+  rondo_graph *graph = test_graph(t), *read = NULL;
   rondo_node_params params = {.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = BYTES, .peers = UINT64_C(1) << 40}};
   rondo_node node = {0};
   assert_error(rondo_graph_add(graph, NULL, 0, &params, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_DEVICE);

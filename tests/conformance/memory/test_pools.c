@@ -166,8 +166,8 @@ static void test_gm19_p1_what_the_host_waited_for(void **state) {
 static void test_gm19_p1_what_the_host_did_not_wait_for(void **state) {
   test_fixture *t = *state;
   rondo_pool *pool = make_strict_pool(t);
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
-  rondo_event *event = test_own_event(t, test_event(t));
+  rondo_stream *other = test_stream(t, "other");
+  rondo_event *event = test_event(t);
   void *address = take(t->stream, pool, 2 * MIB);
   assert_ok(rondo_event_record(event, t->stream));
   assert_ok(rondo_free_async(t->stream, address));
@@ -193,7 +193,7 @@ static void test_gm19_p1_events_order_streams(void **state) {
 /* By way of a third stream; and not by an event in front of the free. */
 static void test_gm19_p2_order_is_transitive(void **state) {
   test_fixture *t = *state;
-  rondo_stream *between = test_own_stream(t, test_stream(t, "between"));
+  rondo_stream *between = test_stream(t, "between");
   standoff s;
   begin(&s, t, make_strict_pool(t));
   set(s.pool, RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES, 1);
@@ -219,11 +219,11 @@ static void test_gm19_p2_order_is_transitive(void **state) {
 static void test_gm19_p2_events_that_a_launch_records(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_event *event = test_own_event(t, test_event(t));
-  rondo_graph *graph = test_own_graph(t, test_graph(t));
+  rondo_event *event = test_event(t);
+  rondo_graph *graph = test_graph(t);
   rondo_node node;
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, event, &node));
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  rondo_exec *exec = test_instantiate(graph);
   standoff s;
   begin(&s, t, make_strict_pool(t));
   set(s.pool, RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES, 1);
@@ -385,8 +385,8 @@ static void test_gm19_reuse_without_chance_is_the_same_every_time(void **state) 
 static void test_gm9_memory_that_changes_hands_twice(void **state) {
   test_fixture *t = *state;
   rondo_pool *pool = make_pool(t, UINT64_MAX);
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other"));
-  uint32_t *out = test_own_words(t, COUNT), expected[COUNT];
+  rondo_stream *other = test_stream(t, "other");
+  uint32_t *out = test_words(t, COUNT), expected[COUNT];
   for (int i = 0; i < COUNT; i++) expected[i] = 1;
   for (int at_once = 0; at_once < 2; at_once++) {
     test_gate gate;
@@ -463,7 +463,7 @@ static void test_gm19_release_threshold(void **state) {
 /* Freed at once, it goes back with the next synchronisation too; and what is in use stays. */
 static void test_gm19_release_of_what_was_freed_at_once(void **state) {
   test_fixture *t = *state;
-  rondo_event *event = test_own_event(t, test_event(t));
+  rondo_event *event = test_event(t);
   rondo_pool *pool = make_pool(t, 0);
   void *blocks[2] = {take(t->stream, pool, 2 * MIB), take(t->stream, pool, 2 * MIB)};
   assert_ok(rondo_event_record(event, t->stream));
@@ -577,7 +577,7 @@ static void test_gm19_the_current_pool(void **state) {
 static void test_gm19_p3_destruction_is_deferred(void **state) {
   test_fixture *t = *state;
   rondo_pool *pool = make_pool(t, UINT64_MAX);
-  uint32_t *out = test_own_words(t, 1);
+  uint32_t *out = test_words(t, 1);
   void *first = take(t->stream, pool, MIB), *second = take(t->stream, pool, 2 * MIB);
   test_gate gate;
   test_gate_init(&gate);
@@ -639,7 +639,7 @@ static void test_gm7_a_pool_named_while_capturing(void **state) {
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   void *address = take(t->stream, pool, 4096);
   assert_ok(rondo_free_async(t->stream, address));
-  rondo_graph *graph = test_own_graph(t, test_capture_end(t->stream));
+  rondo_graph *graph = test_capture_end(t->stream);
   assert_ok(rondo_graph_nodes(graph, nodes, &count));
   assert_int_equal(count, 2);
   assert_ok(rondo_graph_get_params(graph, nodes[0], &params));

@@ -142,7 +142,7 @@ static void test_gm11_a_run_is_profiled_as_its_recording(void **state) {
 static void test_gm11_a_recording_follows_its_warm_up(void **state) {
   test_fixture *t = *state;
   enum { PAGES = (2 << 20) / UNIT }; /* units that are whole pages on every device */
-  uint32_t *out = test_own_words(t, 2 * UNITS);
+  uint32_t *out = test_words(t, 2 * UNITS);
   rondo_profile *profile = NULL;
   for (int round = 0; round < 2; round++) {
     const uint32_t values[3] = {3, 4, 5};
@@ -168,8 +168,8 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
       assert_int_equal(test_memory_statistics(t).profiles, 1);
     }
   }
-  rondo_graph *graph = test_own_graph(t, test_capture_end(t->stream));
-  rondo_exec *exec = test_own_exec(t, test_instantiate(graph));
+  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_exec *exec = test_instantiate(graph);
   rondo_exec_info info = {.struct_size = sizeof info};
   assert_ok(rondo_exec_get_info(exec, &info));
   if (!test_is_guarded(t)) assert_int_equal(info.graph_bytes, 3 * PAGES * UNIT);
@@ -184,7 +184,7 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
 /* Streams take part from the wait on; what they do without an order between them lives together. */
 static void test_gm11_streams_join_by_events(void **state) {
   test_fixture *t = *state;
-  rondo_stream *a = test_own_stream(t, test_stream(t, "a")), *b = test_own_stream(t, test_stream(t, "b"));
+  rondo_stream *a = test_stream(t, "a"), *b = test_stream(t, "b");
   assert_ok(rondo_profile_begin(t->stream));
   give(a, take(a, 50)); /* not yet */
   test_order(t, t->stream, a);
@@ -203,7 +203,7 @@ static void test_gm11_streams_join_by_events(void **state) {
 /* Frees before the begin, of memory from before, at once, and on a stream outside of the run. */
 static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) {
   test_fixture *t = *state;
-  rondo_stream *outside = test_own_stream(t, test_stream(t, "outside"));
+  rondo_stream *outside = test_stream(t, "outside");
   void *before = take(t->stream, 7);
   give(t->stream, take(t->stream, 9));
   assert_ok(rondo_profile_begin(t->stream));
@@ -223,7 +223,7 @@ static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) 
 /* Two at once keep apart; a stream of both belongs to its own, or to the one begun first. */
 static void test_gm11_profiles_at_once(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_own_stream(t, test_stream(t, "other")), *both = test_own_stream(t, test_stream(t, "both"));
+  rondo_stream *other = test_stream(t, "other"), *both = test_stream(t, "both");
   assert_ok(rondo_profile_begin(t->stream));
   assert_ok(rondo_profile_begin(other));
   give(t->stream, take(t->stream, 1));
@@ -295,7 +295,7 @@ static void test_gm18_a_stream_is_destroyed_meanwhile(void **state) {
   test_order(t, t->stream, second);
   void *left = take(second, 2);
   test_stream_destroy(second);
-  rondo_stream *third = test_own_stream(t, test_stream(t, "third"));
+  rondo_stream *third = test_stream(t, "third");
   give(third, take(third, 9)); /* takes no part, whatever the one before did */
   test_order(t, t->stream, third);
   give(third, take(third, 4));

@@ -65,9 +65,9 @@ static size_t count_edges(const rondo_graph *graph) {
   return count;
 }
 
-static void test_se5_input_copies_are_taken_out_and_told(void **state) {
+TEST(test_se5_input_copies_are_taken_out_and_told) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_graph *graph = capture_line(&a);
   rondo_input_copy copies[4];
   size_t count = 4;
@@ -98,9 +98,9 @@ static void test_se5_input_copies_are_taken_out_and_told(void **state) {
   close_audited(&a);
 }
 
-static void test_se5_pieces_of_an_input_have_their_offset(void **state) {
+TEST(test_se5_pieces_of_an_input_have_their_offset) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_copy_async(a.t->stream, a.x, a.input, BYTES / 2));
   assert_ok(rondo_copy_async(a.t->stream, a.x + WORDS / 2, a.input + WORDS / 2, BYTES / 2));
@@ -117,9 +117,9 @@ static void test_se5_pieces_of_an_input_have_their_offset(void **state) {
   close_audited(&a);
 }
 
-static void test_se4_unknown_host_memory_is_refused_by_node(void **state) {
+TEST(test_se4_unknown_host_memory_is_refused_by_node) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_graph *graph = capture_line(&a);
   rondo_input_copy copies[4];
   size_t count = 4;
@@ -144,9 +144,9 @@ static void test_se4_unknown_host_memory_is_refused_by_node(void **state) {
 }
 
 /* Pinned memory is the host's too, whoever made it. */
-static void test_se4_pinned_memory_needs_a_name_as_well(void **state) {
+TEST(test_se4_pinned_memory_needs_a_name_as_well) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   void *pinned = NULL;
   assert_ok(rondo_host_malloc(a.t->device, BYTES, &pinned));
   assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -168,9 +168,9 @@ static void test_se4_pinned_memory_needs_a_name_as_well(void **state) {
   close_audited(&a);
 }
 
-static void test_se4_fills_of_the_host_are_outputs(void **state) {
+TEST(test_se4_fills_of_the_host_are_outputs) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   const rondo_fill fill = {.dst = a.input, .value = 1, .element_bytes = 4, .width = WORDS};
   rondo_graph *graph = test_graph(a.t);
   rondo_node node;
@@ -190,9 +190,9 @@ static rondo_node add_input_copy(audited *a, rondo_graph *graph, const rondo_nod
 }
 
 /* before -> x -> y -> after1, after2: the order goes on without the copies. */
-static void test_se5_order_by_way_of_copies_stays(void **state) {
+TEST(test_se5_order_by_way_of_copies_stays) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_graph *graph = test_graph(a.t);
   const rondo_node before = test_add_affine(a.t, graph, NULL, 0, a.sum, 1, 1);
   const rondo_node x = add_input_copy(&a, graph, &before, 1, a.x);
@@ -218,9 +218,9 @@ static void test_se5_order_by_way_of_copies_stays(void **state) {
   close_audited(&a);
 }
 
-static void test_se5_what_uses_the_memory_before_holds_a_copy_back(void **state) {
+TEST(test_se5_what_uses_the_memory_before_holds_a_copy_back) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_graph *graph = test_graph(a.t);
   const rondo_node before = test_add_affine(a.t, graph, NULL, 0, a.x + 3, 1, 1);
   const rondo_node copy = add_input_copy(&a, graph, &before, 1, a.x);
@@ -240,9 +240,9 @@ static void test_se5_what_uses_the_memory_before_holds_a_copy_back(void **state)
 }
 
 /* A second copy to the same place would come first, or last, as it happens. */
-static void test_se5_two_inputs_for_one_place_are_refused(void **state) {
+TEST(test_se5_two_inputs_for_one_place_are_refused) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_graph *graph = test_graph(a.t);
   const rondo_node first = add_input_copy(&a, graph, NULL, 0, a.x);
   add_input_copy(&a, graph, &first, 1, a.x);
@@ -255,9 +255,9 @@ static void test_se5_two_inputs_for_one_place_are_refused(void **state) {
   close_audited(&a);
 }
 
-static void test_se5_memory_of_the_graph_does_not_live_before_it(void **state) {
+TEST(test_se5_memory_of_the_graph_does_not_live_before_it) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(a.t->device, &info));
   if (info.graph_memory) {
@@ -277,9 +277,9 @@ static void test_se5_memory_of_the_graph_does_not_live_before_it(void **state) {
   close_audited(&a);
 }
 
-static void test_se5_a_short_array_changes_nothing(void **state) {
+TEST(test_se5_a_short_array_changes_nothing) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_graph *graph = capture_line(&a);
   size_t count = 0;
   assert_ok(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL));
@@ -289,9 +289,9 @@ static void test_se5_a_short_array_changes_nothing(void **state) {
   close_audited(&a);
 }
 
-static void test_se4_child_graphs_are_looked_into(void **state) {
+TEST(test_se4_child_graphs_are_looked_into) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_graph *child = test_graph(a.t), *graph = test_graph(a.t);
   rondo_node node;
   rondo_input_copy copies[2];
@@ -312,9 +312,9 @@ static void test_se4_child_graphs_are_looked_into(void **state) {
   close_audited(&a);
 }
 
-static void test_se4_wrong_arguments(void **state) {
+TEST(test_se4_wrong_arguments) {
   audited a;
-  open_audited(&a, *state);
+  open_audited(&a, t);
   rondo_graph *graph = test_graph(a.t);
   size_t count = 0;
   assert_error(rondo_graph_audit_copies(NULL, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
@@ -334,22 +334,4 @@ static void test_se4_wrong_arguments(void **state) {
                RONDO_REASON_OVERLAP);
   test_graph_destroy(graph);
   close_audited(&a);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se5_input_copies_are_taken_out_and_told),
-      test_case(test_se5_pieces_of_an_input_have_their_offset),
-      test_case(test_se4_unknown_host_memory_is_refused_by_node),
-      test_case(test_se4_pinned_memory_needs_a_name_as_well),
-      test_case(test_se4_fills_of_the_host_are_outputs),
-      test_case(test_se5_order_by_way_of_copies_stays),
-      test_case(test_se5_what_uses_the_memory_before_holds_a_copy_back),
-      test_case(test_se5_two_inputs_for_one_place_are_refused),
-      test_case(test_se5_memory_of_the_graph_does_not_live_before_it),
-      test_case(test_se5_a_short_array_changes_nothing),
-      test_case(test_se4_child_graphs_are_looked_into),
-      test_case(test_se4_wrong_arguments),
-  };
-  return test_main(tests);
 }

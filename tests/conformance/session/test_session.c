@@ -20,8 +20,7 @@ static void assert_runs(rondo_session *session, const char *name, size_t rows, r
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-static void test_an_empty_session(void **state) {
-  test_fixture *t = *state;
+TEST(test_an_empty_session) {
   rondo_session *session = open_session(t, 3);
   assert_ok(rondo_session_drain(session));
   assert_ok(rondo_session_destroy(session));
@@ -30,8 +29,7 @@ static void test_an_empty_session(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_models_have_names_and_values(void **state) {
-  test_fixture *t = *state;
+TEST(test_models_have_names_and_values) {
   rondo_session *session = open_session(t, 1);
   rondo_model_value value = {.struct_size = sizeof value};
   test_scorer_add(session, "scorer", (rondo_model_options){0});
@@ -50,8 +48,7 @@ static void test_models_have_names_and_values(void **state) {
 }
 
 /* status.h: a call that succeeds leaves the last error as it is. */
-static void test_what_succeeds_leaves_the_last_error(void **state) {
-  test_fixture *t = *state;
+TEST(test_what_succeeds_leaves_the_last_error) {
   rondo_session *session = open_session(t, 2);
   rondo_model_info info = {.struct_size = sizeof info};
   const size_t sizes[] = {8, 4};
@@ -67,8 +64,7 @@ static void test_what_succeeds_leaves_the_last_error(void **state) {
 
 /* SE-1, SE-2, SE-3 ------------------------------------------------------------------------------------------------- */
 
-static void test_se1_k_runs_make_k_graphs_of_a_model(void **state) {
-  test_fixture *t = *state;
+TEST(test_se1_k_runs_make_k_graphs_of_a_model) {
   rondo_session *session = open_session(t, 1);
   test_scorer_add(session, "first", (rondo_model_options){0});
   test_scorer_add(session, "second", (rondo_model_options){0});
@@ -92,8 +88,7 @@ static void test_se1_k_runs_make_k_graphs_of_a_model(void **state) {
 }
 
 /* Outside of the mode all is as before: the model runs, and so does the other one inside of it. */
-static void test_se2_capturing_leaves_no_trace(void **state) {
-  test_fixture *t = *state;
+TEST(test_se2_capturing_leaves_no_trace) {
   rondo_session *session = open_session(t, 1);
   static test_request r;
   test_scorer_add(session, "first", (rondo_model_options){0});
@@ -114,8 +109,7 @@ static void test_se2_capturing_leaves_no_trace(void **state) {
 }
 
 /* One stream, and no line: the product and the look-up depend on different inputs. */
-static void test_se2_branches_of_a_program_are_kept(void **state) {
-  test_fixture *t = *state;
+TEST(test_se2_branches_of_a_program_are_kept) {
   rondo_session *session = open_session(t, 2);
   rondo_model_graph graph = {.struct_size = sizeof graph};
   const size_t sizes[] = {64, 16};
@@ -130,8 +124,7 @@ static void test_se2_branches_of_a_program_are_kept(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se3_sizes_share_an_arena_and_give_it_back(void **state) {
-  test_fixture *t = *state;
+TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
   rondo_session *session = open_session(t, 1);
   test_scorer_add(session, "scorer", (rondo_model_options){0});
   const uint32_t before = test_memory_statistics(t).live_allocations;
@@ -154,8 +147,7 @@ static void test_se3_sizes_share_an_arena_and_give_it_back(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se1_wrong_turns(void **state) {
-  test_fixture *t = *state;
+TEST(test_se1_wrong_turns) {
   rondo_session *session = open_session(t, 2);
   static test_request r;
   test_scorer_add(session, "scorer", (rondo_model_options){0});
@@ -176,8 +168,7 @@ static void test_se1_wrong_turns(void **state) {
 }
 
 /* What the mode records next would wait for a stream that the same thread has, and so would its end. */
-static void test_se1_no_stream_is_taken_in_capture_mode(void **state) {
-  test_fixture *t = *state;
+TEST(test_se1_no_stream_is_taken_in_capture_mode) {
   rondo_session *session = open_session(t, 2);
   const size_t size = 16;
   static test_request r;
@@ -225,8 +216,7 @@ static void run_by_hand(test_fixture *t, rondo_session *session, size_t index, s
   assert_ok(rondo_session_give_stream(session, number));
 }
 
-static void test_se6_any_graph_on_any_stream_by_hand(void **state) {
-  test_fixture *t = *state;
+TEST(test_se6_any_graph_on_any_stream_by_hand) {
   rondo_session *session = open_session(t, 3);
   test_scorer_add(session, "scorer", (rondo_model_options){0});
   assert_true(test_model_info(session, "scorer").state_bytes <
@@ -245,8 +235,7 @@ static void test_se6_any_graph_on_any_stream_by_hand(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se6_wrong_turns(void **state) {
-  test_fixture *t = *state;
+TEST(test_se6_wrong_turns) {
   rondo_session *session = open_session(t, 1);
   rondo_stream *stream = NULL;
   const void *result = NULL;
@@ -273,8 +262,7 @@ static void test_se6_wrong_turns(void **state) {
 }
 
 /* What graphs left behind goes with them. */
-static void test_se6_results_go_with_their_graphs(void **state) {
-  test_fixture *t = *state;
+TEST(test_se6_results_go_with_their_graphs) {
   rondo_session *session = open_session(t, 1);
   const size_t sizes[] = {64, 32, 16};
   const void *result = NULL;
@@ -292,8 +280,7 @@ static void test_se6_results_go_with_their_graphs(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se6_a_stream_that_is_taken_keeps_its_session(void **state) {
-  test_fixture *t = *state;
+TEST(test_se6_a_stream_that_is_taken_keeps_its_session) {
   rondo_session *session = open_session(t, 1);
   const size_t size = 16;
   static test_request r;
@@ -354,8 +341,7 @@ static void record_again(void *user) {
   atomic_store(r->is_over, true);
 }
 
-static void test_se7_figures_while_sizes_are_recorded(void **state) {
-  test_fixture *t = *state;
+TEST(test_se7_figures_while_sizes_are_recorded) {
   rondo_session *session = open_session(t, 2);
   static const size_t history[] = {3, 9, 17, 30, 41, 64};
   static atomic_bool is_over;
@@ -370,8 +356,7 @@ static void test_se7_figures_while_sizes_are_recorded(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se7_sizes_come_from_the_history(void **state) {
-  test_fixture *t = *state;
+TEST(test_se7_sizes_come_from_the_history) {
   rondo_session *session = open_session(t, 2);
   size_t history[200];
   uint64_t random = 5;
@@ -419,9 +404,9 @@ static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
   }
 }
 
-static void test_se7_each_by_itself_has_no_sums(void **state) {
+TEST(test_se7_each_by_itself_has_no_sums) {
   const size_t history[] = {8, 20};
-  rondo_session *session = test_session_open(((test_fixture *)*state)->device, (rondo_session_options){.max_batch = 1});
+  rondo_session *session = test_session_open(((test_fixture *)t)->device, (rondo_session_options){.max_batch = 1});
   test_scorer_add(session, "scorer", (rondo_model_options){.history = history, .history_count = 2});
   assert_ok(rondo_session_capture(session, "scorer"));
   const uint32_t count = test_model_info(session, "scorer").graphs;
@@ -434,8 +419,7 @@ static void test_se7_each_by_itself_has_no_sums(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se7_sizes_for_requests_that_run_together(void **state) {
-  test_fixture *t = *state;
+TEST(test_se7_sizes_for_requests_that_run_together) {
   const size_t history[] = {5, 7, 10, 10}, most_rows[] = {0, 1, 19, 20, 100};
   for (size_t i = 0; i < 5; i++) {
     rondo_session *session = open_session(t, 2);
@@ -462,8 +446,7 @@ static void test_se7_sizes_for_requests_that_run_together(void **state) {
 }
 
 /* To the byte, but for execs, of which one is looked at. */
-static void test_se3_bytes_are_said_before_recording(void **state) {
-  test_fixture *t = *state;
+TEST(test_se3_bytes_are_said_before_recording) {
   rondo_session *session = open_session(t, 2);
   rondo_model_bytes planned = {.struct_size = sizeof planned};
   const size_t sizes[] = {64, 128, 16}, descending[] = {128, 64, 16}, twice[] = {16, 16}, none[] = {0};
@@ -488,8 +471,7 @@ static void test_se3_bytes_are_said_before_recording(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se7_no_history_and_no_budget(void **state) {
-  test_fixture *t = *state;
+TEST(test_se7_no_history_and_no_budget) {
   rondo_session *session = open_session(t, 1);
   const size_t history[] = {10, 20};
   test_scorer_add(session, "bare", (rondo_model_options){0});
@@ -549,8 +531,7 @@ static rondo_status build_calling(void *user, size_t rows, rondo_program *progra
   return test_build_scorer(NULL, rows, program);
 }
 
-static void test_se1_a_model_s_builder_must_not_call_its_session(void **state) {
-  test_fixture *t = *state;
+TEST(test_se1_a_model_s_builder_must_not_call_its_session) {
   static caller c;
   c = (caller){.own = open_session(t, 1), .other = open_session(t, 1)};
   test_request_fill(&c.request, 4, 1);
@@ -614,8 +595,7 @@ static void go_on(void *user) {
   atomic_store(&h->is_let_go, 1);
 }
 
-static void test_se1_a_builder_is_called_by_one_at_a_time_and_holds_nobody_up(void **state) {
-  test_fixture *t = *state;
+TEST(test_se1_a_builder_is_called_by_one_at_a_time_and_holds_nobody_up) {
   static held_builder h;
   static asker askers[2];
   h = (held_builder){.session = open_session(t, 3)};
@@ -671,9 +651,9 @@ static rondo_status build_other(void *user, size_t rows, rondo_program *program)
   return what == OTHER_OUTPUTS && is_odd ? rondo_program_output(program, "also", x) : RONDO_OK;
 }
 
-static void test_models_that_depend_on_their_rows(void **state) {
+TEST(test_models_that_depend_on_their_rows) {
   static const char *const messages[OTHERS] = {"'x'", "state 'w'", "values", "values", "'y'", "outputs"};
-  rondo_session *session = open_session(*state, 1);
+  rondo_session *session = open_session(t, 1);
   for (int what = 0; what < OTHERS; what++) {
     const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = build_other, .user = &what};
     assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
@@ -698,8 +678,7 @@ static rondo_status build_many(void *user, size_t rows, rondo_program *program) 
   return RONDO_OK;
 }
 
-static void test_models_that_are_none(void **state) {
-  test_fixture *t = *state;
+TEST(test_models_that_are_none) {
   rondo_session *session = open_session(t, 1);
   rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT};
   assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
@@ -734,8 +713,7 @@ static void test_models_that_are_none(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_states_are_written_on_every_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_states_are_written_on_every_stream) {
   rondo_session *session = open_session(t, 2);
   const float zeros[TEST_FEATURES * TEST_SCORES] = {0};
   static test_request r;
@@ -762,34 +740,4 @@ static void test_states_are_written_on_every_stream(void **state) {
                RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_session_write(session, "scorer", "w", zeros, 4), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
   assert_ok(rondo_session_destroy(session));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_an_empty_session),
-      test_case(test_models_have_names_and_values),
-      test_case(test_what_succeeds_leaves_the_last_error),
-      test_case(test_se1_k_runs_make_k_graphs_of_a_model),
-      test_case(test_se2_capturing_leaves_no_trace),
-      test_case(test_se2_branches_of_a_program_are_kept),
-      test_case(test_se3_sizes_share_an_arena_and_give_it_back),
-      test_case(test_se1_wrong_turns),
-      test_case(test_se1_no_stream_is_taken_in_capture_mode),
-      test_case(test_se6_any_graph_on_any_stream_by_hand),
-      test_case(test_se6_wrong_turns),
-      test_case(test_se6_results_go_with_their_graphs),
-      test_case(test_se6_a_stream_that_is_taken_keeps_its_session),
-      test_case(test_se7_figures_while_sizes_are_recorded),
-      test_case(test_se7_sizes_come_from_the_history),
-      test_case(test_se7_each_by_itself_has_no_sums),
-      test_case(test_se7_sizes_for_requests_that_run_together),
-      test_case(test_se3_bytes_are_said_before_recording),
-      test_case(test_se7_no_history_and_no_budget),
-      test_case(test_se1_a_model_s_builder_must_not_call_its_session),
-      test_case(test_se1_a_builder_is_called_by_one_at_a_time_and_holds_nobody_up),
-      test_case(test_models_that_are_none),
-      test_case(test_models_that_depend_on_their_rows),
-      test_case(test_states_are_written_on_every_stream),
-  };
-  return test_main(tests);
 }

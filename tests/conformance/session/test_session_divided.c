@@ -81,10 +81,10 @@ static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
 /* Each test with look-ups beside the device under test, and on it. */
 typedef void (*pair_test)(test_fixture *t, const pair *p);
 
-static void with_pairs(void **state, pair_test test) {
+static void with_pairs(test_fixture *t, pair_test test) {
   for (int reversed = 0; reversed < 2; reversed++) {
-    pair p = open_pair(*state, reversed == 1);
-    test(*state, &p);
+    pair p = open_pair(t, reversed == 1);
+    test(t, &p);
     close_pair(&p);
   }
 }
@@ -120,9 +120,7 @@ static void runs_as_undivided(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_look_ups_run_on_one_device_and_the_rest_on_another(void **state) {
-  with_pairs(state, runs_as_undivided);
-}
+TEST(test_se9_look_ups_run_on_one_device_and_the_rest_on_another) { with_pairs(t, runs_as_undivided); }
 
 /* Says of itself where its look-ups run. */
 static rondo_status build_placed(void *user, size_t rows, rondo_program *program) {
@@ -189,7 +187,7 @@ static void serves_what_both_read(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_inputs_of_both_and_outputs_of_look_ups(void **state) { with_pairs(state, serves_what_both_read); }
+TEST(test_se9_inputs_of_both_and_outputs_of_look_ups) { with_pairs(t, serves_what_both_read); }
 
 static rondo_status build_three(void *user, size_t rows, rondo_program *program) {
   const size_t shape[] = {TEST_IDS, TEST_SCORES};
@@ -207,8 +205,7 @@ static rondo_status build_three(void *user, size_t rows, rondo_program *program)
 }
 
 /* Two tables on two devices, each with a part of its own ahead. */
-static void test_se9_tables_on_several_devices(void **state) {
-  test_fixture *t = *state;
+TEST(test_se9_tables_on_several_devices) {
   rondo_device *devices[] = {t->device, NULL, NULL};
   enum { ROWS = 9, WIDTH = TEST_SCORES };
   assert_ok(rondo_device_open("cpu:2", NULL, &devices[1]));
@@ -268,7 +265,7 @@ static void writes_states(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_states_are_written_where_they_lie(void **state) { with_pairs(state, writes_states); }
+TEST(test_se9_states_are_written_where_they_lie) { with_pairs(t, writes_states); }
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
 
@@ -287,8 +284,7 @@ static rondo_status build_big(void *user, size_t rows, rondo_program *program) {
 }
 
 /* 32 MiB, which only the device of look-ups maps. */
-static void test_se9_tables_take_no_memory_of_the_session_s_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_se9_tables_take_no_memory_of_the_session_s_device) {
   const uint64_t bytes = (uint64_t)BIG_ROWS * 8 * sizeof(float);
   pair p = open_pair(t, false);
   rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
@@ -337,7 +333,7 @@ static void says_its_bytes(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_bytes_are_said_before_recording(void **state) { with_pairs(state, says_its_bytes); }
+TEST(test_se9_bytes_are_said_before_recording) { with_pairs(t, says_its_bytes); }
 
 /* Overlap --------------------------------------------------------------------------------------------------------- */
 
@@ -386,9 +382,9 @@ static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
   test_gate_destroy(&gate);
 }
 
-static void test_se9_look_ups_run_beside_a_neighbour_s_dense_part(void **state) {
+TEST_WORKERS(test_se9_look_ups_run_beside_a_neighbour_s_dense_part) {
   test_skip_if_serial();
-  with_pairs(state, looks_up_beside_a_dense_part);
+  with_pairs(t, looks_up_beside_a_dense_part);
 }
 
 /* Sizes and streams ----------------------------------------------------------------------------------------------- */
@@ -424,7 +420,7 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_sizes_come_from_the_history(void **state) { with_pairs(state, chooses_sizes); }
+TEST(test_se9_sizes_come_from_the_history) { with_pairs(t, chooses_sizes); }
 
 /* Copies by the map, launches one behind the other without waiting, and the results. */
 static void runs_by_hand(test_fixture *t, const pair *p) {
@@ -457,7 +453,7 @@ static void runs_by_hand(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_by_hand(void **state) { with_pairs(state, runs_by_hand); }
+TEST(test_se9_by_hand) { with_pairs(t, runs_by_hand); }
 
 /* Requests -------------------------------------------------------------------------------------------------------- */
 
@@ -502,7 +498,7 @@ static void isolates_bad_requests(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_bad_requests_hurt_no_other(void **state) { with_pairs(state, isolates_bad_requests); }
+TEST(test_se9_bad_requests_hurt_no_other) { with_pairs(t, isolates_bad_requests); }
 
 /* Deadlines, cancelling and draining are the queue's, whatever runs behind it. */
 static void drains(test_fixture *t, const pair *p) {
@@ -526,7 +522,7 @@ static void drains(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_draining(void **state) { with_pairs(state, drains); }
+TEST(test_se9_draining) { with_pairs(t, drains); }
 
 static void serves_threads(test_fixture *t, const pair *p) {
   static test_client clients[4];
@@ -537,7 +533,7 @@ static void serves_threads(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se9_many_threads(void **state) { with_pairs(state, serves_threads); }
+TEST(test_se9_many_threads) { with_pairs(t, serves_threads); }
 
 /* What is refused ------------------------------------------------------------------------------------------------- */
 
@@ -592,8 +588,7 @@ static rondo_status no_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-static void test_se9_what_cannot_be_divided_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_se9_what_cannot_be_divided_is_refused) {
   pair p = open_pair(t, false);
   rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
   rondo_device *devices[] = {p.devices[0], p.devices[1], NULL};
@@ -629,8 +624,7 @@ static void test_se9_what_cannot_be_divided_is_refused(void **state) {
   close_pair(&p);
 }
 
-static void test_se9_wrong_options(void **state) {
-  test_fixture *t = *state;
+TEST(test_se9_wrong_options) {
   pair p = open_pair(t, false);
   rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 1});
   const rondo_placement_rule far[] = {{.operator_name = "embedding", .place = 2}}, empty[] = {{.place = 1}};
@@ -664,8 +658,7 @@ static void test_se9_wrong_options(void **state) {
 }
 
 /* Devices that are all the session's, and rules that nothing meets, divide nothing. */
-static void test_se9_a_model_that_is_not_divided_after_all(void **state) {
-  test_fixture *t = *state;
+TEST(test_se9_a_model_that_is_not_divided_after_all) {
   const pair p = {.devices = {t->device, t->device}};
   const rondo_placement_rule none[] = {{.operator_name = "conv2d", .place = 1}};
   for (size_t i = 0; i < 2; i++) {
@@ -677,25 +670,4 @@ static void test_se9_a_model_that_is_not_divided_after_all(void **state) {
     assert_int_equal(test_model_info(session, "scorer").ahead_state_bytes, 0);
     assert_ok(rondo_session_destroy(session));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se9_look_ups_run_on_one_device_and_the_rest_on_another),
-      test_case(test_se9_inputs_of_both_and_outputs_of_look_ups),
-      test_case(test_se9_tables_on_several_devices),
-      test_case(test_se9_states_are_written_where_they_lie),
-      test_case(test_se9_tables_take_no_memory_of_the_session_s_device),
-      test_case(test_se9_bytes_are_said_before_recording),
-      test_case_workers(test_se9_look_ups_run_beside_a_neighbour_s_dense_part),
-      test_case(test_se9_sizes_come_from_the_history),
-      test_case(test_se9_by_hand),
-      test_case(test_se9_bad_requests_hurt_no_other),
-      test_case(test_se9_draining),
-      test_case(test_se9_many_threads),
-      test_case(test_se9_what_cannot_be_divided_is_refused),
-      test_case(test_se9_wrong_options),
-      test_case(test_se9_a_model_that_is_not_divided_after_all),
-  };
-  return test_main(tests);
 }

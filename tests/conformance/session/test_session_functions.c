@@ -183,8 +183,7 @@ static void assert_runs(rondo_session *session, size_t rows, rondo_way asked, ro
 
 /* Serving --------------------------------------------------------------------------------------------------------- */
 
-static void test_se6_a_function_is_served(void **state) {
-  test_fixture *t = *state;
+TEST(test_se6_a_function_is_served) {
   static body_of b;
   const rondo_model_options model = options_of(&b, t);
   rondo_session *session = open_session(t, 2, &model);
@@ -209,8 +208,7 @@ static void test_se6_a_function_is_served(void **state) {
   close_session(session, &b);
 }
 
-static void test_se3_sizes_of_a_function_share_an_arena(void **state) {
-  test_fixture *t = *state;
+TEST(test_se3_sizes_of_a_function_share_an_arena) {
   static body_of b;
   const rondo_model_options model = options_of(&b, t);
   rondo_session *session = open_session(t, 1, &model);
@@ -235,8 +233,7 @@ static void test_se3_sizes_of_a_function_share_an_arena(void **state) {
   close_session(session, &b);
 }
 
-static void test_se7_sizes_of_a_function_are_chosen(void **state) {
-  test_fixture *t = *state;
+TEST(test_se7_sizes_of_a_function_are_chosen) {
   static body_of b;
   rondo_model_options model = options_of(&b, t);
   const size_t history[] = {3, 9, 9, 27, 30, 60};
@@ -259,8 +256,7 @@ static void test_se7_sizes_of_a_function_are_chosen(void **state) {
   close_session(session, &b);
 }
 
-static void test_se6_a_function_by_hand(void **state) {
-  test_fixture *t = *state;
+TEST(test_se6_a_function_by_hand) {
   static body_of b;
   static words_request r;
   const rondo_model_options model = options_of(&b, t);
@@ -307,20 +303,19 @@ static void assert_capture_fails(test_fixture *t, trouble what, rondo_status sta
   close_session(session, &b);
 }
 
-static void test_se4_a_copy_from_unknown_host_memory(void **state) {
-  assert_capture_fails(*state, TROUBLE_UNKNOWN_SOURCE, RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, NULL);
+TEST(test_se4_a_copy_from_unknown_host_memory) {
+  assert_capture_fails(t, TROUBLE_UNKNOWN_SOURCE, RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, NULL);
 }
 
-static void test_se1_a_body_that_waits(void **state) {
-  assert_capture_fails(*state, TROUBLE_HOST_WORK, RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, "HOST_WORK");
+TEST(test_se1_a_body_that_waits) {
+  assert_capture_fails(t, TROUBLE_HOST_WORK, RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, "HOST_WORK");
 }
 
-static void test_se1_an_output_of_another_size(void **state) {
-  assert_capture_fails(*state, TROUBLE_SIZE, RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "'y'");
+TEST(test_se1_an_output_of_another_size) {
+  assert_capture_fails(t, TROUBLE_SIZE, RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "'y'");
 }
 
-static void test_se8_a_body_that_fails(void **state) {
-  test_fixture *t = *state;
+TEST(test_se8_a_body_that_fails) {
   static body_of b;
   static words_request r;
   const rondo_model_options model = options_of(&b, t);
@@ -333,8 +328,7 @@ static void test_se8_a_body_that_fails(void **state) {
   close_session(session, &b);
 }
 
-static void test_se1_a_body_must_not_call_its_session(void **state) {
-  test_fixture *t = *state;
+TEST(test_se1_a_body_must_not_call_its_session) {
   static body_of b;
   static words_request r;
   const rondo_model_options model = options_of(&b, t);
@@ -349,8 +343,7 @@ static void test_se1_a_body_must_not_call_its_session(void **state) {
   close_session(session, &b);
 }
 
-static void test_functions_that_are_no_models(void **state) {
-  test_fixture *t = *state;
+TEST(test_functions_that_are_no_models) {
   static body_of b;
   rondo_session *session = NULL;
   assert_ok(rondo_session_create(t->device, NULL, &session));
@@ -371,20 +364,4 @@ static void test_functions_that_are_no_models(void **state) {
   model.inputs = &nameless;
   assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_session_destroy(session));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se6_a_function_is_served),
-      test_case(test_se3_sizes_of_a_function_share_an_arena),
-      test_case(test_se7_sizes_of_a_function_are_chosen),
-      test_case(test_se6_a_function_by_hand),
-      test_case(test_se4_a_copy_from_unknown_host_memory),
-      test_case(test_se1_a_body_that_waits),
-      test_case(test_se1_an_output_of_another_size),
-      test_case(test_se8_a_body_that_fails),
-      test_case(test_se1_a_body_must_not_call_its_session),
-      test_case(test_functions_that_are_no_models),
-  };
-  return test_main(tests);
 }

@@ -36,8 +36,7 @@ static void close_session(rondo_session *session) {
 
 /* Models ---------------------------------------------------------------------------------------------------------- */
 
-static void test_se6_sessions(void **state) {
-  const test_fixture *t = *state;
+TEST(test_se6_sessions) {
   rondo_session *session = NULL;
   assert_refused(rondo_session_create(t->device, &(rondo_session_options){.streams = 17}, &session),
                  RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
@@ -45,8 +44,8 @@ static void test_se6_sessions(void **state) {
   assert_null(session);
 }
 
-static void test_se6_models(void **state) {
-  rondo_session *session = open_session(*state);
+TEST(test_se6_models) {
+  rondo_session *session = open_session(t);
   const rondo_model_options scorer = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer};
   rondo_model_options many = scorer;
   many.max_sizes = 65;
@@ -69,7 +68,7 @@ static rondo_status do_nothing(rondo_call *call, void *user) {
 }
 
 /* A function of a number and a number, but for what a row says is wrong. */
-static void test_se6_functions(void **state) {
+TEST(test_se6_functions) {
   static const rondo_row_value number = {.name = "x", .type = RONDO_F32},
                                cube = {.name = "x", .type = RONDO_F32, .rank = RONDO_TREE_MAX_RANK};
   static const float constant = 1;
@@ -96,7 +95,7 @@ static void test_se6_functions(void **state) {
       {&vague, RONDO_REASON_BAD_SIZE, "has 0 bytes: give its size, or leave it out"},
       {&divided, RONDO_REASON_BAD_OPTIONS, "a function is not divided"},
   };
-  rondo_session *session = open_session(*state);
+  rondo_session *session = open_session(t);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     assert_refused(rondo_session_add_model(session, "function", rows[i].options), RONDO_INVALID_ARGUMENT,
                    rows[i].reason, rows[i].said);
@@ -109,8 +108,7 @@ static void test_se6_functions(void **state) {
   close_session(session);
 }
 
-static void test_se9_divided_models(void **state) {
-  const test_fixture *t = *state;
+TEST(test_se9_divided_models) {
   rondo_device *other = NULL;
   assert_ok(rondo_device_open("cpu:1", NULL, &other));
   rondo_device *const devices[] = {other, t->device};
@@ -131,8 +129,8 @@ static void test_se9_divided_models(void **state) {
 
 /* Capturing ------------------------------------------------------------------------------------------------------- */
 
-static void test_se1_capturing(void **state) {
-  rondo_session *session = open_session(*state);
+TEST(test_se1_capturing) {
+  rondo_session *session = open_session(t);
   static test_request r;
   rondo_stream *stream = NULL;
   test_request_fill(&r, 16, 1);
@@ -157,10 +155,10 @@ static void test_se1_capturing(void **state) {
   close_session(session);
 }
 
-static void test_se1_the_most_graphs(void **state) {
+TEST(test_se1_the_most_graphs) {
   static test_request r;
   size_t most[RONDO_SESSION_MAX_SIZES];
-  rondo_session *session = open_session(*state);
+  rondo_session *session = open_session(t);
   for (size_t i = 0; i < RONDO_SESSION_MAX_SIZES; i++) most[i] = i + 1;
   test_scorer_capture(session, "scorer", most, RONDO_SESSION_MAX_SIZES);
   test_request_fill(&r, RONDO_SESSION_MAX_SIZES + 1, 1);
@@ -171,9 +169,9 @@ static void test_se1_the_most_graphs(void **state) {
   close_session(session);
 }
 
-static void test_se7_sizes_and_plans(void **state) {
+TEST(test_se7_sizes_and_plans) {
   static const size_t twice[] = {16, 16}, empty[] = {16, 0};
-  rondo_session *session = open_session(*state);
+  rondo_session *session = open_session(t);
   rondo_model_bytes bytes = {.struct_size = sizeof bytes};
   const double times[] = {2, 1}, none[] = {1, 0};
   assert_refused(rondo_session_plan(session, "scorer", twice, 2, &bytes), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
@@ -204,8 +202,8 @@ static void test_se7_sizes_and_plans(void **state) {
 
 /* By hand --------------------------------------------------------------------------------------------------------- */
 
-static void test_se6_streams_by_hand(void **state) {
-  rondo_session *session = open_captured(*state);
+TEST(test_se6_streams_by_hand) {
+  rondo_session *session = open_captured(t);
   rondo_stream *stream = NULL;
   const void *data = NULL;
   assert_refused(rondo_session_launch(session, "scorer", 0, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
@@ -223,8 +221,8 @@ static void test_se6_streams_by_hand(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se6_writes(void **state) {
-  rondo_session *session = open_captured(*state);
+TEST(test_se6_writes) {
+  rondo_session *session = open_captured(t);
   const float x = 0;
   assert_refused(rondo_session_write(session, "scorer", "x", &x, sizeof x), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
                  "'x' is an input of model 'scorer', not a state");
@@ -233,8 +231,8 @@ static void test_se6_writes(void **state) {
 
 /* Requests -------------------------------------------------------------------------------------------------------- */
 
-static void test_se8_requests(void **state) {
-  rondo_session *session = open_captured(*state);
+TEST(test_se8_requests) {
+  rondo_session *session = open_captured(t);
   static test_request r;
   uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
   rondo_way way;
@@ -266,8 +264,8 @@ static void test_se8_requests(void **state) {
 }
 
 /* While both streams are taken, two wait, and there is no room for a third. */
-static void test_se8_tickets(void **state) {
-  rondo_session *session = open_captured(*state);
+TEST(test_se8_tickets) {
+  rondo_session *session = open_captured(t);
   static test_request r[3];
   rondo_stream *stream = NULL;
   rondo_ticket tickets[3];
@@ -294,8 +292,8 @@ static void test_se8_tickets(void **state) {
   close_session(session);
 }
 
-static void test_se6_runs(void **state) {
-  rondo_session *session = open_captured(*state);
+TEST(test_se6_runs) {
+  rondo_session *session = open_captured(t);
   rondo_model_run *run = NULL;
   static test_request r;
   test_request_fill(&r, 8, 1);
@@ -317,15 +315,4 @@ static void test_se6_runs(void **state) {
                  "the session takes no more requests: rondo_session_drain or");
   rondo_model_run_destroy(run);
   assert_ok(rondo_session_destroy(session));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se6_sessions),        test_case(test_se6_models),    test_case(test_se6_functions),
-      test_case(test_se9_divided_models),  test_case(test_se1_capturing), test_case(test_se1_the_most_graphs),
-      test_case(test_se9_divided_models),  test_case(test_se1_capturing), test_case(test_se7_sizes_and_plans),
-      test_case(test_se6_streams_by_hand), test_case(test_se6_writes),    test_case(test_se8_requests),
-      test_case(test_se8_tickets),         test_case(test_se6_runs),
-  };
-  return test_main(tests);
 }

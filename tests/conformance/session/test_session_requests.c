@@ -43,8 +43,8 @@ static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
 
 /* What runs a request ---------------------------------------------------------------------------------------------- */
 
-static void test_se8_the_next_size_is_padded(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_the_next_size_is_padded) {
+  rondo_session *session = open_session(t, 1);
   rondo_answer answer = run(session, 10, RONDO_WAY_AUTO);
   assert_int_equal(answer.way, RONDO_WAY_RECORDED);
   assert_int_equal(answer.reason, RONDO_WAY_CHEAPEST);
@@ -67,9 +67,9 @@ static void test_se8_the_next_size_is_padded(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_several_graphs_where_that_costs_less(void **state) {
+TEST(test_se8_several_graphs_where_that_costs_less) {
   for (uint32_t streams = 1; streams <= 3; streams += 2) {
-    rondo_session *session = open_session(*state, streams);
+    rondo_session *session = open_session(t, streams);
     const double cheap[] = {100, 20};
     assert_ok(rondo_session_set_times(session, "scorer", cheap, NULL, 2, 1));
     rondo_answer answer = run(session, 40, RONDO_WAY_AUTO);
@@ -86,8 +86,8 @@ static void test_se8_several_graphs_where_that_costs_less(void **state) {
 }
 
 /* Several graphs on several streams take less time; but where no stream is free, each takes from others. */
-static void test_se8_by_what_all_streams_lose_where_none_is_free(void **state) {
-  rondo_session *session = open_session(*state, 2);
+TEST(test_se8_by_what_all_streams_lose_where_none_is_free) {
+  rondo_session *session = open_session(t, 2);
   const double steep[] = {100, 60};
   rondo_stream *stream = NULL;
   assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 0.5));
@@ -102,8 +102,8 @@ static void test_se8_by_what_all_streams_lose_where_none_is_free(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_un_recorded_where_that_costs_less(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.max_unrecorded = 2});
+TEST(test_se8_un_recorded_where_that_costs_less) {
+  rondo_session *session = open_with(t, (rondo_session_options){.max_unrecorded = 2});
   const double unrecorded[] = {200, 5};
   assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
   for (size_t rows = 3; rows < 7; rows++) {
@@ -121,8 +121,8 @@ static void test_se8_un_recorded_where_that_costs_less(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_what_is_asked_for(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_what_is_asked_for) {
+  rondo_session *session = open_session(t, 1);
   const double unrecorded[] = {1, 1};
   static test_request r;
   assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
@@ -142,8 +142,8 @@ static void test_se8_what_is_asked_for(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_a_strict_session_runs_graphs_alone(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.strict = true});
+TEST(test_se8_a_strict_session_runs_graphs_alone) {
+  rondo_session *session = open_with(t, (rondo_session_options){.strict = true});
   const double unrecorded[] = {1, 1};
   static test_request r;
   assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
@@ -154,8 +154,8 @@ static void test_se8_a_strict_session_runs_graphs_alone(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_decisions_can_be_asked(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_decisions_can_be_asked) {
+  rondo_session *session = open_session(t, 1);
   rondo_way way;
   uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
   double us;
@@ -173,8 +173,8 @@ static void test_se8_decisions_can_be_asked(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se6_shape_addresses_and_running_are_separate(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se6_shape_addresses_and_running_are_separate) {
+  rondo_session *session = open_session(t, 1);
   static test_request r, other;
   rondo_model_run *a_run = NULL;
   rondo_answer answer = {.struct_size = sizeof answer};
@@ -222,8 +222,8 @@ static rondo_stream *hold(rondo_session *session) {
   return stream;
 }
 
-static void test_se8_waiting_requests_run_together(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_waiting_requests_run_together) {
+  rondo_session *session = open_session(t, 1);
   hold(session);
   for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5 + i);
   assert_status(rondo_ticket_query(tickets[0]), RONDO_NOT_READY);
@@ -250,8 +250,7 @@ static void move_input(test_fixture *t, test_request *r, size_t input, size_t by
   r->inputs[input] = memory;
 }
 
-static void test_se8_inputs_in_host_memory_of_the_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_se8_inputs_in_host_memory_of_the_device) {
   rondo_session *session = open_session(t, 1);
   for (int unrecorded = 0; unrecorded < 2; unrecorded++) {
     hold(session);
@@ -288,8 +287,8 @@ static void run_two(rondo_session *session, rondo_answer *answers) {
 }
 
 /* Requests that together need more than one by one run one by one. */
-static void test_se8_not_together_where_that_costs_more(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_not_together_where_that_costs_more) {
+  rondo_session *session = open_session(t, 1);
   const double steep[] = {1000, 20};
   rondo_answer answers[2];
   assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 1));
@@ -299,11 +298,11 @@ static void test_se8_not_together_where_that_costs_more(void **state) {
 }
 
 /* Nor do they where it saves next to nothing, nor more than the session's bound. */
-static void test_se8_not_together_for_next_to_nothing(void **state) {
+TEST(test_se8_not_together_for_next_to_nothing) {
   const double dear[] = {39.5, 20};
   rondo_answer answers[2];
   for (uint32_t i = 0; i < 2; i++) {
-    rondo_session *session = open_with(*state, (rondo_session_options){.streams = 1, .max_batch = i});
+    rondo_session *session = open_with(t, (rondo_session_options){.streams = 1, .max_batch = i});
     if (i == 0) assert_ok(rondo_session_set_times(session, "scorer", dear, NULL, 2, 1));
     run_two(session, answers);
     for (size_t k = 0; k < 2; k++) assert_int_equal(answers[k].batch_requests, 1);
@@ -312,8 +311,8 @@ static void test_se8_not_together_for_next_to_nothing(void **state) {
 }
 
 /* A request fills what would be padding, past one for which there is no room. */
-static void test_se8_together_where_there_is_room_anyway(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_together_where_there_is_room_anyway) {
+  rondo_session *session = open_session(t, 1);
   const double steep[] = {1000, 20};
   const size_t rows[] = {15, 20, 1}, batches[] = {16, 20, 16};
   assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 1));
@@ -332,8 +331,8 @@ static void test_se8_together_where_there_is_room_anyway(void **state) {
 }
 
 /* Nobody waits longer for others than the delay, and a full graph waits for no one. */
-static void test_se8_the_delay_ends(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.max_delay_us = 20000});
+TEST(test_se8_the_delay_ends) {
+  rondo_session *session = open_with(t, (rondo_session_options){.max_delay_us = 20000});
   rondo_answer answer = run(session, 8, RONDO_WAY_AUTO);
   assert_true(answer.queue_us >= 20000);
   assert_int_equal(run(session, 64, RONDO_WAY_AUTO).batch_requests, 1);
@@ -358,11 +357,11 @@ static rondo_status run_half_way_to_a_deadline(rondo_session *session) {
 }
 
 /* Nor where nobody could come, nor past the deadline. */
-static void test_se8_the_delay_is_never_in_vain(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.max_delay_us = 1000000000, .max_batch = 1});
+TEST(test_se8_the_delay_is_never_in_vain) {
+  rondo_session *session = open_with(t, (rondo_session_options){.max_delay_us = 1000000000, .max_batch = 1});
   (void)run(session, 8, RONDO_WAY_AUTO);
   assert_ok(rondo_session_destroy(session));
-  session = open_with(*state, (rondo_session_options){.max_delay_us = 1000000000});
+  session = open_with(t, (rondo_session_options){.max_delay_us = 1000000000});
   assert_ok(run_half_way_to_a_deadline(session));
   assert_ok(rondo_session_destroy(session));
 }
@@ -386,10 +385,10 @@ static rondo_session *open_held(test_fixture *t, uint32_t max_batch) {
 
 /* While three streams run, a few rows wait for others: not where there are none to share with, nor past the deadline.
  */
-static void test_se8_a_free_stream_is_not_left_in_vain(void **state) {
+TEST(test_se8_a_free_stream_is_not_left_in_vain) {
   for (uint32_t by_itself = 0; by_itself < 2; by_itself++) {
     atomic_store(&is_held, true);
-    rondo_session *session = open_held(*state, by_itself);
+    rondo_session *session = open_held(t, by_itself);
     static test_request r;
     for (size_t i = 0; i < 3; i++) {
       test_request_fill(&requests[i], HELD_ROWS, i);
@@ -414,15 +413,13 @@ static void test_se8_a_free_stream_is_not_left_in_vain(void **state) {
 
 /* Utilisation ------------------------------------------------------------------------------------------------------ */
 
-static void test_se11_how_long_work_was_under_way(void **state) {
-  test_fixture *t = *state;
+TEST(test_se11_how_long_work_was_under_way) {
   rondo_session *session = open_with(t, (rondo_session_options){.streams = 2, .timed = true});
   rondo_session_usage before = {.struct_size = sizeof before}, after = before;
   rondo_event *begin = NULL, *end = NULL;
-  rondo_stream *stream = NULL;
   const rondo_event_options timing = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
   double wall_us;
-  assert_ok(rondo_stream_create(t->device, NULL, &stream));
+  rondo_stream *stream = test_stream(t, NULL);
   assert_ok(rondo_event_create(t->device, &timing, &begin));
   assert_ok(rondo_event_create(t->device, &timing, &end));
   assert_ok(rondo_session_get_usage(session, &before));
@@ -448,8 +445,8 @@ static void test_se11_how_long_work_was_under_way(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se11_only_in_a_session_that_is_timed(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se11_only_in_a_session_that_is_timed) {
+  rondo_session *session = open_session(t, 1);
   rondo_session_usage usage = {.struct_size = sizeof usage};
   assert_error(rondo_session_get_usage(session, &usage), RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING);
   assert_error(rondo_session_get_usage(session, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
@@ -469,8 +466,8 @@ static void take_and_give(rondo_session *session, uint32_t mask, bool is_taking)
 }
 
 /* Whichever streams are free, their threads are called, and as many as there are requests for. */
-static void test_se8_streams_that_are_free_run_what_comes(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.streams = STREAMS, .max_batch = 1});
+TEST(test_se8_streams_that_are_free_run_what_comes) {
+  rondo_session *session = open_with(t, (rondo_session_options){.streams = STREAMS, .max_batch = 1});
   for (uint32_t mask = 0; mask + 1 < 1u << STREAMS; mask++) {
     take_and_give(session, mask, true);
     for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5 + 60 * (i % 2));
@@ -501,13 +498,13 @@ static uint64_t launches_of(rondo_session *session, size_t graph) {
 
 /* A stream whose thread does parts of another's batch while requests wait makes that one wait for it, idle, in the end:
  * here one stands at the first of three parts when the other comes to a request, whose program it builds. */
-static void test_se8_what_waits_comes_before_parts_of_others(void **state) {
+TEST(test_se8_what_waits_comes_before_parts_of_others) {
   test_skip_if_serial();
   test_gate first, building;
   test_gate_init(&first);
   test_gate_init(&building);
   rondo_session *session =
-      test_session_open(((test_fixture *)*state)->device, (rondo_session_options){.streams = 2, .max_unrecorded = 2});
+      test_session_open(((test_fixture *)t)->device, (rondo_session_options){.streams = 2, .max_unrecorded = 2});
   test_scorer_add(session, "scorer", (rondo_model_options){.build = build_at_gate, .user = &building});
   record(session, (const double[]){50, 15});
   rondo_stream *stream = hold(session);
@@ -536,8 +533,8 @@ static void test_se8_what_waits_comes_before_parts_of_others(void **state) {
 }
 
 /* The thread that was to run it once its delay is over may have its stream taken until then. */
-static void test_se8_a_delay_ends_on_another_stream(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.streams = 2, .max_delay_us = 20000});
+TEST(test_se8_a_delay_ends_on_another_stream) {
+  rondo_session *session = open_with(t, (rondo_session_options){.streams = 2, .max_delay_us = 20000});
   for (uint32_t mask = 1; mask <= 2; mask++) {
     submit(session, 0, 5);
     test_sleep_ms(2); /* till a thread has looked at it */
@@ -551,8 +548,8 @@ static void test_se8_a_delay_ends_on_another_stream(void **state) {
 
 /* Load ------------------------------------------------------------------------------------------------------------- */
 
-static void test_se8_the_queue_has_a_bound(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.max_queue = 2});
+TEST(test_se8_the_queue_has_a_bound) {
+  rondo_session *session = open_with(t, (rondo_session_options){.max_queue = 2});
   hold(session);
   submit(session, 0, 5);
   submit(session, 1, 5);
@@ -569,8 +566,8 @@ static void test_se8_the_queue_has_a_bound(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_deadlines(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_deadlines) {
+  rondo_session *session = open_session(t, 1);
   static test_request r;
   hold(session);
   test_request_fill(&r, 5, 1);
@@ -583,8 +580,8 @@ static void test_se8_deadlines(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_cancelling(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_cancelling) {
+  rondo_session *session = open_session(t, 1);
   hold(session);
   for (size_t i = 0; i < 3; i++) submit(session, i, 5);
   rondo_ticket_cancel(tickets[1]);
@@ -601,8 +598,8 @@ static void test_se8_cancelling(void **state) {
 }
 
 /* Its place is another request's by then, of which it says and changes nothing. */
-static void test_se8_a_ticket_is_over_once_it_was_waited_for(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.max_queue = 1});
+TEST(test_se8_a_ticket_is_over_once_it_was_waited_for) {
+  rondo_session *session = open_with(t, (rondo_session_options){.max_queue = 1});
   submit(session, 0, 5);
   assert_ok(rondo_ticket_wait(tickets[0], NULL));
   for (uint32_t is_reused = 0; is_reused < 2; is_reused++) {
@@ -624,8 +621,8 @@ static void test_se8_a_ticket_is_over_once_it_was_waited_for(void **state) {
 }
 
 /* Numbers that no request ever had. */
-static void test_se8_a_ticket_that_is_none(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_a_ticket_that_is_none) {
+  rondo_session *session = open_session(t, 1);
   const rondo_ticket made_up[] = {{session, 0}, {session, 1}, {session, UINT64_MAX}, {session, UINT64_MAX - 1}};
   for (size_t i = 0; i < 4; i++) {
     assert_error(rondo_ticket_wait(made_up[i], NULL), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET);
@@ -657,8 +654,8 @@ static void give_stream(void *user) {
   if (rondo_session_give_stream(w->ticket.session, 0) != RONDO_OK) atomic_fetch_add(w->ended, 100);
 }
 
-static void test_se8_one_thread_waits_for_a_ticket(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_one_thread_waits_for_a_ticket) {
+  rondo_session *session = open_session(t, 1);
   atomic_uint ended = 0;
   hold(session);
   submit(session, 0, 5);
@@ -723,8 +720,8 @@ static void cancel_on(void *user) {
   }
 }
 
-static void test_se8_a_late_cancel_meets_nobody_else(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.max_queue = 1});
+TEST(test_se8_a_late_cancel_meets_nobody_else) {
+  rondo_session *session = open_with(t, (rondo_session_options){.max_queue = 1});
   static cancel_client client;
   static handed_ticket handed = {.lock = PTHREAD_MUTEX_INITIALIZER};
   client = (cancel_client){.session = session, .handed = &handed, .rounds = test_effort(600)};
@@ -736,8 +733,8 @@ static void test_se8_a_late_cancel_meets_nobody_else(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_draining(void **state) {
-  rondo_session *session = open_with(*state, (rondo_session_options){.max_delay_us = 100000000});
+TEST(test_se8_draining) {
+  rondo_session *session = open_with(t, (rondo_session_options){.max_delay_us = 100000000});
   static test_request r;
   submit(session, 0, 5);
   submit(session, 1, 6);
@@ -754,8 +751,8 @@ static void test_se8_draining(void **state) {
 
 /* Bad requests ----------------------------------------------------------------------------------------------------- */
 
-static void test_se8_a_wrong_index_hurts_no_other(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_a_wrong_index_hurts_no_other) {
+  rondo_session *session = open_session(t, 1);
   hold(session);
   for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 4); /* all of them in the smaller graph */
   requests[2].ids[3] = TEST_IDS;                               /* inputs are read when the request runs */
@@ -801,9 +798,9 @@ static void run_with_bad(rondo_session *session, const size_t *rows, size_t coun
 }
 
 /* Wherever it is, one of 32 costs 2 * 5 graphs more; of several, each no more than that; all of them two each. */
-static void test_se8_a_bad_request_is_found_by_halves(void **state) {
+TEST(test_se8_a_bad_request_is_found_by_halves) {
   enum { COUNT = 32 };
-  rondo_session *session = open_session(*state, 1);
+  rondo_session *session = open_session(t, 1);
   const uint64_t all_bad[] = {1, 1 << 19, UINT64_C(1) << 31, 1 << 5 | 1 << 6, UINT32_MAX};
   const uint64_t graphs[] = {11, 11, 11, 13, 63};
   size_t rows[COUNT];
@@ -825,8 +822,8 @@ static void test_se8_a_bad_request_is_found_by_halves(void **state) {
 }
 
 /* Rows that would run un-recorded do so for a request by itself; half of a batch has no program. */
-static void test_se8_halves_of_a_batch_run_by_graphs(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_halves_of_a_batch_run_by_graphs) {
+  rondo_session *session = open_session(t, 1);
   const double unrecorded[] = {1000, 5};
   const size_t rows[] = {30, 4, 4, 4};
   assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
@@ -839,8 +836,8 @@ static void test_se8_halves_of_a_batch_run_by_graphs(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_not_a_number_hurts_no_other(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_not_a_number_hurts_no_other) {
+  rondo_session *session = open_session(t, 1);
   hold(session);
   for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5);
   for (size_t i = 0; i < 5 * TEST_FEATURES; i++) requests[1].x[i] = NAN;
@@ -852,8 +849,8 @@ static void test_se8_not_a_number_hurts_no_other(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_wrong_arguments(void **state) {
-  rondo_session *session = open_session(*state, 1);
+TEST(test_se8_wrong_arguments) {
+  rondo_session *session = open_session(t, 1);
   static test_request r;
   rondo_ticket none = {0};
   test_request_fill(&r, 5, 1);
@@ -893,52 +890,11 @@ static void test_se8_wrong_arguments(void **state) {
 
 /* Threads ---------------------------------------------------------------------------------------------------------- */
 
-static void test_se8_requests_of_many_threads(void **state) {
+TEST(test_se8_requests_of_many_threads) {
   enum { CLIENTS = 6 };
-  rondo_session *session = open_with(*state, (rondo_session_options){.streams = 2, .max_delay_us = 50});
+  rondo_session *session = open_with(t, (rondo_session_options){.streams = 2, .max_delay_us = 50});
   static test_client clients[CLIENTS];
   test_clients_run(session, clients, CLIENTS, test_effort(60));
   assert_int_equal(info_of(session).requests, CLIENTS * test_effort(60));
   assert_ok(rondo_session_destroy(session));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se8_the_next_size_is_padded),
-      test_case(test_se8_several_graphs_where_that_costs_less),
-      test_case(test_se8_by_what_all_streams_lose_where_none_is_free),
-      test_case(test_se8_un_recorded_where_that_costs_less),
-      test_case(test_se8_what_is_asked_for),
-      test_case(test_se8_a_strict_session_runs_graphs_alone),
-      test_case(test_se8_decisions_can_be_asked),
-      test_case(test_se6_shape_addresses_and_running_are_separate),
-      test_case(test_se8_waiting_requests_run_together),
-      test_case(test_se8_inputs_in_host_memory_of_the_device),
-      test_case(test_se8_not_together_where_that_costs_more),
-      test_case(test_se8_not_together_for_next_to_nothing),
-      test_case(test_se8_together_where_there_is_room_anyway),
-      test_case(test_se8_the_delay_ends),
-      test_case(test_se8_the_delay_is_never_in_vain),
-      test_case(test_se8_a_free_stream_is_not_left_in_vain),
-      test_case(test_se11_how_long_work_was_under_way),
-      test_case(test_se11_only_in_a_session_that_is_timed),
-      test_case(test_se8_streams_that_are_free_run_what_comes),
-      test_case(test_se8_what_waits_comes_before_parts_of_others),
-      test_case(test_se8_a_delay_ends_on_another_stream),
-      test_case(test_se8_the_queue_has_a_bound),
-      test_case(test_se8_deadlines),
-      test_case(test_se8_cancelling),
-      test_case(test_se8_a_ticket_is_over_once_it_was_waited_for),
-      test_case(test_se8_a_ticket_that_is_none),
-      test_case(test_se8_one_thread_waits_for_a_ticket),
-      test_case(test_se8_a_late_cancel_meets_nobody_else),
-      test_case(test_se8_draining),
-      test_case(test_se8_a_wrong_index_hurts_no_other),
-      test_case(test_se8_a_bad_request_is_found_by_halves),
-      test_case(test_se8_halves_of_a_batch_run_by_graphs),
-      test_case(test_se8_not_a_number_hurts_no_other),
-      test_case(test_se8_wrong_arguments),
-      test_case(test_se8_requests_of_many_threads),
-  };
-  return test_main(tests);
 }

@@ -123,15 +123,13 @@ static void serve_a_lone_client(test_fixture *t, uint32_t streams) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_times_that_were_measured_beside_load_are_corrected(void **state) {
-  serve_a_lone_client(*state, 2);
-}
+TEST(test_se8_times_that_were_measured_beside_load_are_corrected) { serve_a_lone_client(t, 2); }
 
-static void test_se8_also_on_one_stream(void **state) { serve_a_lone_client(*state, 1); }
+TEST(test_se8_also_on_one_stream) { serve_a_lone_client(t, 1); }
 
 /* The first request that finds nobody else there is the trial. */
-static void test_se8_what_is_known_of_times_is_told(void **state) {
-  rondo_session *session = open_slow(*state, 2);
+TEST(test_se8_what_is_known_of_times_is_told) {
+  rondo_session *session = open_slow(t, 2);
   const rondo_model_graph before = graph_of(session, 0);
   assert_true(before.current_us == before.run_us && before.current_unrecorded_us == before.unrecorded_us);
   assert_true(before.readings == 0 && before.trials == 0);
@@ -148,8 +146,8 @@ static void test_se8_what_is_known_of_times_is_told(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_a_slowdown_is_followed(void **state) {
-  rondo_session *session = open_slow(*state, 2);
+TEST(test_se8_a_slowdown_is_followed) {
+  rondo_session *session = open_slow(t, 2);
   atomic_store(&is_slow, false);
   ask_until(session, RONDO_WAY_RECORDED);
   atomic_store(&is_slow, true);
@@ -158,8 +156,8 @@ static void test_se8_a_slowdown_is_followed(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_times_that_were_given_stay(void **state) {
-  rondo_session *session = open_slow(*state, 2);
+TEST(test_se8_times_that_were_given_stay) {
+  rondo_session *session = open_slow(t, 2);
   const double recorded[] = {400000, 10000};
   assert_ok(rondo_session_set_times(session, "f", recorded, NULL, 2, 1));
   atomic_store(&is_slow, false);
@@ -176,8 +174,8 @@ static void test_se8_times_that_were_given_stay(void **state) {
 }
 
 /* What runs beside something else says nothing of a graph's time, and is no time for trials. */
-static void test_se8_readings_are_of_what_runs_alone(void **state) {
-  rondo_session *session = open_slow(*state, 2);
+TEST(test_se8_readings_are_of_what_runs_alone) {
+  rondo_session *session = open_slow(t, 2);
   rondo_stream *stream = NULL;
   assert_ok(rondo_session_take_stream(session, "f", 1, &stream));
   atomic_store(&is_slow, false);
@@ -192,9 +190,9 @@ static void test_se8_readings_are_of_what_runs_alone(void **state) {
 }
 
 /* After the first ones: at most as many as 1 % of the time pays for. */
-static void test_se8_trials_are_few(void **state) {
+TEST(test_se8_trials_are_few) {
   enum { REQUESTS = 40 };
-  rondo_session *session = open_slow(*state, 2); /* and it stays slow: several graphs are the right way */
+  rondo_session *session = open_slow(t, 2); /* and it stays slow: several graphs are the right way */
   size_t split = 0;
   for (size_t i = 0; i < REQUESTS; i++) split += ask(session, LARGE).way == RONDO_WAY_SPLIT;
   assert_true(graph_of(session, 0).trials <= 4);
@@ -222,9 +220,9 @@ static void serve(void *user) {
   }
 }
 
-static void test_se8_tables_are_renewed_while_requests_run(void **state) {
+TEST(test_se8_tables_are_renewed_while_requests_run) {
   enum { CLIENTS = 3 };
-  rondo_session *session = open_slow(*state, 2);
+  rondo_session *session = open_slow(t, 2);
   client clients[CLIENTS];
   test_thread threads[CLIENTS];
   atomic_store(&is_slow, false);
@@ -271,9 +269,9 @@ static rondo_session *open_renewing(test_fixture *t, stop *s) {
   return session;
 }
 
-static void test_se8_requests_run_while_tables_are_renewed(void **state) {
+TEST(test_se8_requests_run_while_tables_are_renewed) {
   static stop s;
-  rondo_session *session = open_renewing(*state, &s);
+  rondo_session *session = open_renewing(t, &s);
   for (size_t i = 0; i < 20; i++) ask(session, 1 + i * 7 % LARGE);
   assert_int_equal(test_model_info(session, "f").renewals, 0);
   atomic_store(&s.may_go, true);
@@ -282,10 +280,10 @@ static void test_se8_requests_run_while_tables_are_renewed(void **state) {
 }
 
 /* What is being made for a model that changes, or goes, is thrown away: no change waits for it or is refused. */
-static void test_se8_a_model_changes_while_its_tables_are_renewed(void **state) {
+TEST(test_se8_a_model_changes_while_its_tables_are_renewed) {
   static stop s;
   const double recorded[] = {4, 0.25};
-  rondo_session *session = open_renewing(*state, &s);
+  rondo_session *session = open_renewing(t, &s);
   assert_ok(rondo_session_set_times(session, "f", recorded, NULL, 2, 1));
   atomic_store(&s.may_go, true);
   test_sleep_ms(20); /* enough for tables that are not thrown away */
@@ -295,9 +293,9 @@ static void test_se8_a_model_changes_while_its_tables_are_renewed(void **state) 
   assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se8_a_model_goes_while_its_tables_are_renewed(void **state) {
+TEST(test_se8_a_model_goes_while_its_tables_are_renewed) {
   static stop s;
-  rondo_session *session = open_renewing(*state, &s);
+  rondo_session *session = open_renewing(t, &s);
   assert_ok(rondo_session_destroy_graphs(session, "f"));
   assert_int_equal(decide(session, LARGE), RONDO_WAY_UNRECORDED);
   assert_ok(rondo_session_remove_model(session, "f"));
@@ -306,8 +304,7 @@ static void test_se8_a_model_goes_while_its_tables_are_renewed(void **state) {
 }
 
 /* The tables that there are stay, and are made anew when there is memory. */
-static void test_se8_there_is_no_memory_for_new_tables(void **state) {
-  test_fixture *t = *state;
+TEST(test_se8_there_is_no_memory_for_new_tables) {
   rondo_session *session = open_slow(t, 2);
   atomic_store(&is_slow, false);
   atomic_store(&t->allocator.calls, 0);
@@ -317,22 +314,4 @@ static void test_se8_there_is_no_memory_for_new_tables(void **state) {
   assert_true(atomic_load(&t->allocator.calls) > 1);
   atomic_store(&t->allocator.fail_at, 0);
   assert_ok(rondo_session_destroy(session));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se8_times_that_were_measured_beside_load_are_corrected),
-      test_case(test_se8_also_on_one_stream),
-      test_case(test_se8_what_is_known_of_times_is_told),
-      test_case(test_se8_a_slowdown_is_followed),
-      test_case(test_se8_times_that_were_given_stay),
-      test_case(test_se8_readings_are_of_what_runs_alone),
-      test_case(test_se8_trials_are_few),
-      test_case(test_se8_tables_are_renewed_while_requests_run),
-      test_case(test_se8_requests_run_while_tables_are_renewed),
-      test_case(test_se8_a_model_changes_while_its_tables_are_renewed),
-      test_case(test_se8_a_model_goes_while_its_tables_are_renewed),
-      test_case(test_se8_there_is_no_memory_for_new_tables),
-  };
-  return test_main(tests);
 }

@@ -105,8 +105,7 @@ static void call_round(const pair *p, const uint32_t *x, uint32_t first, const u
 }
 
 /* 59: recorded once, then replayed in that order; outputs stay where they are. */
-static void test_tr12_forward_and_backward(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr12_forward_and_backward) {
   pair p;
   void *places[2][6];
   PAIR(&p, s, .warm_ups = 0);
@@ -127,8 +126,7 @@ static void test_tr12_forward_and_backward(void **state) {
 }
 
 /* Inputs that are where the samples are, are not copied. */
-static void test_tr12_inputs_in_their_place_are_not_copied(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr12_inputs_in_their_place_are_not_copied) {
   pair p;
   PAIR(&p, s, .warm_ups = 1);
   assert_int_equal(p.works[0]->runs, 2 * 2);
@@ -154,8 +152,7 @@ static void test_tr12_inputs_in_their_place_are_not_copied(void **state) {
 }
 
 /* An order of the caller's, and the peer's rule that it is kept. */
-static void test_tr12_calls_out_of_order_are_refused(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr12_calls_out_of_order_are_refused) {
   static const int32_t order[] = {2, -2, 1, -1};
   pair p;
   rondo_buffer *out, *outs[2];
@@ -181,8 +178,7 @@ static void test_tr12_calls_out_of_order_are_refused(void **state) {
 
 /* What pytorch #181723 loses silently: gradients of a round that are held into the next are refused when they are
  * read, or kept by copying them out. */
-static void test_tr12_gradients_are_not_overwritten_silently(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr12_gradients_are_not_overwritten_silently) {
   for (int clone = 0; clone < 2; clone++) {
     pair p;
     rondo_buffer *y, *held[3][2], *outs[2];
@@ -231,8 +227,7 @@ static uint64_t offset_of(const rondo_generator *generator) {
   return state.offset;
 }
 
-static void test_tr12_creating_has_no_side_effects(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr12_creating_has_no_side_effects) {
   counting work = {0};
   rondo_callables *callables;
   static const uint32_t kind = RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED;
@@ -272,8 +267,7 @@ static void assert_call_refused(const pair *p, const rondo_input *input, size_t 
   assert_message("rondo_callables_forward");
 }
 
-static void test_tr12_inputs_that_are_refused(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr12_inputs_that_are_refused) {
   pair p;
   rondo_graph *graph;
   rondo_buffer *out;
@@ -318,8 +312,7 @@ static rondo_status combine_body(rondo_call *call, void *user) {
 }
 
 /* Inputs in the memory of each other's samples: refused where one would be lost, and right elsewhere. */
-static void test_tr12_inputs_in_other_samples(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr12_inputs_in_other_samples) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
   const rondo_input samples[] = {scene_at(scene_words(s, 0)), scene_at(scene_words(s, 100))};
   const rondo_input other = scene_at(scene_words(s, 7));
@@ -364,8 +357,7 @@ static void assert_create_refused(pair *p, const rondo_callables_options *option
   assert_null(callables);
 }
 
-static void test_tr12_options_that_are_refused(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr12_options_that_are_refused) {
   static const uint32_t scalar = RONDO_INPUT_SCALAR;
   static const int32_t twice[] = {1, 1, -1}, backwards[] = {-1, 1}, missing[] = {1};
   pair p = {.scene = s, .works = {scene_work(s, 3, 1), scene_work(s, 2, 5)}};
@@ -403,18 +395,4 @@ static void test_tr12_options_that_are_refused(void **state) {
   assert_create_refused(&p, &options, RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, "encoder backward");
   assert_message("HOST_WORK");
   scene_assert_words(s, p.samples[0], 0, 1);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr12_forward_and_backward),
-      scene_case(test_tr12_inputs_in_their_place_are_not_copied),
-      scene_case(test_tr12_calls_out_of_order_are_refused),
-      scene_case(test_tr12_gradients_are_not_overwritten_silently),
-      scene_case(test_tr12_creating_has_no_side_effects),
-      scene_case(test_tr12_inputs_that_are_refused),
-      scene_case(test_tr12_inputs_in_other_samples),
-      scene_case(test_tr12_options_that_are_refused),
-  };
-  return test_main(tests);
 }

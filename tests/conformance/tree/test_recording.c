@@ -55,9 +55,8 @@ static rondo_capture_state capture_state(const rondo_stream *stream) {
 /* States ---------------------------------------------------------------------------------------------------------- */
 
 /* RC-1, RC-2: one object, in each mode, again and again. */
-static void test_rc1_captures_replays_and_resets(void **state) {
+TEST(test_rc1_captures_replays_and_resets) {
   static const rondo_capture_mode modes[] = {RONDO_CAPTURE_GLOBAL, RONDO_CAPTURE_THREAD_LOCAL, RONDO_CAPTURE_RELAXED};
-  test_fixture *t = *state;
   uint32_t *words = test_words(t, WORDS), expected = 0;
   rondo_recording *recording = make_recording(t);
   for (size_t i = 0; i < 3; i++) {
@@ -83,11 +82,9 @@ static void test_rc1_captures_replays_and_resets(void **state) {
   assert_int_equal(info.replays, 12);
   assert_int_equal(info.resets, 3);
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, words);
 }
 
-static void test_rc1_calls_in_the_wrong_state(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_calls_in_the_wrong_state) {
   uint32_t *words = test_words(t, WORDS);
   rondo_recording *recording = make_recording(t);
   assert_error(rondo_recording_replay(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED);
@@ -113,11 +110,9 @@ static void test_rc1_calls_in_the_wrong_state(void **state) {
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, words);
 }
 
-static void test_rc1_bad_arguments(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_bad_arguments) {
   rondo_device *other = NULL;
   rondo_stream *foreign = NULL;
   rondo_recording *recording = (rondo_recording *)t;
@@ -151,8 +146,7 @@ static void test_rc1_bad_arguments(void **state) {
 }
 
 /* RC-1: the capture goes on, and ends where it began. */
-static void test_rc1_the_end_on_another_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_the_end_on_another_stream) {
   uint32_t *words = test_words(t, WORDS);
   rondo_stream *joined = test_stream(t, "joined"), *apart = test_stream(t, "apart");
   rondo_recording *recording = make_recording(t);
@@ -169,9 +163,6 @@ static void test_rc1_the_end_on_another_stream(void **state) {
   replay(t, recording);
   assert_int_equal(test_word(t, words), 5);
   assert_ok(rondo_recording_destroy(recording));
-  test_stream_destroy(joined);
-  test_stream_destroy(apart);
-  test_words_free(t, words);
 }
 
 /* A call on a thread of its own. */
@@ -190,8 +181,7 @@ static void end_elsewhere(void *user) {
 
 static void reset_elsewhere(void *user) { rondo_recording_reset(((elsewhere *)user)->recording); }
 
-static void test_rc1_the_end_on_another_thread(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_the_end_on_another_thread) {
   uint32_t *words = test_words(t, WORDS);
   elsewhere other = {.t = t, .recording = make_recording(t)};
   begin(t, other.recording);
@@ -209,12 +199,10 @@ static void test_rc1_the_end_on_another_thread(void **state) {
   replay(t, other.recording);
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_recording_destroy(other.recording));
-  test_words_free(t, words);
 }
 
 /* RC-1: in every state, any number of times, and the last error stays. */
-static void test_rc1_reset_never_fails(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_reset_never_fails) {
   uint32_t *words = test_words(t, WORDS);
   rondo_recording *recording = make_recording(t);
   assert_reason(rondo_recording_replay(recording, NULL), RONDO_REASON_NULL_ARGUMENT);
@@ -236,12 +224,10 @@ static void test_rc1_reset_never_fails(void **state) {
   assert_int_equal(info_of(recording).resets, 3);
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, words);
 }
 
 /* RC-1: a capture that another thread began cannot be ended from here; it is invalid and the recording free. */
-static void test_rc1_reset_on_another_thread(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_reset_on_another_thread) {
   uint32_t *words = test_words(t, WORDS);
   rondo_graph *graph = NULL;
   elsewhere other = {.t = t, .recording = make_recording(t)};
@@ -255,12 +241,10 @@ static void test_rc1_reset_on_another_thread(void **state) {
   replay(t, other.recording);
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_recording_destroy(other.recording));
-  test_words_free(t, words);
 }
 
 /* RC-1: what ends a capture behind its back leaves the recording empty, not astray. */
-static void test_rc1_captures_that_others_end(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_captures_that_others_end) {
   uint32_t *words = test_words(t, WORDS);
   rondo_recording *recording = make_recording(t);
   begin(t, recording);
@@ -276,12 +260,10 @@ static void test_rc1_captures_that_others_end(void **state) {
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, words);
 }
 
 /* RC-1, C10: without the stream that it began on, a capture is ended on another of its streams, or by the reset. */
-static void test_rc1_the_stream_of_a_capture_is_destroyed(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_the_stream_of_a_capture_is_destroyed) {
   uint32_t *words = test_words(t, WORDS);
   rondo_recording *recording = make_recording(t);
   for (int i = 0; i < 2; i++) {
@@ -309,12 +291,10 @@ static void test_rc1_the_stream_of_a_capture_is_destroyed(void **state) {
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, words);
 }
 
 /* RC-1: captures that fail at the end leave nothing, and the next one is fine. */
-static void test_rc1_captures_that_fail(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_captures_that_fail) {
   uint32_t *words = test_words(t, WORDS);
   const rondo_fill fill = {.dst = words, .value = 5, .element_bytes = 4, .width = WORDS};
   rondo_stream *fork = test_stream(t, "fork");
@@ -339,13 +319,10 @@ static void test_rc1_captures_that_fail(void **state) {
   assert_int_equal(test_word(t, words), 1);
   assert_int_equal(info_of(recording).captures, 1);
   assert_ok(rondo_recording_destroy(recording));
-  test_stream_destroy(fork);
-  test_words_free(t, words);
 }
 
 /* RC-1: destroying and resetting takes nothing from a capture that goes on, nor from what it forbids. */
-static void test_rc1_other_captures_are_not_disturbed(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_other_captures_are_not_disturbed) {
   uint32_t *words = test_words(t, WORDS);
   void *address = NULL;
   rondo_graph *graph = NULL;
@@ -365,11 +342,9 @@ static void test_rc1_other_captures_are_not_disturbed(void **state) {
   assert_fails(rondo_capture_end(other, &graph), RONDO_CAPTURE_INVALID);
   test_stream_destroy(other);
   assert_int_equal(test_word(t, words), 1);
-  test_words_free(t, words);
 }
 
-static void test_rc1_a_replay_cannot_be_captured(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_a_replay_cannot_be_captured) {
   uint32_t *words = test_words(t, WORDS);
   rondo_graph *graph = NULL;
   rondo_recording *recording = make_recording(t);
@@ -381,7 +356,6 @@ static void test_rc1_a_replay_cannot_be_captured(void **state) {
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, words);
 }
 
 /* A recorder on a thread of its own. */
@@ -419,8 +393,7 @@ static void record_often(void *user) {
 }
 
 /* RC-1, GX-11: recordings of one device that capture, replay and reset on threads of their own. */
-static void test_rc1_recordings_of_several_threads(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_recordings_of_several_threads) {
   recorder recorders[3];
   test_thread threads[3];
   uint32_t expected = 0;
@@ -458,8 +431,7 @@ static rondo_status use_recording(void *user) {
   return RONDO_OK;
 }
 
-static void test_rc1_host_functions_leave_recordings_alone(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc1_host_functions_leave_recordings_alone) {
   uint32_t *words = test_words(t, WORDS);
   call_inside inside = {.recording = make_recording(t), .stream = t->stream};
   capture(t, inside.recording, words);
@@ -469,14 +441,12 @@ static void test_rc1_host_functions_leave_recordings_alone(void **state) {
   assert_int_equal(inside.destroyed, RONDO_INVALID_STATE);
   assert_state(inside.recording, RONDO_RECORDING_READY);
   assert_ok(rondo_recording_destroy(inside.recording));
-  test_words_free(t, words);
 }
 
 /* RC-2 ------------------------------------------------------------------------------------------------------------ */
 
 /* Memory from before the capture has its bytes until the replay, however often the stream is waited for. */
-static void test_rc2_captured_work_does_not_run(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc2_captured_work_does_not_run) {
   uint32_t *words = test_words(t, WORDS), values[WORDS], after[WORDS];
   for (uint32_t i = 0; i < WORDS; i++) values[i] = 1000 + i, after[i] = (1000 + i) * 3 + 1;
   test_write(t, words, values, sizeof values);
@@ -489,7 +459,6 @@ static void test_rc2_captured_work_does_not_run(void **state) {
   rondo_recording_reset(recording);
   assert_words(t, words, after, WORDS);
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, words);
 }
 
 /* out = in + 10, where `out` is allocated in the capture and stays. */
@@ -507,8 +476,7 @@ static uint32_t *capture_plus_ten(test_fixture *t, rondo_recording *recording, u
 }
 
 /* Output of the capture's own is refused before the first replay, and then follows the input at one address. */
-static void test_rc2_output_is_there_behind_the_first_replay(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc2_output_is_there_behind_the_first_replay) {
   uint32_t *in = test_words(t, WORDS), seen = 0;
   rondo_recording *recording = make_recording(t);
   const uint32_t *out = capture_plus_ten(t, recording, in, WORDS * sizeof(uint32_t));
@@ -521,7 +489,6 @@ static void test_rc2_output_is_there_behind_the_first_replay(void **state) {
     assert_int_equal(test_word(t, out + 1), 10);
   }
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, in);
 }
 
 /* RC-3 ------------------------------------------------------------------------------------------------------------ */
@@ -529,8 +496,7 @@ static void test_rc2_output_is_there_behind_the_first_replay(void **state) {
 static uint64_t graph_reserved(const test_fixture *t) { return test_memory_statistics(t).graph_reserved; }
 
 /* Two recordings and a graph, launched one after another on one stream: none has memory of another's. */
-static void test_rc3_the_pool_is_private(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc3_the_pool_is_private) {
   uint32_t *in = test_words(t, WORDS);
   const uint64_t before = graph_reserved(t);
   const uint32_t one = 1, two = 2;
@@ -560,12 +526,10 @@ static void test_rc3_the_pool_is_private(void **state) {
   assert_ok(rondo_recording_destroy(first));
   assert_int_equal(graph_reserved(t), before);
   assert_ok(rondo_recording_destroy(second));
-  test_words_free(t, in);
 }
 
 /* Replays ask for no memory and map nothing, whatever the stream. */
-static void test_rc3_replays_map_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc3_replays_map_nothing) {
   uint32_t *in = test_words(t, WORDS);
   rondo_stream *other = test_stream(t, "other");
   rondo_recording *recording = make_recording(t);
@@ -577,13 +541,10 @@ static void test_rc3_replays_map_nothing(void **state) {
   assert_int_equal(test_memory_statistics(t).remaps, remaps);
   assert_int_equal(test_word(t, out), 10);
   assert_ok(rondo_recording_destroy(recording));
-  test_stream_destroy(other);
-  test_words_free(t, in);
 }
 
 /* Reset waits for replays in flight, and the memory is back when it returns; what the user freed is not freed twice. */
-static void test_rc3_reset_gives_the_memory_back(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc3_reset_gives_the_memory_back) {
   uint32_t *in = test_words(t, WORDS);
   const uint64_t before = graph_reserved(t);
   rondo_recording *recording = make_recording(t);
@@ -596,12 +557,10 @@ static void test_rc3_reset_gives_the_memory_back(void **state) {
     assert_int_equal(graph_reserved(t), before);
   }
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, in);
 }
 
 /* A plan of the work's lifetimes, chosen when the capture ends or from an earlier run (RC-3, GM-2). */
-static void test_rc3_planned_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc3_planned_memory) {
   uint32_t *in = test_words(t, WORDS);
   rondo_profile *profile = NULL;
   rondo_recording *recording = NULL;
@@ -634,7 +593,6 @@ static void test_rc3_planned_memory(void **state) {
     if (i == 1) assert_int_equal(exec.planned_bytes, MIB);
     assert_ok(rondo_recording_destroy(recording));
   }
-  test_words_free(t, in);
 }
 
 /* A device of its own with a limit, on a CPU. */
@@ -659,9 +617,10 @@ static rondo_status capture_scratch(test_fixture *t, rondo_recording *recording,
   return rondo_recording_capture_end(recording, t->stream);
 }
 
+#define LIMITED_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up_limited, test_teardown)
+
 /* RC-3: what is held for later makes room: of a pool that keeps all, then of another stream's graphs. */
-static void test_rc3_caches_make_room(void **state) {
-  test_fixture *t = *state;
+LIMITED_TEST(test_rc3_caches_make_room) {
   if (!test_device_is("cpu")) skip();
   const rondo_pool_options keeps = {.name = "keeps all", .release_threshold = UINT64_MAX};
   rondo_pool *pool = NULL;
@@ -698,8 +657,7 @@ static void test_rc3_caches_make_room(void **state) {
 }
 
 /* RC-3: and so does emptying them beforehand, for whoever takes memory next; a recording keeps its own. */
-static void test_rc3_caches_are_emptied(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc3_caches_are_emptied) {
   const rondo_pool_options keeps = {.name = "keeps all", .release_threshold = UINT64_MAX};
   rondo_pool *pool = NULL;
   rondo_pool_statistics now = {.struct_size = sizeof now};
@@ -736,8 +694,7 @@ static void test_rc3_caches_are_emptied(void **state) {
 }
 
 /* RC-3: with no room at all the capture ends with who holds the memory, nothing is held, and later there is. */
-static void test_rc3_no_room(void **state) {
-  test_fixture *t = *state;
+LIMITED_TEST(test_rc3_no_room) {
   if (!test_device_is("cpu")) skip();
   void *weights = NULL;
   rondo_recording *recording = make_recording(t);
@@ -766,8 +723,9 @@ static int set_up_lacking(void **state) {
   return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
 }
 
-static void test_rc1_devices_without_graph_memory(void **state) {
-  test_fixture *t = *state;
+#define LACKING_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up_lacking, test_teardown)
+
+LACKING_TEST(test_rc1_devices_without_graph_memory) {
   if (!test_device_is("cpu")) skip();
   uint32_t *words = test_words(t, WORDS);
   void *address = NULL;
@@ -782,37 +740,4 @@ static void test_rc1_devices_without_graph_memory(void **state) {
   assert_ok(rondo_memory_trim(t->device));
   assert_ok(rondo_recording_destroy(recording));
   test_words_free(t, words);
-}
-
-#define lacking_case(function) cmocka_unit_test_setup_teardown(function, set_up_lacking, test_teardown)
-#define limited_case(function) cmocka_unit_test_setup_teardown(function, set_up_limited, test_teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_rc1_captures_replays_and_resets),
-      test_case(test_rc1_calls_in_the_wrong_state),
-      test_case(test_rc1_bad_arguments),
-      test_case(test_rc1_the_end_on_another_stream),
-      test_case(test_rc1_the_end_on_another_thread),
-      test_case(test_rc1_reset_never_fails),
-      test_case(test_rc1_reset_on_another_thread),
-      test_case(test_rc1_captures_that_others_end),
-      test_case(test_rc1_the_stream_of_a_capture_is_destroyed),
-      test_case(test_rc1_captures_that_fail),
-      test_case(test_rc1_other_captures_are_not_disturbed),
-      test_case(test_rc1_a_replay_cannot_be_captured),
-      test_case(test_rc1_recordings_of_several_threads),
-      test_case(test_rc1_host_functions_leave_recordings_alone),
-      test_case(test_rc2_captured_work_does_not_run),
-      test_case(test_rc2_output_is_there_behind_the_first_replay),
-      test_case(test_rc3_the_pool_is_private),
-      test_case(test_rc3_replays_map_nothing),
-      test_case(test_rc3_reset_gives_the_memory_back),
-      test_case(test_rc3_planned_memory),
-      limited_case(test_rc3_caches_make_room),
-      limited_case(test_rc3_no_room),
-      test_case(test_rc3_caches_are_emptied),
-      lacking_case(test_rc1_devices_without_graph_memory),
-  };
-  return test_main(tests);
 }

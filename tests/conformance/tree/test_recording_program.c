@@ -73,8 +73,8 @@ static void assert_sum(program *p) { assert_words(p->t, p->sum, p->expected, ROW
 
 /* RC-4: the first batch runs, the second is captured and then replayed, and those after it replayed; RC-9: the last,
  * shorter one runs, in between replays too. */
-static void test_rc4_recorded_from_the_second_batch_on(void **state) {
-  program p = make_program(*state);
+TEST(test_rc4_recorded_from_the_second_batch_on) {
+  program p = make_program(t);
   for (uint32_t batch = 0; batch < BATCHES; batch++) {
     const bool is_short = batch == 3 || batch == BATCHES - 1;
     write_input(&p, batch, is_short ? LAST_ROWS : ROWS);
@@ -94,8 +94,8 @@ static void test_rc4_recorded_from_the_second_batch_on(void **state) {
 }
 
 /* RC-4: without the replay the captured batch was not run. */
-static void test_rc4_a_captured_batch_is_not_run(void **state) {
-  program p = make_program(*state);
+TEST(test_rc4_a_captured_batch_is_not_run) {
+  program p = make_program(t);
   write_input(&p, 0, ROWS);
   run(&p, ROWS);
   begin(&p);
@@ -125,9 +125,8 @@ static void keep_house(void *user) {
   assert_int_equal(rondo_stream_destroy(stream), RONDO_OK);
 }
 
-static void test_rc9_house_keeping_is_not_recorded(void **state) {
-  program p = make_program(*state);
-  test_fixture *t = p.t;
+TEST(test_rc9_house_keeping_is_not_recorded) {
+  program p = make_program(t);
   rondo_recording_info info = {.struct_size = sizeof info};
   void *address = NULL;
   rondo_event *event = test_event(t);
@@ -157,8 +156,8 @@ static void test_rc9_house_keeping_is_not_recorded(void **state) {
 /* Feeding and fetching -------------------------------------------------------------------------------------------- */
 
 /* RC-5: host memory of nobody knows whom, to read and to write; each time with the remedy. */
-static void test_rc5_feeding_while_capturing_is_refused(void **state) {
-  program p = make_program(*state);
+TEST(test_rc5_feeding_while_capturing_is_refused) {
+  program p = make_program(t);
   static uint32_t feed[ROWS], fetch[ROWS];
   for (int i = 0; i < 3; i++) {
     begin(&p);
@@ -187,8 +186,8 @@ static void test_rc5_feeding_while_capturing_is_refused(void **state) {
 }
 
 /* RC-5: in what a child graph holds too. */
-static void test_rc5_copies_in_child_graphs(void **state) {
-  program p = make_program(*state);
+TEST(test_rc5_copies_in_child_graphs) {
+  program p = make_program(t);
   static uint32_t feed[ROWS];
   rondo_graph *graph = test_graph(p.t);
   rondo_node node;
@@ -204,8 +203,8 @@ static void test_rc5_copies_in_child_graphs(void **state) {
 }
 
 /* Memory of the library's, or that the caller promises to keep: its contents at each replay count. */
-static void test_rc5_host_memory_that_lasts(void **state) {
-  program p = make_program(*state);
+TEST(test_rc5_host_memory_that_lasts) {
+  program p = make_program(t);
   static uint32_t foreign[ROWS];
   void *own = NULL;
   assert_ok(rondo_host_malloc(p.t->device, sizeof foreign, &own));
@@ -233,8 +232,8 @@ static void test_rc5_host_memory_that_lasts(void **state) {
 }
 
 /* RC-5: memory that others have page-locked is known to a driver, where there is one. */
-static void test_rc5_page_locked_memory_of_others(void **state) {
-  program p = make_program(*state);
+TEST(test_rc5_page_locked_memory_of_others) {
+  program p = make_program(t);
   rondo_device *other = NULL;
   void *feed = NULL;
   const uint32_t values[ROWS] = {5};
@@ -257,8 +256,8 @@ static void test_rc5_page_locked_memory_of_others(void **state) {
 }
 
 /* RC-5: what a library allocates while it is captured is no host memory, though it may have no pages yet. */
-static void test_rc5_memory_of_libraries(void **state) {
-  program p = make_program(*state);
+TEST(test_rc5_memory_of_libraries) {
+  program p = make_program(t);
   rondo_recording_info info = {.struct_size = sizeof info};
   void *native = rondo_stream_native(p.t->stream), *memory = NULL;
   foreign_library *library = native == NULL ? NULL : foreign_open();
@@ -282,8 +281,8 @@ static void test_rc5_memory_of_libraries(void **state) {
 }
 
 /* RC-9: the replay finds it, names the node, and does nothing; other host memory may come and go. */
-static void test_rc9_host_memory_freed_after_the_capture(void **state) {
-  program p = make_program(*state);
+TEST(test_rc9_host_memory_freed_after_the_capture) {
+  program p = make_program(t);
   uint32_t *feed = NULL, *unrelated = NULL;
   assert_ok(rondo_host_malloc(p.t->device, ROWS * sizeof(uint32_t), (void **)&feed));
   assert_ok(rondo_host_malloc(p.t->device, ROWS * sizeof(uint32_t), (void **)&unrelated));
@@ -325,8 +324,8 @@ static void test_rc9_host_memory_freed_after_the_capture(void **state) {
 }
 
 /* RC-9: freed while the capture goes on. */
-static void test_rc9_host_memory_freed_while_capturing(void **state) {
-  program p = make_program(*state);
+TEST(test_rc9_host_memory_freed_while_capturing) {
+  program p = make_program(t);
   void *feed = NULL;
   assert_ok(rondo_host_malloc(p.t->device, ROWS * sizeof(uint32_t), &feed));
   assert_ok(rondo_recording_capture_begin(p.recording, p.t->stream, RONDO_CAPTURE_RELAXED));
@@ -340,9 +339,8 @@ static void test_rc9_host_memory_freed_while_capturing(void **state) {
 /* Numbers that change --------------------------------------------------------------------------------------------- */
 
 /* RC-6: y += rate * x, where the rate is a word in device memory that the kernel reads. */
-static void test_rc6_a_schedule_in_a_cell(void **state) {
-  program p = make_program(*state);
-  test_fixture *t = p.t;
+TEST(test_rc6_a_schedule_in_a_cell) {
+  program p = make_program(t);
   uint32_t *rate = test_words(t, 1), expected = 0, seen[1];
   begin(&p);
   assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){.x = 1},
@@ -371,8 +369,8 @@ static void draw(program *p, rondo_generator *generator, bool plain, float out[R
 }
 
 /* TR-13: plain runs and replays draw on from one another, and capturing draws nothing. */
-static void test_replays_draw_as_plain_runs(void **state) {
-  program p = make_program(*state);
+TEST(test_replays_draw_as_plain_runs) {
+  program p = make_program(t);
   rondo_generator *generator = NULL;
   float plain[4][ROWS], mixed[4][ROWS];
   const rondo_generator_options options = {RONDO_GENERATOR_OPTIONS_INIT, .seed = 5};
@@ -440,8 +438,8 @@ static void refuse_values(rondo_compiled *compiled) {
 
 /* RC-4, RC-5, RC-6: one run of a compiled program, recorded from the second batch on with a rate that falls, has the
  * bits of the same batches un-recorded. */
-static void test_rc4_rc6_a_compiled_program(void **state) {
-  program p = make_program(*state);
+TEST(test_rc4_rc6_a_compiled_program) {
+  program p = make_program(t);
   rondo_compiled *recorded = make_model(p.t), *plain = make_model(p.t);
   float losses[2], weights[2][WIDTH * WIDTH];
   for (uint32_t batch = 0; batch < BATCHES; batch++) {
@@ -476,14 +474,14 @@ static void test_rc4_rc6_a_compiled_program(void **state) {
 /* Decisions ------------------------------------------------------------------------------------------------------- */
 
 /* RC-8: each by its name, with its remedy; outside of captures they are no matter. */
-static void test_rc8_decisions_of_the_host(void **state) {
+TEST(test_rc8_decisions_of_the_host) {
   static const struct {
     rondo_decision decision;
     const char *what, *remedy;
   } rows[] = {{RONDO_DECISION_CONDITIONAL, "a conditional, 'found_inf'", "record each branch separately"},
               {RONDO_DECISION_LOOP, "a loop that values end, 'found_inf'", "record the body of the loop"},
               {RONDO_DECISION_LOSS_SCALE, "a loss scale that changes, 'found_inf'", "in a cell of device memory"}};
-  program p = make_program(*state);
+  program p = make_program(t);
   rondo_stream *stream = p.t->stream;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     assert_ok(rondo_recording_note_decision(stream, rows[i].decision, "found_inf"));
@@ -502,24 +500,4 @@ static void test_rc8_decisions_of_the_host(void **state) {
   assert_message("0 is not a decision: use a RONDO_DECISION_ name");
   assert_reason(rondo_recording_note_decision(NULL, RONDO_DECISION_LOOP, NULL), RONDO_REASON_NULL_ARGUMENT);
   free_program(&p);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_rc4_recorded_from_the_second_batch_on),
-      test_case(test_rc4_a_captured_batch_is_not_run),
-      test_case(test_rc9_house_keeping_is_not_recorded),
-      test_case(test_rc5_feeding_while_capturing_is_refused),
-      test_case(test_rc5_copies_in_child_graphs),
-      test_case(test_rc5_host_memory_that_lasts),
-      test_case(test_rc5_page_locked_memory_of_others),
-      test_case(test_rc5_memory_of_libraries),
-      test_case(test_rc9_host_memory_freed_after_the_capture),
-      test_case(test_rc9_host_memory_freed_while_capturing),
-      test_case(test_rc6_a_schedule_in_a_cell),
-      test_case(test_replays_draw_as_plain_runs),
-      test_case(test_rc4_rc6_a_compiled_program),
-      test_case(test_rc8_decisions_of_the_host),
-  };
-  return test_main(tests);
 }

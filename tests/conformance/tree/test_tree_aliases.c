@@ -48,13 +48,12 @@ static void assert_parts_of_parameters(test_scene *s, bool no_host_steps) {
   assert_seen(s, "urppp");
 }
 
-static void test_tr6_peer_49_54_55_58_87_parts_of_parameters(void **state) {
-  for (int way = 0; way < 2; way++) assert_parts_of_parameters(*state, way != 0);
+SCENE_TEST(test_tr6_peer_49_54_55_58_87_parts_of_parameters) {
+  for (int way = 0; way < 2; way++) assert_parts_of_parameters(s, way != 0);
 }
 
 /* 67 test_output_alias: an ordinary input handed back, and a part of it: wherever the input is at that call. */
-static void test_tr6_peer_67_inputs_handed_back(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_67_inputs_handed_back) {
   rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 5; i++) {
     rondo_buffer *outs[3];
@@ -70,8 +69,7 @@ static void test_tr6_peer_67_inputs_handed_back(void **state) {
 
 /* 53 test_aliased_storage_single_weakref, 95 (its first half): a second function hands back what the first made: one
  * memory, which lives until the last of its handles is released. */
-static void test_tr4_peer_53_two_functions_share_memory(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_53_two_functions_share_memory) {
   rondo_function *make = scene_affine(s, "make", 3, 1);
   rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -103,8 +101,7 @@ static rondo_status halves_body(rondo_call *call, void *user) {
 
 /* 69 test_aliased_output_checkpoint, 83 test_checkpoint_shared_output_storage_deallocation: the memory of two parts is
  * used again when both are dead, and not before; once. */
-static void test_tr4_peer_69_83_parts_hold_the_whole(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_69_83_parts_hold_the_whole) {
   rondo_function *halves =
       SCENE_FUNCTION(s, "halves", halves_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *f = scene_affine(s, "f", 3, 1);
@@ -156,8 +153,7 @@ static rondo_status empty_body(rondo_call *call, void *user) {
 
 /* 68 test_empty_storage, 66 test_empty_cpu_tensor, 216 test_meta_tensor: inputs and outputs without memory are allowed
  * everywhere, live nowhere, and keep their shape. */
-static void test_tr7_peer_66_68_216_no_memory(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_66_68_216_no_memory) {
   rondo_function *f =
       SCENE_FUNCTION(s, "f", empty_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -185,8 +181,7 @@ static rondo_status view_body(rondo_call *call, void *user) {
   scene_enter(user);
   return rondo_call_output_of_input(call, 0, 0, 4, SCENE_BYTES - 4, NULL);
 }
-static void test_tr8_peer_176_a_body_without_work(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_176_a_body_without_work) {
   for (uint32_t least = 0; least < 2; least++) {
     SCENE_TREE(s, .strict = least == 0);
     rondo_function *f =
@@ -209,8 +204,7 @@ static rondo_status allocating_body(rondo_call *call, void *user) {
   scene_enter(user);
   return rondo_call_output(call, 0, SCENE_BYTES, NULL, &out);
 }
-static void test_tr3_peer_177_a_body_that_only_allocates(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr3_peer_177_a_body_that_only_allocates) {
   rondo_function *f = SCENE_FUNCTION(s, "f", allocating_body, scene_work(s, 0, 0), .input_count = 0);
   for (int i = 0; i < 4; i++) {
     rondo_buffer *out;
@@ -233,8 +227,7 @@ static rondo_status combine_body(rondo_call *call, void *user) {
   scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
   return RONDO_OK;
 }
-static void test_tr6_peer_51_inputs_over_one_another(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_51_inputs_over_one_another) {
   const uint32_t *x = scene_words(s, 1);
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
     rondo_function *f = SCENE_FUNCTION(s, "f", combine_body, scene_work(s, 0, 0), .binding = (rondo_binding)binding,
@@ -274,8 +267,7 @@ static void assert_gone(test_scene *s, rondo_function *reader, rondo_buffer *buf
 }
 
 /* A part of another tree's buffer ends with either tree. */
-static void test_tr9_parts_of_another_trees_buffers(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_parts_of_another_trees_buffers) {
   rondo_function *here = make_hand_through(s, s->tree);
   for (int goes_first = 0; goes_first < 2; goes_first++) {
     rondo_tree *other;
@@ -295,19 +287,4 @@ static void test_tr9_parts_of_another_trees_buffers(void **state) {
     rondo_buffer_release(part);
     rondo_buffer_release(whole);
   }
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr6_peer_49_54_55_58_87_parts_of_parameters),
-      scene_case(test_tr6_peer_67_inputs_handed_back),
-      scene_case(test_tr4_peer_53_two_functions_share_memory),
-      scene_case(test_tr4_peer_69_83_parts_hold_the_whole),
-      scene_case(test_tr7_peer_66_68_216_no_memory),
-      scene_case(test_tr8_peer_176_a_body_without_work),
-      scene_case(test_tr3_peer_177_a_body_that_only_allocates),
-      scene_case(test_tr6_peer_51_inputs_over_one_another),
-      scene_case(test_tr9_parts_of_another_trees_buffers),
-  };
-  return test_main(tests);
 }

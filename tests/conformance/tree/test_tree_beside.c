@@ -95,8 +95,7 @@ static void take_steps(test_scene *s, const capturing *beside) {
   assert_calls(s, beside, f, x, "urpp");
   assert_int_equal(steps - before, 4);
 }
-static void test_tr14_host_steps_beside_captures(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_host_steps_beside_captures) {
   uint32_t *x = scene_words(s, 1);
   beside_captures(s, take_steps);
   scene_assert_words(s, x, 1 + 6 * 4, 1);
@@ -115,8 +114,7 @@ static void find_inputs(test_scene *s, const capturing *beside) {
   assert_int_equal(scene_info(s).checked - checked, 1);
   assert_int_equal(scene_info(s).mistrusted, 0);
 }
-static void test_tr6_inputs_are_found_beside_captures(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_inputs_are_found_beside_captures) {
   (void)scene_words(s, 1);
   beside_captures(s, find_inputs);
 }
@@ -165,8 +163,7 @@ static void plan_calm(test_scene *s, const capturing *beside) {
   assert_int_equal(scene_info(s).planned_paths, !test_is_guarded(s->fixture));
   assert_seen(s, test_is_guarded(s->fixture) ? "uurrpppppppppppp" : "uurrpprrpppppppp");
 }
-static void test_tr3_paths_are_planned_beside_captures(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr3_paths_are_planned_beside_captures) {
   (void)scene_words(s, 1);
   beside_captures(s, plan_calm);
 }
@@ -183,15 +180,13 @@ static void give_up(test_scene *s, const capturing *beside) {
   assert_int_equal(scene_info(s).evicted, 5);
   for (int i = 0; i < 2; i++) assert_ok(rondo_function_destroy(functions[i]));
 }
-static void test_tr11_recordings_are_given_up_beside_captures(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr11_recordings_are_given_up_beside_captures) {
   (void)scene_words(s, 1);
   beside_captures(s, give_up);
 }
 
 /* A function may go while the stream of its last call captures, and the capture goes on. */
-static void test_tr11_functions_go_while_their_stream_captures(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr11_functions_go_while_their_stream_captures) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 3; i++) rondo_buffer_release(scene_call(s, f, scene_at(x)));
@@ -216,8 +211,7 @@ static rondo_status destroying_body(rondo_call *call, void *user) {
 }
 
 /* Warmed up, recorded, replayed (where its step is still called), as it is, and in a capture. */
-static void test_a_body_does_not_destroy_its_stream(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_a_body_does_not_destroy_its_stream) {
   s->fails_inside = true;
   rondo_function *f = SCENE_FUNCTION(s, "f", destroying_body, s, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -244,8 +238,7 @@ static rondo_status side_body(rondo_call *call, void *user) {
   test_order(s->fixture, side, rondo_call_stream(call));
   return rondo_stream_destroy(side);
 }
-static void test_a_body_destroys_a_stream_of_its_own(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_a_body_destroys_a_stream_of_its_own) {
   rondo_function *f = SCENE_FUNCTION(s, "f", side_body, s, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) {
@@ -256,17 +249,4 @@ static void test_a_body_destroys_a_stream_of_its_own(void **state) {
     if (i > 0) assert_non_null(strstr(test_last_call(s->tree).message, "the destruction of stream 'side'"));
   }
   assert_seen(s, "uuuu");
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr14_host_steps_beside_captures),
-      scene_case(test_tr6_inputs_are_found_beside_captures),
-      scene_case(test_tr3_paths_are_planned_beside_captures),
-      scene_case(test_tr11_recordings_are_given_up_beside_captures),
-      scene_case(test_tr11_functions_go_while_their_stream_captures),
-      scene_case(test_a_body_does_not_destroy_its_stream),
-      scene_case(test_a_body_destroys_a_stream_of_its_own),
-  };
-  return test_main(tests);
 }

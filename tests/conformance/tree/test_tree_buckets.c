@@ -69,8 +69,7 @@ static void call_rows(test_scene *s, rondo_function *f, size_t rows, uint32_t pa
 }
 
 /* Ten sizes, three recordings. */
-static void test_tr7_sizes_share_a_buckets_recording(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_sizes_share_a_buckets_recording) {
   static const uint32_t paddings[] = {0, 7};
   for (size_t p = 0; p < 2; p++) {
     rondo_function *f = make(s, RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, 0, paddings[p]);
@@ -89,8 +88,7 @@ static void test_tr7_sizes_share_a_buckets_recording(void **state) {
 }
 
 /* What is written comes back to the caller's rows alone; prepared, a bucket is a replay at once and nothing counts. */
-static void test_tr7_rows_that_are_written(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_rows_that_are_written) {
   rondo_function *f = make(s, RONDO_INPUT_MOVING | RONDO_INPUT_ROWS | RONDO_INPUT_MUTATED, 5, 0);
   for (uint32_t i = 0; i < 4; i++) {
     uint32_t *words = scene_words(s, 10 * i), after[SCENE_WORDS];
@@ -109,8 +107,7 @@ static void test_tr7_rows_that_are_written(void **state) {
 }
 
 /* One function's rows are the next one's, on a path; the rows beyond are what was asked for all the same. */
-static void test_tr7_rows_on_a_path(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_rows_on_a_path) {
   rondo_function *f = make(s, RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, 0, 0);
   rondo_function *g = make(s, RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, 0, 9);
   static const size_t sizes[] = {3, 3, 2, 4, 4, 1, 4};
@@ -134,8 +131,7 @@ static void test_tr7_rows_on_a_path(void **state) {
 }
 
 /* More rows than the last bucket, and exactly as many, are not padded. */
-static void test_tr7_rows_beyond_all_buckets(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_rows_beyond_all_buckets) {
   static const size_t two[] = {2, 4};
   static const uint32_t kind = RONDO_INPUT_MOVING | RONDO_INPUT_ROWS;
   rondo_function *f = SCENE_FUNCTION(s, "rows", body, scene_work(s, 0, 0), .inputs = &kind, .input_count = 1,
@@ -166,8 +162,7 @@ static rondo_status last_row_body(rondo_call *call, void *user) {
   return rondo_call_output_of_output(call, 1, 0, input.bytes - row_bytes, row_bytes, NULL);
 }
 
-static void test_tr9_a_clone_has_the_parts_beyond_the_rows(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_a_clone_has_the_parts_beyond_the_rows) {
   static const uint32_t kind = RONDO_INPUT_MOVING | RONDO_INPUT_ROWS;
   SCENE_TREE(s, .outputs = RONDO_OUTPUTS_CLONE);
   rondo_function *f = SCENE_FUNCTION(s, "rows", last_row_body, scene_work(s, 0, 0), .inputs = &kind, .input_count = 1,
@@ -199,8 +194,7 @@ static void assert_no_function(test_scene *s, const uint32_t *kind, const size_t
   assert_null(f);
 }
 
-static void test_tr7_what_is_refused(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_what_is_refused) {
   static const uint32_t rows = RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, moving = RONDO_INPUT_MOVING;
   static const uint32_t fixed = RONDO_INPUT_STATIC | RONDO_INPUT_ROWS;
   static const size_t falling[] = {4, 4}, none[] = {0};
@@ -221,16 +215,4 @@ static void test_tr7_what_is_refused(void **state) {
   assert_message("input 0 of 'rows'");
   assert_error(rondo_function_get_bucket(f, 3, &info), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   call_rows(s, f, 3, 0);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr7_sizes_share_a_buckets_recording),
-      scene_case(test_tr7_rows_that_are_written),
-      scene_case(test_tr7_rows_on_a_path),
-      scene_case(test_tr7_rows_beyond_all_buckets),
-      scene_case(test_tr9_a_clone_has_the_parts_beyond_the_rows),
-      scene_case(test_tr7_what_is_refused),
-  };
-  return test_main(tests);
 }

@@ -17,8 +17,7 @@ static uint32_t *make_words(test_fixture *t, uint32_t first) {
 }
 
 /* TR-1: the body runs exactly twice. */
-static void test_tr1_warms_up_records_and_replays(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr1_warms_up_records_and_replays) {
   test_work work = {.fixture = t, .factor = 3, .term = 5};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "triple", RONDO_INPUT_MOVING, &work);
@@ -38,12 +37,10 @@ static void test_tr1_warms_up_records_and_replays(void **state) {
   assert_int_equal(info.bodies, 2);
   assert_int_equal(info.skipped[RONDO_SKIP_WARM_UP], 1);
   test_tree_destroy(tree);
-  test_words_free(t, words);
 }
 
 /* TR-6: a moving input is where the caller has it. */
-static void test_tr6_inputs_move(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_inputs_move) {
   test_work work = {.fixture = t, .factor = 2, .term = 1};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "double", RONDO_INPUT_MOVING, &work);
@@ -105,8 +102,7 @@ static void step(example *e, size_t middle, const char *outcomes) {
 }
 
 /* TR-2, TR-10: the document's example. */
-static void test_tr2_paths_branch(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr2_paths_branch) {
   example e;
   make_example(t, &e);
   step(&e, 1, "uuu");
@@ -125,8 +121,7 @@ static void test_tr2_paths_branch(void **state) {
 }
 
 /* TR-9: an output of a step that is over cannot be read, recorded or not. */
-static void test_tr9_outputs_expire_with_their_step(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr9_outputs_expire_with_their_step) {
   test_work work = {.fixture = t, .factor = 3, .term = 0};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "decode", RONDO_INPUT_MOVING, &work);
@@ -148,12 +143,10 @@ static void test_tr9_outputs_expire_with_their_step(void **state) {
   assert_int_equal(work.runs, 2);
   assert_int_equal(test_tree_info(tree).recordings, 1);
   test_tree_destroy(tree);
-  test_words_free(t, words);
 }
 
 /* TR-9: with RONDO_OUTPUTS_CLONE they stay. */
-static void test_tr9_outputs_are_cloned(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr9_outputs_are_cloned) {
   test_work work = {.fixture = t, .factor = 3, .term = 0};
   const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .outputs = RONDO_OUTPUTS_CLONE};
   rondo_tree *tree = test_tree(t, &options);
@@ -175,8 +168,7 @@ static void test_tr9_outputs_are_cloned(void **state) {
 
 /* TR-5: an output that was dead when the second call was recorded and is held now: another recording; then the old one
  * again. */
-static void test_tr5_liveness_makes_another_recording(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr5_liveness_makes_another_recording) {
   test_work first = {.fixture = t, .factor = 3, .term = 1}, second = {.fixture = t, .factor = 5, .term = 2};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *one = test_tree_function(tree, "one", RONDO_INPUT_STATIC, &first);
@@ -203,18 +195,4 @@ static void test_tr5_liveness_makes_another_recording(void **state) {
     assert_string_equal(seen, expected[i]);
   }
   test_tree_destroy(tree);
-  test_words_free(t, words);
-  test_words_free(t, other);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr1_warms_up_records_and_replays),
-      test_tree_case(test_tr6_inputs_move),
-      test_tree_case(test_tr2_paths_branch),
-      test_tree_case(test_tr9_outputs_expire_with_their_step),
-      test_tree_case(test_tr9_outputs_are_cloned),
-      test_tree_case(test_tr5_liveness_makes_another_recording),
-  };
-  return test_main(tests);
 }

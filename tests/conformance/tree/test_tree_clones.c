@@ -9,8 +9,7 @@ static void clone_outputs(test_scene *s) { SCENE_TREE(s, .outputs = RONDO_OUTPUT
 
 /* 91 test_clone_live_output_on_new_generation: values stay, the address moves, each memory is freed once; in every
  * state of the function: the step that ends was warmed up, recorded or replayed. */
-static void test_tr9_peer_91_what_is_held_is_cloned(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_91_what_is_held_is_cloned) {
   enum { STEPS = 6 };
   clone_outputs(s);
   rondo_function *f = scene_affine(s, "f", 3, 1);
@@ -36,8 +35,7 @@ static void test_tr9_peer_91_what_is_held_is_cloned(void **state) {
 }
 
 /* 92 test_clone_live_output_keeps_cache_when_output_dead: what nobody holds is not cloned. */
-static void test_tr9_peer_92_the_dead_cost_nothing(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_92_the_dead_cost_nothing) {
   clone_outputs(s);
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -71,8 +69,7 @@ static rondo_function *make_parts(test_scene *s) {
 /* 93 test_clone_live_aliased_output_storage_on_new_generation, 94 test_clone_live_retargets_non_user_visible..., 96
  * test_clone_live_output_storage_with_only_user_view_live: whole and part are cloned together and go on sharing; so
  * does a part alone. */
-static void test_tr9_peer_93_94_96_parts_follow_their_whole(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_93_94_96_parts_follow_their_whole) {
   for (int only_part = 0; only_part < 2; only_part++) {
     clone_outputs(s);
     rondo_function *f = make_parts(s);
@@ -101,8 +98,7 @@ static void test_tr9_peer_93_94_96_parts_follow_their_whole(void **state) {
 }
 
 /* 95 test_clone_live_prior_graph_output_alias: a part that a second recording hands back of the first one's output. */
-static void test_tr9_peer_95_a_part_of_an_earlier_output(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_95_a_part_of_an_earlier_output) {
   clone_outputs(s);
   rondo_function *make = scene_affine(s, "make", 3, 1);
   rondo_function *back =
@@ -128,8 +124,7 @@ static void test_tr9_peer_95_a_part_of_an_earlier_output(void **state) {
 }
 
 /* 97 test_clone_live_output_used_as_next_generation_input: the old handle stays and the next step reads it right. */
-static void test_tr9_peer_97_the_next_step_reads_it(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_97_the_next_step_reads_it) {
   enum { STEPS = 6 };
   clone_outputs(s);
   rondo_function *f = scene_affine(s, "f", 3, 1);
@@ -157,8 +152,7 @@ static rondo_status backward_body(rondo_call *call, void *user) {
   test_affine(((test_work *)user)->fixture, rondo_call_stream(call), out, saved.bytes / sizeof(uint32_t), 7, 1);
   return RONDO_OK;
 }
-static void test_tr9_peer_98_99_100_saved_for_a_backward(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_98_99_100_saved_for_a_backward) {
   for (int saves = 0; saves < 2; saves++) { /* 0: the whole, 1: a part alone */
     clone_outputs(s);
     rondo_function *forward = SCENE_FUNCTION(s, "forward", parts_body, scene_work(s, 0, 0),
@@ -194,8 +188,7 @@ static rondo_status accumulate_body(rondo_call *call, void *user) {
   const uint32_t *next = scene_combine(call, 0, sum, scene_input(call, 1));
   return rondo_copy_async(rondo_call_stream(call), sum, next, SCENE_BYTES);
 }
-static void test_tr9_peer_64_101_gradients_of_no_step(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_64_101_gradients_of_no_step) {
   rondo_function *f = SCENE_FUNCTION(s, "accumulate", accumulate_body, scene_work(s, 0, 0),
                                      RONDO_INPUTS(RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING));
   rondo_function *make = scene_affine(s, "make", 3, 1);
@@ -231,8 +224,7 @@ static void test_tr9_peer_64_101_gradients_of_no_step(void **state) {
 }
 
 /* A clone that the caller asks for is of no step. */
-static void test_tr9_clones_of_the_callers(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_clones_of_the_callers) {
   rondo_function *f = make_parts(s);
   const uint32_t *x = scene_words(s, 3);
   for (int i = 0; i < 4; i++) {
@@ -254,8 +246,7 @@ static void test_tr9_clones_of_the_callers(void **state) {
 
 /* A reset ends a step as a call does, and so does planning, also when the stream of the last call is gone: what is held
  * is cloned, parts with their whole. */
-static void test_tr9_cloned_without_a_stream(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_cloned_without_a_stream) {
   for (int plans = 0; plans < 2; plans++) {
     clone_outputs(s);
     rondo_function *f = make_parts(s);
@@ -285,19 +276,4 @@ static void test_tr9_cloned_without_a_stream(void **state) {
       rondo_buffer_release(again[k]);
     }
   }
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr9_peer_91_what_is_held_is_cloned),
-      scene_case(test_tr9_peer_92_the_dead_cost_nothing),
-      scene_case(test_tr9_peer_93_94_96_parts_follow_their_whole),
-      scene_case(test_tr9_peer_95_a_part_of_an_earlier_output),
-      scene_case(test_tr9_peer_97_the_next_step_reads_it),
-      scene_case(test_tr9_peer_98_99_100_saved_for_a_backward),
-      scene_case(test_tr9_peer_64_101_gradients_of_no_step),
-      scene_case(test_tr9_clones_of_the_callers),
-      scene_case(test_tr9_cloned_without_a_stream),
-  };
-  return test_main(tests);
 }

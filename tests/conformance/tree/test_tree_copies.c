@@ -85,8 +85,7 @@ static const size_t sizes[] = {1,  2,  3,   4,   5,    7,    8,    15,    16,   
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 /* Where inputs begin: all ways to be behind a multiple of 16. */
-static void test_tr6_any_size_from_any_address(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_any_size_from_any_address) {
   static const size_t offsets[] = {0, 1, 2, 3, 4, 6, 8, 11, 12, 15, 16, 33};
   const size_t count = test_is_guarded(t) ? 10 : SIZES;
   uint64_t random = 7;
@@ -108,8 +107,7 @@ static void test_tr6_any_size_from_any_address(void **state) {
 
 /* 1 to 20 inputs, of which some have no bytes, each anywhere in the same memory, so that they have bytes in common as
  * it comes: when they are recorded, too. */
-static void test_tr6_many_inputs_that_overlap(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_many_inputs_that_overlap) {
   enum { BYTES = 40000, CALLS = 12 };
   static unsigned char expected[MOST * BYTES];
   uint64_t random = 11;
@@ -136,8 +134,7 @@ static void test_tr6_many_inputs_that_overlap(void **state) {
 }
 
 /* What is large comes in another way than what is small, beside it. */
-static void test_tr6_large_inputs_beside_small_ones(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_large_inputs_beside_small_ones) {
   copying of = {.bytes = {9 << 20, 100, 4 << 20, (4 << 20) + 1}};
   size_t sum = 0;
   uint64_t random = 13;
@@ -173,8 +170,7 @@ static void write_numbers(test_fixture *t, uint32_t *words, uint32_t first) {
   test_write(t, words, values, sizeof values);
 }
 
-static void test_tr6_written_inputs_are_copied_back(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_written_inputs_are_copied_back) {
   copying of = {.fixture = t};
   uint32_t *places[2][WRITTEN];
   const rondo_function_options options = {
@@ -208,8 +204,7 @@ static void test_tr6_written_inputs_are_copied_back(void **state) {
 }
 
 /* With recordings compared, where the copies must not be taken for the work's own. */
-static void test_tr6_copied_inputs_of_work_that_is_looked_through(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_copied_inputs_of_work_that_is_looked_through) {
   copying of = {.bytes = {4096, 512, 256}};
   uint64_t random = 17;
   unsigned char *host[2], *memory[2];
@@ -233,15 +228,4 @@ static void test_tr6_copied_inputs_of_work_that_is_looked_through(void **state) 
     test_tree_destroy(of.tree);
   }
   for (int m = 0; m < 2; m++) free_bytes(t, memory[m], host[m]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr6_any_size_from_any_address),
-      test_tree_case(test_tr6_many_inputs_that_overlap),
-      test_tree_case(test_tr6_large_inputs_beside_small_ones),
-      test_tree_case(test_tr6_written_inputs_are_copied_back),
-      test_tree_case(test_tr6_copied_inputs_of_work_that_is_looked_through),
-  };
-  return test_main(tests);
 }

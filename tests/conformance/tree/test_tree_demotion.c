@@ -59,8 +59,7 @@ static uint64_t demoted(const rondo_function *function) { return test_function_i
 
 /* 73 test_demote_only_changing_cudagraph_managed_input: of two inputs one is another output each time, and the other
  * stays. With a limit of 2 the third recording is the one that has the first as memory that moves, and is the last. */
-static void test_tr5_peer_73_only_what_moves_is_demoted(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_73_only_what_moves_is_demoted) {
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
     SCENE_TREE(s, .name = "demotion");
     const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 2, .binding = (rondo_binding)binding));
@@ -98,8 +97,7 @@ static void run_alone(const pair *p, uint32_t a) {
   rondo_buffer_release(out);
   scene_end(p->scene);
 }
-static void test_tr4_peer_74_lives_of_demoted_inputs(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_74_lives_of_demoted_inputs) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   for (uint32_t i = 0; i < 3; i++) run_alone(&p, i / 2);
   assert_seen(s, "uurrpr");
@@ -123,8 +121,7 @@ static rondo_status use_up_body(rondo_call *call, void *user) {
   scene_combine(call, 0, scratch, scene_input(call, 1));
   return rondo_free_async(rondo_call_stream(call), scratch);
 }
-static void test_tr4_demoted_inputs_that_are_given(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_demoted_inputs_that_are_given) {
   pair p = make_pair(s, NULL);
   p.consume = SCENE_FUNCTION(s, "use up", use_up_body, scene_work(s, 0, 0), .demote_after = 1,
                              RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
@@ -147,8 +144,7 @@ static void test_tr4_demoted_inputs_that_are_given(void **state) {
 
 /* 75 test_does_not_demote_stabilized_cudagraph_managed_input: one that moved, and stays since, is not demoted with the
  * other. */
-static void test_tr5_peer_75_what_came_to_rest_is_not_demoted(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_75_what_came_to_rest_is_not_demoted) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 3));
   static const uint32_t places[][2] = {{0, 2}, {0, 2}, {1, 3}, {1, 4}, {1, 5}, {1, 0}, {1, 1}};
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) run_pair(&p, places[i][0], places[i][1]);
@@ -164,8 +160,7 @@ static void test_tr5_peer_75_what_came_to_rest_is_not_demoted(void **state) {
 
 /* 76 test_skip_changing_cudagraph_managed_input: the other way is to run the function as it is in that place, for good:
  * also with the output that there was a recording for. */
-static void test_tr8_peer_76_skipped_for_good(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_76_skipped_for_good) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1, .demotion = RONDO_DEMOTION_SKIP));
   for (uint32_t i = 0; i < 6; i++) run_pair(&p, i < 2 ? 0 : i % 2, OUTPUTS - 1);
   assert_seen(s, "uurrpppupupu");
@@ -180,8 +175,7 @@ static void test_tr8_peer_76_skipped_for_good(void **state) {
   assert_outcome(s->tree, RONDO_CALL_RECORDED);
   rondo_buffer_release(out);
 }
-static void test_tr8_a_strict_tree_refuses_what_is_skipped(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_a_strict_tree_refuses_what_is_skipped) {
   SCENE_TREE(s, .strict = true);
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1, .demotion = RONDO_DEMOTION_SKIP));
   for (uint32_t i = 0; i < 2; i++) run_pair(&p, 0, OUTPUTS - 1);
@@ -197,8 +191,7 @@ static void test_tr8_a_strict_tree_refuses_what_is_skipped(void **state) {
 }
 
 /* 77 test_managed_input_rerecord_compile_options: limit and way are each function's own. */
-static void test_tr5_peer_77_options_of_functions(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_77_options_of_functions) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 0)); /* 5 */
   for (uint32_t i = 0; i < 7; i++) run_pair(&p, i == 0 ? 0 : i - 1, 0);
   assert_seen(s, "uurrprprprprpr");
@@ -223,8 +216,7 @@ static void test_tr5_peer_77_options_of_functions(void **state) {
 }
 
 /* 79 test_does_not_demote_static_cudagraph_pool_input: what is declared static stays where it is: three recordings. */
-static void test_tr5_peer_79_static_inputs_are_not_demoted(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_79_static_inputs_are_not_demoted) {
   pair p = make_pair(s, NULL);
   p.consume = SCENE_FUNCTION(s, "consume", combine_body, scene_work(s, 0, 0), .demote_after = 1,
                              RONDO_INPUTS(RONDO_INPUT_STATIC, RONDO_INPUT_MOVING));
@@ -256,8 +248,7 @@ static void run_bump(const pair *p, uint32_t a, uint32_t b) {
   rondo_buffer_release(out);
   scene_end(p->scene);
 }
-static void test_tr6_peer_80_inputs_beside_a_written_one(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_80_inputs_beside_a_written_one) {
   for (int is_declared = 0; is_declared < 2; is_declared++)
     for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
       SCENE_TREE(s, .name = "bump");
@@ -290,8 +281,7 @@ static rondo_status alias_body(rondo_call *call, void *user) {
   scene_put(call, 1, scene_input(call, 0), 3, 0);
   return RONDO_OK;
 }
-static void test_tr4_peer_81_outputs_that_are_the_input(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_81_outputs_that_are_the_input) {
   pair p = make_pair(s, NULL);
   p.consume =
       SCENE_FUNCTION(s, "alias", alias_body, scene_work(s, 0, 0), .demote_after = 1, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -317,8 +307,7 @@ static void test_tr4_peer_81_outputs_that_are_the_input(void **state) {
 }
 
 /* An undeclared write to the input that is demoted goes back to it. */
-static void test_tr6_demoted_inputs_that_are_written(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_demoted_inputs_that_are_written) {
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
     SCENE_TREE(s, .name = "written");
     pair p = make_pair(s, NULL);
@@ -343,8 +332,7 @@ static rondo_status hop_body(rondo_call *call, void *user) {
   scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
   return RONDO_OK;
 }
-static void test_tr5_demotion_of_all_kinds_of_recordings(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_demotion_of_all_kinds_of_recordings) {
   for (int kind = 0; kind < 3; kind++) {
     SCENE_TREE(s, .share_execs = kind == 0);
     test_work *work = scene_work(s, 0, 0);
@@ -359,8 +347,7 @@ static void test_tr5_demotion_of_all_kinds_of_recordings(void **state) {
 }
 
 /* The limit of recordings in a place comes before the function's own: it is demoted then, and nothing is skipped. */
-static void test_tr7_demotion_before_the_limit_of_a_place(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_demotion_before_the_limit_of_a_place) {
   SCENE_TREE(s, .max_recordings_per_place = 2);
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 100));
   for (uint32_t i = 0; i < 8; i++) run_pair(&p, i == 0 ? 0 : (i - 1) % OUTPUTS, OUTPUTS - 1);
@@ -369,8 +356,7 @@ static void test_tr7_demotion_before_the_limit_of_a_place(void **state) {
 }
 
 /* Few recordings may be, so that those that tell of moves go: they are counted all the same. */
-static void test_tr7_moves_are_counted_over_evictions(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_moves_are_counted_over_evictions) {
   SCENE_TREE(s, .max_recordings = 2);
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 4));
   for (uint32_t i = 0; i < 10; i++) run_pair(&p, i == 0 ? 0 : (i - 1) % OUTPUTS, OUTPUTS - 1);
@@ -379,8 +365,7 @@ static void test_tr7_moves_are_counted_over_evictions(void **state) {
 }
 
 /* Behind another recording it counts anew; a reset forgets; a function that goes takes its demotions with it. */
-static void test_tr5_demotions_end_with_their_place(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_demotions_end_with_their_place) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);
   assert_seen(s, "uurrprpp");
@@ -412,8 +397,7 @@ static void prepare_pair(const pair *p, uint32_t a) {
   for (uint32_t k = 0; k < OUTPUTS; k++) rondo_buffer_release(outs[k]);
   scene_end(p->scene);
 }
-static void test_tr1_prepared_recordings_count(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr1_prepared_recordings_count) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 2));
   run_pair(&p, 0, OUTPUTS - 1);
   for (uint32_t i = 0; i < 4; i++) prepare_pair(&p, i);
@@ -425,8 +409,7 @@ static void test_tr1_prepared_recordings_count(void **state) {
 }
 
 /* Memory of the caller's comes to the same recording. */
-static void test_tr5_demoted_inputs_and_memory_of_the_caller(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_demoted_inputs_and_memory_of_the_caller) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   const uint32_t *own = scene_words(s, 7);
   for (uint32_t i = 0; i < 3; i++) run_pair(&p, i / 2, OUTPUTS - 1);
@@ -455,8 +438,7 @@ static void assert_explained(const test_scene *s, rondo_explain_format format, c
   assert_non_null(strstr(text, expected));
   rondo_text_free(text);
 }
-static void test_tr8_demotions_are_explained(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_demotions_are_explained) {
   char line[256] = "";
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 2));
   rondo_log_set_sink(keep_line, line, RONDO_LOG_INFO);
@@ -469,28 +451,4 @@ static void test_tr8_demotions_are_explained(void **state) {
   assert_explained(s, RONDO_EXPLAIN_TEXT, "; 1 demoted\n");
   assert_explained(s, RONDO_EXPLAIN_JSON, "\"demoted\":[{\"after\":1,\"input\":0,\"recordings\":2,\"way\":\"bound\"}]");
   assert_explained(s, RONDO_EXPLAIN_JSON, "\"demoted\":1}");
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr5_peer_73_only_what_moves_is_demoted),
-      scene_case(test_tr4_peer_74_lives_of_demoted_inputs),
-      scene_case(test_tr4_demoted_inputs_that_are_given),
-      scene_case(test_tr5_peer_75_what_came_to_rest_is_not_demoted),
-      scene_case(test_tr8_peer_76_skipped_for_good),
-      scene_case(test_tr8_a_strict_tree_refuses_what_is_skipped),
-      scene_case(test_tr5_peer_77_options_of_functions),
-      scene_case(test_tr5_peer_79_static_inputs_are_not_demoted),
-      scene_case(test_tr6_peer_80_inputs_beside_a_written_one),
-      scene_case(test_tr4_peer_81_outputs_that_are_the_input),
-      scene_case(test_tr6_demoted_inputs_that_are_written),
-      scene_case(test_tr5_demotion_of_all_kinds_of_recordings),
-      scene_case(test_tr7_demotion_before_the_limit_of_a_place),
-      scene_case(test_tr7_moves_are_counted_over_evictions),
-      scene_case(test_tr5_demotions_end_with_their_place),
-      scene_case(test_tr1_prepared_recordings_count),
-      scene_case(test_tr5_demoted_inputs_and_memory_of_the_caller),
-      scene_case(test_tr8_demotions_are_explained),
-  };
-  return test_main(tests);
 }

@@ -194,9 +194,9 @@ static void check_recordings(json_t *root) {
   assert_true(json_is_true(field(output, "is_live")));
 }
 
-static void test_tr8_json_has_its_fields(void **state) {
+TREE_TEST(test_tr8_json_has_its_fields) {
   scene s;
-  set_up(&s, *state);
+  set_up(&s, t);
   json_t *root = explain_json(s.tree);
   check_tree(root);
   check_functions(root);
@@ -222,8 +222,7 @@ static rondo_status share_and_work(rondo_call *call, void *user) {
   return fill(rondo_call_stream(call), rondo_call_input(call, 0), 1);
 }
 
-static void test_tr8_kinds_of_inputs_and_outputs(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr8_kinds_of_inputs_and_outputs) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function;
   static const uint32_t kinds[] = {RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_SCALAR, RONDO_INPUT_OPAQUE};
@@ -246,7 +245,6 @@ static void test_tr8_kinds_of_inputs_and_outputs(void **state) {
   assert_string_equal(string(item(recording, "outputs", 1), "place"), "empty");
   json_decref(root);
   test_tree_destroy(tree);
-  test_words_free(t, words);
 }
 
 /* What is frozen into the work is said, with node, parameter and remedy (TR-6). */
@@ -273,8 +271,7 @@ static rondo_status add_count(rondo_call *call, void *user) {
   return rondo_launch(rondo_call_stream(call), c->kernel, (rondo_grid){.x = WORDS}, RONDO_ARGS(&in, &out, &more));
 }
 
-static void test_tr6_frozen_values_are_explained(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_frozen_values_are_explained) {
   counting c = {.kernel = NULL};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function;
@@ -301,7 +298,6 @@ static void test_tr6_frozen_values_are_explained(void **state) {
   rondo_text_free(text);
   test_tree_destroy(tree);
   rondo_kernel_destroy(c.kernel);
-  test_words_free(t, words);
 }
 
 static rondo_status make_parts(rondo_call *call, void *user) {
@@ -315,8 +311,7 @@ static rondo_status make_parts(rondo_call *call, void *user) {
 }
 
 /* Every kind of input and every place of an output has its words. */
-static void test_tr8_text_tells_inputs_and_parts(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr8_text_tells_inputs_and_parts) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *parts;
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "parts", .body = make_parts,
@@ -341,12 +336,11 @@ static void test_tr8_text_tells_inputs_and_parts(void **state) {
     if (strstr(text, lines[i]) == NULL) fail_msg("the text has no '%s':\n%s", lines[i], text);
   rondo_text_free(text);
   test_tree_destroy(tree);
-  test_words_free(t, words);
 }
 
-static void test_tr8_text_reads(void **state) {
+TREE_TEST(test_tr8_text_reads) {
   scene s;
-  set_up(&s, *state);
+  set_up(&s, t);
   call_refused(&s);
   call_refused(&s);
   char *text = explain(s.tree, RONDO_EXPLAIN_TEXT);
@@ -373,8 +367,7 @@ static void test_tr8_text_reads(void **state) {
   take_down(&s);
 }
 
-static void test_tr8_an_empty_tree_and_mistakes(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr8_an_empty_tree_and_mistakes) {
   rondo_tree *tree = test_tree(t, NULL);
   json_t *root = explain_json(tree);
   assert_int_equal(json_array_size(field(root, "functions")), 0);
@@ -404,12 +397,12 @@ static void hear(void *user, rondo_log_level level, const char *area, const char
 }
 
 /* Each decision is one line. */
-static void test_tr8_the_log_has_each_decision(void **state) {
+TREE_TEST(test_tr8_the_log_has_each_decision) {
   static heard h;
   scene s;
   h.lines[0] = '\0';
   rondo_log_set_sink(hear, &h, RONDO_LOG_DEBUG);
-  set_up(&s, *state);
+  set_up(&s, t);
   rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
   static const char *const parts[] = {"'second' runs eagerly: WARM_UP\n", "'second' is recorded: number 2 after 1, ",
                                       "'second' is replayed: number 2\n"};
@@ -418,14 +411,4 @@ static void test_tr8_the_log_has_each_decision(void **state) {
     assert_non_null(strstr(h.lines, parts[i]));
   }
   take_down(&s);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr8_json_has_its_fields),         test_tree_case(test_tr8_kinds_of_inputs_and_outputs),
-      test_tree_case(test_tr6_frozen_values_are_explained), test_tree_case(test_tr8_text_reads),
-      test_tree_case(test_tr8_text_tells_inputs_and_parts), test_tree_case(test_tr8_an_empty_tree_and_mistakes),
-      test_tree_case(test_tr8_the_log_has_each_decision),
-  };
-  return test_main(tests);
 }

@@ -70,9 +70,9 @@ static void assert_explained(gain_case *c, rondo_explain_format format, const ch
   rondo_text_free(text);
 }
 
-static void test_fw8_what_does_not_pay_runs_as_it_is(void **state) {
+TREE_TEST(test_fw8_what_does_not_pay_runs_as_it_is) {
   gain_case c;
-  begin(&c, *state, &dear, NULL, where_it_pays);
+  begin(&c, t, &dear, NULL, where_it_pays);
   for (int i = 0; i < 2; i++) {
     call(&c);
     assert_skip(c.tree, WARM_UP);
@@ -96,9 +96,9 @@ static void test_fw8_what_does_not_pay_runs_as_it_is(void **state) {
   end(&c);
 }
 
-static void test_fw8_what_pays_is_recorded(void **state) {
+TREE_TEST(test_fw8_what_pays_is_recorded) {
   gain_case c;
-  begin(&c, *state, &cheap, NULL, where_it_pays);
+  begin(&c, t, &cheap, NULL, where_it_pays);
   for (int i = 0; i < 2; i++) call(&c);
   call(&c);
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
@@ -109,9 +109,9 @@ static void test_fw8_what_pays_is_recorded(void **state) {
   end(&c);
 }
 
-static void test_fw8_each_form_is_decided_by_itself(void **state) {
+TREE_TEST(test_fw8_each_form_is_decided_by_itself) {
   gain_case c;
-  begin(&c, *state, &dear, NULL, where_it_pays);
+  begin(&c, t, &dear, NULL, where_it_pays);
   for (int i = 0; i < 3; i++) call(&c);
   assert_skip(c.tree, NO_GAIN);
   assert_ok(rondo_device_set_costs(c.t->device, &cheap));
@@ -122,9 +122,9 @@ static void test_fw8_each_form_is_decided_by_itself(void **state) {
   end(&c);
 }
 
-static void test_fw8_strict_trees_refuse_what_does_not_pay(void **state) {
+TREE_TEST(test_fw8_strict_trees_refuse_what_does_not_pay) {
   gain_case c;
-  begin(&c, *state, &dear, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true}, where_it_pays);
+  begin(&c, t, &dear, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true}, where_it_pays);
   for (int i = 0; i < 2; i++) call(&c);
   const rondo_input input = {.address = c.words, .bytes = BYTES};
   rondo_buffer *out;
@@ -134,9 +134,9 @@ static void test_fw8_strict_trees_refuse_what_does_not_pay(void **state) {
   end(&c);
 }
 
-static void test_fw8_preparing_says_that_it_does_not_pay(void **state) {
+TREE_TEST(test_fw8_preparing_says_that_it_does_not_pay) {
   gain_case c;
-  begin(&c, *state, &dear, NULL, where_it_pays);
+  begin(&c, t, &dear, NULL, where_it_pays);
   const rondo_input input = {.address = c.words, .bytes = BYTES};
   assert_error(rondo_function_prepare(c.function, c.t->stream, &input, 1), RONDO_UNSUPPORTED,
                RONDO_REASON_NOT_RECORDED);
@@ -144,16 +144,16 @@ static void test_fw8_preparing_says_that_it_does_not_pay(void **state) {
   call(&c);
   assert_skip(c.tree, NO_GAIN);
   end(&c);
-  begin(&c, *state, &cheap, NULL, where_it_pays);
+  begin(&c, t, &cheap, NULL, where_it_pays);
   const rondo_input other = {.address = c.words, .bytes = BYTES};
   assert_ok(rondo_function_prepare(c.function, c.t->stream, &other, 1));
   end(&c);
 }
 
 /* Costs that are not known cannot be measured while something is captured: rather a recording than none. */
-static void test_fw8_without_an_estimate_it_is_recorded(void **state) {
+TREE_TEST(test_fw8_without_an_estimate_it_is_recorded) {
   gain_case c;
-  begin(&c, *state, NULL, NULL, where_it_pays);
+  begin(&c, t, NULL, NULL, where_it_pays);
   for (int i = 0; i < 2; i++) call(&c);
   rondo_stream *other = test_stream(c.t, "other");
   const rondo_input input = {.address = c.words, .bytes = BYTES};
@@ -182,9 +182,9 @@ static rondo_status fail_inside(rondo_call *call) {
 }
 
 /* They wait in the middle, which no estimate takes into account. */
-static void test_fw8_bodies_with_host_steps_are_recorded(void **state) {
+TREE_TEST(test_fw8_bodies_with_host_steps_are_recorded) {
   gain_case c;
-  begin(&c, *state, &dear, NULL, where_it_pays);
+  begin(&c, t, &dear, NULL, where_it_pays);
   c.work.more = with_host_step;
   for (int i = 0; i < 3; i++) call(&c);
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
@@ -192,18 +192,18 @@ static void test_fw8_bodies_with_host_steps_are_recorded(void **state) {
 }
 
 /* What holds the stream up lets go by itself; and the reason is the one that there is without an estimate. */
-static void test_fw8_bodies_that_wait_are_run_as_they_are(void **state) {
+TREE_TEST(test_fw8_bodies_that_wait_are_run_as_they_are) {
   gain_case c;
-  begin(&c, *state, &cheap, NULL, where_it_pays);
+  begin(&c, t, &cheap, NULL, where_it_pays);
   c.work.more = wait_inside;
   for (int i = 0; i < 3; i++) call(&c);
   assert_skip(c.tree, HOST_WORK);
   end(&c);
 }
 
-static void test_fw8_bodies_that_fail_leave_no_meter(void **state) {
+TREE_TEST(test_fw8_bodies_that_fail_leave_no_meter) {
   gain_case c;
-  begin(&c, *state, &cheap, NULL, where_it_pays);
+  begin(&c, t, &cheap, NULL, where_it_pays);
   const rondo_input input = {.address = c.words, .bytes = BYTES};
   rondo_buffer *out;
   call(&c);
@@ -217,9 +217,9 @@ static void test_fw8_bodies_that_fail_leave_no_meter(void **state) {
   end(&c);
 }
 
-static void test_fw8_never_is_never(void **state) {
+TREE_TEST(test_fw8_never_is_never) {
   gain_case c;
-  begin(&c, *state, &cheap, NULL, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .record = RONDO_RECORD_NEVER});
+  begin(&c, t, &cheap, NULL, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .record = RONDO_RECORD_NEVER});
   for (int i = 0; i < 3; i++) {
     call(&c);
     assert_skip(c.tree, DISABLED);
@@ -227,8 +227,7 @@ static void test_fw8_never_is_never(void **state) {
   end(&c);
 }
 
-static void test_policies_that_do_not_exist_are_refused(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_policies_that_do_not_exist_are_refused) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = NULL;
   rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "f", .body = body};
@@ -243,11 +242,11 @@ static void test_policies_that_do_not_exist_are_refused(void **state) {
 
 /* Pointers that moved ---------------------------------------------------------------------------------------------- */
 
-static void test_fw7_a_static_input_that_moved_is_named(void **state) {
+TREE_TEST(test_fw7_a_static_input_that_moved_is_named) {
   static const uint32_t fixed = RONDO_INPUT_STATIC;
   gain_case c;
   char addresses[2][32];
-  begin(&c, *state, NULL, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings_per_place = 2},
+  begin(&c, t, NULL, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings_per_place = 2},
         (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .inputs = &fixed});
   uint32_t *others[2];
   for (int i = 0; i < 2; i++) call(&c);
@@ -273,22 +272,4 @@ static void test_fw7_a_static_input_that_moved_is_named(void **state) {
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
   for (int i = 0; i < 2; i++) test_words_free(c.t, others[i]);
   end(&c);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_tree_case(test_fw8_what_does_not_pay_runs_as_it_is),
-      test_tree_case(test_fw8_what_pays_is_recorded),
-      test_tree_case(test_fw8_each_form_is_decided_by_itself),
-      test_tree_case(test_fw8_strict_trees_refuse_what_does_not_pay),
-      test_tree_case(test_fw8_preparing_says_that_it_does_not_pay),
-      test_tree_case(test_fw8_without_an_estimate_it_is_recorded),
-      test_tree_case(test_fw8_bodies_with_host_steps_are_recorded),
-      test_tree_case(test_fw8_bodies_that_wait_are_run_as_they_are),
-      test_tree_case(test_fw8_bodies_that_fail_leave_no_meter),
-      test_tree_case(test_fw8_never_is_never),
-      test_tree_case(test_policies_that_do_not_exist_are_refused),
-      test_tree_case(test_fw7_a_static_input_that_moved_is_named),
-  };
-  return test_main(tests);
 }

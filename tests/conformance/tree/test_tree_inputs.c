@@ -35,8 +35,7 @@ static rondo_status mutate(rondo_call *call, void *user) {
 }
 
 /* A mutated moving input is written back, however it came to the work. */
-static void test_tr6_mutated_moving_inputs(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_mutated_moving_inputs) {
   static const uint32_t kind = RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED;
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
     test_work work = {.fixture = t};
@@ -60,8 +59,7 @@ static void test_tr6_mutated_moving_inputs(void **state) {
 }
 
 /* Static inputs and outputs of the tree are written in place; a static one elsewhere makes another recording. */
-static void test_tr6_mutated_static_and_managed_inputs(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_mutated_static_and_managed_inputs) {
   static const uint32_t kind = RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED;
   test_work work = {.fixture = t}, make = {.fixture = t, .factor = 1, .term = 3};
   rondo_tree *tree = test_tree(t, NULL);
@@ -143,39 +141,37 @@ static void assert_binding(test_fixture *t, uint32_t readers, size_t count, bool
 
 /* Of its own an input is patched while that costs less: on a GPU, as measured, for one reader above 2 MiB, for eleven
  * above 9. */
-static void test_tr6_the_cheaper_binding_is_taken(void **state) {
+TREE_TEST(test_tr6_the_cheaper_binding_is_taken) {
   const size_t large = 65536 / sizeof(uint32_t), mib = (1 << 20) / sizeof(uint32_t);
   if (test_device_is("cuda")) {
-    assert_binding(*state, 1, large, false);
-    assert_binding(*state, 1, 2 * mib, false);
-    assert_binding(*state, 1, 3 * mib, true);
-    assert_binding(*state, 11, 8 * mib, false);
-    assert_binding(*state, 11, 10 * mib, true);
+    assert_binding(t, 1, large, false);
+    assert_binding(t, 1, 2 * mib, false);
+    assert_binding(t, 1, 3 * mib, true);
+    assert_binding(t, 11, 8 * mib, false);
+    assert_binding(t, 11, 10 * mib, true);
   } else {
-    assert_binding(*state, 14, WORDS, true);
-    assert_binding(*state, 15, WORDS, false);
-    assert_binding(*state, 100, large, true);
+    assert_binding(t, 14, WORDS, true);
+    assert_binding(t, 15, WORDS, false);
+    assert_binding(t, 100, large, true);
   }
 }
 
 /* By costs that are given (<rondo/gain.h>), and by the library's own again. */
-static void test_tr6_the_binding_follows_the_costs(void **state) {
-  const test_fixture *t = *state;
+TREE_TEST(test_tr6_the_binding_follows_the_costs) {
   const bool is_own_patched = !test_device_is("cuda");
   const rondo_costs dear_patches = {RONDO_COSTS_INIT, .input_patched_node = 1e6};
   const rondo_costs dear_copies = {RONDO_COSTS_INIT, .input_copied_kib = 1e6};
-  assert_binding(*state, 1, WORDS, is_own_patched);
+  assert_binding(t, 1, WORDS, is_own_patched);
   assert_ok(rondo_device_set_costs(t->device, &dear_patches));
-  assert_binding(*state, 1, WORDS, false);
+  assert_binding(t, 1, WORDS, false);
   assert_ok(rondo_device_set_costs(t->device, &dear_copies));
-  assert_binding(*state, 100, WORDS, true);
+  assert_binding(t, 100, WORDS, true);
   assert_ok(rondo_device_set_costs(t->device, NULL));
-  assert_binding(*state, 1, WORDS, is_own_patched);
+  assert_binding(t, 1, WORDS, is_own_patched);
 }
 
 /* The same memory twice, and places that keep no alignment. */
-static void test_tr6_inputs_anywhere(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_inputs_anywhere) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
     test_work work = {.fixture = t};
@@ -200,8 +196,7 @@ static void test_tr6_inputs_anywhere(void **state) {
 }
 
 /* A step's output is the next step's input, without a step in common: recorded, replayed, from hand to hand. */
-static void test_tr4_outputs_feed_the_next_step(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr4_outputs_feed_the_next_step) {
   for (int clone = 0; clone < 2; clone++) {
     test_work work = {.fixture = t, .factor = 3, .term = 1};
     const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT,
@@ -242,8 +237,7 @@ static rondo_status consume(rondo_call *call, void *user) {
 }
 
 /* A chain of calls that each give their input away holds two buffers, however long it is. */
-static void test_tr4_given_inputs_are_used_again(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr4_given_inputs_are_used_again) {
   enum { LENGTH = 12 };
   static const uint32_t kind = RONDO_INPUT_MOVING;
   test_work works[LENGTH];
@@ -273,7 +267,6 @@ static void test_tr4_given_inputs_are_used_again(void **state) {
   assert_int_equal(info.recordings, LENGTH);
   if (!test_is_guarded(t)) assert_true(info.arena_used <= 4 * BYTES);
   test_tree_destroy(tree);
-  test_words_free(t, words);
 }
 
 /* Scalars are keyed by value, opaque pointers are not looked at. */
@@ -291,8 +284,7 @@ static rondo_status set_words(rondo_call *call, void *user) {
                       RONDO_ARGS(&value, &out));
 }
 
-static void test_tr7_scalars_make_recordings(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr7_scalars_make_recordings) {
   static const uint32_t kinds[] = {RONDO_INPUT_SCALAR, RONDO_INPUT_OPAQUE};
   test_work work = {.fixture = t};
   rondo_tree *tree = test_tree(t, NULL);
@@ -322,8 +314,7 @@ static rondo_status make_parts(rondo_call *call, void *user) {
   return rondo_call_output_of_output(call, 3, 2, 4, 4, NULL);
 }
 
-static void test_outputs_of_memory_that_there_is(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_outputs_of_memory_that_there_is) {
   static const uint32_t kind = RONDO_INPUT_MOVING;
   test_work work = {.fixture = t};
   rondo_tree *tree = test_tree(t, NULL);
@@ -349,8 +340,7 @@ static void test_outputs_of_memory_that_there_is(void **state) {
 }
 
 /* Calls on another stream come after the earlier ones; a stream that is gone is no matter. */
-static void test_calls_on_several_streams(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_calls_on_several_streams) {
   test_work work = {.fixture = t, .factor = 3, .term = 1};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "next", RONDO_INPUT_MOVING, &work);
@@ -373,7 +363,6 @@ static void test_calls_on_several_streams(void **state) {
   }
   rondo_buffer_release(buffer);
   test_tree_destroy(tree);
-  test_words_free(t, words);
 }
 
 /* Addresses that no parameter declares ---------------------------------------------------------------------------- */
@@ -452,8 +441,7 @@ static rondo_function *make_hidden(test_fixture *t, rondo_tree *tree, hidden_wor
 }
 
 /* Copied when nothing says where they are; patched when the recordings were compared. */
-static void test_tr6_undeclared_addresses_are_found(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_undeclared_addresses_are_found) {
   for (int find = 0; find < 2; find++) {
     hidden_work work = {.plus = 7};
     rondo_tree *tree = test_tree(t, NULL);
@@ -513,8 +501,7 @@ static rondo_tree_info find_behind_another(test_fixture *t, rondo_function_body 
 
 /* All recordings that are compared give up the same, and trying them does not lose what they give up. What is freed
  * where lifetimes are watched is not there again. */
-static void test_tr6_addresses_are_found_beside_inputs_that_are_given_up(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_addresses_are_found_beside_inputs_that_are_given_up) {
   const rondo_tree_info info = find_behind_another(t, launch_hidden_giving_up, true, 1);
   assert_int_equal(info.checked, !test_is_guarded(t));
   assert_int_equal(info.mistrusted, test_is_guarded(t));
@@ -522,8 +509,8 @@ static void test_tr6_addresses_are_found_beside_inputs_that_are_given_up(void **
 }
 
 /* What the path made may be written undeclared, and is written once a call. */
-static void test_tr6_addresses_are_found_beside_outputs_that_are_written(void **state) {
-  const rondo_tree_info info = find_behind_another(*state, launch_hidden_writing, false, 2);
+TREE_TEST(test_tr6_addresses_are_found_beside_outputs_that_are_written) {
+  const rondo_tree_info info = find_behind_another(t, launch_hidden_writing, false, 2);
   assert_int_equal(info.checked, 1);
   assert_int_equal(info.mistrusted, 0);
   assert_true(info.patched_inputs >= 4);
@@ -557,9 +544,8 @@ static rondo_status launch_pieces(rondo_call *call, void *user) {
 }
 
 /* An address that is found in one place and hidden in another: the work is tried, and its input copied. */
-static void test_tr6_work_with_hidden_addresses_is_not_patched(void **state) {
+TREE_TEST(test_tr6_work_with_hidden_addresses_is_not_patched) {
   static const uint32_t moving = RONDO_INPUT_MOVING;
-  test_fixture *t = *state;
   hidden_work work = {0};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = NULL;
@@ -626,9 +612,9 @@ static void assert_written_once(test_fixture *t, uint32_t counter_kind) {
   test_tree_destroy(tree);
   test_words_free(t, counter);
 }
-static void test_tr6_trying_has_no_side_effects(void **state) {
-  assert_written_once(*state, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED);
-  assert_written_once(*state, RONDO_INPUT_STATIC);
+TREE_TEST(test_tr6_trying_has_no_side_effects) {
+  assert_written_once(t, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED);
+  assert_written_once(t, RONDO_INPUT_STATIC);
 }
 
 /* A value that the body makes anew each time is frozen into the recording, and found. */
@@ -638,8 +624,7 @@ static void note_frozen(void *user, rondo_log_level level, const char *area, con
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
-static void test_tr6_frozen_values_are_found(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_frozen_values_are_found) {
   atomic_int found = 0;
   hidden_work work = {.counts = true};
   rondo_tree *tree = test_tree(t, NULL);
@@ -655,7 +640,6 @@ static void test_tr6_frozen_values_are_found(void **state) {
   assert_int_equal(found, 1);
   test_tree_destroy(tree);
   rondo_kernel_destroy(work.kernel);
-  test_words_free(t, words);
 }
 
 /* Sharing execs --------------------------------------------------------------------------------------------------- */
@@ -681,8 +665,7 @@ static void call_in_places(test_fixture *t, rondo_tree *tree, size_t rounds) {
   for (size_t i = 0; i < 3; i++) test_words_free(t, places[i]);
 }
 
-static void test_tr10_execs_are_shared(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr10_execs_are_shared) {
   rondo_tree *tree = test_tree(t, NULL);
   call_in_places(t, tree, 4);
   const rondo_tree_info alone = test_tree_info(tree);
@@ -709,8 +692,7 @@ static rondo_status fail_io(void *user) {
 
 /* Trying a recording waits for the stream. A failure of earlier work is no finding about the recording, and is not lost
  * either: the call that is recorded returns it. */
-static void test_tr6_trying_loses_no_failure(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr6_trying_loses_no_failure) {
   hidden_work work = {.plus = 7};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = make_hidden(t, tree, &work, true);
@@ -737,28 +719,4 @@ static void test_tr6_trying_loses_no_failure(void **state) {
   test_words_free(t, words);
   test_tree_destroy(tree);
   rondo_kernel_destroy(work.kernel);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr6_mutated_moving_inputs),
-      test_tree_case(test_tr6_mutated_static_and_managed_inputs),
-      test_tree_case(test_tr6_inputs_anywhere),
-      test_tree_case(test_tr4_outputs_feed_the_next_step),
-      test_tree_case(test_tr4_given_inputs_are_used_again),
-      test_tree_case(test_tr7_scalars_make_recordings),
-      test_tree_case(test_outputs_of_memory_that_there_is),
-      test_tree_case(test_calls_on_several_streams),
-      test_tree_case(test_tr6_the_cheaper_binding_is_taken),
-      test_tree_case(test_tr6_the_binding_follows_the_costs),
-      test_tree_case(test_tr6_undeclared_addresses_are_found),
-      test_tree_case(test_tr6_addresses_are_found_beside_inputs_that_are_given_up),
-      test_tree_case(test_tr6_addresses_are_found_beside_outputs_that_are_written),
-      test_tree_case(test_tr6_work_with_hidden_addresses_is_not_patched),
-      test_tree_case(test_tr6_trying_has_no_side_effects),
-      test_tree_case(test_tr6_trying_loses_no_failure),
-      test_tree_case(test_tr6_frozen_values_are_found),
-      test_tree_case(test_tr10_execs_are_shared),
-  };
-  return test_main(tests);
 }

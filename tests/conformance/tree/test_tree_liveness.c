@@ -21,8 +21,7 @@ static uint32_t live(const test_scene *s) { return scene_info(s).live_outputs; }
 
 /* 6 test_cached_tensor_refcount_signatures, 63 test_multiple_insert_removal_caching: an output lives as long as it is
  * held by anyone, however often it is retained. */
-static void test_tr4_peer_6_63_holders_are_counted(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_6_63_holders_are_counted) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) {
@@ -40,8 +39,7 @@ static void test_tr4_peer_6_63_holders_are_counted(void **state) {
 
 /* 32 test_execution_into_recording: replayed, then warmed up, then recorded behind: what is held lives in each state
  * and is gone when it is released. */
-static void test_tr4_peer_32_a_replay_goes_on_as_a_recording(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_32_a_replay_goes_on_as_a_recording) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 2; i++) rondo_buffer_release(scene_call(s, f, scene_at(x)));
@@ -64,8 +62,7 @@ static void test_tr4_peer_32_a_replay_goes_on_as_a_recording(void **state) {
 }
 
 /* 48 test_accumulate_multiple_recordings: of the outputs of several recordings exactly the held one lives. */
-static void test_tr4_peer_48_outputs_of_many_recordings(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_48_outputs_of_many_recordings) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   for (size_t round = 0; round < 3; round++)
@@ -81,8 +78,7 @@ static void test_tr4_peer_48_outputs_of_many_recordings(void **state) {
 
 /* 50 test_live_outputs_multiple_graphs: a new branch behind a replay, warmed up and then recorded, leaves what lives.
  */
-static void test_tr4_peer_50_a_branch_behind_a_replay(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_50_a_branch_behind_a_replay) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1), *b = scene_affine(s, "b", 5, 2);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 8; i++) {
@@ -107,8 +103,7 @@ static void test_tr4_peer_50_a_branch_behind_a_replay(void **state) {
 }
 
 /* 52 test_tensor_dies_between_checkpoint: what died between a replay and a new recording is memory for that. */
-static void test_tr4_peer_52_what_died_is_used_again(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_52_what_died_is_used_again) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1), *b = scene_affine(s, "b", 5, 2);
   const uint32_t *x = scene_words(s, 1);
   uint64_t used = 0;
@@ -132,8 +127,7 @@ static void test_tr4_peer_52_what_died_is_used_again(void **state) {
 /* 57 test_checkpointing_resets_persistent_refs, 71 test_peristed_output_livenes: replays give the same addresses, also
  * around other recordings; the count of live ones follows the holders. The peer drops its cached tensors at each
  * restore and makes other ones; Rondo's handles are of each call. */
-static void test_tr4_peer_57_71_addresses_stay(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_57_71_addresses_stay) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   void *addresses[2] = {NULL, NULL};
@@ -157,8 +151,7 @@ static void test_tr4_peer_57_71_addresses_stay(void **state) {
 
 /* 36 (item), and 31: liveness at recording is one-sided. Dead then and live now makes another recording, live then and
  * dead now does not. */
-static void test_tr5_liveness_is_one_sided(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_liveness_is_one_sided) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   static const bool holds[] = {true, true, true, false, true, false};
@@ -180,8 +173,7 @@ static void test_tr5_liveness_is_one_sided(void **state) {
 }
 
 /* 222 test_dealloc_handles_tensor_weakrefs_stack_traces_mismatch: outputs that are not asked for are no trouble. */
-static void test_tr4_peer_222_fewer_outputs_are_asked(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_222_fewer_outputs_are_asked) {
   rondo_function *pair = make_pair(s, "pair");
   const uint32_t *x = scene_words(s, 1);
   for (size_t i = 0; i < 9; i++) {
@@ -197,8 +189,7 @@ static void test_tr4_peer_222_fewer_outputs_are_asked(void **state) {
 }
 
 /* TR-3: the arena is as large as its largest path, not as all of them. */
-static void test_tr3_recordings_share_memory(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr3_recordings_share_memory) {
   enum { FUNCTIONS = 20 };
   const uint32_t *x = scene_words(s, 1);
   rondo_function *functions[FUNCTIONS];
@@ -215,8 +206,7 @@ static void test_tr3_recordings_share_memory(void **state) {
 }
 
 /* 78 test_initial_mempool_allocation: memory is had when the tree is made, and no more while it is enough. */
-static void test_tr3_peer_78_memory_to_begin_with(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr3_peer_78_memory_to_begin_with) {
   const uint64_t asked = (uint64_t)4 << 20;
   SCENE_TREE(s, .initial_bytes = asked);
   const uint64_t backed = scene_info(s).arena_bytes;
@@ -230,8 +220,7 @@ static void test_tr3_peer_78_memory_to_begin_with(void **state) {
 
 /* 46 test_graph_partition_gc, 84 test_cleanup: with its functions the recordings go, and the memory with a reset,
  * though outputs are held. */
-static void test_tr10_peer_46_84_functions_go(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr10_peer_46_84_functions_go) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   const uint32_t *x = scene_words(s, 1);
   rondo_buffer *first = NULL, *second = NULL;
@@ -262,8 +251,7 @@ static void test_tr10_peer_46_84_functions_go(void **state) {
 }
 
 /* TR-10: nothing grows while paths are the same. */
-static void test_tr10_nothing_grows(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr10_nothing_grows) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   rondo_tree_info warm = {0};
@@ -290,22 +278,4 @@ static void test_tr10_nothing_grows(void **state) {
   assert_int_equal(holds.arena_backed, held.arena_backed);
   assert_int_equal(holds.live_allocations, held.live_allocations);
   assert_int_equal(atomic_load(&s->fixture->allocator.live), host);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr4_peer_6_63_holders_are_counted),
-      scene_case(test_tr4_peer_32_a_replay_goes_on_as_a_recording),
-      scene_case(test_tr4_peer_48_outputs_of_many_recordings),
-      scene_case(test_tr4_peer_50_a_branch_behind_a_replay),
-      scene_case(test_tr4_peer_52_what_died_is_used_again),
-      scene_case(test_tr4_peer_57_71_addresses_stay),
-      scene_case(test_tr5_liveness_is_one_sided),
-      scene_case(test_tr4_peer_222_fewer_outputs_are_asked),
-      scene_case(test_tr3_recordings_share_memory),
-      scene_case(test_tr3_peer_78_memory_to_begin_with),
-      scene_case(test_tr10_peer_46_84_functions_go),
-      scene_case(test_tr10_nothing_grows),
-  };
-  return test_main(tests);
 }

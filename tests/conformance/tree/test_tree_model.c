@@ -21,12 +21,6 @@ static void run_seeds(uint64_t from, uint32_t count) {
   }
 }
 
-static void test_tr1_to_tr10_random_calls(void **state) {
-  (void)state;
+DEVICE_TEST(test_tr1_to_tr10_random_calls) {
   run_seeds(1, test_effort(test_device_is("cpu:check") ? 15 : 150)); /* where each order is run, few */
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {cmocka_unit_test(test_tr1_to_tr10_random_calls)};
-  return test_main(tests);
 }

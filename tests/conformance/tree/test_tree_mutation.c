@@ -30,8 +30,7 @@ static void call_on_words(test_scene *s, rondo_function *f, uint32_t *words, uin
 
 /* 20 test_mutation_on_inp: an ordinary input that is written is the reason not to record; a static one is recorded and
  * right three times; a moving one that is declared is written back where it is at that call, which the peer has not. */
-static void test_tr6_peer_20_written_inputs(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_20_written_inputs) {
   if (!test_is_guarded(s->fixture)) { /* there the write itself is the finding */
     rondo_function *f = make_mutate(s, RONDO_INPUT_MOVING);
     for (uint32_t i = 0; i < 4; i++) call_on_words(s, f, scene_words(s, 0), 10 * i);
@@ -57,8 +56,7 @@ static rondo_status constant_body(rondo_call *call, void *user) {
   scene_put(call, 0, constant.address, 1, 0);
   return RONDO_OK;
 }
-static void test_tr6_peer_150_constants_are_counted_in(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_150_constants_are_counted_in) {
   rondo_function *f = SCENE_FUNCTION(s, "f", constant_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_OPAQUE));
   uint32_t *constant = scene_words(s, 0);
   for (uint32_t i = 1; i <= 4; i++) {
@@ -73,8 +71,7 @@ static void test_tr6_peer_150_constants_are_counted_in(void **state) {
 /* 23 test_mutation_cudagraph_managed_tensors, 80 test_does_not_demote_input_aliasing_mutated_managed_input (its
  * values): an output of the path is written in place, seen by all who hold it and by later calls. The same function on
  * memory of the caller's is another matter: it runs as it is, and what was recorded goes on being replayed. */
-static void test_tr6_peer_23_80_written_outputs_of_the_path(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_23_80_written_outputs_of_the_path) {
   rondo_function *make = scene_affine(s, "make", 3, 1), *f = make_mutate(s, RONDO_INPUT_MOVING);
   uint32_t *x = scene_words(s, 0);
   for (uint32_t i = 0; i < 6; i++) {
@@ -99,8 +96,7 @@ static void test_tr6_peer_23_80_written_outputs_of_the_path(void **state) {
 }
 
 /* The same, where a call on memory of the caller's was refused before. */
-static void test_tr6_refused_once_is_not_refused_for_good(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_refused_once_is_not_refused_for_good) {
   if (test_is_guarded(s->fixture)) return; /* there the write itself is the finding */
   rondo_function *make = scene_affine(s, "make", 3, 1), *f = make_mutate(s, RONDO_INPUT_MOVING);
   uint32_t *x = scene_words(s, 0);
@@ -132,8 +128,7 @@ static rondo_status fill_over_body(rondo_call *call, void *user) {
       rondo_call_stream(call),
       &(rondo_fill){.dst = scene_input(call, 1), .value = 5, .element_bytes = 4, .width = SCENE_WORDS});
 }
-static void test_tr8_peer_15_copies_and_fills_write(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_15_copies_and_fills_write) {
   const rondo_function_body bodies[] = {copy_over_body, fill_over_body};
   if (test_is_guarded(s->fixture)) skip(); /* there the write itself is the finding */
   const uint32_t *x = scene_words(s, 1), *y = scene_words(s, 1);
@@ -159,8 +154,7 @@ static void test_tr8_peer_15_copies_and_fills_write(void **state) {
 static void count_lines(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level == RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "MUTATED_INPUT") != NULL) ++*(int *)user;
 }
-static void test_tr8_peer_24_25_said_once(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_24_25_said_once) {
   if (test_is_guarded(s->fixture)) skip(); /* there the write itself is the finding */
   int lines = 0;
   rondo_function *make = scene_affine(s, "make", 3, 1), *f = make_mutate(s, RONDO_INPUT_MOVING);
@@ -187,8 +181,7 @@ static rondo_status drop_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 2, 1);
   return RONDO_OK;
 }
-static void test_tr6_peer_21_inputs_that_were_not_given(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_21_inputs_that_were_not_given) {
   rondo_function *make = scene_affine(s, "make", 3, 1);
   rondo_function *f = SCENE_FUNCTION(s, "f", drop_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -212,8 +205,7 @@ static void test_tr6_peer_21_inputs_that_were_not_given(void **state) {
 
 /* A written input that is an output of the step before, whose place is the new output's: what was written of it is
  * nobody's, and must not come over the output. */
-static void test_tr6_written_outputs_of_the_step_before(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_written_outputs_of_the_step_before) {
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
     rondo_function *f = SCENE_FUNCTION(s, "mutate", mutate_body, scene_work(s, 0, 0), .binding = (rondo_binding)binding,
                                        RONDO_INPUTS(RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED));
@@ -248,8 +240,7 @@ static rondo_status late_body(rondo_call *call, void *user) {
   }
   return RONDO_OK;
 }
-static void test_tr8_writes_between_host_steps(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_writes_between_host_steps) {
   if (test_is_guarded(s->fixture)) skip(); /* there the write itself is the finding */
   for (uint32_t at = 0; at < 3; at++) {
     rondo_function *f = SCENE_FUNCTION(s, "late", late_body, scene_work(s, at, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -262,19 +253,4 @@ static void test_tr8_writes_between_host_steps(void **state) {
     assert_seen(s, "uuuu");
     assert_skip(s->tree, MUTATED_INPUT);
   }
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr6_written_outputs_of_the_step_before),
-      scene_case(test_tr8_writes_between_host_steps),
-      scene_case(test_tr6_peer_20_written_inputs),
-      scene_case(test_tr6_peer_150_constants_are_counted_in),
-      scene_case(test_tr6_peer_23_80_written_outputs_of_the_path),
-      scene_case(test_tr6_refused_once_is_not_refused_for_good),
-      scene_case(test_tr8_peer_15_copies_and_fills_write),
-      scene_case(test_tr8_peer_24_25_said_once),
-      scene_case(test_tr6_peer_21_inputs_that_were_not_given),
-  };
-  return test_main(tests);
 }

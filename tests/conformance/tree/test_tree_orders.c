@@ -19,8 +19,7 @@ static rondo_status half_body(rondo_call *call, void *user) {
 }
 
 /* A place inside a buffer that was cloned when its step ended: the bytes are those of the clone. */
-static void test_tr9_a_place_in_what_was_cloned(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_a_place_in_what_was_cloned) {
   SCENE_TREE(s, .outputs = RONDO_OUTPUTS_CLONE);
   rondo_function *f = scene_affine(s, "f", 3, 1);
   rondo_function *half = SCENE_FUNCTION(s, "half", half_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -43,8 +42,7 @@ static rondo_status part_body(rondo_call *call, void *user) {
 }
 
 /* What is told of a part is what is true of the whole, also when that was cloned; outputs have their numbers. */
-static void test_tr9_parts_tell_of_their_whole(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_parts_tell_of_their_whole) {
   SCENE_TREE(s, .outputs = RONDO_OUTPUTS_CLONE);
   rondo_function *f = SCENE_FUNCTION(s, "f", part_body, scene_work(s, 3, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -69,8 +67,7 @@ static void test_tr9_parts_tell_of_their_whole(void **state) {
 }
 
 /* Fewer outputs than there are: the stale one's message says which it was. */
-static void test_tr9_stale_outputs_have_their_numbers(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_stale_outputs_have_their_numbers) {
   rondo_function *f = SCENE_FUNCTION(s, "f", part_body, scene_work(s, 3, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 3; i++) {
@@ -92,8 +89,7 @@ static rondo_status empty_body(rondo_call *call, void *user) {
 }
 
 /* An output of no bytes is no reason for its step to go on, and stays what it is. */
-static void test_tr9_outputs_without_memory(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_outputs_without_memory) {
   rondo_function *empty = SCENE_FUNCTION(s, "empty", empty_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -110,8 +106,7 @@ static void test_tr9_outputs_without_memory(void **state) {
 }
 
 /* Fewer outputs are asked than there are: a hit allocates nothing all the same. */
-static void test_tr5_unasked_outputs_cost_no_memory(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_unasked_outputs_cost_no_memory) {
   rondo_function *f = SCENE_FUNCTION(s, "f", part_body, scene_work(s, 3, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) rondo_buffer_release(scene_call(s, f, scene_at(x)));
@@ -129,8 +124,7 @@ static rondo_status forward_body(rondo_call *call, void *user) {
 }
 
 /* TR-9: a reset ends the step, also one whose backward was to come; and one inside a scope. */
-static void test_tr9_a_reset_ends_the_step(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_a_reset_ends_the_step) {
   rondo_function *f = SCENE_FUNCTION(s, "f", forward_body, scene_work(s, 3, 0), .kind = RONDO_FUNCTION_FORWARD,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *g = scene_affine(s, "g", 5, 2);
@@ -151,8 +145,7 @@ static void test_tr9_a_reset_ends_the_step(void **state) {
 }
 
 /* What was released and not taken over yet when the tree is reset is freed once. */
-static void test_tr10_a_reset_after_releases(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr10_a_reset_after_releases) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   rondo_buffer *first = scene_call(s, f, scene_at(x));
@@ -166,8 +159,7 @@ static void test_tr10_a_reset_after_releases(void **state) {
 }
 
 /* While the stream of the last call captures, its work cannot be waited for: nothing is reset or destroyed. */
-static void test_tr10_no_reset_inside_a_capture(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr10_no_reset_inside_a_capture) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 3; i++) rondo_buffer_release(scene_call(s, f, scene_at(x)));
@@ -230,8 +222,7 @@ static rondo_status parts_inside_body(rondo_call *call, void *user) {
 }
 
 /* A part of a buffer of a nested call frees the whole in the recording. */
-static void test_nested_parts_are_freed_in_the_recording(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_nested_parts_are_freed_in_the_recording) {
   outer_work outer = {.work = {.fixture = s->fixture}, .scene = s, .inner = scene_affine(s, "inner", 3, 1)};
   outer.other = SCENE_FUNCTION(s, "part", whole_and_part_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *f = SCENE_FUNCTION(s, "f", parts_inside_body, &outer, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -264,8 +255,7 @@ static rondo_status outer_body(rondo_call *call, void *user) {
 }
 
 /* TR-8: what a nested body must not be recorded for counts for the call that it is a part of, whose message stays. */
-static void test_tr8_nested_bodies_refuse_for_the_whole(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_nested_bodies_refuse_for_the_whole) {
   outer_work outer = {.work = {.fixture = s->fixture}, .scene = s};
   outer.inner = SCENE_FUNCTION(s, "inner", unsafe_body, scene_work(s, 2, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *f = SCENE_FUNCTION(s, "f", outer_body, &outer, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -284,8 +274,7 @@ static void test_tr8_nested_bodies_refuse_for_the_whole(void **state) {
 }
 
 /* A nested call on a stream that the recording does not know would run once and be missing from replays. */
-static void test_tr15_nested_calls_on_another_stream(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_nested_calls_on_another_stream) {
   outer_work outer = {.work = {.fixture = s->fixture}, .scene = s, .inner = scene_affine(s, "inner", 2, 0)};
   outer.stream = test_stream(s->fixture, "aside");
   rondo_function *f = SCENE_FUNCTION(s, "f", outer_body, &outer, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -317,8 +306,7 @@ static rondo_status keeping_body(rondo_call *call, void *user) {
 }
 
 /* A buffer of a nested call that outlives the recording it was made in is stale, in every state. */
-static void test_tr9_nested_buffers_end_with_the_recording(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_nested_buffers_end_with_the_recording) {
   outer_work outer = {.work = {.fixture = s->fixture}, .scene = s, .inner = scene_affine(s, "inner", 2, 0)};
   rondo_function *f = SCENE_FUNCTION(s, "f", keeping_body, &outer, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -347,8 +335,7 @@ static rondo_status deaf_body(rondo_call *call, void *user) {
 }
 
 /* A host step that the recording refuses is not lost when the body does not listen. */
-static void test_tr14_a_body_that_does_not_listen(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_a_body_that_does_not_listen) {
   rondo_function *f = SCENE_FUNCTION(s, "f", deaf_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   steps_taken = 0;
@@ -384,8 +371,7 @@ static rondo_status step_calls_body(rondo_call *call, void *user) {
 }
 
 /* A host step is no body: it calls no functions of the tree, in no run. */
-static void test_tr14_a_step_calls_no_functions(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_a_step_calls_no_functions) {
   s->fails_inside = true;
   const uint32_t *x = scene_words(s, 1);
   called_in_step = scene_affine(s, "g", 2, 0);
@@ -442,8 +428,8 @@ static void assert_steps_fail(test_scene *s, rondo_function_body body, rondo_sta
 }
 
 /* The failure of a host step is the call's, whatever its body makes of it. */
-static void test_tr14_a_failed_step_is_the_calls_failure(void **state) {
-  assert_steps_fail(*state, deaf_step_body, RONDO_INVALID_ARGUMENT);
+SCENE_TEST(test_tr14_a_failed_step_is_the_calls_failure) {
+  assert_steps_fail(s, deaf_step_body, RONDO_INVALID_ARGUMENT);
 }
 
 /* An error that the body makes up, without a call of the library's that failed. */
@@ -453,8 +439,7 @@ static rondo_status mute_body(rondo_call *call, void *user) {
   return work->runs == 2 ? RONDO_UNSUPPORTED : RONDO_OK;
 }
 
-static void test_tr15_errors_without_words(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_errors_without_words) {
   rondo_function *f = SCENE_FUNCTION(s, "f", mute_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   rondo_buffer *out = scene_call(s, f, scene_at(x));
@@ -481,9 +466,7 @@ static rondo_status mute_step_body(rondo_call *call, void *user) {
 }
 
 /* The same of one that a host step makes up. */
-static void test_tr14_steps_without_words(void **state) {
-  assert_steps_fail(*state, mute_step_body, RONDO_UNSUPPORTED);
-}
+SCENE_TEST(test_tr14_steps_without_words) { assert_steps_fail(s, mute_step_body, RONDO_UNSUPPORTED); }
 
 static rondo_status end_capture_body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
@@ -496,8 +479,7 @@ static rondo_status end_capture_body(rondo_call *call, void *user) {
 }
 
 /* TR-15: a body that ends the recording's capture, and one that begins another in its place. */
-static void test_tr15_bodies_that_end_the_capture(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_bodies_that_end_the_capture) {
   for (uint32_t begins = 0; begins < 2; begins++) {
     rondo_function *f =
         SCENE_FUNCTION(s, "f", end_capture_body, scene_work(s, 0, begins), RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -527,8 +509,7 @@ static rondo_status drop_body(rondo_call *call, void *user) {
 }
 
 /* One buffer as two inputs, of which one is given: it is not given up while the other is read. */
-static void test_tr4_one_buffer_given_and_read(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_one_buffer_given_and_read) {
   rondo_function *f = scene_affine(s, "f", 1, 0);
   rondo_function *drop =
       SCENE_FUNCTION(s, "drop", drop_body, scene_work(s, 0, 1), RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
@@ -558,8 +539,7 @@ static rondo_status keep_dropped_body(rondo_call *call, void *user) {
 }
 
 /* An input that is handed out is held, and not dropped; one that was dropped is not handed out. */
-static void test_tr4_dropped_inputs_are_no_outputs(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_dropped_inputs_are_no_outputs) {
   rondo_function *f = scene_affine(s, "f", 1, 0);
   const uint32_t *x = scene_words(s, 1);
   rondo_function *hand =
@@ -605,8 +585,7 @@ static rondo_status keep_given_body(rondo_call *call, void *user) {
 
 /* A body that keeps an input it gave up is not recorded: replays would read what takes its place. Found where nothing
  * has taken it yet, and always where each allocation has pages of its own. */
-static void test_tr15_inputs_that_are_given_up_and_kept(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_inputs_that_are_given_up_and_kept) {
   const uint32_t *x = scene_words(s, 1);
   for (uint32_t reused = 0; reused <= test_is_guarded(s->fixture); reused++) {
     rondo_function *f = scene_affine(s, "made", 1, 0);
@@ -638,8 +617,7 @@ static rondo_status accumulate_body(rondo_call *call, void *user) {
 }
 
 /* TR-6: a moving input that reads what a static one is written to sees what is written, as it is run. */
-static void test_tr6_static_inputs_that_are_written_and_read(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_static_inputs_that_are_written_and_read) {
   rondo_function *f = SCENE_FUNCTION(s, "f", accumulate_body, scene_work(s, 0, 0), .binding = RONDO_BINDING_COPY,
                                      RONDO_INPUTS(RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING));
   uint32_t *x = scene_words(s, 1), *other = scene_words(s, 100);
@@ -657,8 +635,7 @@ static void test_tr6_static_inputs_that_are_written_and_read(void **state) {
 }
 
 /* TR-8: buffers of a tree of another device; clones into a capture. */
-static void test_tr8_buffers_where_they_do_not_belong(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_buffers_where_they_do_not_belong) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   rondo_buffer *y = scene_call(s, f, scene_at(scene_words(s, 1))), *clone = y;
   rondo_graph *graph;
@@ -689,8 +666,7 @@ static void test_tr8_buffers_where_they_do_not_belong(void **state) {
 /* Captures of the caller's ----------------------------------------------------------------------------------------- */
 
 /* What nested calls allocate is freed in the caller's graph; the outputs are memory of the graph, which frees them. */
-static void test_calls_inside_calls_inside_a_capture(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_calls_inside_calls_inside_a_capture) {
   outer_work outer = {.work = {.fixture = s->fixture}, .scene = s, .inner = scene_affine(s, "inner", 2, 0)};
   rondo_function *f = SCENE_FUNCTION(s, "f", outer_body, &outer, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -715,8 +691,7 @@ static void test_calls_inside_calls_inside_a_capture(void **state) {
 /* Bounds ----------------------------------------------------------------------------------------------------------- */
 
 /* TR-7: a path that is as long as the tree may have recordings. */
-static void test_tr7_a_path_as_long_as_the_bound(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_a_path_as_long_as_the_bound) {
   SCENE_TREE(s, .max_recordings = 3);
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -735,8 +710,7 @@ static void test_tr7_a_path_as_long_as_the_bound(void **state) {
 }
 
 /* What is prepared beside a path gives none of the path's recordings up for its bytes. */
-static void test_tr7_prepared_beside_a_path(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_prepared_beside_a_path) {
   SCENE_TREE(s, .max_exec_bytes = 1);
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const rondo_input x = scene_at(scene_words(s, 1)), half = {.address = x.address, .bytes = SCENE_BYTES / 2};
@@ -759,8 +733,7 @@ static rondo_status changing_body(rondo_call *call, void *user) {
 
 /* A path's recordings are needed, whatever their execs take, which are of different work: what was made beyond the
  * bound is counted. */
-static void test_tr8_execs_beyond_their_bound(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_execs_beyond_their_bound) {
   SCENE_TREE(s, .max_exec_bytes = 1);
   rondo_function *f[3];
   for (uint32_t k = 0; k < 3; k++)
@@ -779,37 +752,4 @@ static void test_tr8_execs_beyond_their_bound(void **state) {
   assert_non_null(strstr(text, "(2 made beyond it)"));
   rondo_text_free(text);
   assert_int_equal(scene_info(s).recordings, 3);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr9_a_place_in_what_was_cloned),
-      scene_case(test_tr9_parts_tell_of_their_whole),
-      scene_case(test_tr9_stale_outputs_have_their_numbers),
-      scene_case(test_tr9_outputs_without_memory),
-      scene_case(test_tr5_unasked_outputs_cost_no_memory),
-      scene_case(test_tr9_a_reset_ends_the_step),
-      scene_case(test_tr10_a_reset_after_releases),
-      scene_case(test_tr10_no_reset_inside_a_capture),
-      scene_case(test_nested_parts_are_freed_in_the_recording),
-      scene_case(test_tr8_nested_bodies_refuse_for_the_whole),
-      scene_case(test_tr15_nested_calls_on_another_stream),
-      scene_case(test_tr9_nested_buffers_end_with_the_recording),
-      scene_case(test_tr14_a_body_that_does_not_listen),
-      scene_case(test_tr14_a_step_calls_no_functions),
-      scene_case(test_tr14_a_failed_step_is_the_calls_failure),
-      scene_case(test_tr15_errors_without_words),
-      scene_case(test_tr14_steps_without_words),
-      scene_case(test_tr15_bodies_that_end_the_capture),
-      scene_case(test_tr4_one_buffer_given_and_read),
-      scene_case(test_tr4_dropped_inputs_are_no_outputs),
-      scene_case(test_tr15_inputs_that_are_given_up_and_kept),
-      scene_case(test_tr6_static_inputs_that_are_written_and_read),
-      scene_case(test_tr8_buffers_where_they_do_not_belong),
-      scene_case(test_calls_inside_calls_inside_a_capture),
-      scene_case(test_tr7_a_path_as_long_as_the_bound),
-      scene_case(test_tr7_prepared_beside_a_path),
-      scene_case(test_tr8_execs_beyond_their_bound),
-  };
-  return test_main(tests);
 }

@@ -215,32 +215,32 @@ static void run_rehearsed(model *m, step_function *step) {
   assert_int_equal(info.rolled_back, 0);
 }
 
-static void test_tr3_a_training_step_as_first_recorded(void **state) {
+SCENE_TEST(test_tr3_a_training_step_as_first_recorded) {
   for (uint32_t seed = 1; seed <= 4; seed++) {
     model m;
-    SCENE_TREE(*state, .plan_ms = 1000);
-    make_training(&m, *state, seed);
+    SCENE_TREE(s, .plan_ms = 1000);
+    make_training(&m, s, seed);
     run_rehearsed(&m, train);
   }
 }
 
-static void test_tr3_serving_as_first_recorded(void **state) {
+SCENE_TEST(test_tr3_serving_as_first_recorded) {
   for (uint32_t seed = 1; seed <= 4; seed++) {
     model m;
-    SCENE_TREE(*state, .plan_ms = 1000);
-    make_serving(&m, *state, seed);
+    SCENE_TREE(s, .plan_ms = 1000);
+    make_serving(&m, s, seed);
     run_rehearsed(&m, serve);
   }
 }
 
 /* More lives than did in the warm-ups, or less; or nothing is given up: what the plan does not fit is recorded by
  * itself, and nothing runs as it is for that. */
-static void test_tr3_a_path_that_is_not_as_it_was_warmed_up(void **state) {
+SCENE_TEST(test_tr3_a_path_that_is_not_as_it_was_warmed_up) {
   static const size_t held[] = {HELD - 1, HELD + 2, LINKS};
   for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {
     model m;
-    SCENE_TREE(*state, .no_plan_again = true);
-    make_serving(&m, *state, 1);
+    SCENE_TREE(s, .no_plan_again = true);
+    make_serving(&m, s, 1);
     serve(&m, 1);
     m.held = held[i];
     serve(&m, 2);
@@ -253,8 +253,8 @@ static void test_tr3_a_path_that_is_not_as_it_was_warmed_up(void **state) {
   }
   for (int i = 0; i < 2; i++) {
     model m;
-    SCENE_TREE(*state, .no_plan_again = true);
-    make_training(&m, *state, 1);
+    SCENE_TREE(s, .no_plan_again = true);
+    make_training(&m, s, 1);
     m.gives = i == 0;
     train(&m, 1);
     m.gives = i != 0;
@@ -266,10 +266,10 @@ static void test_tr3_a_path_that_is_not_as_it_was_warmed_up(void **state) {
 }
 
 /* What comes behind recordings that there are is planned with what lives of them. */
-static void test_tr3_a_path_that_grows(void **state) {
+SCENE_TEST(test_tr3_a_path_that_grows) {
   model m;
-  SCENE_TREE(*state, .no_plan_again = true);
-  make_serving(&m, *state, 1);
+  SCENE_TREE(s, .no_plan_again = true);
+  make_serving(&m, s, 1);
   for (m.count = 6; m.count <= LINKS; m.count += 6)
     for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
   m.count = LINKS;
@@ -281,10 +281,10 @@ static void test_tr3_a_path_that_grows(void **state) {
 }
 
 /* What was warmed up goes with its functions. */
-static void test_tr3_warm_ups_end_with_their_functions(void **state) {
+SCENE_TEST(test_tr3_warm_ups_end_with_their_functions) {
   model m;
-  SCENE_TREE(*state, .no_plan_again = true);
-  make_serving(&m, *state, 1);
+  SCENE_TREE(s, .no_plan_again = true);
+  make_serving(&m, s, 1);
   serve(&m, 1);
   assert_ok(rondo_function_destroy(m.layers[--m.count].forward));
   for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
@@ -322,20 +322,20 @@ static void run_planned_again(model *m, step_function *step) {
   assert_takes(m, 1.01);
 }
 
-static void test_tr3_a_training_step_planned_again(void **state) {
+SCENE_TEST(test_tr3_a_training_step_planned_again) {
   for (uint32_t seed = 1; seed <= 4; seed++) {
     model m;
-    SCENE_TREE(*state, .no_plan_again = true, .plan_ms = 1000);
-    make_training(&m, *state, seed);
+    SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);
+    make_training(&m, s, seed);
     run_planned_again(&m, train);
   }
 }
 
-static void test_tr3_serving_planned_again(void **state) {
+SCENE_TEST(test_tr3_serving_planned_again) {
   for (uint32_t seed = 1; seed <= 4; seed++) {
     model m;
-    SCENE_TREE(*state, .no_plan_again = true, .plan_ms = 1000);
-    make_serving(&m, *state, seed);
+    SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);
+    make_serving(&m, s, seed);
     run_planned_again(&m, serve);
   }
 }
@@ -357,27 +357,27 @@ static void run_calm(model *m, step_function *step) {
 }
 
 /* A tree that goes on unchanged plans by itself what takes too much, and then no more. */
-static void test_tr3_paths_are_planned_when_calm(void **state) {
-  test_fixture *t = ((test_scene *)*state)->fixture;
+SCENE_TEST(test_tr3_paths_are_planned_when_calm) {
+  test_fixture *t = ((test_scene *)s)->fixture;
   uint64_t planned = 0;
   for (uint32_t seed = 1; seed <= 8; seed++) {
     model m;
-    SCENE_TREE(*state, .plan_after = 3, .plan_ms = 1000);
+    SCENE_TREE(s, .plan_after = 3, .plan_ms = 1000);
     if (seed % 2 == 0)
-      make_training(&m, *state, seed);
+      make_training(&m, s, seed);
     else
-      make_serving(&m, *state, seed);
+      make_serving(&m, s, seed);
     run_calm(&m, seed % 2 == 0 ? train : serve);
-    planned += scene_info(*state).planned_paths;
+    planned += scene_info(s).planned_paths;
   }
   assert_true(planned > 0 || test_is_guarded(t) || test_whole_pages(t, 1) > 65536);
 }
 
 /* Unless it is told otherwise, at the beginning of the second path that follows; after that it takes longer. */
-static void test_tr3_paths_are_planned_soon(void **state) {
+SCENE_TEST(test_tr3_paths_are_planned_soon) {
   model m;
-  SCENE_TREE(*state, .plan_ms = 1000);
-  make_serving(&m, *state, 1);
+  SCENE_TREE(s, .plan_ms = 1000);
+  make_serving(&m, s, 1);
   record_singly(&m, serve);
   serve(&m, 1);
   assert_all(&m, 'r');
@@ -399,10 +399,10 @@ static void test_tr3_paths_are_planned_soon(void **state) {
 }
 
 /* Planned as a path that goes on otherwise: what does not fit its plan is recorded by itself, and all stays right. */
-static void test_tr3_a_path_that_changes_after_it_was_planned(void **state) {
+SCENE_TEST(test_tr3_a_path_that_changes_after_it_was_planned) {
   model m;
-  SCENE_TREE(*state, .no_plan_again = true, .plan_ms = 1000);
-  make_serving(&m, *state, 1);
+  SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);
+  make_serving(&m, s, 1);
   record_singly(&m, serve);
   for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
   assert_ok(rondo_tree_plan_again(m.scene->tree));
@@ -417,10 +417,10 @@ static void test_tr3_a_path_that_changes_after_it_was_planned(void **state) {
 }
 
 /* A function that is destroyed takes the plans that it is part of with it. */
-static void test_tr3_plans_end_with_their_functions(void **state) {
+SCENE_TEST(test_tr3_plans_end_with_their_functions) {
   model m;
-  SCENE_TREE(*state, .no_plan_again = true, .plan_ms = 1000);
-  make_serving(&m, *state, 1);
+  SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);
+  make_serving(&m, s, 1);
   record_singly(&m, serve);
   for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
   assert_ok(rondo_tree_plan_again(m.scene->tree));
@@ -452,11 +452,11 @@ static uint64_t record_shapes(test_scene *scene, layer *at, size_t from, size_t 
 }
 
 /* Two hundred shapes hold the memory of the largest one. */
-static void test_tr3_two_hundred_shapes(void **state) {
-  layer at = {.fixture = ((test_scene *)*state)->fixture};
+SCENE_TEST(test_tr3_two_hundred_shapes) {
+  layer at = {.fixture = ((test_scene *)s)->fixture};
   uint64_t used_by_all, used_by_one;
-  const uint64_t all = record_shapes(*state, &at, 1, SHAPES, &used_by_all);
-  const uint64_t one = record_shapes(*state, &at, SHAPES, SHAPES, &used_by_one);
+  const uint64_t all = record_shapes(s, &at, 1, SHAPES, &used_by_all);
+  const uint64_t one = record_shapes(s, &at, SHAPES, SHAPES, &used_by_one);
   if (test_is_guarded(at.fixture)) return;
   assert_int_equal(used_by_all, used_by_one);
   assert_int_equal(all, one);
@@ -491,9 +491,8 @@ static void call_wide(test_scene *s, rondo_function *f, rondo_function *g, rondo
 }
 
 /* Planning waits for the stream, whose user is the one to hear of its failures. */
-static void test_tr3_planning_when_calm_loses_no_failure(void **state) {
+SCENE_TEST(test_tr3_planning_when_calm_loses_no_failure) {
   static size_t first[] = {4 << 20, 2 << 20, 0}, second[] = {6 << 20, 0};
-  test_scene *s = *state;
   SCENE_TREE(s, .plan_after = 2, .plan_ms = 1000);
   rondo_function *f = SCENE_FUNCTION(s, "first", wide_body, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *g = SCENE_FUNCTION(s, "second", wide_body, second, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -506,23 +505,4 @@ static void test_tr3_planning_when_calm_loses_no_failure(void **state) {
     assert_error(rondo_stream_synchronize(s->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   }
   assert_int_equal(scene_info(s).planned_paths, !test_is_guarded(s->fixture));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      scene_case(test_tr3_a_training_step_as_first_recorded),
-      scene_case(test_tr3_serving_as_first_recorded),
-      scene_case(test_tr3_a_path_that_is_not_as_it_was_warmed_up),
-      scene_case(test_tr3_a_path_that_grows),
-      scene_case(test_tr3_warm_ups_end_with_their_functions),
-      scene_case(test_tr3_a_training_step_planned_again),
-      scene_case(test_tr3_serving_planned_again),
-      scene_case(test_tr3_paths_are_planned_when_calm),
-      scene_case(test_tr3_planning_when_calm_loses_no_failure),
-      scene_case(test_tr3_paths_are_planned_soon),
-      scene_case(test_tr3_a_path_that_changes_after_it_was_planned),
-      scene_case(test_tr3_plans_end_with_their_functions),
-      scene_case(test_tr3_two_hundred_shapes),
-  };
-  return test_main(tests);
 }

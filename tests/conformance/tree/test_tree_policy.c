@@ -22,8 +22,7 @@ static rondo_status unsafe_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   return rondo_call_refuse(call, (rondo_skip)work->factor, "svd");
 }
-static void test_tr8_peer_3_4_114_190_unsafe_operations(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_3_4_114_190_unsafe_operations) {
   static const rondo_skip reasons[] = {RONDO_SKIP_UNSAFE, RONDO_SKIP_UNKNOWN_SHAPE, RONDO_SKIP_HOST_WORK};
   const uint32_t *x = scene_words(s, 1);
   rondo_stream *side = test_stream(s->fixture, "side");
@@ -43,13 +42,11 @@ static void test_tr8_peer_3_4_114_190_unsafe_operations(void **state) {
     assert_int_equal(test_function_info(f).skipped[reasons[i]], 3);
   }
   s->stream = s->fixture->stream;
-  test_stream_destroy(side);
 }
 
 /* 220 test_cudagraph_or_error, 116 test_incompatible_cudagraph_ops_nonzero_backend: a strict tree says it as an error,
  * which names operation and reason; warm-ups are none. */
-static void test_tr8_peer_116_220_strict_trees(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_116_220_strict_trees) {
   SCENE_TREE(s, .strict = true);
   const uint32_t *x = scene_words(s, 1);
   rondo_function *f =
@@ -73,8 +70,7 @@ static void test_tr8_peer_116_220_strict_trees(void **state) {
 
 /* 115 test_incompatible_cudagraph_ops_nonzero_graph_breaks: three functions that cannot be recorded are three skips a
  * round, each counted with its function. */
-static void test_tr8_peer_115_skips_are_counted(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_115_skips_are_counted) {
   rondo_function *functions[3];
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 3; i++)
@@ -97,8 +93,7 @@ static rondo_status read_body(rondo_call *call, void *user) {
   if (status == RONDO_OK) scene_change(call, out, 3, 1);
   return status;
 }
-static void test_tr8_peer_16_187_two_devices(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_16_187_two_devices) {
   rondo_device *other = NULL;
   void *words;
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1,
@@ -127,8 +122,7 @@ static void test_tr8_peer_16_187_two_devices(void **state) {
 
 /* 131, 132 test_cudagraph_annotation_disable...: off for all: nothing is recorded and all is right. 140 ..._enable: on
  * again, it is. */
-static void test_tr8_peer_131_132_140_off_and_on(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_131_132_140_off_and_on) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   assert_ok(rondo_tree_set_recording(s->tree, false));
@@ -145,8 +139,7 @@ static void test_tr8_peer_131_132_140_off_and_on(void **state) {
 
 /* 133 ..._disable_bwd_only, 134 ..._fwd_only, 136 ..._multiple_functions, 141 to 143, 147: each function is switched by
  * itself, forward or backward. The peer's backward goes with its forward; Rondo's has its own. */
-static void test_tr8_peer_133_to_147_each_by_itself(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_133_to_147_each_by_itself) {
   const uint32_t *x = scene_words(s, 1);
   for (unsigned on = 0; on < 4; on++) {
     SCENE_TREE(s, .name = "each");
@@ -171,8 +164,7 @@ static void test_tr8_peer_133_to_147_each_by_itself(void **state) {
 
 /* 135 ..._graph_break_selective, 138 ..._context_manager, 143: of four parts of a step the two in the middle are off,
  * or on; the results are the same. */
-static void test_tr8_peer_135_138_143_the_middle(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_135_138_143_the_middle) {
   const uint32_t *x = scene_words(s, 1);
   for (int on = 0; on < 2; on++) {
     rondo_function *parts[4];
@@ -214,8 +206,7 @@ static rondo_status outer_body(rondo_call *call, void *user) {
   rondo_buffer_release(out);
   return RONDO_OK;
 }
-static void test_tr8_peer_137_144_nested_functions(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_137_144_nested_functions) {
   const uint32_t *x = scene_words(s, 1);
   rondo_function *inner = scene_affine(s, "inner", 3, 1);
   rondo_function *outer = SCENE_FUNCTION(s, "outer", outer_body, inner, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -232,8 +223,7 @@ static void test_tr8_peer_137_144_nested_functions(void **state) {
 }
 
 /* 148 test_cudagraph_min_partition_size_skip_small, 149 ..._allow_large. */
-static void test_tr8_peer_148_149_small_recordings(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_148_149_small_recordings) {
   const uint32_t *x = scene_words(s, 1);
   for (uint32_t least = 2; least <= 20; least += 18) {
     rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), .min_nodes = least,
@@ -251,8 +241,7 @@ static rondo_status keeping_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   return rondo_malloc_async(rondo_call_stream(call), 768, NULL, kept);
 }
-static void test_tr15_peer_70_memory_that_is_kept(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_peer_70_memory_that_is_kept) {
   void *kept[3] = {NULL};
   const uint32_t *x = scene_words(s, 1);
   rondo_function *f = SCENE_FUNCTION(s, "f", keeping_body, &kept[2], RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -282,8 +271,7 @@ static bool ask(void *user, const rondo_recording_question *question) {
   (void)strncpy(p->name, question->function, sizeof p->name - 1);
   return question->asked != p->refused;
 }
-static void test_tr8_peer_224_225_227_policies(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_224_225_227_policies) {
   policy p = {0};
   SCENE_TREE(s, .should_record = ask, .user = &p);
   const uint32_t *x = scene_words(s, 1);
@@ -310,8 +298,7 @@ static void test_tr8_peer_224_225_227_policies(void **state) {
 /* 226 test_wrap_output_called, 230 test_should_wrap_false_with_wrap_output: the peer's policy may wrap all that it
  * compiled once more. Here that is a function around others: it is asked for by itself, and recorded with what its body
  * calls, though the policy refuses that alone. */
-static void test_tr8_peer_226_230_a_function_around_others(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_226_230_a_function_around_others) {
   policy p = {0};
   SCENE_TREE(s, .should_record = ask, .user = &p);
   const uint32_t *x = scene_words(s, 1);
@@ -340,8 +327,7 @@ static rondo_status stepping_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   return RONDO_OK;
 }
-static void test_tr8_peer_228_229_segments_are_one_question(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_228_229_segments_are_one_question) {
   policy p = {0};
   SCENE_TREE(s, .should_record = ask, .user = &p);
   const uint32_t *x = scene_words(s, 1);
@@ -360,8 +346,7 @@ static void count_lines(void *user, rondo_log_level level, const char *area, con
   counts[1] += strstr(message, "is recorded") != NULL;
   counts[2] += strstr(message, "is replayed") != NULL;
 }
-static void test_tr8_peer_167_decisions_are_logged(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_167_decisions_are_logged) {
   int counts[3] = {0};
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -371,24 +356,4 @@ static void test_tr8_peer_167_decisions_are_logged(void **state) {
   assert_int_equal(counts[0], 1);
   assert_int_equal(counts[1], 1);
   assert_int_equal(counts[2], 3);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr8_peer_3_4_114_190_unsafe_operations),
-      scene_case(test_tr8_peer_116_220_strict_trees),
-      scene_case(test_tr8_peer_115_skips_are_counted),
-      scene_case(test_tr8_peer_16_187_two_devices),
-      scene_case(test_tr8_peer_131_132_140_off_and_on),
-      scene_case(test_tr8_peer_133_to_147_each_by_itself),
-      scene_case(test_tr8_peer_135_138_143_the_middle),
-      scene_case(test_tr8_peer_137_144_nested_functions),
-      scene_case(test_tr8_peer_148_149_small_recordings),
-      scene_case(test_tr15_peer_70_memory_that_is_kept),
-      scene_case(test_tr8_peer_224_225_227_policies),
-      scene_case(test_tr8_peer_226_230_a_function_around_others),
-      scene_case(test_tr8_peer_228_229_segments_are_one_question),
-      scene_case(test_tr8_peer_167_decisions_are_logged),
-  };
-  return test_main(tests);
 }

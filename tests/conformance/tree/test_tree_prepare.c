@@ -11,8 +11,7 @@ static void prepare(test_scene *s, rondo_function *function, const rondo_input *
 }
 
 /* The body runs twice, for the preparation, and calls are replays from the first on. */
-static void test_tr1_prepared_calls_are_replays(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr1_prepared_calls_are_replays) {
   rondo_function *f = scene_affine(s, "f", 3, 5);
   const rondo_input input = scene_at(scene_words(s, 10));
   prepare(s, f, &input);
@@ -37,8 +36,7 @@ static void test_tr1_prepared_calls_are_replays(void **state) {
 }
 
 /* What is recorded already needs no room, and takes none from another recording; what is not does. */
-static void test_tr10_prepared_again_at_the_bound(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr10_prepared_again_at_the_bound) {
   SCENE_TREE(s, .max_recordings = 2);
   rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1), *h = scene_affine(s, "h", 7, 0);
   const rondo_input input = scene_at(scene_words(s, 1));
@@ -54,8 +52,7 @@ static void test_tr10_prepared_again_at_the_bound(void **state) {
 }
 
 /* In a step: what comes next on the path is prepared behind it, and the path stays. */
-static void test_tr2_the_next_call_of_a_path(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr2_the_next_call_of_a_path) {
   rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1);
   const uint32_t *x = scene_words(s, 1);
   const rondo_input input = scene_at(x);
@@ -81,8 +78,7 @@ static void test_tr2_the_next_call_of_a_path(void **state) {
 }
 
 /* Between two steps: outputs of the step before stay readable, also when they are the input. */
-static void test_tr9_a_step_that_is_over_stays_readable(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_a_step_that_is_over_stays_readable) {
   rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1);
   const rondo_input input = scene_at(scene_words(s, 1));
   prepare(s, f, &input);
@@ -114,8 +110,7 @@ static rondo_function *make_mutate(test_scene *s, rondo_function_body body, void
   return SCENE_FUNCTION(s, "mutate", body, user, .inputs = &kind, .input_count = 1, .warm_ups = warm_ups);
 }
 
-static void test_tr6_mutated_inputs_are_restored(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_mutated_inputs_are_restored) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED};
   for (size_t i = 0; i < 2; i++) {
     rondo_function *f = make_mutate(s, mutate_body, scene_work(s, 0, 0), kinds[i], 3);
@@ -133,8 +128,7 @@ static void test_tr6_mutated_inputs_are_restored(void **state) {
 }
 
 /* One that the path made. */
-static void test_tr6_mutated_managed_inputs_are_restored(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_mutated_managed_inputs_are_restored) {
   rondo_function *make = scene_affine(s, "make", 3, 1);
   rondo_function *f = make_mutate(s, mutate_body, scene_work(s, 0, 0), RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, 1);
   const rondo_input input = scene_at(scene_words(s, 0));
@@ -175,8 +169,7 @@ static uint64_t offset_of(const rondo_generator *generator) {
   return state.offset;
 }
 
-static void test_tr13_a_preparation_draws_nothing(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr13_a_preparation_draws_nothing) {
   rondo_generator *generator, *other;
   float floats[3][SCENE_WORDS], expected[SCENE_WORDS];
   rondo_random drawn;
@@ -227,8 +220,7 @@ static rondo_status stepped_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-static void test_tr14_bodies_with_host_steps(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_bodies_with_host_steps) {
   host_work host = {.work = *scene_work(s, 0, 0)};
   rondo_function *f = make_mutate(s, stepped_body, &host, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, 1);
   uint32_t *words = scene_words(s, 7);
@@ -249,8 +241,7 @@ static void test_tr14_bodies_with_host_steps(void **state) {
 }
 
 /* TR-15: the first segment writes the input, the second fails, and the body runs as it is on what was there before. */
-static void test_tr15_a_failed_recording_leaves_inputs_alone(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_a_failed_recording_leaves_inputs_alone) {
   host_work host = {.work = *scene_work(s, 0, 0), .fails_in_run = 2};
   rondo_function *f = make_mutate(s, stepped_body, &host, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, 1);
   uint32_t *words = scene_words(s, 7), first = 7, step = 1;
@@ -285,8 +276,7 @@ static rondo_status draw_and_fail_body(rondo_call *call, void *user) {
                                                : RONDO_OK;
 }
 
-static void test_tr15_a_failed_recording_draws_nothing(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_a_failed_recording_draws_nothing) {
   host_work host = {.work = *scene_work(s, 0, 0), .fails_in_run = 2};
   assert_ok(rondo_generator_create(s->fixture->device, NULL, &host.generator));
   rondo_function *make = scene_affine(s, "make", 3, 1);
@@ -326,8 +316,7 @@ static void assert_refused(test_scene *s, rondo_function *f, const rondo_input *
   assert_message(reason);
 }
 
-static void test_tr8_what_cannot_be_prepared(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_what_cannot_be_prepared) {
   const rondo_input input = scene_at(scene_words(s, 1));
   test_work *work = scene_work(s, 1, 0);
   assert_refused(s, SCENE_FUNCTION(s, "f", waiting_body, work, RONDO_INPUTS(RONDO_INPUT_MOVING)), &input, "HOST_WORK");
@@ -354,21 +343,4 @@ static void test_tr8_what_cannot_be_prepared(void **state) {
   prepare(s, f, &input);
   assert_int_equal(test_function_info(f).bodies, 2);
   assert_seen(s, "u");
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr1_prepared_calls_are_replays),
-      scene_case(test_tr10_prepared_again_at_the_bound),
-      scene_case(test_tr2_the_next_call_of_a_path),
-      scene_case(test_tr9_a_step_that_is_over_stays_readable),
-      scene_case(test_tr6_mutated_inputs_are_restored),
-      scene_case(test_tr6_mutated_managed_inputs_are_restored),
-      scene_case(test_tr13_a_preparation_draws_nothing),
-      scene_case(test_tr14_bodies_with_host_steps),
-      scene_case(test_tr15_a_failed_recording_leaves_inputs_alone),
-      scene_case(test_tr15_a_failed_recording_draws_nothing),
-      scene_case(test_tr8_what_cannot_be_prepared),
-  };
-  return test_main(tests);
 }

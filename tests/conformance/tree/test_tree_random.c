@@ -41,8 +41,7 @@ static void call_draw(test_scene *s, rondo_function *f, const uint32_t *x, uint6
 
 /* 13 test_rng_trees, 14 test_rng_non_trees: after seeding anew the same numbers come, by any mix of warm-ups,
  * recordings and replays. */
-static void test_tr13_peer_13_14_the_same_numbers(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr13_peer_13_14_the_same_numbers) {
   rondo_generator *generator = test_generator(s->fixture, "g", 3);
   rondo_function *f = make_draw(s, "f", RONDO_FUNCTION_INFERENCE, generator);
   const uint32_t *x = scene_words(s, 1);
@@ -64,8 +63,7 @@ static rondo_status refusing_body(rondo_call *call, void *user) {
   const rondo_status status = draw_body(call, user);
   return status == RONDO_OK ? rondo_call_refuse(call, RONDO_SKIP_UNSAFE, "draw") : status;
 }
-static void test_tr13_what_is_taken_back_draws_nothing(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr13_what_is_taken_back_draws_nothing) {
   rondo_generator *generator = test_generator(s->fixture, "g", 9);
   rondo_function *f = SCENE_FUNCTION(s, "f", draw_body, generator, .min_nodes = 100, RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *refusing = SCENE_FUNCTION(s, "refusing", refusing_body, generator, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -78,8 +76,7 @@ static void test_tr13_what_is_taken_back_draws_nothing(void **state) {
 /* 231 TestSAC test_simple, 239 test_retain_graph: a backward computes its forward again from the state of then, once or
  * twice, and draws the same numbers; the next step draws others. 232 test_cudagraph_uneven_forward_backward: by a
  * recording that was made at another state. */
-static void test_tr13_peer_231_232_239_drawn_again(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr13_peer_231_232_239_drawn_again) {
   rondo_generator *generator = test_generator(s->fixture, "g", 5);
   rondo_function *forward = make_draw(s, "forward", RONDO_FUNCTION_FORWARD, generator);
   rondo_function *backward = make_draw(s, "backward", RONDO_FUNCTION_BACKWARD, generator);
@@ -100,8 +97,7 @@ static void test_tr13_peer_231_232_239_drawn_again(void **state) {
 }
 
 /* 234 test_uneven_forward_backward: three forwards, whose backwards come in each of six orders. */
-static void test_tr13_peer_234_backwards_in_any_order(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr13_peer_234_backwards_in_any_order) {
   static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   rondo_generator *generator = test_generator(s->fixture, "g", 5);
   rondo_function *forward = make_draw(s, "forward", RONDO_FUNCTION_FORWARD, generator);
@@ -144,8 +140,7 @@ static rondo_status stepping_body(rondo_call *call, void *user) {
   scene_combine(call, 1, scene_input(call, 0), out);
   return RONDO_OK;
 }
-static void test_tr13_peer_235_237_recorded_or_not(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr13_peer_235_237_recorded_or_not) {
   enum { STEPS = 5 };
   const rondo_function_body bodies[] = {draw_body, stepping_body};
   const uint32_t *x = scene_words(s, 1);
@@ -234,8 +229,7 @@ static void draw_on_both(const drawer drawers[2]) {
   for (int k = 0; k < 2; k++) assert_outcome(drawers[k].tree, RONDO_CALL_REPLAYED);
 }
 
-static void test_tr13_peer_233_238_on_two_devices(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr13_peer_233_238_on_two_devices) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1,
                                         .allocator = &s->fixture->allocator.table};
   const char *const names[] = {test_device_is("cuda") ? "cuda:1" : "cpu:1", "cpu:2"};
@@ -251,13 +245,4 @@ static void test_tr13_peer_233_238_on_two_devices(void **state) {
     for (int k = 0; k < 2; k++) close_drawer(&drawers[k]);
     assert_ok(rondo_device_close(other));
   }
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr13_peer_13_14_the_same_numbers),  scene_case(test_tr13_what_is_taken_back_draws_nothing),
-      scene_case(test_tr13_peer_231_232_239_drawn_again), scene_case(test_tr13_peer_234_backwards_in_any_order),
-      scene_case(test_tr13_peer_235_237_recorded_or_not), scene_case(test_tr13_peer_233_238_on_two_devices),
-  };
-  return test_main(tests);
 }

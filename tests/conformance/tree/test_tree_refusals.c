@@ -53,8 +53,7 @@ static rondo_status odd_body(rondo_call *call, void *user) {
 }
 
 /* Run, recorded and replayed as if nothing had been refused. */
-static void test_tr8_bodies_go_on_after_refusals(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_bodies_go_on_after_refusals) {
   s->fails_inside = true;
   rondo_function *f = SCENE_FUNCTION(s, "f", odd_body, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -75,8 +74,7 @@ static rondo_status padded_body(rondo_call *call, void *user) {
 }
 
 /* What is padded is no memory of the caller's, of which an output could be a part. */
-static void test_tr7_no_output_is_part_of_a_padded_input(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_no_output_is_part_of_a_padded_input) {
   s->fails_inside = true;
   static const size_t sizes[] = {SCENE_WORDS};
   rondo_function *f =
@@ -99,8 +97,7 @@ static void expect_refused(test_scene *s, rondo_function *f, rondo_input input, 
 }
 
 /* Inputs that are not what they say; the path and the buffers stay as they are. */
-static void test_tr8_inputs_that_are_refused(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_inputs_that_are_refused) {
   rondo_function *first = scene_affine(s, "first", 3, 1), *f = scene_affine(s, "f", 2, 0);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 3; i++) {
@@ -133,8 +130,7 @@ static rondo_status no_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-static void test_tr8_objects_that_are_refused(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_objects_that_are_refused) {
   static const uint32_t kinds[1025];
   const rondo_tree_options odd = {RONDO_TREE_OPTIONS_INIT, .outputs = (rondo_output_policy)2};
   rondo_tree *tree = s->tree;
@@ -146,14 +142,4 @@ static void test_tr8_objects_that_are_refused(void **state) {
   assert_error(rondo_function_create(s->tree, &many, &f), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_message("the maximum is 1024");
   assert_null(f);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      scene_case(test_tr8_bodies_go_on_after_refusals),
-      scene_case(test_tr7_no_output_is_part_of_a_padded_input),
-      scene_case(test_tr8_inputs_that_are_refused),
-      scene_case(test_tr8_objects_that_are_refused),
-  };
-  return test_main(tests);
 }

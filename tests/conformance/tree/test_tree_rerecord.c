@@ -26,8 +26,7 @@ static rondo_buffer *call_model(test_scene *s, rondo_function *model, rondo_inpu
 
 /* 121 test_multi_dispatch_single_compile_param_inputs, 122 to 125 the same by swapping a module's weight or buffer: two
  * parameters make two recordings of forward and backward each; the old ones are used again. */
-static void test_tr5_peer_121_to_125_two_parameters(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_121_to_125_two_parameters) {
   rondo_function *forward = make_model(s, "forward", RONDO_FUNCTION_FORWARD);
   rondo_function *backward = make_model(s, "backward", RONDO_FUNCTION_BACKWARD);
   const uint32_t *x = scene_words(s, 1), *parameters[] = {scene_words(s, 10), scene_words(s, 20)};
@@ -51,8 +50,7 @@ static void test_tr5_peer_121_to_125_two_parameters(void **state) {
 /* 126 test_multi_dispatch_child_node, 127 test_multi_dispatch_parent_node: of a chain of two with their backwards, the
  * parameter is the second's or the first's. The peer counts 5 and 6 graphs, with its backward in two; here the chain of
  * three has 1 + 2 + 2 recordings, or 2 + 2 + 2. */
-static void test_tr5_peer_126_127_where_the_parameter_is(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_126_127_where_the_parameter_is) {
   for (int is_first = 0; is_first < 2; is_first++) {
     SCENE_TREE(s, .name = "chain");
     rondo_function *first = make_model(s, "first", RONDO_FUNCTION_FORWARD);
@@ -87,8 +85,7 @@ static rondo_status bias_body(rondo_call *call, void *user) {
   scene_combine(call, 1, sum, scene_input(call, 2));
   return RONDO_OK;
 }
-static void test_tr5_peer_130_151_static_inputs_are_replaced(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_130_151_static_inputs_are_replaced) {
   rondo_function *f = SCENE_FUNCTION(s, "f", bias_body, scene_work(s, 0, 0),
                                      RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_STATIC, RONDO_INPUT_STATIC));
   const uint32_t *buffers[] = {scene_words(s, 1), scene_words(s, 2)},
@@ -108,8 +105,7 @@ static void test_tr5_peer_130_151_static_inputs_are_replaced(void **state) {
 /* 39 test_unaligned_static_input_trees, 40 ..._non_trees, 60 test_unaligned_static_parameter: a static input may be
  * anywhere. The peer copies what is not aligned; Rondo makes a recording for each address,
  * and never copies a static input. */
-static void test_tr6_peer_39_40_60_unaligned_static_inputs(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_39_40_60_unaligned_static_inputs) {
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_STATIC));
   const uint32_t *x = scene_words(s, 0);
   for (uint32_t i = 0; i < 8; i++) {
@@ -124,8 +120,7 @@ static void test_tr6_peer_39_40_60_unaligned_static_inputs(void **state) {
 
 /* 72 test_tensor_no_longer_in_pool: an output of the path is replaced by memory of the caller's: a sibling, and both
  * are used again. */
-static void test_tr5_peer_72_no_longer_of_the_path(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_72_no_longer_of_the_path) {
   rondo_function *make = scene_affine(s, "make", 3, 1), *f = scene_affine(s, "f", 5, 2);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 8; i++) {
@@ -150,8 +145,7 @@ static rondo_status three_body(rondo_call *call, void *user) {
   for (uint32_t i = 0; i < 3; i++) scene_put(call, i, scene_input(call, 0), i + 2, 0);
   return RONDO_OK;
 }
-static void test_tr5_peer_79_static_inputs_of_the_path(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_79_static_inputs_of_the_path) {
   rondo_function *make = SCENE_FUNCTION(s, "make", three_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 5, 2), RONDO_INPUTS(RONDO_INPUT_STATIC));
   const uint32_t *x = scene_words(s, 1);
@@ -170,8 +164,7 @@ static void test_tr5_peer_79_static_inputs_of_the_path(void **state) {
 }
 
 /* 86 test_separate_recordings: two forms are two roots. */
-static void test_tr7_peer_86_two_forms(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_86_two_forms) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   for (int round = 0; round < 3; round++)
@@ -194,8 +187,7 @@ static void test_tr7_peer_86_two_forms(void **state) {
  * test_param_ptr_churn_does_not_count_toward_rerecord_limit: up to the limit at a place all is recorded, and one more
  * runs as it is, with the reason; what was recorded is replayed. Rondo counts all recordings of a place, whether a
  * parameter, an output of the path or what is held made them, so that no tree grows without bound. */
-static void test_tr7_peer_128_129_recordings_of_a_place(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_128_129_recordings_of_a_place) {
   SCENE_TREE(s, .max_recordings_per_place = 2);
   rondo_function *f = make_model(s, "f", RONDO_FUNCTION_INFERENCE);
   const uint32_t *x = scene_words(s, 1), *parameters[4];
@@ -224,8 +216,7 @@ static void test_tr7_peer_128_129_recordings_of_a_place(void **state) {
 }
 
 /* 113 test_compiled_autograd_static_input_params: of many inputs those that are static are never copied or patched. */
-static void test_tr6_peer_113_static_inputs_are_not_copied(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_113_static_inputs_are_not_copied) {
   rondo_function *f = SCENE_FUNCTION(s, "f", bias_body, scene_work(s, 0, 0), .binding = RONDO_BINDING_COPY,
                                      RONDO_INPUTS(RONDO_INPUT_STATIC, RONDO_INPUT_MOVING, RONDO_INPUT_STATIC));
   const uint32_t *x = scene_words(s, 1);
@@ -245,8 +236,7 @@ static void count_recordings(void *user, rondo_log_level level, const char *area
   if (level <= RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "'f' is recorded") != NULL)
     ++*(int *)user;
 }
-static void test_tr8_peer_82_recordings_are_logged(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_peer_82_recordings_are_logged) {
   int lines = 0;
   rondo_function *f = make_model(s, "f", RONDO_FUNCTION_INFERENCE);
   const uint32_t *x = scene_words(s, 1), *parameters[] = {scene_words(s, 0), scene_words(s, 0)};
@@ -254,20 +244,4 @@ static void test_tr8_peer_82_recordings_are_logged(void **state) {
   for (int i = 0; i < 6; i++) rondo_buffer_release(call_model(s, f, scene_at(x), parameters[i % 2]));
   rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
   assert_int_equal(lines, 2);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr5_peer_121_to_125_two_parameters),
-      scene_case(test_tr5_peer_126_127_where_the_parameter_is),
-      scene_case(test_tr5_peer_130_151_static_inputs_are_replaced),
-      scene_case(test_tr6_peer_39_40_60_unaligned_static_inputs),
-      scene_case(test_tr5_peer_72_no_longer_of_the_path),
-      scene_case(test_tr5_peer_79_static_inputs_of_the_path),
-      scene_case(test_tr7_peer_86_two_forms),
-      scene_case(test_tr7_peer_128_129_recordings_of_a_place),
-      scene_case(test_tr6_peer_113_static_inputs_are_not_copied),
-      scene_case(test_tr8_peer_82_recordings_are_logged),
-  };
-  return test_main(tests);
 }

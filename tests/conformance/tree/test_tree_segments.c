@@ -55,8 +55,7 @@ static void call_hop(test_scene *s, rondo_function *f, host_work *host, uint32_t
  * test_incompatible_cudagraph_ops_item, 27 test_index_put_boolean_fallback_partitions_cudagraphs, 193
  * ..._custom_op_mutation_late_free: the host reads a result in the middle; five calls are right, the body runs twice,
  * and memory lives across the step. */
-static void test_tr14_peer_158_the_host_in_the_middle(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_158_the_host_in_the_middle) {
   host_work host;
   rondo_function *f = make_hop(s, &host);
   for (uint32_t i = 0; i < 6; i++) call_hop(s, f, &host, 10 * i);
@@ -80,8 +79,7 @@ static rondo_status sized_body(rondo_call *call, void *user) {
   test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
   return RONDO_OK;
 }
-static void test_tr14_peer_189_194_forms_in_segments(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_189_194_forms_in_segments) {
   host_work host = {.scene = s};
   rondo_function *f = SCENE_FUNCTION(s, "f", sized_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -116,8 +114,7 @@ static rondo_status from_host_body(rondo_call *call, void *user) {
   scene_combine(call, 0, scene_input(call, 0), words);
   return rondo_free_async(rondo_call_stream(call), words);
 }
-static void test_tr14_peer_159_to_163_from_the_host(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_159_to_163_from_the_host) {
   host_work host = {.scene = s};
   rondo_function *f = SCENE_FUNCTION(s, "f", from_host_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -151,8 +148,7 @@ static rondo_status mutate_body(rondo_call *call, void *user) {
   scene_combine(call, 0, scene_input(call, 0), cell);
   return RONDO_OK;
 }
-static void test_tr14_peer_28_29_192_written_across_segments(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_28_29_192_written_across_segments) {
   static const uint32_t kinds[] = {RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED};
   for (int way = 0; way < 2; way++) {
     host_work host = {.scene = s};
@@ -176,8 +172,7 @@ static void test_tr14_peer_28_29_192_written_across_segments(void **state) {
 
 /* 178 test_graph_partition_forward_backward, 179 to 183 (values), 186 ..._forward_backward_not_called: a forward with a
  * host step, and a backward that takes what its segments made; to one forward in two comes none. */
-static void test_tr14_peer_178_to_183_forward_and_backward(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_178_to_183_forward_and_backward) {
   host_work host = {.scene = s};
   rondo_function *forward =
       SCENE_FUNCTION(s, "forward", hop_body, &host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -200,8 +195,7 @@ static void test_tr14_peer_178_to_183_forward_and_backward(void **state) {
 
 /* 185 test_graph_partition_forward_with_skipped_cudagraphed_backward: the backward of a forward in segments is not
  * recorded, and ends the step all the same. */
-static void test_tr14_peer_185_the_backward_is_not_recorded(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_185_the_backward_is_not_recorded) {
   host_work host = {.scene = s};
   rondo_function *forward =
       SCENE_FUNCTION(s, "forward", hop_body, &host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -247,8 +241,7 @@ static rondo_status interleaved_body(rondo_call *call, void *user) {
   }
   return RONDO_OK;
 }
-static void test_tr14_peer_197_198_the_host_in_the_graph(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_197_198_the_host_in_the_graph) {
   void *pinned;
   assert_ok(rondo_host_malloc(s->fixture->device, sizeof(host_work), &pinned));
   host_work *host = pinned;
@@ -280,8 +273,7 @@ static rondo_status step_first_body(rondo_call *call, void *user) {
   test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
   return RONDO_OK;
 }
-static void test_tr14_peer_199_200_the_step_comes_first(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_199_200_the_step_comes_first) {
   host_work host = {.scene = s};
   rondo_function *f = SCENE_FUNCTION(s, "f", step_first_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -300,8 +292,7 @@ static void test_tr14_peer_199_200_the_step_comes_first(void **state) {
 
 /* 203 test_graph_partition_condition_op: which of two branches is taken depends on data. The caller looks at what the
  * first function made and calls one of two others: a path each, of inputs of one size and of two. */
-static void test_tr2_peer_203_branches_by_data(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr2_peer_203_branches_by_data) {
   rondo_function *predicate = scene_affine(s, "predicate", 3, 1);
   rondo_function *branches[] = {scene_affine(s, "even", 2, 0), scene_affine(s, "odd", 5, 7)};
   uint32_t *x = scene_words(s, 0);
@@ -331,8 +322,7 @@ static rondo_status host_only_body(rondo_call *call, void *user) {
   assert_ok(rondo_call_host_step(call, fill_words, host));
   return rondo_call_host_step(call, add_up, host);
 }
-static void test_tr14_peer_184_nothing_but_the_host(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_184_nothing_but_the_host) {
   host_work host = {.scene = s};
   rondo_function *f = SCENE_FUNCTION(s, "f", host_only_body, &host, .input_count = 0);
   for (uint32_t i = 0; i < 4; i++) {
@@ -364,8 +354,7 @@ static rondo_status chain_body(rondo_call *call, void *user) {
   scene_put(call, 0, from, 1, 0);
   return rondo_free_async(stream, from);
 }
-static void test_tr14_peer_45_191_212_memory_of_segments(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_45_191_212_memory_of_segments) {
   host_work host = {.scene = s};
   rondo_function *f = SCENE_FUNCTION(s, "f", chain_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 5; i++) {
@@ -389,8 +378,7 @@ static rondo_status changing_body(rondo_call *call, void *user) {
     status = rondo_call_host_step(call, add_up, host);
   return status;
 }
-static void test_tr14_peer_42_host_steps_change(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_peer_42_host_steps_change) {
   host_work host = {.scene = s, .step_limit = 1};
   rondo_function *f = SCENE_FUNCTION(s, "f", changing_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -413,8 +401,7 @@ static rondo_status refusing_body(rondo_call *call, void *user) {
   if (status != RONDO_OK || host->runs != host->step_limit) return status;
   return rondo_call_refuse(call, RONDO_SKIP_UNSAFE, "the end");
 }
-static void test_tr15_steps_are_taken_once_a_call(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_steps_are_taken_once_a_call) {
   host_work host = {.scene = s, .step_limit = 2};
   rondo_function *f = SCENE_FUNCTION(s, "f", refusing_body, &host,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED));
@@ -451,8 +438,7 @@ static rondo_status failing_body(rondo_call *call, void *user) {
   scene_put(call, 1, half, 1, 5);
   return RONDO_OK;
 }
-static void test_tr14_steps_that_fail(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_steps_that_fail) {
   for (uint32_t at = 1; at <= 4; at++) {
     host_work host = {.scene = s, .step_limit = at};
     rondo_function *f = SCENE_FUNCTION(s, "f", failing_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -487,8 +473,7 @@ static rondo_status body_failing_alone(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 2, 0);
   return rondo_call_host_step(call, fail_alone, user);
 }
-static void test_tr14_steps_that_fail_without_words(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_steps_that_fail_without_words) {
   for (uint32_t at = 1; at <= 4; at++) {
     rondo_device *none;
     host_work host = {.scene = s, .step_limit = at};
@@ -508,25 +493,4 @@ static void test_tr14_steps_that_fail_without_words(void **state) {
     assert_non_null(strstr(rondo_last_error()->message, "'wordless' returned NOT_FOUND"));
     s->calls = 0;
   }
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr14_peer_158_the_host_in_the_middle),
-      scene_case(test_tr14_peer_189_194_forms_in_segments),
-      scene_case(test_tr14_peer_159_to_163_from_the_host),
-      scene_case(test_tr14_peer_28_29_192_written_across_segments),
-      scene_case(test_tr14_peer_178_to_183_forward_and_backward),
-      scene_case(test_tr14_peer_185_the_backward_is_not_recorded),
-      scene_case(test_tr14_peer_197_198_the_host_in_the_graph),
-      scene_case(test_tr14_peer_199_200_the_step_comes_first),
-      scene_case(test_tr2_peer_203_branches_by_data),
-      scene_case(test_tr14_peer_184_nothing_but_the_host),
-      scene_case(test_tr14_peer_45_191_212_memory_of_segments),
-      scene_case(test_tr14_peer_42_host_steps_change),
-      scene_case(test_tr15_steps_are_taken_once_a_call),
-      scene_case(test_tr14_steps_that_fail),
-      scene_case(test_tr14_steps_that_fail_without_words),
-  };
-  return test_main(tests);
 }

@@ -39,8 +39,7 @@ static rondo_tree_info info_of(test_scene *s, const two_trees *two, size_t which
 }
 
 /* f and g in turns: values are right, and each has one recording, which nothing comes before. */
-static void test_tr11_recordings_stand_alone(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr11_recordings_stand_alone) {
   const two_trees two = MAKE_TWO(s, .name = "alone");
   rondo_buffer *kept = NULL;
   for (uint32_t i = 0; i < 6; i++) {
@@ -96,18 +95,16 @@ static uint64_t arena_used(test_scene *s, size_t tree_count) {
 }
 
 /* The memory that one tree shares is held for each: what TR-3 is compared with. */
-static void test_tr11_memory_is_the_sum(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr11_memory_is_the_sum) {
   const uint64_t separate = arena_used(s, 3);
   if (test_is_guarded(s->fixture)) return; /* nothing is shared there */
   assert_true(separate >= 2 * arena_used(s, 1) - 65536);
 }
 
 /* Each tree reserves addresses; there are enough for many trees. */
-static void test_tr11_many_trees(void **state) {
+SCENE_TEST(test_tr11_many_trees) {
   enum { MOST = 100 };
   const size_t count = test_effort(MOST);
-  test_scene *s = *state;
   rondo_tree *trees[MOST];
   if (test_is_guarded(s->fixture)) return;
   const uint32_t *x = scene_words(s, 1);
@@ -129,9 +126,8 @@ static void test_tr11_many_trees(void **state) {
 }
 
 /* Each tree's output is the other's next input. With RONDO_OUTPUTS_CLONE, outputs stay valid. */
-static void test_tr11_trees_feed_each_other(void **state) {
+SCENE_TEST(test_tr11_trees_feed_each_other) {
   static const rondo_output_policy policies[] = {RONDO_OUTPUTS_EXPIRE, RONDO_OUTPUTS_CLONE};
-  test_scene *s = *state;
   for (size_t policy = 0; policy < 2; policy++) {
     const two_trees two = MAKE_TWO(s, .outputs = policies[policy]);
     uint32_t first = 0, step = 1;
@@ -155,9 +151,8 @@ static void test_tr11_trees_feed_each_other(void **state) {
 }
 
 /* The same of one function: an output of the step before is the input. */
-static void test_tr11_outputs_feed_their_own_recording(void **state) {
+SCENE_TEST(test_tr11_outputs_feed_their_own_recording) {
   static const rondo_output_policy policies[] = {RONDO_OUTPUTS_EXPIRE, RONDO_OUTPUTS_CLONE};
-  test_scene *s = *state;
   for (size_t policy = 0; policy < 2; policy++) {
     SCENE_TREE(s, .outputs = policies[policy]);
     rondo_function *f = scene_affine(s, "f", 3, 1);
@@ -189,8 +184,7 @@ static rondo_status mutate_body(rondo_call *call, void *user) {
 }
 
 /* A function of one tree writes to the output of another tree's function. */
-static void test_tr11_outputs_are_written_in_place(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr11_outputs_are_written_in_place) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED};
   for (size_t k = 0; k < 2; k++)
     for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
@@ -213,8 +207,7 @@ static void test_tr11_outputs_are_written_in_place(void **state) {
 }
 
 /* Preparing, resetting and destroying one tree leaves what the other holds. */
-static void test_tr11_recordings_that_go(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr11_recordings_that_go) {
   const two_trees two = MAKE_TWO(s, .max_recordings = 1);
   const rondo_input x = scene_at(scene_words(s, 1));
   for (size_t i = 0; i < 2; i++) assert_ok(rondo_function_prepare(two.functions[i], s->stream, &x, 1));
@@ -261,22 +254,7 @@ static void assert_failure_is_left(test_scene *s) {
   assert_ok(rondo_stream_synchronize(s->stream));
 }
 
-static void test_tr11_ending_recordings_loses_no_failure(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr11_ending_recordings_loses_no_failure) {
   SCENE_TREE(s, .max_recordings = 1);
   assert_failure_is_left(s);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr11_recordings_stand_alone),
-      scene_case(test_tr11_memory_is_the_sum),
-      scene_case(test_tr11_many_trees),
-      scene_case(test_tr11_trees_feed_each_other),
-      scene_case(test_tr11_outputs_feed_their_own_recording),
-      scene_case(test_tr11_outputs_are_written_in_place),
-      scene_case(test_tr11_recordings_that_go),
-      scene_case(test_tr11_ending_recordings_loses_no_failure),
-  };
-  return test_main(tests);
 }

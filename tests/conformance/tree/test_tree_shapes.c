@@ -22,8 +22,7 @@ static rondo_status scalar_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), (uint32_t)scalar.scalar, 0);
   return RONDO_OK;
 }
-static void test_tr1_peer_107_numbers_warm_up(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr1_peer_107_numbers_warm_up) {
   test_work *work = scene_work(s, 0, 0);
   rondo_function *f = SCENE_FUNCTION(s, "f", scalar_body, work, RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_SCALAR));
   const uint32_t *x = scene_words(s, 1);
@@ -40,8 +39,7 @@ static void test_tr1_peer_107_numbers_warm_up(void **state) {
 }
 
 /* 106 test_dynamic_backward: two sizes, with a backward each: values and sizes are those of plain runs. */
-static void test_tr7_peer_106_sizes_of_a_backward(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_106_sizes_of_a_backward) {
   rondo_function *forward = SCENE_FUNCTION(s, "forward", test_body_affine, scene_work(s, 3, 1),
                                            .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2),
@@ -69,8 +67,7 @@ static rondo_status again_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   return work->runs <= work->factor ? rondo_call_warm_up_again(call) : RONDO_OK;
 }
-static void test_tr1_peer_1_108_warm_up_again(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr1_peer_1_108_warm_up_again) {
   test_work *twice = scene_work(s, 2, 0), *ever = scene_work(s, UINT32_MAX, 0);
   rondo_function *f = SCENE_FUNCTION(s, "f", again_body, twice, RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *other = scene_affine(s, "other", 3, 1);
@@ -94,8 +91,7 @@ static void test_tr1_peer_1_108_warm_up_again(void **state) {
 }
 
 /* Items 20 and 25: as many warm-ups as are asked for, of each form. */
-static void test_tr1_warm_ups_are_counted(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr1_warm_ups_are_counted) {
   test_work *work = scene_work(s, 3, 1);
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, work, .warm_ups = 3, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -108,8 +104,7 @@ static void test_tr1_warm_ups_are_counted(void **state) {
 
 /* 17 test_skip_symbolic, 18 ..._static_shapes: a function that is to be recorded for one form runs as it is for others,
  * with the reason; the one form is recorded. */
-static void test_tr7_peer_17_18_one_form(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_17_18_one_form) {
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), .static_shapes = true,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -128,8 +123,7 @@ static void test_tr7_peer_17_18_one_form(void **state) {
 static void count_lines(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level <= RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "SHAPE_LIMIT") != NULL) ++*(int *)user;
 }
-static void test_tr7_peer_152_154_155_156_as_many_forms(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_152_154_155_156_as_many_forms) {
   int lines = 0;
   rondo_function *f =
       SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), .max_shapes = 2, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -149,8 +143,7 @@ static void test_tr7_peer_152_154_155_156_as_many_forms(void **state) {
 }
 
 /* 153 test_dynamic_shape_rerecord_limit_training: forward and backward have a limit each. */
-static void test_tr7_peer_153_limits_of_each(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_153_limits_of_each) {
   rondo_function *forward =
       SCENE_FUNCTION(s, "forward", test_body_affine, scene_work(s, 3, 1), .kind = RONDO_FUNCTION_FORWARD,
                      .max_shapes = 3, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -175,8 +168,7 @@ static void test_tr7_peer_153_limits_of_each(void **state) {
 /* 188 test_graph_partition_dynamic_shapes, 195 ..._custom_op_no_split: three forms, three recordings. 217
  * test_cudagraph_capture_sizes: the peer has a list of sizes that are recorded; here the caller switches recording off
  * around the others, which is one call. */
-static void test_tr7_peer_188_195_217_forms_that_are_wanted(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_188_195_217_forms_that_are_wanted) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   static const size_t wanted[] = {2, 4, 8};
@@ -220,8 +212,7 @@ static void call_sizes(test_scene *s, rondo_function *f, uint32_t *x, uint32_t i
     rondo_buffer_release(outs[i]);
   }
 }
-static void test_tr7_peer_218_219_sizes_of_several_inputs(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_218_219_sizes_of_several_inputs) {
   static const uint32_t moving[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
   static const uint32_t wanted[] = {0x0f, 0x69}; /* all pairs; the triples of an even number of large ones */
   uint32_t *x = scene_words(s, 1);
@@ -253,8 +244,7 @@ static rondo_status opaque_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   return RONDO_OK;
 }
-static void test_tr7_peer_196_223_opaque_inputs(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr7_peer_196_223_opaque_inputs) {
   rondo_function *f =
       SCENE_FUNCTION(s, "f", opaque_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_OPAQUE));
   const uint32_t *x = scene_words(s, 1);
@@ -278,8 +268,7 @@ static rondo_status cell_body(rondo_call *call, void *user) {
   scene_change(call, cell, 1, 1);
   return RONDO_OK;
 }
-static void test_tr6_peer_168_to_174_numbers_in_cells(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr6_peer_168_to_174_numbers_in_cells) {
   rondo_function *f = SCENE_FUNCTION(s, "f", cell_body, scene_work(s, 0, 0),
                                      RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED));
   const uint32_t *x = scene_words(s, 1);
@@ -293,21 +282,4 @@ static void test_tr6_peer_168_to_174_numbers_in_cells(void **state) {
     rondo_buffer_release(out);
   }
   assert_seen(s, "urpppp");
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr1_peer_107_numbers_warm_up),
-      scene_case(test_tr7_peer_106_sizes_of_a_backward),
-      scene_case(test_tr1_peer_1_108_warm_up_again),
-      scene_case(test_tr1_warm_ups_are_counted),
-      scene_case(test_tr7_peer_17_18_one_form),
-      scene_case(test_tr7_peer_152_154_155_156_as_many_forms),
-      scene_case(test_tr7_peer_153_limits_of_each),
-      scene_case(test_tr7_peer_188_195_217_forms_that_are_wanted),
-      scene_case(test_tr7_peer_196_223_opaque_inputs),
-      scene_case(test_tr6_peer_168_to_174_numbers_in_cells),
-      scene_case(test_tr7_peer_218_219_sizes_of_several_inputs),
-  };
-  return test_main(tests);
 }

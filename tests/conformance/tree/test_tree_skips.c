@@ -116,9 +116,9 @@ static rondo_status write_input(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-static void test_tr6_undeclared_mutation(void **state) {
-  if (test_is_guarded(*state)) skip(); /* there the write itself is the finding */
-  assert_odd_skipped(*state, write_input, 1, RONDO_SKIP_MUTATED_INPUT, "input 0 of 'odd'");
+TREE_TEST(test_tr6_undeclared_mutation) {
+  if (test_is_guarded(t)) skip(); /* there the write itself is the finding */
+  assert_odd_skipped(t, write_input, 1, RONDO_SKIP_MUTATED_INPUT, "input 0 of 'odd'");
 }
 
 static rondo_status wait_inside(rondo_call *call, odd_work *odd) {
@@ -126,9 +126,9 @@ static rondo_status wait_inside(rondo_call *call, odd_work *odd) {
   return rondo_stream_synchronize(rondo_call_stream(call));
 }
 
-static void test_tr8_host_work(void **state) {
-  assert_odd_skipped(*state, wait_inside, 1, RONDO_SKIP_HOST_WORK, "rondo_stream_synchronize");
-  assert_odd_skipped(*state, wait_inside, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): ");
+TREE_TEST(test_tr8_host_work) {
+  assert_odd_skipped(t, wait_inside, 1, RONDO_SKIP_HOST_WORK, "rondo_stream_synchronize");
+  assert_odd_skipped(t, wait_inside, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step): ");
 }
 
 /* Calls that a capture refuses, and one whose failure the body does not pass on. */
@@ -165,7 +165,7 @@ static rondo_status wait_for_other_event(rondo_call *call, odd_work *odd) {
 }
 
 /* The capture is the tree's own: what to do about it is no advice for who calls the tree. */
-static void test_tr8_advice_is_for_the_caller(void **state) {
+TREE_TEST(test_tr8_advice_is_for_the_caller) {
   static const struct {
     rondo_status (*odd)(rondo_call *call, odd_work *odd);
     rondo_skip skip;
@@ -181,7 +181,7 @@ static void test_tr8_advice_is_for_the_caller(void **state) {
   static const char *const not_said[] = {"end it", "anew", "again", "RELAXED", "before the capture", "is now invalid"};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     odd_case c;
-    make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+    make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
               (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, rows[i].odd);
     if (rows[i].odd == wait_for_other_event) c.odd.from_run = 2; /* a plain run waits for nothing then */
     call_case(&c);
@@ -222,13 +222,13 @@ static rondo_status fail_by_host(rondo_call *call, odd_work *odd) {
 static bool is_memory_of_the_host(void) { return strncmp(test_device_name(), "cpu", 3) == 0; }
 
 /* Memory of a recording is not there while it is made. */
-static void test_tr8_host_accesses_in_the_body(void **state) {
+TREE_TEST(test_tr8_host_accesses_in_the_body) {
   if (!is_memory_of_the_host()) skip();
-  assert_odd_skipped(*state, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
-  assert_odd_skipped(*state, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step)");
-  assert_odd_skipped(*state, fail_by_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
-  if (test_is_guarded(*state)) return; /* there even the memory of a plain run is not there before the stream comes */
-  assert_odd_skipped(*state, read_on_host, 1, RONDO_SKIP_HOST_WORK, "allocation 'loss' of 3.0 MiB");
+  assert_odd_skipped(t, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
+  assert_odd_skipped(t, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step)");
+  assert_odd_skipped(t, fail_by_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
+  if (test_is_guarded(t)) return; /* there even the memory of a plain run is not there before the stream comes */
+  assert_odd_skipped(t, read_on_host, 1, RONDO_SKIP_HOST_WORK, "allocation 'loss' of 3.0 MiB");
 }
 
 static void open_pipe(int ends[2]) { assert_int_equal(pipe(ends), 0); }
@@ -260,10 +260,10 @@ static rondo_status read_input_from_pipe(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-static void test_tr8_system_calls_in_the_body(void **state) {
+TREE_TEST(test_tr8_system_calls_in_the_body) {
   if (!is_memory_of_the_host() || TEST_HAS_THREAD_SANITIZER) skip(); /* the body's race is what is tested */
-  assert_odd_skipped(*state, write_input_to_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
-  assert_odd_skipped(*state, read_input_from_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
+  assert_odd_skipped(t, write_input_to_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
+  assert_odd_skipped(t, read_input_from_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
 }
 
 static rondo_status wait_for_steps(void *user) {
@@ -285,8 +285,7 @@ static rondo_status read_too_early(rondo_call *call, odd_work *odd) {
 }
 
 /* cpu:check: a body that runs as it is and does not wait for its stream. The call says so, and the process goes on. */
-static void test_early_host_accesses_while_warming_up(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_early_host_accesses_while_warming_up) {
   odd_case c;
   rondo_buffer *out = NULL;
   if (!test_is_guarded(t)) skip();
@@ -337,10 +336,9 @@ static void *make_dead_output(odd_case *c, test_work *work) {
 
 /* cpu:check: while a body is recorded, work of another stream that uses memory of the tree after its free still fails,
  * and the body is not blamed for it. */
-static void test_use_after_free_while_recording(void **state) {
+TREE_TEST(test_use_after_free_while_recording) {
   static const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "look", .cpu = look_cpu,
                                                .params = {RONDO_READS}};
-  test_fixture *t = *state;
   if (!test_is_guarded(t)) skip();
   odd_case c;
   test_gate gate;
@@ -372,8 +370,7 @@ static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
 }
 
 /* The third run is the plain one after the recording that failed. */
-static void test_tr15_kept_memory(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr15_kept_memory) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
             keep_memory);
@@ -399,10 +396,9 @@ static rondo_status say_deterministic(rondo_call *call, odd_work *odd) {
   return rondo_call_refuse(call, RONDO_SKIP_UNSAFE_DETERMINISTIC, "scatter");
 }
 
-static void test_tr8_unsafe(void **state) {
-  assert_odd_skipped(*state, say_unsafe, 1, RONDO_SKIP_UNSAFE, "svd");
-  assert_odd_skipped(*state, say_unknown, 1, RONDO_SKIP_UNKNOWN_SHAPE, "nonzero");
-  test_fixture *t = *state;
+TREE_TEST(test_tr8_unsafe) {
+  assert_odd_skipped(t, say_unsafe, 1, RONDO_SKIP_UNSAFE, "svd");
+  assert_odd_skipped(t, say_unknown, 1, RONDO_SKIP_UNKNOWN_SHAPE, "nonzero");
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
             say_deterministic);
@@ -421,10 +417,9 @@ static rondo_status say_nothing(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-static void test_tr8_unsafe_by_options(void **state) {
+TREE_TEST(test_tr8_unsafe_by_options) {
   const rondo_tree_options deterministic = {RONDO_TREE_OPTIONS_INIT, .deterministic = true};
   const rondo_function_options unsafe = {RONDO_FUNCTION_OPTIONS_INIT, .unsafe_deterministic = true};
-  test_fixture *t = *state;
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .unsafe = true}, say_nothing);
@@ -456,8 +451,7 @@ static rondo_status take_steps(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-static void test_tr14_segments(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr14_segments) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
             take_steps);
@@ -483,8 +477,7 @@ static rondo_status fail_always(rondo_call *call, odd_work *odd) {
   return rondo_malloc_async(NULL, 1, NULL, &address);
 }
 
-static void test_tr15_body_fails(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr15_body_fails) {
   for (uint32_t from = 1; from <= 2; from++) {
     odd_case c;
     rondo_buffer *out;
@@ -509,8 +502,7 @@ static rondo_status is_not_ready(rondo_call *call, odd_work *odd) {
   return RONDO_NOT_READY;
 }
 
-static void test_tr15_body_is_not_ready(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr15_body_is_not_ready) {
   odd_case c;
   rondo_buffer *out;
   void *address;
@@ -537,8 +529,7 @@ static rondo_status leave_gap(rondo_call *call, odd_work *odd) {
   return rondo_call_output(call, 2, 16, NULL, &address);
 }
 
-static void test_no_output(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_no_output) {
   odd_case c;
   rondo_buffer *out[2];
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
@@ -566,8 +557,7 @@ static rondo_status nothing(rondo_call *call, odd_work *odd) {
 }
 
 /* TR-7: forms up to the limit are recorded and go on being replayed; others run as they are. */
-static void test_tr7_shape_limit(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr7_shape_limit) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .max_shapes = 2}, nothing);
@@ -593,8 +583,7 @@ static void test_tr7_shape_limit(void **state) {
 }
 
 /* TR-7: the least recently used recordings go. */
-static void test_tr7_recordings_are_bounded(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr7_recordings_are_bounded) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings = 3},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
@@ -607,8 +596,7 @@ static void test_tr7_recordings_are_bounded(void **state) {
   free_case(&c);
 }
 
-static void test_tr8_memory_limit(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr8_memory_limit) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_bytes = 256},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
@@ -620,8 +608,7 @@ static bool say_no(void *user, const rondo_recording_question *question) {
   return *(bool *)user && question->recordings < 100;
 }
 
-static void test_tr8_policy(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr8_policy) {
   odd_case c;
   bool allows = false;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .should_record = say_no, .user = &allows},
@@ -653,8 +640,7 @@ static rondo_status again(rondo_call *call, odd_work *odd) {
   return odd->work.runs < 3 ? rondo_call_warm_up_again(call) : RONDO_OK;
 }
 
-static void test_tr1_warm_up_again(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr1_warm_up_again) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
             again);
@@ -677,8 +663,7 @@ static rondo_status call_inner(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-static void test_nested_calls_are_parts(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_nested_calls_are_parts) {
   odd_case c;
   test_work inner = {.fixture = t, .factor = 2, .term = 2};
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
@@ -692,8 +677,7 @@ static void test_nested_calls_are_parts(void **state) {
 }
 
 /* A capture of the caller's takes the body's work in. */
-static void test_calls_while_capturing(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_calls_while_capturing) {
   odd_case c;
   rondo_buffer *out;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
@@ -725,8 +709,7 @@ static rondo_status destroy_tree(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-static void test_bodies_may_not_use_the_tree(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_bodies_may_not_use_the_tree) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
             destroy_tree);
@@ -750,8 +733,7 @@ static rondo_status call_from_thread(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-static void test_two_threads_are_found(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_two_threads_are_found) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
             call_from_thread);
@@ -762,8 +744,7 @@ static void test_two_threads_are_found(void **state) {
   free_case(&c);
 }
 
-static void test_buffers_outlive_their_tree(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_buffers_outlive_their_tree) {
   odd_case c;
   rondo_buffer *outs[4];
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
@@ -776,34 +757,4 @@ static void test_buffers_outlive_their_tree(void **state) {
     assert_error(rondo_buffer_address(outs[i], &address), RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE);
     rondo_buffer_release(outs[i]);
   }
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr6_undeclared_mutation),
-      test_tree_case(test_tr8_host_work),
-      test_tree_case(test_tr8_advice_is_for_the_caller),
-      test_tree_case(test_tr8_host_accesses_in_the_body),
-      test_tree_case(test_tr8_system_calls_in_the_body),
-      test_tree_case(test_early_host_accesses_while_warming_up),
-      test_tree_case(test_use_after_free_while_recording),
-      test_tree_case(test_tr15_kept_memory),
-      test_tree_case(test_tr8_unsafe),
-      test_tree_case(test_tr8_unsafe_by_options),
-      test_tree_case(test_tr14_segments),
-      test_tree_case(test_tr15_body_fails),
-      test_tree_case(test_tr15_body_is_not_ready),
-      test_tree_case(test_no_output),
-      test_tree_case(test_tr7_shape_limit),
-      test_tree_case(test_tr7_recordings_are_bounded),
-      test_tree_case(test_tr8_memory_limit),
-      test_tree_case(test_tr8_policy),
-      test_tree_case(test_tr1_warm_up_again),
-      test_tree_case(test_nested_calls_are_parts),
-      test_tree_case(test_calls_while_capturing),
-      test_tree_case(test_bodies_may_not_use_the_tree),
-      test_tree_case(test_two_threads_are_found),
-      test_tree_case(test_buffers_outlive_their_tree),
-  };
-  return test_main(tests);
 }

@@ -52,8 +52,7 @@ static void run_backward(test_scene *s, const training *model, rondo_buffer *sav
 }
 
 /* 30 test_function_compiled_multiple_times: twice in one step is a root with one child. */
-static void test_tr2_peer_30_a_function_twice_in_a_step(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr2_peer_30_a_function_twice_in_a_step) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) {
@@ -72,8 +71,7 @@ static void test_tr2_peer_30_a_function_twice_in_a_step(void **state) {
 }
 
 /* 31 test_end_recording_early, and item 36: with all outputs dead the next call begins at the root, also in a step. */
-static void test_tr2_peer_31_a_dead_path_ends(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr2_peer_31_a_dead_path_ends) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) {
@@ -91,8 +89,7 @@ static void test_tr2_peer_31_a_dead_path_ends(void **state) {
 }
 
 /* 5 test_run_simple: two forms are two roots without children, when each call is a step. */
-static void test_tr2_peer_5_calls_are_steps(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr2_peer_5_calls_are_steps) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 3; i++)
@@ -110,8 +107,7 @@ static void test_tr2_peer_5_calls_are_steps(void **state) {
 
 /* 85 test_forward_backward, 37 test_cached_forward_backward: a root with one child; the values are the same, recorded
  * or not, and nothing lives behind the step. */
-static void test_tr9_peer_85_37_forward_and_backward(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_85_37_forward_and_backward) {
   const training model = make_training(s);
   uint32_t *x = scene_words(s, 0), *gradient = scene_words(s, 7);
   for (uint32_t i = 0; i < 5; i++) {
@@ -128,8 +124,7 @@ static void test_tr9_peer_85_37_forward_and_backward(void **state) {
 
 /* 109 test_forward_generation: chained forwards belong to the step of their backward, and what is held of them lives.
  */
-static void test_tr9_peer_109_forwards_belong_to_one_step(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_109_forwards_belong_to_one_step) {
   const training model = make_training(s);
   const uint32_t *x = scene_words(s, 5), *gradient = scene_words(s, 7);
   for (int i = 0; i < 4; i++) {
@@ -146,8 +141,7 @@ static void test_tr9_peer_109_forwards_belong_to_one_step(void **state) {
 }
 
 /* 38 test_forward_backward_not_called: of two forwards one has no backward; the one backward ends the step. */
-static void test_tr9_peer_38_a_backward_is_not_called(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_38_a_backward_is_not_called) {
   const training model = make_training(s);
   const uint32_t *x = scene_words(s, 5), *gradient = scene_words(s, 7);
   for (int i = 0; i < 4; i++) {
@@ -161,8 +155,7 @@ static void test_tr9_peer_38_a_backward_is_not_called(void **state) {
 }
 
 /* 33 test_forward_with_skipped_cudagraphed_backward: an un-recorded backward ends the step all the same. */
-static void test_tr9_peer_33_an_unrecorded_backward_ends_the_step(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_33_an_unrecorded_backward_ends_the_step) {
   const training model = make_training(s);
   const uint32_t *x = scene_words(s, 5), *gradient = scene_words(s, 7);
   assert_ok(rondo_function_set_recording(model.backward, false));
@@ -178,8 +171,7 @@ static void test_tr9_peer_33_an_unrecorded_backward_ends_the_step(void **state) 
 
 /* 110 test_warn_on_pending_backward: forwards without a backward stay in one step. The peer warns that this is slow;
  * Rondo replays them as children of one another, and a forward that nobody holds begins the path anew. */
-static void test_tr9_peer_110_no_backward_comes(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_110_no_backward_comes) {
   const training model = make_training(s);
   const uint32_t *x = scene_words(s, 5);
   rondo_buffer *saved[4];
@@ -197,8 +189,7 @@ static void test_tr9_peer_110_no_backward_comes(void **state) {
 }
 
 /* 111 test_mark_step: with marks, forwards are recorded without any backward. */
-static void test_tr9_peer_111_marks_make_steps(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_111_marks_make_steps) {
   const training model = make_training(s);
   const uint32_t *x = scene_words(s, 5);
   rondo_buffer *kept = NULL;
@@ -215,8 +206,7 @@ static void test_tr9_peer_111_marks_make_steps(void **state) {
 }
 
 /* 10 test_mark_step_overrides_pending_backward: the mark ends the step; the old handle errs, the new one is exact. */
-static void test_tr9_peer_10_a_mark_ends_a_pending_backward(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_10_a_mark_ends_a_pending_backward) {
   const training model = make_training(s);
   uint32_t *x = scene_words(s, 5);
   const uint32_t *gradient = scene_words(s, 7);
@@ -241,8 +231,7 @@ static void test_tr9_peer_10_a_mark_ends_a_pending_backward(void **state) {
 }
 
 /* 7 test_held_output_backward_after_other_call: what is held in a step is exact behind other calls of it. */
-static void test_tr4_peer_7_held_outputs_stay(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr4_peer_7_held_outputs_stay) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   uint32_t *x = scene_words(s, 1), *y = scene_words(s, 100);
   for (uint32_t i = 0; i < 5; i++) {
@@ -261,8 +250,7 @@ static void test_tr4_peer_7_held_outputs_stay(void **state) {
 }
 
 /* 8 test_cross_graph_stale_grad_fn_bounded_growth: buffers of old steps that somebody keeps make no recordings. */
-static void test_tr10_peer_8_stale_buffers_make_no_recordings(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr10_peer_8_stale_buffers_make_no_recordings) {
   enum { STEPS = 30 };
   rondo_buffer *kept[STEPS];
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
@@ -282,8 +270,7 @@ static void test_tr10_peer_8_stale_buffers_make_no_recordings(void **state) {
 
 /* 9 test_severed_backward_rerecord_repro: a pending backward keeps its path; a parameter that moves makes another
  * recording of the backward behind the forward, which never becomes a root. */
-static void test_tr5_peer_9_a_moved_parameter_behind_a_forward(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr5_peer_9_a_moved_parameter_behind_a_forward) {
   const training model = make_training(s);
   rondo_function *backward =
       SCENE_FUNCTION(s, "backward", backward_body, scene_work(s, 0, 0), .kind = RONDO_FUNCTION_BACKWARD,
@@ -303,8 +290,7 @@ static void test_tr5_peer_9_a_moved_parameter_behind_a_forward(void **state) {
 }
 
 /* 11 test_grad_accumulation_microbatch_numerics: two batches in one step; both backwards get what theirs saved. */
-static void test_tr9_peer_11_two_batches_in_a_step(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_11_two_batches_in_a_step) {
   const training model = make_training(s);
   uint32_t *x[] = {scene_words(s, 0), scene_words(s, 0)};
   const uint32_t *gradient = scene_words(s, 7);
@@ -323,8 +309,7 @@ static void test_tr9_peer_11_two_batches_in_a_step(void **state) {
 
 /* 118 test_storage_access_error, 119 test_clear_storage_data_ptr_access_error: an old output keeps its error, whoever
  * asks for its memory and whatever becomes of that; its memory has none: the step's own output is there and is read. */
-static void test_tr9_peer_118_119_the_error_is_the_handles(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_118_119_the_error_is_the_handles) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 2; i++) rondo_buffer_release(scene_call(s, f, scene_at(x)));
@@ -354,8 +339,7 @@ static rondo_status part_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 2, 0);
   return rondo_call_output_of_output(call, 1, 0, 16, 16, NULL);
 }
-static void test_tr9_peer_89_90_old_outputs_are_not_read(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_peer_89_90_old_outputs_are_not_read) {
   rondo_function *f = SCENE_FUNCTION(s, "f", part_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   rondo_buffer *old[2] = {NULL, NULL}, *outs[2];
@@ -380,8 +364,7 @@ static void test_tr9_peer_89_90_old_outputs_are_not_read(void **state) {
 }
 
 /* Item 33: from the first mark on, calls alone begin no step; a reset leaves that as it is. */
-static void test_tr9_marks_take_over(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_marks_take_over) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 3; i++) rondo_buffer_release(scene_call(s, f, scene_at(x)));
@@ -396,8 +379,7 @@ static void test_tr9_marks_take_over(void **state) {
 }
 
 /* Scopes: the outermost counts; marks in them, and ends without a begin, are refused. */
-static void test_tr9_scopes_nest(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr9_scopes_nest) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
   assert_error(rondo_tree_step_end(s->tree), RONDO_INVALID_STATE, RONDO_REASON_SCOPE);
@@ -414,28 +396,4 @@ static void test_tr9_scopes_nest(void **state) {
   scene_assert_stale(out, "f");
   rondo_buffer_release(out);
   assert_int_equal(scene_info(s).steps, 2);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr2_peer_30_a_function_twice_in_a_step),
-      scene_case(test_tr2_peer_31_a_dead_path_ends),
-      scene_case(test_tr2_peer_5_calls_are_steps),
-      scene_case(test_tr9_peer_85_37_forward_and_backward),
-      scene_case(test_tr9_peer_109_forwards_belong_to_one_step),
-      scene_case(test_tr9_peer_38_a_backward_is_not_called),
-      scene_case(test_tr9_peer_33_an_unrecorded_backward_ends_the_step),
-      scene_case(test_tr9_peer_110_no_backward_comes),
-      scene_case(test_tr9_peer_111_marks_make_steps),
-      scene_case(test_tr9_peer_10_a_mark_ends_a_pending_backward),
-      scene_case(test_tr4_peer_7_held_outputs_stay),
-      scene_case(test_tr10_peer_8_stale_buffers_make_no_recordings),
-      scene_case(test_tr5_peer_9_a_moved_parameter_behind_a_forward),
-      scene_case(test_tr9_peer_11_two_batches_in_a_step),
-      scene_case(test_tr9_peer_89_90_old_outputs_are_not_read),
-      scene_case(test_tr9_peer_118_119_the_error_is_the_handles),
-      scene_case(test_tr9_marks_take_over),
-      scene_case(test_tr9_scopes_nest),
-  };
-  return test_main(tests);
 }

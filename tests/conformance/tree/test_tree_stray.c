@@ -296,9 +296,9 @@ static void assert_all_refused(stray *self, rondo_skip skip) {
     for (int is_deaf = 0; is_deaf < 2; is_deaf++) assert_refused(self, &works[i], is_deaf == 1, skip);
 }
 
-static void test_tr8_work_on_a_stream_that_is_not_forked(void **state) {
+SCENE_TEST(test_tr8_work_on_a_stream_that_is_not_forked) {
   stray self;
-  open_stray(&self, *state, ((test_scene *)*state)->fixture->device);
+  open_stray(&self, s, ((test_scene *)s)->fixture->device);
   assert_all_refused(&self, RONDO_SKIP_OTHER_WORK);
   close_stray(&self);
 }
@@ -314,8 +314,7 @@ static bool open_second(const test_scene *s, rondo_device **out) {
   return true;
 }
 
-static void test_tr8_work_on_another_device(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_work_on_another_device) {
   rondo_device *second;
   stray self;
   if (!open_second(s, &second)) skip();
@@ -335,8 +334,7 @@ static bool open_host(const test_scene *s, rondo_device **out) {
 }
 
 /* Beside a GPU: work, and memory in its order, of a device of the host. */
-static void test_tr8_work_on_the_host_device(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_work_on_the_host_device) {
   rondo_device *host;
   stray self;
   if (!open_host(s, &host)) skip();
@@ -347,9 +345,8 @@ static void test_tr8_work_on_the_host_device(void **state) {
 }
 
 /* Each call does it once. */
-static void test_tr15_stray_work_is_done_once_a_call(void **state) {
+SCENE_TEST(test_tr15_stray_work_is_done_once_a_call) {
   static rondo_status (*const counted[])(stray *) = {by_launch, by_launch_with, by_exec, by_patches, by_recording};
-  test_scene *s = *state;
   stray self;
   open_stray(&self, s, s->fixture->device);
   const uint32_t *x = scene_words(s, 1);
@@ -393,8 +390,7 @@ static rondo_compiled *compile(rondo_device *device) {
   return compiled;
 }
 
-static void test_tr8_programs_run_on_streams_of_their_own(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_programs_run_on_streams_of_their_own) {
   stray self;
   open_stray(&self, s, s->fixture->device);
   self.compiled = compile(s->fixture->device);
@@ -420,8 +416,7 @@ static rondo_status into_the_other(stray *self) {
   return rondo_launch(self->scene->stream, kernel, (rondo_grid){SCENE_WORDS, 0, 0},
                       RONDO_ARGS(&one, &one, &self->words));
 }
-static void test_tr8_memory_of_another_device_out_of_reach(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_memory_of_another_device_out_of_reach) {
   s->fails_inside = true;
   rondo_device *second, *first = s->fixture->device;
   bool is_peer = false;
@@ -449,8 +444,7 @@ static void test_tr8_memory_of_another_device_out_of_reach(void **state) {
 }
 
 /* A strict tree makes an error of it, and preparing tells it. */
-static void test_tr8_stray_work_in_a_strict_tree(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_stray_work_in_a_strict_tree) {
   stray self;
   open_stray(&self, s, s->fixture->device);
   const rondo_input x = scene_at(scene_words(s, 1));
@@ -479,8 +473,7 @@ static rondo_status go_on(stray *self) {
   assert_message("rondo_launch on stream 'side'");
   return RONDO_OK;
 }
-static void test_tr15_a_body_that_strays_on_and_on(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_a_body_that_strays_on_and_on) {
   stray self;
   open_stray(&self, s, s->fixture->device);
   const uint32_t *x = scene_words(s, 1);
@@ -519,8 +512,7 @@ static rondo_status segments_body(rondo_call *call, void *user) {
 
 /* TR-14, TR-15: the first segment, which has run, is taken back; what follows the end of the recording is not queued.
  */
-static void test_tr15_stray_work_behind_a_host_step(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr15_stray_work_behind_a_host_step) {
   stray self;
   open_stray(&self, s, s->fixture->device);
   const uint32_t before = first_word(&self);
@@ -544,8 +536,7 @@ static rondo_status step_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   return rondo_call_host_step(call, stray_step, user);
 }
-static void test_tr14_host_steps_may_use_other_streams(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr14_host_steps_may_use_other_streams) {
   stray self;
   open_stray(&self, s, s->fixture->device);
   const uint32_t before = first_word(&self);
@@ -608,9 +599,8 @@ static rondo_status preparing(stray *self) {
   return RONDO_OK;
 }
 
-static void test_tr1_what_is_not_stray_is_recorded(void **state) {
+SCENE_TEST(test_tr1_what_is_not_stray_is_recorded) {
   static rondo_status (*const fine[])(stray *) = {forked, captured_otherwise, preparing, by_another_thread};
-  test_scene *s = *state;
   stray self;
   open_stray(&self, s, s->fixture->device);
   const uint32_t *x = scene_words(s, 1);
@@ -635,8 +625,7 @@ static rondo_status forked_by_a_library(stray *self) {
   assert_int_equal(foreign_order(self->library, other, own), 0);
   return RONDO_OK;
 }
-static void test_gx8_what_a_library_forked_is_not_stray(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_gx8_what_a_library_forked_is_not_stray) {
   stray self;
   if (rondo_stream_native(s->stream) == NULL) skip();
   open_stray(&self, s, s->fixture->device);
@@ -704,8 +693,7 @@ static void be_busy(void *user) {
   }
 }
 
-static void test_gx11_another_thread_goes_on(void **state) {
-  test_scene *s = *state;
+SCENE_TEST_WORKERS(test_gx11_another_thread_goes_on) {
   stray self, busy;
   open_stray(&self, s, s->fixture->device);
   open_stray(&busy, s, s->fixture->device);
@@ -738,9 +726,8 @@ static rondo_status behind_another_capture(stray *self) {
   rondo_event_destroy(event);
   return rondo_capture_end(self->stream, &graph) == RONDO_OK ? rondo_graph_destroy(graph) : status;
 }
-static void test_tr8_order_behind_what_is_outside(void **state) {
+SCENE_TEST(test_tr8_order_behind_what_is_outside) {
   static rondo_status (*const waits[])(stray *) = {behind_another_stream, behind_another_capture};
-  test_scene *s = *state;
   stray self;
   open_stray(&self, s, s->fixture->device);
   const uint32_t *x = scene_words(s, 1);
@@ -818,8 +805,7 @@ static void assert_host_work_of(test_scene *s, rondo_device *device) {
 }
 
 /* Of the device, of a second one, and of the host's beside a GPU; allocating at once is such a call. */
-static void test_tr8_waiting_for_other_streams_is_host_work(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_waiting_for_other_streams_is_host_work) {
   rondo_device *other;
   assert_host_work_of(s, s->fixture->device);
   if (open_second(s, &other)) {
@@ -835,8 +821,7 @@ static void test_tr8_waiting_for_other_streams_is_host_work(void **state) {
 /* Captures of the caller's ----------------------------------------------------------------------------------------- */
 
 /* There a body cannot run as it is: its error is the call's, and the capture says what was wrong. */
-static void test_tr8_stray_work_in_a_capture_of_the_callers(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_tr8_stray_work_in_a_capture_of_the_callers) {
   stray self;
   open_stray(&self, s, s->fixture->device);
   const uint32_t before = first_word(&self);
@@ -858,8 +843,7 @@ static void test_tr8_stray_work_in_a_capture_of_the_callers(void **state) {
 }
 
 /* C9: by hand, what a thread gives to other streams beside its capture is its own business. */
-static void test_c2_work_beside_a_capture_by_hand(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_c2_work_beside_a_capture_by_hand) {
   stray self;
   open_stray(&self, s, s->fixture->device);
   const uint32_t before = first_word(&self);
@@ -869,27 +853,4 @@ static void test_c2_work_beside_a_capture_by_hand(void **state) {
   test_graph_destroy(test_capture_end(s->stream));
   assert_true(first_word(&self) != before);
   close_stray(&self);
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_tr8_work_on_a_stream_that_is_not_forked),
-      scene_case(test_tr8_work_on_another_device),
-      scene_case(test_tr8_work_on_the_host_device),
-      scene_case(test_tr15_stray_work_is_done_once_a_call),
-      scene_case(test_tr8_programs_run_on_streams_of_their_own),
-      scene_case(test_tr8_memory_of_another_device_out_of_reach),
-      scene_case(test_tr8_stray_work_in_a_strict_tree),
-      scene_case(test_tr15_a_body_that_strays_on_and_on),
-      scene_case(test_tr15_stray_work_behind_a_host_step),
-      scene_case(test_tr14_host_steps_may_use_other_streams),
-      scene_case(test_tr1_what_is_not_stray_is_recorded),
-      scene_case(test_gx8_what_a_library_forked_is_not_stray),
-      scene_case_workers(test_gx11_another_thread_goes_on),
-      scene_case(test_tr8_order_behind_what_is_outside),
-      scene_case(test_tr8_waiting_for_other_streams_is_host_work),
-      scene_case(test_tr8_stray_work_in_a_capture_of_the_callers),
-      scene_case(test_c2_work_beside_a_capture_by_hand),
-  };
-  return test_main(tests);
 }

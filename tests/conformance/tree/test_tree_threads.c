@@ -82,8 +82,7 @@ static void assert_user(const tree_user *self) {
 
 /* 12 test_multithreaded_cudagraph_trees: an owner, then three threads at once, each with a tree: all right, and the
  * body runs four times in each: warmed up and recorded at two places. */
-static void test_threads_peer_12_each_has_a_tree(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_threads_peer_12_each_has_a_tree) {
   enum { USERS = 4 };
   tree_user users[USERS];
   test_thread threads[USERS - 1];
@@ -158,8 +157,7 @@ static void call_on_and_on(void *user) {
 /* Buffers come back from other threads at any time: what lives when a call is made is as it may be, so that there are
  * recordings for all that happens to be, within the bound; nothing is lost or freed twice, whatever becomes of held
  * outputs. */
-static void test_threads_release_while_calls_go_on(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_threads_release_while_calls_go_on) {
   for (int policy = RONDO_OUTPUTS_EXPIRE; policy <= RONDO_OUTPUTS_CLONE; policy++) {
     static calling c;
     memset(&c, 0, sizeof c);
@@ -183,8 +181,7 @@ static void test_threads_release_while_calls_go_on(void **state) {
 }
 
 /* Buffers that threads hold when the tree is destroyed are freed by their last release, wherever that is. */
-static void test_threads_release_when_the_tree_is_gone(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_threads_release_when_the_tree_is_gone) {
   static releaser releasers[RELEASERS];
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -205,9 +202,8 @@ static void test_threads_release_when_the_tree_is_gone(void **state) {
 
 /* 105 test_single_stream_use: all recordings' memory is one arena, whichever streams they are called on; 59
  * test_warmup_stream_sync: each call is ordered on the caller's stream, before what the caller queues next. */
-static void test_streams_peer_59_105_one_memory(void **state) {
+SCENE_TEST_WORKERS(test_streams_peer_59_105_one_memory) {
   test_skip_if_serial();
-  test_scene *s = *state;
   rondo_stream *streams[] = {s->fixture->stream, test_stream(s->fixture, "a"), test_stream(s->fixture, "b")};
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -250,8 +246,7 @@ static rondo_status forking_body(rondo_call *call, void *user) {
   scene_put(call, 0, scratch, 3, 1);
   return rondo_free_async(stream, scratch);
 }
-static void test_streams_peer_120_memory_of_a_fork(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_streams_peer_120_memory_of_a_fork) {
   forking fork = {.side = test_stream(s->fixture, "side"), .events = {test_event(s->fixture), test_event(s->fixture)}};
   rondo_function *f = SCENE_FUNCTION(s, "f", forking_body, &fork, RONDO_INPUTS(RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 5; i++) {
@@ -273,8 +268,7 @@ static rondo_status unjoined_body(rondo_call *call, void *user) {
   TRY(rondo_stream_wait_event(fork->side, fork->events[0]));
   return rondo_copy_async(fork->side, fork->words, rondo_call_input(call, 0), SCENE_BYTES);
 }
-static void test_streams_a_fork_is_not_joined(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_streams_a_fork_is_not_joined) {
   forking fork = {
       .side = test_stream(s->fixture, "side"), .words = scene_words(s, 0), .events = {test_event(s->fixture), NULL}};
   rondo_function *f = SCENE_FUNCTION(s, "f", unjoined_body, &fork, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -293,8 +287,7 @@ static void test_streams_a_fork_is_not_joined(void **state) {
 }
 
 /* 88 test_manager_per_device, 236 (its device): a tree of the second device takes nothing of the first one's. */
-static void test_devices_peer_88_236_the_second_device(void **state) {
-  test_scene *s = *state;
+SCENE_TEST(test_devices_peer_88_236_the_second_device) {
   const char *name = test_device_is("cuda") ? "cuda:1" : test_is_guarded(s->fixture) ? "cpu:check:1" : "cpu:1";
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1,
                                         .allocator = &s->fixture->allocator.table};
@@ -319,14 +312,4 @@ static void test_devices_peer_88_236_the_second_device(void **state) {
   rondo_kernel_destroy(second.kernels[TEST_KERNEL_AFFINE]);
   assert_ok(rondo_stream_destroy(second.stream));
   assert_ok(rondo_device_close(second.device));
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      scene_case(test_threads_peer_12_each_has_a_tree),       scene_case(test_threads_release_while_calls_go_on),
-      scene_case(test_threads_release_when_the_tree_is_gone), scene_case_workers(test_streams_peer_59_105_one_memory),
-      scene_case(test_streams_peer_120_memory_of_a_fork),     scene_case(test_streams_a_fork_is_not_joined),
-      scene_case(test_devices_peer_88_236_the_second_device),
-  };
-  return test_main(tests);
 }

@@ -80,9 +80,9 @@ static void assert_changed(rate_case *c, const char *text) {
 }
 
 /* The value changes between the warm-up and the recording, once: the next call is recorded with the new value. */
-static void test_tr8_value_that_changed_since_the_warm_up(void **state) {
+TREE_TEST(test_tr8_value_that_changed_since_the_warm_up) {
   rate_case c;
-  make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
   call_case(&c);
   c.work.factor = 5;
@@ -97,9 +97,9 @@ static void test_tr8_value_that_changed_since_the_warm_up(void **state) {
   free_case(&c);
 }
 
-static void test_tr8_value_of_a_fill(void **state) {
+TREE_TEST(test_tr8_value_of_a_fill) {
   rate_case c;
-  make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
   call_case(&c);
   c.work.filled = 9;
@@ -109,10 +109,10 @@ static void test_tr8_value_of_a_fill(void **state) {
 }
 
 /* A learning rate that decays at each call is never recorded, and always right. */
-static void test_tr8_value_that_changes_at_each_call(void **state) {
+TREE_TEST(test_tr8_value_that_changes_at_each_call) {
   for (uint32_t warm_ups = 1; warm_ups <= 2; warm_ups++) {
     rate_case c;
-    make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+    make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
               (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .warm_ups = warm_ups});
     for (uint32_t i = 0; i < 8; i++) {
       c.work.factor = 100 - i;
@@ -124,9 +124,9 @@ static void test_tr8_value_that_changes_at_each_call(void **state) {
   }
 }
 
-static void test_tr8_find_inputs_sees_it_too(void **state) {
+TREE_TEST(test_tr8_find_inputs_sees_it_too) {
   rate_case c;
-  make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .find_inputs = true});
   call_case(&c);
   c.work.factor = 5;
@@ -135,8 +135,7 @@ static void test_tr8_find_inputs_sees_it_too(void **state) {
   free_case(&c);
 }
 
-static void test_tr8_strict_trees_refuse_it(void **state) {
-  test_fixture *t = *state;
+TREE_TEST(test_tr8_strict_trees_refuse_it) {
   rate_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
@@ -151,9 +150,9 @@ static void test_tr8_strict_trees_refuse_it(void **state) {
 }
 
 /* A counter that only grows with the runs of the body. */
-static void test_tr8_value_that_changes_in_the_body(void **state) {
+TREE_TEST(test_tr8_value_that_changes_in_the_body) {
   rate_case c;
-  make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
   c.work.step = 1;
   for (uint32_t i = 0; i < 5; i++) call_case(&c);
@@ -163,9 +162,9 @@ static void test_tr8_value_that_changes_in_the_body(void **state) {
 }
 
 /* Who knows that a value changes and does not mind says so. */
-static void test_values_may_be_frozen_on_purpose(void **state) {
+TREE_TEST(test_values_may_be_frozen_on_purpose) {
   rate_case c;
-  make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .freezes_values = true});
   c.work.step = 1;
   for (uint32_t i = 0; i < 3; i++) call_case(&c);
@@ -174,27 +173,13 @@ static void test_values_may_be_frozen_on_purpose(void **state) {
 }
 
 /* Work that only a first run does is not compared with what later runs do. */
-static void test_work_of_the_first_run_alone(void **state) {
+TREE_TEST(test_work_of_the_first_run_alone) {
   rate_case c;
-  make_case(*state, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
   c.work.launches = 2;
   call_case(&c);
   call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
   free_case(&c);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr8_value_that_changed_since_the_warm_up),
-      test_tree_case(test_tr8_value_of_a_fill),
-      test_tree_case(test_tr8_value_that_changes_at_each_call),
-      test_tree_case(test_tr8_find_inputs_sees_it_too),
-      test_tree_case(test_tr8_strict_trees_refuse_it),
-      test_tree_case(test_tr8_value_that_changes_in_the_body),
-      test_tree_case(test_values_may_be_frozen_on_purpose),
-      test_tree_case(test_work_of_the_first_run_alone),
-  };
-  return cmocka_run_group_tests_name("tree_values", tests, NULL, NULL);
 }

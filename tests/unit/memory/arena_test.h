@@ -17,15 +17,11 @@ static inline rondo_arena *test_arena(test_fixture *fixture, size_t reserve) {
   return arena;
 }
 
-static inline bool test_arena_destroy(test_fixture *fixture, void *arena) {
-  (void)fixture;
-  rondo_arena_destroy(arena);
-  return true;
-}
+static inline void test_arena_destroy(void *arena) { rondo_arena_destroy(arena); }
 
 /* The same, destroyed by the fixture's teardown. */
 static inline rondo_arena *test_own_arena(test_fixture *fixture, size_t reserve) {
-  return test_own(fixture, test_arena_destroy, test_arena(fixture, reserve));
+  return test_own(test_arena_destroy, test_arena(fixture, reserve));
 }
 
 static inline rondo_arena_info test_arena_info(const rondo_arena *arena) {

@@ -183,7 +183,7 @@ static void test_slots(void **state) {
 static void test_gm11_forked_streams(void **state) {
   test_fixture *fixture = *state;
   rondo_arena *arena = test_own_arena(fixture, 0);
-  rondo_stream *side = test_own_stream(fixture, test_stream(fixture, "side"));
+  rondo_stream *side = test_stream(fixture, "side");
   rondo_noted_lifetimes *noted = NULL;
   for (int planned = 0; planned < 2; planned++) {
     rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
@@ -324,7 +324,7 @@ static void test_removal_keeps_blocks(void **state) {
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
   assert_ok(rondo_free_async(fixture->stream, info.base));
   assert_ptr_equal(test_arena_malloc(fixture, BYTES, "after"), info.base);
-  rondo_graph *graph = test_own_graph(fixture, test_capture_end(fixture->stream));
+  rondo_graph *graph = test_capture_end(fixture->stream);
   const rondo_node from = rondo_graph_id(graph, 0), to = rondo_graph_id(graph, 1);
   assert_error(rondo_graph_remove_edges(graph, &from, &to, 1), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
   assert_message("'input'");
@@ -432,7 +432,7 @@ static void test_gm18_frees_outside_are_refused(void **state) {
 static void test_others_read_outputs(void **state) {
   test_fixture *fixture = *state;
   rondo_arena *arena = test_own_arena(fixture, 0);
-  uint32_t *words = test_own_words(fixture, WORDS);
+  uint32_t *words = test_words(fixture, WORDS);
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
   test_arena_set(fixture, output, WORDS, 9);
@@ -440,7 +440,7 @@ static void test_others_read_outputs(void **state) {
   assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
   assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
   test_arena_combine(fixture, output, output, words, WORDS);
-  rondo_graph *graph = test_own_graph(fixture, test_capture_end(fixture->stream));
+  rondo_graph *graph = test_capture_end(fixture->stream);
   test_run_once(fixture, graph);
   test_arena_assert(fixture, words, WORDS, 9 * 32);
   test_recording_free(&recording);
@@ -464,7 +464,7 @@ static void test_gx5_update_to_another_recording(void **state) {
     assert_ok(rondo_free_async(fixture->stream, scratch));
     recordings[i] = test_arena_end(fixture, arena);
   }
-  rondo_exec *shared = test_own_exec(fixture, test_instantiate(recordings[0].graph));
+  rondo_exec *shared = test_instantiate(recordings[0].graph);
   for (uint32_t times = 0; times < 4; times++) {
     const uint32_t i = times % 2;
     assert_ok(rondo_exec_update(shared, recordings[i].graph, NULL));
@@ -510,7 +510,7 @@ static void test_gm20_clones_and_relocation(void **state) {
 static void test_children(void **state) {
   test_fixture *fixture = *state;
   rondo_arena *arena = test_own_arena(fixture, 0);
-  uint32_t *words = test_own_words(fixture, WORDS);
+  uint32_t *words = test_words(fixture, WORDS);
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
   test_arena_set(fixture, output, WORDS, 4);
@@ -540,8 +540,8 @@ static void test_children(void **state) {
   test_arena_set(fixture, own, WORDS, 6);
   test_arena_combine(fixture, own, own, words, WORDS);
   assert_ok(rondo_free_async(fixture->stream, own));
-  rondo_graph *plain = test_own_graph(fixture, test_capture_end(fixture->stream));
-  rondo_exec *inner = test_own_exec(fixture, test_instantiate(plain));
+  rondo_graph *plain = test_capture_end(fixture->stream);
+  rondo_exec *inner = test_instantiate(plain);
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
   assert_ok(rondo_exec_launch(inner, fixture->stream));
   void *result = test_arena_malloc(fixture, BYTES, "result");
@@ -756,7 +756,7 @@ static void test_lifetimes_are_watched(void **state) {
   rondo_device_memory *memory = NULL;
   assert_ok(rondo_device_memory_of(fixture->device, &memory));
   rondo_queue *queue = fixture->stream->queue;
-  uint32_t *words = test_own_words(fixture, WORDS);
+  uint32_t *words = test_words(fixture, WORDS);
   rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
   test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1});
   uint32_t *output = test_arena_malloc(fixture, BYTES, "output");

@@ -44,8 +44,8 @@ static void arm(test_fixture *t, void (*function)(void *user), meanwhile *m) {
  * trim after both gives it back. */
 static void test_gm15_a_trim_while_memory_is_being_freed(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_own_words(t, WORDS);
-  rondo_stream *reader = test_own_stream(t, test_stream(t, "reader"));
+  uint32_t *out = test_words(t, WORDS);
+  rondo_stream *reader = test_stream(t, "reader");
   test_gate gate;
   test_gate_init(&gate);
   rondo_graph *graph = test_graph(t);

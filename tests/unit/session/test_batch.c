@@ -56,8 +56,6 @@ static int tear_down(void **state) {
   return 0;
 }
 
-#define batch_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 static rondo_slot *append_as(rondo_slot request) {
   rondo_slot *slot = &q.slots[q.count++];
   *slot = request;
@@ -94,10 +92,11 @@ static void assert_forms(rondo_slot *const *requests, size_t count) {
 #define assert_batch(...) \
   assert_forms((rondo_slot *const[]){__VA_ARGS__}, sizeof((rondo_slot *const[]){__VA_ARGS__}) / sizeof(rondo_slot *))
 
+#define BATCH_TEST(name) TEST_DEFINE(name, void *state, set_up, tear_down)
+
 /* Both graphs cost the same for each row, so the first request runs alone. The second one would fill the large graph
  * and leave no room for the third one, which fits into the small graph. */
-static void test_se8_one_behind_what_is_too_large_goes_along(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_one_behind_what_is_too_large_goes_along) {
   rondo_slot *first = append(62), *large = append(66), *last = append(2), *next = append(62);
   assert_batch(first, last);
   assert_batch(large, next); /* the oldest leads */
@@ -105,8 +104,7 @@ static void test_se8_one_behind_what_is_too_large_goes_along(void **state) {
   assert_int_equal(q.model.waiting_rows, 0);
 }
 
-static void test_se8_what_has_no_room_stays(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_what_has_no_room_stays) {
   rondo_slot *first = append(62), *large = append(66), *three = append(3);
   assert_batch(first);
   assert_ptr_equal(q.model.waiting.head, large);
@@ -114,8 +112,7 @@ static void test_se8_what_has_no_room_stays(void **state) {
 }
 
 /* A request that waits for others joins a younger one that is ready. */
-static void test_se8_an_older_one_goes_along(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_an_older_one_goes_along) {
   q.session.options.max_delay_us = 60 * 1000000;
   rondo_slot *older = append(2);
   rondo_slot *urgent = append_as((rondo_slot){
@@ -124,8 +121,7 @@ static void test_se8_an_older_one_goes_along(void **state) {
   assert_int_equal(q.session.waiting, 0);
 }
 
-static void test_se8_others_and_what_asks_for_another_way_stay(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_others_and_what_asks_for_another_way_stay) {
   rondo_slot *first = append(62), *large = append(66), *foreign = append_to(&q.other, 1), *asking = append_recorded(1);
   assert_batch(first);
   assert_batch(large);
@@ -133,8 +129,7 @@ static void test_se8_others_and_what_asks_for_another_way_stay(void **state) {
   assert_batch(asking);
 }
 
-static void test_se8_a_batch_has_no_more_requests_than_were_asked_for(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_a_batch_has_no_more_requests_than_were_asked_for) {
   q.session.options.max_batch = 2;
   rondo_slot *first = append(62), *large = append(66), *second = append(1), *third = append(1);
   assert_batch(first, second);
@@ -142,8 +137,7 @@ static void test_se8_a_batch_has_no_more_requests_than_were_asked_for(void **sta
 }
 
 /* In a long queue the scan ends; requests after that stay. */
-static void test_se8_a_decision_looks_at_so_many(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_a_decision_looks_at_so_many) {
   rondo_slot *first = append(62);
   for (size_t i = 0; i < 80; i++) (void)append_recorded(SMALL);
   rondo_slot *far = append(1);
@@ -153,8 +147,7 @@ static void test_se8_a_decision_looks_at_so_many(void **state) {
 }
 
 /* Requests of other models do not affect the scan. */
-static void test_se8_a_decision_looks_at_its_model_alone(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_a_decision_looks_at_its_model_alone) {
   rondo_slot *first = append(62), *foreign = append_to(&q.other, SMALL);
   for (size_t i = 0; i < 80; i++) (void)append_to(&q.other, SMALL);
   rondo_slot *far = append(2);
@@ -165,8 +158,7 @@ static void test_se8_a_decision_looks_at_its_model_alone(void **state) {
 }
 
 /* After any request is removed, the others keep their order. */
-static void test_se8_a_model_s_requests_keep_their_order(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_a_model_s_requests_keep_their_order) {
   rondo_slot *first = append(SMALL), *second = append(SMALL), *foreign = append_to(&q.other, SMALL),
              *third = append(SMALL), *last = append(SMALL);
   rondo_queue_remove(&q.session, second);
@@ -180,16 +172,14 @@ static void test_se8_a_model_s_requests_keep_their_order(void **state) {
   assert_batch(third);
 }
 
-static void test_se8_what_no_graph_holds_is_not_passed_over(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_what_no_graph_holds_is_not_passed_over) {
   rondo_slot *larger = append(LARGE + SMALL), *small = append(2);
   assert_batch(larger);
   assert_batch(small);
 }
 
 /* In the large and the small graph. With more graphs, a request in the padding would wait for all of them. */
-static void test_se8_others_go_along_in_the_last_graph_of_a_larger_one(void **state) {
-  (void)state;
+BATCH_TEST(test_se8_others_go_along_in_the_last_graph_of_a_larger_one) {
   rondo_slot *larger = append(LARGE + 1), *full = append(SMALL), *small = append(2);
   assert_batch(larger, small);
   assert_batch(full);
@@ -199,12 +189,11 @@ static void test_se8_others_go_along_in_the_last_graph_of_a_larger_one(void **st
 }
 
 /* The graphs take a minute, so the wait is not over during the test. */
-static void test_se8_a_few_rows_wait_while_three_workers_run(void **state) {
+BATCH_TEST(test_se8_a_few_rows_wait_while_three_workers_run) {
   const rondo_dispatch_size sizes[] = {{.rows = SMALL, .run_us = 6e7, .share_us = 6e7},
                                        {.rows = LARGE, .run_us = 12e7, .share_us = 12e7}};
   const rondo_dispatch_input input = {.sizes = sizes, .count = 2};
   uint64_t wait_ns;
-  (void)state;
   rondo_dispatch_table_free(q.table);
   assert_ok(rondo_dispatch_table_make(&q.allocator.table, &input, &q.table));
   q.model.idle = q.model.loaded = (rondo_dispatch_tables){q.table, q.table};
@@ -215,21 +204,4 @@ static void test_se8_a_few_rows_wait_while_three_workers_run(void **state) {
   assert_in_range(wait_ns, 1, 60 * SECOND);
   q.session.workers[3].is_running = false;
   assert_batch(few);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      batch_case(test_se8_what_no_graph_holds_is_not_passed_over),
-      batch_case(test_se8_a_few_rows_wait_while_three_workers_run),
-      batch_case(test_se8_one_behind_what_is_too_large_goes_along),
-      batch_case(test_se8_what_has_no_room_stays),
-      batch_case(test_se8_an_older_one_goes_along),
-      batch_case(test_se8_others_and_what_asks_for_another_way_stay),
-      batch_case(test_se8_a_batch_has_no_more_requests_than_were_asked_for),
-      batch_case(test_se8_a_decision_looks_at_so_many),
-      batch_case(test_se8_a_decision_looks_at_its_model_alone),
-      batch_case(test_se8_a_model_s_requests_keep_their_order),
-      batch_case(test_se8_others_go_along_in_the_last_graph_of_a_larger_one),
-  };
-  return test_main(tests);
 }

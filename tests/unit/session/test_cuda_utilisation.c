@@ -39,9 +39,8 @@ static rondo_session_usage get_usage(rondo_session *session) {
   return usage;
 }
 
-static void test_se11_distances_are_those_of_the_part_before(void **state) {
+FAKE_TEST(test_se11_distances_are_those_of_the_part_before) {
   enum { DISTANCES = 2 /* from the origin to the begin, and from there to the end */ };
-  const test_fixture *t = *state;
   rondo_session *session = open_session(t);
   const uint64_t parts = get_usage(session).parts;
   assert_int_equal(run(session, RONDO_WAY_RECORDED), 0);
@@ -65,8 +64,7 @@ static void assert_is_told(rondo_session *session) {
 }
 
 /* Who asks for the sums is told, once, and no request is: of one that came next, or in asking for the sums. */
-static void test_se11_a_distance_that_cannot_be_had_is_told(void **state) {
-  const test_fixture *t = *state;
+FAKE_TEST(test_se11_a_distance_that_cannot_be_had_is_told) {
   rondo_session *session = open_session(t);
   const uint64_t parts = get_usage(session).parts;
   (void)run(session, RONDO_WAY_RECORDED);
@@ -96,9 +94,8 @@ static uint64_t take(rondo_session *session, uint32_t worker) {
 }
 
 /* However many have nothing to do: who looks after them has an answer of its own to give. */
-static void test_se11_a_part_asks_for_its_own_worker_and_one_other(void **state) {
+FAKE_TEST(test_se11_a_part_asks_for_its_own_worker_and_one_other) {
   enum { STREAMS = 4, DISTANCES = 2 };
-  const test_fixture *t = *state;
   rondo_session *session = open_with(t, STREAMS);
   const uint64_t parts = get_usage(session).parts;
   for (uint32_t i = 0; i < STREAMS; i++) end_a_span(session, i, t->stream);
@@ -108,13 +105,4 @@ static void test_se11_a_part_asks_for_its_own_worker_and_one_other(void **state)
   assert_int_equal(take(session, 1), 0);
   assert_int_equal(get_usage(session).parts, parts + STREAMS);
   assert_ok(rondo_session_destroy(session));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_case(test_se11_distances_are_those_of_the_part_before),
-      fake_case(test_se11_a_distance_that_cannot_be_had_is_told),
-      fake_case(test_se11_a_part_asks_for_its_own_worker_and_one_other),
-  };
-  return test_main(tests);
 }

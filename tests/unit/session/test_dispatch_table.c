@@ -74,9 +74,8 @@ static rondo_status make_table(const rondo_dispatch_size *sizes, size_t count, d
   return rondo_dispatch_table_make(&allocator, &input, out);
 }
 
-static void test_se8_no_split_is_cheaper(void **state) {
+UNIT_TEST(test_se8_no_split_is_cheaper) {
   uint64_t random = 3;
-  (void)state;
   for (uint32_t round = 0; round < test_effort(200); round++) {
     rondo_dispatch_size sizes[MOST_SIZES];
     const size_t count = 1 + test_random_below(&random, MOST_SIZES);
@@ -100,11 +99,10 @@ static void test_se8_no_split_is_cheaper(void **state) {
   }
 }
 
-static void test_se8_more_rows_than_the_table_has(void **state) {
+UNIT_TEST(test_se8_more_rows_than_the_table_has) {
   const rondo_dispatch_size sizes[] = {{.rows = 4, .run_us = 4, .share_us = 4},
                                        {.rows = 16, .run_us = 8, .share_us = 8}};
   rondo_dispatch_table *table = NULL;
-  (void)state;
   assert_ok(make_table(sizes, 2, 0, &table));
   for (size_t rows = 1; rows < 200; rows++) {
     const rondo_dispatch d = rondo_dispatch_table_find(table, rows);
@@ -116,13 +114,12 @@ static void test_se8_more_rows_than_the_table_has(void **state) {
   rondo_dispatch_table_free(table);
 }
 
-static void test_se8_of_equal_times_the_least_padding(void **state) {
+UNIT_TEST(test_se8_of_equal_times_the_least_padding) {
   const rondo_dispatch_size sizes[] = {{.rows = 16, .run_us = 8, .share_us = 8},
                                        {.rows = 4, .run_us = 8, .share_us = 8},
                                        {.rows = 8, .run_us = 8, .share_us = 8}};
   const size_t rows[] = {3, 4, 5, 8, 9, 16}, wanted[] = {1, 1, 2, 2, 0, 0};
   rondo_dispatch_table *table = NULL;
-  (void)state;
   assert_ok(make_table(sizes, 3, 0, &table));
   for (size_t i = 0; i < 6; i++)
     assert_int_equal(rondo_dispatch_table_find(table, rows[i]).entry->graphs[0], wanted[i]);
@@ -130,11 +127,10 @@ static void test_se8_of_equal_times_the_least_padding(void **state) {
 }
 
 /* Another way is taken only if it is cheaper by the margin, and then has its own cost. */
-static void test_se8_one_graph_within_the_margin(void **state) {
+UNIT_TEST(test_se8_one_graph_within_the_margin) {
   rondo_dispatch_size sizes[] = {{.rows = 10, .run_us = 100, .share_us = 100, .eager_us = 98},
                                  {.rows = 20, .run_us = 206, .share_us = 206, .eager_us = 190}};
   rondo_dispatch_table *table = NULL;
-  (void)state;
   assert_ok(make_table(sizes, 2, 0.03, &table));
   assert_int_equal(rondo_dispatch_table_find(table, 10).entry->way, RONDO_WAY_RECORDED);
   assert_int_equal(rondo_dispatch_table_find(table, 20).entry->way, RONDO_WAY_UNRECORDED);
@@ -145,14 +141,4 @@ static void test_se8_one_graph_within_the_margin(void **state) {
   assert_int_equal(rondo_dispatch_table_find(table, 20).entry->way, RONDO_WAY_SPLIT);
   assert_true(fabsf(rondo_dispatch_table_find(table, 20).entry->us - 180) < 0.01f);
   rondo_dispatch_table_free(table);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se8_no_split_is_cheaper),
-      cmocka_unit_test(test_se8_more_rows_than_the_table_has),
-      cmocka_unit_test(test_se8_of_equal_times_the_least_padding),
-      cmocka_unit_test(test_se8_one_graph_within_the_margin),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

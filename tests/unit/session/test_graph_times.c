@@ -11,10 +11,9 @@
 
 #include "support/rondo_test.h"
 
-static void test_se7_the_least_two_readings(void **state) {
+TEST(test_se7_the_least_two_readings) {
   const double first[] = {30, 10, 20, 12};
   rondo_least_samples least = {0};
-  (void)state;
   assert_false(rondo_least_samples_agree(&least));
   for (size_t i = 0; i < 4; i++) {
     rondo_least_samples_add(&least, first[i]);
@@ -29,27 +28,24 @@ static void test_se7_the_least_two_readings(void **state) {
   assert_int_equal(least.samples, 6);
 }
 
-static void test_se7_equal_readings_agree(void **state) {
+TEST(test_se7_equal_readings_agree) {
   rondo_least_samples least = {0};
-  (void)state;
   rondo_least_samples_add(&least, 7);
   assert_false(rondo_least_samples_agree(&least));
   rondo_least_samples_add(&least, 7);
   assert_true(rondo_least_samples_agree(&least));
 }
 
-static void test_se7_none_takes_longer_than_one_with_more_rows(void **state) {
+TEST(test_se7_none_takes_longer_than_one_with_more_rows) {
   const size_t rows[] = {30, 10, 20};
   double us[] = {25, 40, 50};
-  (void)state;
   rondo_times_make_ascending(rows, us, 3);
   assert_true(us[0] == 25 && us[1] == 25 && us[2] == 25);
 }
 
-static void test_se7_no_row_costs_more_than_one_of_a_smaller_graph(void **state) {
+TEST(test_se7_no_row_costs_more_than_one_of_a_smaller_graph) {
   const size_t rows[] = {80, 10, 20, 40, 160};
   double us[] = {1000, 12, 20, 500, 150};
-  (void)state;
   rondo_times_limit_row_cost(rows, us, 5);
   assert_true(us[1] == 12 && us[2] == 20 && us[4] == 150); /* as they were read */
   assert_true(us[3] == 40 && us[0] == 80);                 /* two and four of 20 rows */
@@ -62,9 +58,8 @@ static void add(rondo_tracked_time *kept, size_t count, double us) {
   for (size_t i = 0; i < count; i++) rondo_tracked_time_add(kept, us);
 }
 
-static void test_se8_a_smaller_reading_counts_at_once(void **state) {
+TEST(test_se8_a_smaller_reading_counts_at_once) {
   rondo_tracked_time kept;
-  (void)state;
   rondo_tracked_time_begin(&kept, 300); /* beside load */
   assert_false(rondo_tracked_time_has_changed(&kept));
   rondo_tracked_time_add(&kept, 900);
@@ -75,9 +70,8 @@ static void test_se8_a_smaller_reading_counts_at_once(void **state) {
   assert_true(kept.us == 100 && kept.samples == 3 && kept.windows == 0);
 }
 
-static void test_se8_a_slowdown_counts_after_a_window(void **state) {
+TEST(test_se8_a_slowdown_counts_after_a_window) {
   rondo_tracked_time kept;
-  (void)state;
   rondo_tracked_time_begin(&kept, 100);
   add(&kept, RONDO_SAMPLES_IN_WINDOW - 1, 250);
   assert_true(kept.us == 100 && !rondo_tracked_time_has_changed(&kept));
@@ -90,9 +84,8 @@ static void test_se8_a_slowdown_counts_after_a_window(void **state) {
   assert_true(kept.us == 90);
 }
 
-static void test_se8_up_to_5_percent_are_no_change(void **state) {
+TEST(test_se8_up_to_5_percent_are_no_change) {
   rondo_tracked_time kept;
-  (void)state;
   rondo_tracked_time_begin(&kept, 100);
   rondo_tracked_time_add(&kept, 96);
   assert_false(rondo_tracked_time_has_changed(&kept));
@@ -107,11 +100,10 @@ static void test_se8_up_to_5_percent_are_no_change(void **state) {
   assert_true(rondo_tracked_time_has_changed(&kept)); /* small steps add up */
 }
 
-static void test_se8_times_of_graphs_that_did_not_run(void **state) {
+TEST(test_se8_times_of_graphs_that_did_not_run) {
   const size_t rows[] = {64, 8, 16, 48, 32};
   rondo_tracked_time kept[5];
   double us[5], eager[] = {400, 50, 100, 300, 200}; /* 6.25 a row */
-  (void)state;
   for (size_t i = 0; i < 5; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i]);
   rondo_tracked_times_find(rows, kept, 5, us, eager);
   for (size_t i = 0; i < 5; i++) assert_true(us[i] == (double)rows[i] && eager[i] == 6.25 * (double)rows[i]);
@@ -124,11 +116,10 @@ static void test_se8_times_of_graphs_that_did_not_run(void **state) {
   assert_true(us[4] == 32); /* 16 rows are nearer than 64 */
 }
 
-static void test_se8_eager_runs_are_as_much_slower(void **state) {
+TEST(test_se8_eager_runs_are_as_much_slower) {
   const size_t rows[] = {64, 8, 16};
   rondo_tracked_time kept[3];
   double us[3], eager[] = {400, 50, 100};
-  (void)state;
   for (size_t i = 0; i < 3; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i]);
   add(&kept[0], RONDO_SAMPLES_IN_WINDOW, 128);
   rondo_tracked_times_find(rows, kept, 3, us, eager);
@@ -136,11 +127,10 @@ static void test_se8_eager_runs_are_as_much_slower(void **state) {
   assert_true(eager[0] == 800 && eager[1] == 100 && eager[2] == 200);
 }
 
-static void test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected(void **state) {
+TEST(test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected) {
   const size_t rows[] = {64, 32};
   rondo_tracked_time kept[2];
   double us[2], eager[] = {0, 0};
-  (void)state;
   for (size_t i = 0; i < 2; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i] * 100);
   rondo_tracked_time_add(&kept[0], 70);
   rondo_tracked_times_find(rows, kept, 2, us, eager);
@@ -198,29 +188,11 @@ static double choose(double slice_us, double load, bool is_bound) {
   return choice.mean_us;
 }
 
-static void test_se7_sizes_of_a_busy_machine_are_as_good_as_those_of_a_quiet_one(void **state) {
+TEST(test_se7_sizes_of_a_busy_machine_are_as_good_as_those_of_a_quiet_one) {
   const double loads[] = {1.5, 3, 9, 40}, quiet_us = choose(INFINITY, 1, false);
-  (void)state;
   assert_true(choose(INFINITY, 1, true) == quiet_us);
   for (size_t i = 0; i < 4; i++) {
     assert_true(choose(1000, loads[i], true) <= 1.01 * quiet_us);
     assert_true(choose(1000, loads[i], false) > 1.1 * quiet_us); /* what the bound is for */
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se7_the_least_two_readings),
-      test_case(test_se7_equal_readings_agree),
-      test_case(test_se7_none_takes_longer_than_one_with_more_rows),
-      test_case(test_se7_no_row_costs_more_than_one_of_a_smaller_graph),
-      test_case(test_se8_a_smaller_reading_counts_at_once),
-      test_case(test_se8_a_slowdown_counts_after_a_window),
-      test_case(test_se8_up_to_5_percent_are_no_change),
-      test_case(test_se8_times_of_graphs_that_did_not_run),
-      test_case(test_se8_eager_runs_are_as_much_slower),
-      test_case(test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected),
-      test_case(test_se7_sizes_of_a_busy_machine_are_as_good_as_those_of_a_quiet_one),
-  };
-  return test_main(tests);
 }

@@ -100,10 +100,9 @@ static unsigned as_bits(const size_t *chosen, uint32_t count) {
   return bits;
 }
 
-static void test_se7_no_choice_is_better(void **state) {
+UNIT_TEST(test_se7_no_choice_is_better) {
   uint64_t random = 7;
   uint32_t refused = 0;
-  (void)state;
   const uint32_t rounds = test_effort(3000);
   for (uint32_t round = 0; round < rounds; round++) {
     small_problem s;
@@ -129,7 +128,7 @@ static void test_se7_no_choice_is_better(void **state) {
   assert_true(refused > 0 && refused < rounds / 2);
 }
 
-static void test_se7_figures_of_a_choice(void **state) {
+UNIT_TEST(test_se7_figures_of_a_choice) {
   const rondo_size_candidate candidates[] = {
       {.rows = 100, .run_us = 10, .bytes = 5, .shared_bytes = 100, .startup_us = 3},
       {.rows = 400, .run_us = 20, .bytes = 6, .shared_bytes = 400, .startup_us = 4}};
@@ -139,7 +138,6 @@ static void test_se7_figures_of_a_choice(void **state) {
                                        .candidate_count = 2,     .demands = demands, .demand_count = 3};
   size_t chosen[4];
   rondo_sizes_choice choice = {.struct_size = sizeof choice};
-  (void)state;
   assert_ok(rondo_sizes_choose(&problem, chosen, &choice));
   assert_int_equal(choice.count, 2);
   assert_int_equal(chosen[0], 0);
@@ -154,7 +152,7 @@ static void test_se7_figures_of_a_choice(void **state) {
 }
 
 /* Of equal costs the fewest sizes; nothing at all where nothing is asked. */
-static void test_se7_no_size_without_use(void **state) {
+UNIT_TEST(test_se7_no_size_without_use) {
   const rondo_size_candidate candidates[] = {
       {.rows = 1, .run_us = 5}, {.rows = 2, .run_us = 5}, {.rows = 3, .run_us = 6}};
   const rondo_size_demand demand = {.rows = 1, .requests = 9};
@@ -162,7 +160,6 @@ static void test_se7_no_size_without_use(void **state) {
                                  .candidate_count = 3,     .demands = &demand, .demand_count = 1};
   size_t chosen[3];
   rondo_sizes_choice choice = {.struct_size = sizeof choice};
-  (void)state;
   assert_ok(rondo_sizes_choose(&problem, chosen, &choice));
   assert_int_equal(choice.count, 1);
   problem.demand_count = 0;
@@ -171,12 +168,11 @@ static void test_se7_no_size_without_use(void **state) {
 }
 
 /* A log-normal of 100 to 1200 rows: with 16 sizes under a tenth of the rows is padding. */
-static void test_se7_padding_of_a_log_normal(void **state) {
+UNIT_TEST(test_se7_padding_of_a_log_normal) {
   enum { ROWS = 1200, SIZES = 16 };
   static rondo_size_candidate candidates[ROWS];
   static rondo_size_demand demands[ROWS];
   size_t count = 0, chosen[SIZES];
-  (void)state;
   for (size_t rows = 100; rows <= ROWS; rows++) {
     const double z = (log((double)rows) - log(400)) / 0.5;
     candidates[count] = (rondo_size_candidate){.rows = rows, .run_us = 20 + 0.1 * (double)rows};
@@ -190,13 +186,12 @@ static void test_se7_padding_of_a_log_normal(void **state) {
   assert_true(choice.padding < 0.1);
 }
 
-static void test_se7_wrong_arguments(void **state) {
+UNIT_TEST(test_se7_wrong_arguments) {
   rondo_size_candidate candidates[] = {{.rows = 1, .run_us = 5}, {.rows = 2, .run_us = 5}};
   rondo_size_demand demand = {.rows = 1, .requests = 9};
   rondo_sizes_problem problem = {RONDO_SIZES_PROBLEM_INIT, .max_sizes = 2,     .candidates = candidates,
                                  .candidate_count = 2,     .demands = &demand, .demand_count = 1};
   size_t chosen[2];
-  (void)state;
   assert_error(rondo_sizes_choose(NULL, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_sizes_choose(&problem, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   candidates[1].rows = 1;
@@ -212,13 +207,4 @@ static void test_se7_wrong_arguments(void **state) {
   demand.unrecorded_us = 0;
   problem.max_sizes = 0;
   assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se7_no_choice_is_better), cmocka_unit_test(test_se7_figures_of_a_choice),
-      cmocka_unit_test(test_se7_no_size_without_use), cmocka_unit_test(test_se7_padding_of_a_log_normal),
-      cmocka_unit_test(test_se7_wrong_arguments),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

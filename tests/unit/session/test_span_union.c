@@ -18,9 +18,8 @@ static size_t count_cells(const bool *cells) {
   return count;
 }
 
-static void test_se11_utilisation_is_the_union_of_spans(void **state) {
+UNIT_TEST(test_se11_utilisation_is_the_union_of_spans) {
   uint64_t random = 5;
-  (void)state;
   for (uint32_t round = 0; round < test_effort(200); round++) {
     static bool cells[CELLS];
     rondo_span_union spans = {.count = 0};
@@ -37,9 +36,8 @@ static void test_se11_utilisation_is_the_union_of_spans(void **state) {
   }
 }
 
-static void test_se11_more_spans_than_are_kept(void **state) {
+UNIT_TEST(test_se11_more_spans_than_are_kept) {
   rondo_span_union spans = {.count = 0};
-  (void)state;
   for (size_t i = 0; i < 10 * RONDO_SPAN_UNION_CAPACITY; i++)
     rondo_span_union_add(&spans, (double)(4 * i), (double)(4 * i + 3));
   assert_int_equal(spans.count, RONDO_SPAN_UNION_CAPACITY);
@@ -51,12 +49,4 @@ static void test_se11_more_spans_than_are_kept(void **state) {
   rondo_span_union_add(&spans, 1, 1);
   rondo_span_union_add(&spans, NAN, NAN);
   assert_int_equal(spans.count, 1);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se11_utilisation_is_the_union_of_spans),
-      cmocka_unit_test(test_se11_more_spans_than_are_kept),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,12 +88,11 @@ static void ask(void *user) {
   atomic_store(&s.has_asked, true);
 }
 
-static void test_se6_a_write_is_done_before_a_capture_s_next_recording(void **state) {
+TEST(test_se6_a_write_is_done_before_a_capture_s_next_recording) {
   const test_thread threads[] = {{capture, NULL}, {write_state, NULL}, {ask, NULL}};
   const size_t size = 8;
-  s = (scene){
-      .session = test_session_open(((test_fixture *)*state)->device, (rondo_session_options){.streams = STREAMS}),
-      .weights = test_scorer_weights()};
+  s = (scene){.session = test_session_open(((test_fixture *)t)->device, (rondo_session_options){.streams = STREAMS}),
+              .weights = test_scorer_weights()};
   test_scorer_add(s.session, "captured", (rondo_model_options){.build = build});
   test_scorer_add(s.session, "served", (rondo_model_options){0});
   test_scorer_capture(s.session, "served", &size, 1);
@@ -103,9 +102,4 @@ static void test_se6_a_write_is_done_before_a_capture_s_next_recording(void **st
   assert_int_equal(test_model_info(s.session, "captured").graphs, SIZES);
   assert_ok(rondo_session_destroy(s.session));
   rondo_weights_destroy(s.weights);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_se6_a_write_is_done_before_a_capture_s_next_recording)};
-  return test_main(tests);
 }

@@ -139,10 +139,11 @@ static void take_drawn(void) {
 
 /* Tests ----------------------------------------------------------------------------------------------------------- */
 
+#define WAITING_TEST(name) TEST_DEFINE(name, void *state, set_up, tear_down)
+
 /* Only a few requests wait at a time, so that delays matter, and the times that count change with each of them. */
-static void test_se8_the_oldest_that_is_ready_goes_first(void **state) {
+WAITING_TEST(test_se8_the_oldest_that_is_ready_goes_first) {
   size_t not_ready = 0, younger = 0;
-  (void)state;
   while (q.count < MANY) {
     if (test_random_below(&q.random, 3) > 0) append_drawn(SMALL / 4);
     q.session.workers[test_random_below(&q.random, 4)].is_running = test_random_below(&q.random, 4) > 0;
@@ -156,8 +157,7 @@ static void test_se8_the_oldest_that_is_ready_goes_first(void **state) {
   assert_true(not_ready > 100 && younger > 100);
 }
 
-static void test_se8_an_option_or_the_end_makes_all_ready(void **state) {
-  (void)state;
+WAITING_TEST(test_se8_an_option_or_the_end_makes_all_ready) {
   for (size_t i = 0; i < 20; i++) append_drawn(1);
   q.session.is_draining = true;
   assert_ptr_equal(assert_first_is_right(), &q.slots[0]);
@@ -181,8 +181,7 @@ static size_t longest_way(void) {
 
 /* Each call follows one path between the root and a leaf. Thousands of one row fill no graph, and those that are ready
  * by their deadlines are anywhere among them. */
-static void test_se8_thousands_wait_and_no_way_is_long(void **state) {
-  (void)state;
+WAITING_TEST(test_se8_thousands_wait_and_no_way_is_long) {
   decide_for(MANY);
   q.session.options.max_delay_us = 1000000;
   for (size_t i = 0; i < MANY / 2; i++) append_drawn(1);
@@ -200,9 +199,8 @@ static void test_se8_thousands_wait_and_no_way_is_long(void **state) {
 }
 
 /* Exactly the expired requests are removed, and the next deadline is the minimum of the others. */
-static void test_se8_what_is_too_late_goes(void **state) {
+WAITING_TEST(test_se8_what_is_too_late_goes) {
   size_t late = 0;
-  (void)state;
   for (size_t i = 0; i < 300; i++) append_drawn(1);
   q.session.unanswered = (uint32_t)q.count;
   q.models[0].in_use = q.models[1].in_use = (uint32_t)q.count;
@@ -221,16 +219,4 @@ static void test_se8_what_is_too_late_goes(void **state) {
   assert_true(late > 50 && late < 250);
   assert_int_equal(q.session.waiting, q.count - late);
   assert_int_equal(q.models[0].info.timed_out + q.models[1].info.timed_out, late);
-}
-
-#define waiting_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      waiting_case(test_se8_the_oldest_that_is_ready_goes_first),
-      waiting_case(test_se8_an_option_or_the_end_makes_all_ready),
-      waiting_case(test_se8_thousands_wait_and_no_way_is_long),
-      waiting_case(test_se8_what_is_too_late_goes),
-  };
-  return test_main(tests);
 }

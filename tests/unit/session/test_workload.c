@@ -22,9 +22,8 @@ static void assert_ascending(const rondo_workload *workload) {
   }
 }
 
-static void test_se7_requests_by_themselves(void **state) {
+UNIT_TEST(test_se7_requests_by_themselves) {
   const size_t history[] = {3, 3, 5, 8, 8, 8};
-  (void)state;
   for (size_t alone = 0; alone < 2; alone++) { /* one request in a batch; no room for two */
     rondo_workload workload = make(history, 6, alone == 0 ? 1 : 64, alone == 0 ? 100 : 5);
     const uint64_t unit = workload.items[1].requests;
@@ -39,9 +38,8 @@ static void test_se7_requests_by_themselves(void **state) {
   }
 }
 
-static void test_se7_requests_together(void **state) {
+UNIT_TEST(test_se7_requests_together) {
   const size_t history[] = {10, 10, 10};
-  (void)state;
   rondo_workload workload = make(history, 3, 4, 35); /* there is room for three */
   assert_ascending(&workload);
   assert_int_equal(workload.count, 3);
@@ -57,9 +55,8 @@ static void test_se7_requests_together(void **state) {
 }
 
 /* It contains all sums of some requests, and none above the limit. */
-static void test_se7_sums_of_different_requests(void **state) {
+UNIT_TEST(test_se7_sums_of_different_requests) {
   const size_t history[] = {1, 4, 9};
-  (void)state;
   rondo_workload workload = make(history, 3, 64, 18), again = make(history, 3, 64, 18);
   assert_ascending(&workload);
   assert_int_equal(workload.count, 18);
@@ -71,26 +68,15 @@ static void test_se7_sums_of_different_requests(void **state) {
   rondo_workload_free(&workload);
 }
 
-static void test_se7_no_memory_for_demands(void **state) {
+UNIT_TEST(test_se7_no_memory_for_demands) {
   const size_t history[] = {1, 4, 9};
   const rondo_workload_input input = {history, 3, 64, 18};
   test_allocator allocator;
   rondo_workload workload;
-  (void)state;
   test_allocator_init(&allocator);
   atomic_store(&allocator.fail_at, 1);
   assert_error(rondo_workload_make(&allocator.table, &input, &workload), RONDO_OUT_OF_MEMORY,
                RONDO_REASON_ALLOCATION_FAILED);
   rondo_workload_free(&workload);
   assert_int_equal(atomic_load(&allocator.live), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se7_requests_by_themselves),
-      cmocka_unit_test(test_se7_requests_together),
-      cmocka_unit_test(test_se7_sums_of_different_requests),
-      cmocka_unit_test(test_se7_no_memory_for_demands),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

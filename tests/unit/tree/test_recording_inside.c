@@ -15,8 +15,7 @@ static rondo_device_memory *memory_of(const test_fixture *t) {
 }
 
 /* A conditional node in the capture, as one that a library leaves on CUDA. */
-static void test_rc8_conditional_nodes_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc8_conditional_nodes_are_refused) {
   rondo_recording *recording = NULL;
   rondo_capture_info info = {.struct_size = sizeof info};
   rondo_node before, node;
@@ -35,8 +34,7 @@ static void test_rc8_conditional_nodes_are_refused(void **state) {
 }
 
 /* Private heaps are told apart from those of streams, and used again when they are empty. */
-static void test_rc3_private_heaps(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc3_private_heaps) {
   rondo_device_memory *memory = memory_of(t);
   rondo_heap *first = NULL, *second = NULL, *again = NULL, *shared = NULL;
   assert_ok(rondo_heap_acquire_private(memory, &first));
@@ -63,8 +61,7 @@ static rondo_host_address look(rondo_host_watch *watch, const void *address, uin
   return where;
 }
 
-static void test_rc9_watches_over_host_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc9_watches_over_host_memory) {
   rondo_host_watch first, second, nothing = {.memory = NULL};
   unsigned char *host[3] = {NULL}, local = 0;
   void *device = NULL;
@@ -91,13 +88,4 @@ static void test_rc9_watches_over_host_memory(void **state) {
   rondo_host_watch_end(&first);
   rondo_host_watch_end(&nothing);
   assert_ok(rondo_free(t->device, device));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_rc8_conditional_nodes_are_refused),
-      test_case(test_rc3_private_heaps),
-      test_case(test_rc9_watches_over_host_memory),
-  };
-  return test_main(tests);
 }

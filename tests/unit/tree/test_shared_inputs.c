@@ -27,8 +27,7 @@ static bool are_written_shared(const rondo_resolved_input *inputs, size_t count)
   return false;
 }
 
-static void test_tr6_as_by_comparing_each_with_each(void **state) {
-  (void)state;
+DEVICE_TEST(test_tr6_as_by_comparing_each_with_each) {
   static char memory[SPAN + 16];
   uint32_t seed = 5, order[MOST] = {0}, found = 0;
   for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -48,9 +47,4 @@ static void test_tr6_as_by_comparing_each_with_each(void **state) {
     found += wanted;
   }
   assert_true(found > ROUNDS / 10 && found < ROUNDS - ROUNDS / 10);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tr6_as_by_comparing_each_with_each)};
-  return test_main(tests);
 }

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT
+ * The main of test programs that have none: it runs the tests that their file defines (TEST in rondo_test.h).
+ */
+#include "support/rondo_test.h"
+
+int main(void) { return test_run_registered(); }
