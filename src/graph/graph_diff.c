@@ -11,6 +11,7 @@
 #include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/node.h"
+#include "graph/node_fields.h"
 #include "graph/node_params.h"
 #include "graph/topological_order.h"
 
@@ -188,38 +189,15 @@ static uint64_t hash_kernel_node(uint64_t state, const rondo_kernel_node *node) 
   return state;
 }
 
-static uint64_t hash_copy(uint64_t state, const rondo_copy *copy) {
-  const size_t sizes[] = {copy->width,     copy->height,          copy->depth,          copy->dst_pitch,
-                          copy->src_pitch, copy->dst_slice_pitch, copy->src_slice_pitch};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) state = rondo_hash_u64(state, sizes[i]);
-  return state;
-}
-
-static uint64_t hash_fill(uint64_t state, const rondo_fill *fill) {
-  const size_t sizes[] = {fill->value, fill->element_bytes, fill->width, fill->height, fill->pitch};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) state = rondo_hash_u64(state, sizes[i]);
-  return state;
-}
-
 static rondo_status hash_graph(const rondo_graph *graph, const rondo_graph *root, uint64_t *out);
 
 static rondo_status hash_params(const rondo_node_params *params, const rondo_graph *root, uint64_t *inout) {
+  const rondo_node_fields fields = rondo_node_fields_of(params->kind);
   uint64_t state = rondo_hash_u64(*inout, (uint64_t)params->kind);
   state = rondo_hash_text(state, params->name);
-  if (params->kind == RONDO_NODE_KERNEL) {
-    state = hash_kernel_node(state, &params->as.kernel);
-  } else if (params->kind == RONDO_NODE_COPY) {
-    state = hash_copy(state, &params->as.copy);
-  } else if (params->kind == RONDO_NODE_FILL) {
-    state = hash_fill(state, &params->as.fill);
-  } else if (params->kind == RONDO_NODE_ALLOC) {
-    state = rondo_hash_u64(state, params->as.alloc.bytes);
-    state = rondo_hash_text(state, params->as.alloc.name);
-    state = rondo_hash_u64(state, params->as.alloc.peers);
-  } else if (params->kind == RONDO_NODE_FOREIGN) {
-    state = rondo_hash_text(state, params->as.foreign.what);
-    state = rondo_hash_u64(state, params->as.foreign.bytes);
-  } else if (params->kind == RONDO_NODE_CHILD) {
+  for (size_t i = 0; i < fields.count; i++) state = rondo_node_field_hash(state, &fields.items[i], params);
+  if (params->kind == RONDO_NODE_KERNEL) state = hash_kernel_node(state, &params->as.kernel);
+  if (params->kind == RONDO_NODE_CHILD) {
     uint64_t inside;
     RONDO_TRY(hash_graph(params->as.child, root, &inside));
     state = rondo_hash_u64(state, inside);

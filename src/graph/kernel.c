@@ -18,6 +18,8 @@
 #define LEAST_ALIGNMENT 16 /* of the arguments together */
 #define MAX_BLOCKS (UINT64_C(1) << 40)
 
+const char *const rondo_access_names[RONDO_ACCESS_COUNT] = {"", "scalar", "read", "write", "read_write"};
+
 /* Kernels of data only may be those of libraries, which take what the driver allows. */
 static uint32_t most_bytes(const rondo_kernel *kernel) {
   return kernel->device == NULL ? RONDO_MOST_ARGUMENT_BYTES : RONDO_MAX_PARAMETER_BYTES;

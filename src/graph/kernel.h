@@ -39,6 +39,10 @@ typedef struct rondo_queued_ranges {
   rondo_range_copy ranges[RONDO_MOST_QUEUED_RANGES];
 } rondo_queued_ranges;
 
+/* The names of rondo_access in JSON, by their numbers; "" for 0. */
+#define RONDO_ACCESS_COUNT 5
+extern const char *const rondo_access_names[RONDO_ACCESS_COUNT];
+
 struct rondo_kernel {
   atomic_uint references;
   rondo_allocator allocator;
