@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/graph_check.h"
 #include "graph/node.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
@@ -63,6 +64,7 @@ static void copy_attachment(rondo_graph_attachment *to, const rondo_graph_attach
 void rondo_graph_free(rondo_graph *graph) {
   if (graph == NULL) return;
   const rondo_allocator allocator = graph->allocator;
+  assert(graph->captures == 0);
   for (size_t i = 0; i < graph->nodes.count; i++)
     if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
   rondo_array_free(&allocator, &graph->nodes);
@@ -223,6 +225,7 @@ static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
  */
 static inline void commit(rondo_graph *graph, uint32_t slot) {
   rondo_graph_node *node = &graph->nodes.items[slot];
+  assert(slot >= graph->nodes.count && slot < graph->nodes.capacity && !node->live);
   graph->nodes.count = (size_t)slot + 1;
   for (size_t i = 0; i < node->dependencies.count; i++)
     rondo_slots_insert(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
@@ -265,6 +268,7 @@ rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *de
     return status;
   }
   commit(graph, (uint32_t)number);
+  rondo_graph_check_node(graph, (uint32_t)number);
   *out = rondo_graph_id(graph, (uint32_t)number);
   return RONDO_OK;
 }
@@ -275,6 +279,7 @@ rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const ro
   RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, (size_t)number + 1));
   RONDO_TRY(rondo_node_contents_make(graph, params, true, &graph->nodes.items[number]));
   commit(graph, number);
+  rondo_graph_check_node(graph, number);
   return RONDO_OK;
 }
 
@@ -309,6 +314,7 @@ rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared) {
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   rondo_graph_node old = *node;
+  assert(prepared->params.kind == old.params.kind);
   rondo_graph_note_change(graph);
   node->params = prepared->params;
   node->arguments = prepared->arguments;
@@ -330,6 +336,7 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
 
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   rondo_graph_node *node = rondo_graph_at(graph, slot);
+  assert(rondo_graph_fits(graph, slot, params));
   rondo_graph_note_change(graph);
   if (params->kind != RONDO_NODE_KERNEL) {
     rondo_node_overwrite(graph, node, params);
@@ -347,6 +354,7 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
   RONDO_TRY(check_replacement(graph, slot, params));
   RONDO_TRY(rondo_graph_prepare(graph, slot, params, &fresh));
   rondo_graph_put(graph, slot, &fresh);
+  rondo_graph_check_node(graph, slot);
   return RONDO_OK;
 }
 
@@ -354,6 +362,7 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
 static uint32_t find_bound(const rondo_graph *graph) {
   const rondo_graph_node *nodes = graph->nodes.items;
   uint32_t slot = 0;
+  assert(graph->is_bound);
   while (!nodes[slot].live || nodes[slot].params.kind != RONDO_NODE_FOREIGN || !nodes[slot].params.as.foreign.is_bound)
     slot++;
   return slot;
@@ -451,6 +460,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   copy_attachment(&clone->hold, &graph->hold);
   copy_attachment(&clone->captured, &graph->captured);
   copy_attachment(&clone->random, &graph->random);
+  rondo_graph_check(clone);
   *out = clone;
   return RONDO_OK;
 }

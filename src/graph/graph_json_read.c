@@ -14,6 +14,7 @@
 #include "base/json_parse.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/graph_check.h"
 #include "graph/node.h"
 #include "graph/node_fields.h"
 #include "graph/node_params.h"
@@ -563,6 +564,7 @@ rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char 
   for (size_t i = 0; i < reader.kernels.count; i++) rondo_kernel_release(reader.kernels.items[i]);
   rondo_array_free(allocator, &reader.kernels);
   rondo_json_document_free(&document);
+  if (status == RONDO_OK) rondo_graph_check(*out);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "graph from JSON");
 }
 

@@ -9,10 +9,10 @@
 
 #include "base/hash.h"
 
-#define FIELD(name, type, member) \
-  { name, RONDO_FIELD_##type, offsetof(rondo_node_params, as.member) }
-#define SPECIAL(name) \
-  { .name = name }
+#define FIELD(key, type, member) \
+  { key, RONDO_FIELD_##type, offsetof(rondo_node_params, as.member) }
+#define SPECIAL(key) \
+  { .name = key }
 #define FIELDS(list) \
   { list, sizeof(list) / sizeof(list)[0] }
 

@@ -4,6 +4,7 @@
  */
 #include "exec/capture/capture_internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "exec/capture/capture_list.h"
 #include "exec/random/random_internal.h"
 #include "graph/graph.h"
+#include "graph/graph_check.h"
 #include "graph/node_name.h"
 #include "graph/topological_order.h"
 #include "memory/arena/arena_internal.h"
@@ -46,10 +48,27 @@ static void frontier_thin(rondo_frontier *frontier) {
 
 /* Room is there for all of them. A few are looked for one by one; there may also be as many as a graph has nodes. */
 static void frontier_unite(rondo_frontier *frontier, const rondo_node *nodes, size_t count) {
+  assert(frontier->count + count <= frontier->capacity);
   const bool is_long = count > FEW_NODES;
   for (size_t i = 0; i < count; i++)
     if (is_long || !frontier_has(frontier, nodes[i])) frontier->items[frontier->count++] = nodes[i];
   if (is_long) frontier_thin(frontier);
+}
+
+/* The nodes that a stream's next one will depend on are the capture's, each once. */
+static void check_frontier(const rondo_stream *stream) {
+  (void)stream;
+#ifndef NDEBUG
+  const rondo_capture *capture = rondo_stream_capture(stream);
+  const rondo_frontier *frontier = &stream->frontier;
+  uint32_t slot;
+  assert(capture->graph->captures > 0 && frontier->count <= frontier->capacity);
+  assert(stream->last.id == 0 || rondo_graph_find(capture->graph, stream->last, &slot) == RONDO_OK);
+  for (size_t i = 0; i < frontier->count; i++) {
+    assert(rondo_graph_find(capture->graph, frontier->items[i], &slot) == RONDO_OK);
+    for (size_t k = 0; k < i && i < FEW_NODES; k++) assert(frontier->items[k].id != frontier->items[i].id);
+  }
+#endif
 }
 
 static rondo_status frontier_reserve(const rondo_device *device, rondo_frontier *frontier, size_t count) {
@@ -173,7 +192,9 @@ static void finish(rondo_capture *capture, bool keep_graph) {
   rondo_graph *graph = capture->graph;
   rondo_capture_list_remove(capture);
   rondo_capture_release_generators(capture);
+  assert(graph->captures > 0);
   graph->captures--;
+  if (keep_graph) rondo_graph_check(graph);
   if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
   rondo_capture_release(capture);
 }
@@ -239,6 +260,7 @@ rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_nod
   stream->frontier.items[0] = node;
   stream->frontier.count = 1;
   stream->last = node;
+  check_frontier(stream);
   return RONDO_OK;
 }
 
@@ -253,6 +275,7 @@ rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event
   rondo_event_leave_capture(event);
   event->capture = capture;
   frontier_unite(&event->frontier, stream->frontier.items, stream->frontier.count);
+  check_frontier(stream);
   return rondo_capture_tell_record(stream, event);
 }
 
@@ -300,6 +323,7 @@ static rondo_status join(rondo_stream *stream, rondo_event *event) {
 
 rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) {
   rondo_capture *own = rondo_stream_capture(stream), *other = event->capture;
+  assert(own != NULL || other != NULL);
   const bool over = other != NULL && atomic_load_explicit(&other->state, memory_order_acquire) == RONDO_CAPTURE_OVER;
   if (other == NULL || (over && own != NULL)) return refuse_isolation(stream, own);
   if (over) return refuse_over(stream, other);
@@ -315,6 +339,7 @@ rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) 
 
 static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stream *stream) {
   const uint32_t slot = rondo_node_number(stream->last);
+  assert(stream->last.id != 0 && stream != capture->origin);
   char node[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED, slot,
                          "rondo_capture_end: %s was forked off and not joined again, its last node is %s: record an "
@@ -451,5 +476,6 @@ rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *
   if (!replace) RONDO_TRY(rondo_capture_follow(stream, call));
   RONDO_TRY(set_frontier(call, stream, capture->graph, nodes, count, replace));
   if (!frontier_has(&stream->frontier, stream->last)) stream->last = (rondo_node){0};
+  check_frontier(stream);
   return rondo_capture_tell_frontier(stream, call);
 }

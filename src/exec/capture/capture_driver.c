@@ -3,6 +3,8 @@
  */
 #include "exec/capture/capture_driver.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "device/device.h"
 #include "exec/capture/capture_list.h"
@@ -69,6 +71,7 @@ static rondo_status make_plain(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
   uint64_t name;
+  assert(capture->behind.count > 0);
   RONDO_TRY(captured->ops->place(captured, NULL, capture->behind.items, capture->behind.count, &name));
   RONDO_TRY(captured->ops->set_frontier(captured, stream->queue, &name, 1));
   capture->behind.items[0] = name;
@@ -190,6 +193,7 @@ rondo_status rondo_capture_tell_wait(rondo_stream *stream, const rondo_event *ev
 rondo_status rondo_capture_begin_driver(rondo_capture *capture) {
   const rondo_capture_ops *ops = capture->device->ops->capture;
   capture->importer.graph = capture->graph;
+  assert(capture->importer.captured == NULL);
   if (ops == NULL) return RONDO_OK;
   RONDO_TRY(ops->begin(capture->origin->queue, capture->mode, &capture->importer.captured));
   capture->driver_id = capture->importer.captured->id;

@@ -4,6 +4,7 @@
  */
 #include "exec/capture/stray_work.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "exec/capture/capture_internal.h"
@@ -17,6 +18,7 @@ void rondo_capture_watch_begin(rondo_capture_watch *watch, const char *name, ron
 }
 
 void rondo_capture_watch_end(rondo_capture_watch *watch) {
+  assert(innermost == watch);
   innermost = watch->outer;
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_relaxed);
 }
@@ -27,7 +29,10 @@ rondo_capture_watch *rondo_capture_watch_pause(void) {
   return paused;
 }
 
-void rondo_capture_watch_resume(rondo_capture_watch *paused) { innermost = paused; }
+void rondo_capture_watch_resume(rondo_capture_watch *paused) {
+  assert(innermost == NULL);
+  innermost = paused;
+}
 
 bool rondo_capture_watch_allows(rondo_stream *stream) {
   return rondo_capture_adopt(stream) == NULL && innermost == NULL;

@@ -7,6 +7,7 @@
 #include "base/versioned_struct.h"
 #include "exec/build/graph_build.h"
 #include "exec/launch/declared_access.h"
+#include "exec/launch/exec_check.h"
 #include "exec/launch/exec_verify.h"
 #include "exec/launch/relocate.h"
 #include "exec/patch/patch.h"
@@ -194,6 +195,7 @@ static rondo_status make_exec(rondo_graph *graph, const rondo_instantiate_option
     return status;
   }
   rondo_exec_begin_reach(exec, graph);
+  rondo_exec_check(exec);
   *out = exec;
   return RONDO_OK;
 }

@@ -9,6 +9,7 @@
 #include "base/trace.h"
 #include "base/versioned_struct.h"
 #include "exec/launch/declared_access.h"
+#include "exec/launch/exec_check.h"
 #include "exec/launch/exec_verify.h"
 #include "exec/launch/instantiate.h"
 #include "exec/launch/relocate.h"
@@ -424,6 +425,7 @@ rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_updat
   rondo_patch_settle(exec);
   const rondo_status status = update(exec, graph, &result);
   rondo_patch_note_update(exec);
+  rondo_exec_check(exec);
   rondo_trace_here(RONDO_TRACE_END, "exec", call);
   if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
   return status;

@@ -63,6 +63,10 @@ void rondo_patch_settle(rondo_exec *exec);
  * launch. */
 void rondo_patch_note_update(rondo_exec *exec);
 
+/* Asserts the invariants of the exec's patch sets: slots, sites, and that its clones hold what a set says they do.
+ * Nothing in builds without assertions. */
+void rondo_patch_sets_check(const rondo_exec *exec);
+
 /* The exec is about to be destroyed. */
 void rondo_patch_leave(rondo_exec *exec);
 

@@ -4,6 +4,7 @@
  *
  * Threads: any; the offset is moved on atomically. Who sets seed and offset does so with nobody drawing.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,6 +25,17 @@ const char *rondo_generator_label(char buffer[RONDO_GENERATOR_LABEL], const rond
   return buffer;
 }
 
+/* With the lock: linked both ways, and all cells between the store's bounds. */
+static void check_list(const rondo_random_store *store) {
+  const rondo_generator *previous = NULL;
+  for (const rondo_generator *at = store->generators; at != NULL; previous = at, at = at->next) {
+    assert(at->previous == previous);
+    assert((uintptr_t)at->cells >= atomic_load_explicit(&store->first, memory_order_relaxed));
+    assert((uintptr_t)at->cells + RONDO_CELL_BYTES - 1 <= atomic_load_explicit(&store->last, memory_order_relaxed));
+  }
+  (void)previous;
+}
+
 /* With the lock. */
 static void widen(rondo_random_store *store, const void *cells) {
   const uintptr_t first = (uintptr_t)cells, last = first + RONDO_CELL_BYTES - 1;
@@ -38,7 +50,9 @@ static void enter(rondo_random_store *store, rondo_generator *generator) {
   widen(store, generator->cells);
   generator->next = store->generators;
   if (generator->next != NULL) generator->next->previous = generator;
+  generator->previous = NULL;
   store->generators = generator;
+  check_list(store);
   pthread_mutex_unlock(&store->lock);
 }
 
@@ -49,6 +63,7 @@ static void leave(rondo_random_store *store, rondo_generator *generator) {
   else
     store->generators = generator->next;
   if (generator->next != NULL) generator->next->previous = generator->previous;
+  check_list(store);
   pthread_mutex_unlock(&store->lock);
 }
 
@@ -86,6 +101,7 @@ static rondo_status fill_generator(rondo_generator *generator, const char *name)
 
 static void free_generator(rondo_generator *generator) {
   rondo_device *device = generator->device;
+  assert(atomic_load_explicit(&generator->captures, memory_order_relaxed) == 0);
   if (generator->cells != NULL) {
     leave(rondo_random_store_made(device), generator);
     rondo_random_free(device, generator->cells);
@@ -152,6 +168,7 @@ static rondo_status refuse_while_capturing(const char *call, const rondo_generat
 }
 
 static void set_state(rondo_generator *generator, uint64_t seed, uint64_t offset) {
+  assert(offset % RONDO_RANDOM_STEP == 0);
   atomic_store_explicit(&generator->seed, seed, memory_order_relaxed);
   atomic_store_explicit(&generator->offset, offset, memory_order_relaxed);
 }

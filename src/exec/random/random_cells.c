@@ -4,6 +4,8 @@
  */
 #include "exec/random/random_cells.h"
 
+#include <assert.h>
+
 #include "base/error.h"
 #include "exec/random/random_internal.h"
 #include "memory/device_memory.h"
@@ -28,6 +30,7 @@ void rondo_random_free(rondo_device *device, void *address) {
 
 static void free_cells(rondo_random_cells *cells) {
   rondo_device *device = cells->device;
+  assert(cells->references <= 1); /* 1: it was never handed out */
   if (cells->event != NULL) cells->event->ops->destroy(cells->event);
   if (cells->address != NULL) rondo_random_free(device, cells->address);
   rondo_release(&device->allocator, cells->written, cells->count, sizeof *cells->written);
@@ -131,6 +134,7 @@ rondo_random_cells *rondo_random_cells_retain(rondo_random_cells *cells) {
 
 void rondo_random_cells_release(rondo_random_cells *cells) {
   rondo_random_store *store = rondo_random_store_made(cells->device);
+  assert(cells->references > 0);
   if (--cells->references > 0) return;
   put(store, cells);
   sweep(store);
@@ -162,6 +166,7 @@ rondo_status rondo_random_cells_write(rondo_random_cells *cells, rondo_queue *qu
                                       uint64_t offset) {
   const uint32_t words[4] = {(uint32_t)seed, (uint32_t)(seed >> 32), (uint32_t)offset, (uint32_t)(offset >> 32)};
   rondo_random_words *written = &cells->written[slot];
+  assert(slot < cells->count && offset % RONDO_RANDOM_STEP == 0);
   for (size_t i = 0; i < 4; i++) {
     if (written->known[i] && written->words[i] == words[i]) continue;
     written->known[i] = false;

@@ -7,6 +7,7 @@
  *
  * Threads: as the exec; cells that are shared with an update's draft are that exec's.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -52,7 +53,8 @@ static rondo_status add_draws(rondo_exec_random *random, const rondo_random_need
 /* A graph around has all that those in it need. */
 static size_t find_draw(const rondo_exec_random *random, const rondo_generator *generator) {
   size_t at = 0;
-  while (random->draws.items[at].generator != generator) at++;
+  while (at < random->draws.count && random->draws.items[at].generator != generator) at++;
+  assert(at < random->draws.count);
   return at;
 }
 
@@ -88,6 +90,7 @@ static rondo_status add_slots(rondo_exec_random *random, const rondo_graph *grap
 /* Addresses ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t *address_of(const rondo_exec_random *random, const random_slot *slot) {
+  assert(slot >= random->slots.items && slot < random->slots.items + random->slots.count);
   return random->cells->address + 2 * (size_t)(slot - random->slots.items);
 }
 
@@ -167,6 +170,7 @@ static rondo_status fill_random(rondo_exec_random *random, rondo_graph *graph, c
     random->cells = rondo_random_cells_retain(like->cells);
   else
     RONDO_TRY(rondo_random_cells_create(graph->device, random->slots.count, &random->cells));
+  assert(random->cells->count == random->slots.count);
   return rewrite_graph(random, graph);
 }
 
@@ -227,6 +231,7 @@ static rondo_status fill_slots(const rondo_exec_random *random, rondo_queue *que
   for (size_t i = 0; i < random->slots.count; i++) {
     const random_slot *slot = &random->slots.items[i];
     const random_draw *of = &random->draws.items[slot->draw];
+    assert(slot->draw < random->draws.count && slot->base <= of->increment);
     RONDO_TRY(rondo_random_cells_write(random->cells, queue, i, of->seed, of->offset + slot->base));
   }
   return RONDO_OK;

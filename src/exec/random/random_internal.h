@@ -13,6 +13,8 @@
 #ifndef RONDO_EXEC_RANDOM_RANDOM_INTERNAL_H
 #define RONDO_EXEC_RANDOM_RANDOM_INTERNAL_H
 
+#include <assert.h>
+
 #include <rondo/random.h>
 
 #include "base/array.h"
@@ -56,6 +58,7 @@ static inline bool rondo_generator_has_cell(const rondo_generator *generator, co
 
 /* Moves the offset on, by a multiple of 4, and returns what it was. */
 static inline uint64_t rondo_generator_take(rondo_generator *generator, uint64_t increment) {
+  assert(increment % RONDO_RANDOM_STEP == 0);
   const uint64_t offset = atomic_fetch_add_explicit(&generator->offset, increment, memory_order_relaxed);
   if (rondo_random_is_noted()) rondo_random_note(generator, offset, increment);
   return offset;

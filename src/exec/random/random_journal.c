@@ -3,6 +3,8 @@
  */
 #include "exec/random/random_journal.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "exec/random/random_internal.h"
 
@@ -62,6 +64,7 @@ static void take_back(const rondo_random_drawn *drawn) {
 
 void rondo_random_journal_end(rondo_random_journal *journal, bool takes_back) {
   if (!journal->is_open) return;
+  assert(innermost == journal);
   innermost = journal->outer;
   journal->is_open = false;
   atomic_fetch_sub_explicit(&rondo_random_journals, 1, memory_order_relaxed);

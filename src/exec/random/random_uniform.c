@@ -4,6 +4,7 @@
  *
  * A generator keeps its kernel, made at the first call. Threads: any; of kernels made at once one is kept.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "exec/random/random_cuda_sources.h"
@@ -33,6 +34,7 @@ static inline float spread(uint32_t word, float low, float high, float range) {
 static void fill_groups(float *dst, size_t first, size_t last, size_t count, const rondo_random *random, float low,
                         float high) {
   const float range = high - low;
+  assert(first <= last && last <= count / 4 + (count % 4 != 0));
   for (size_t group = first; group < last; group++) {
     const rondo_random4 drawn = rondo_philox(random->seed, group, random->offset);
     const size_t begin = 4 * group, words = count - begin < 4 ? count - begin : 4;

@@ -3,6 +3,8 @@
  */
 #include "exec/stream/copy_batch.h"
 
+#include <assert.h>
+
 #include "exec/stream/stream_internal.h"
 
 /* A launch takes the host as long as two or three copies and fills, and where there are some the copy engine is done
@@ -13,6 +15,7 @@ enum { MOST_BYTES_BY_KERNEL = 2 << 20, MOST_BYTES_ONE_BY_ONE = 16 << 10, WORD = 
 
 void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t bytes) {
   const rondo_device *device = stream->device;
+  assert(rondo_stream_capture(stream) == NULL);
   list->stream = stream;
   list->kernel = NULL;
   list->bytes = list->largest = list->ranges.count = 0;
@@ -22,6 +25,7 @@ void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t b
 
 static rondo_status launch(rondo_copy_list *list) {
   const rondo_device *device = list->stream->device;
+  assert(list->ranges.count > 0 && list->largest <= list->bytes);
   const rondo_grid grid = {.x = device->ops->queued_copy_blocks(device, list->bytes, list->largest),
                            .y = (uint32_t)list->ranges.count,
                            .z = 1};
@@ -31,6 +35,7 @@ static rondo_status launch(rondo_copy_list *list) {
 }
 
 static rondo_status add(rondo_copy_list *list, void *dst, const void *src, size_t bytes) {
+  assert(bytes > 0 && list->ranges.count < RONDO_MOST_QUEUED_RANGES);
   list->ranges.ranges[list->ranges.count++] = (rondo_range_copy){.dst = dst, .src = src, .bytes = bytes};
   list->bytes += bytes;
   if (bytes > list->largest) list->largest = bytes;

@@ -5,6 +5,8 @@
  * Threads: the lists are under a lock of the device's; the driver is asked under it whether an event is complete, which
  * does not wait. The lock is a leaf.
  */
+#include <assert.h>
+
 #include "base/versioned_struct.h"
 #include "exec/capture/capture_internal.h"
 
@@ -70,11 +72,13 @@ static bool is_complete(const rondo_event *event) { return event->driver->ops->q
 
 static void put_complete(event_store *store, rondo_event *event) {
   rondo_event **list = &store->complete[event->driver->timing];
+  assert(atomic_load_explicit(&event->holds, memory_order_relaxed) == 0);
   event->next = *list;
   *list = event;
 }
 
 static void put_waiting(event_store *store, rondo_event *event) {
+  assert((store->first == NULL) == (store->last == NULL));
   event->next = NULL;
   if (store->last != NULL)
     store->last->next = event;
@@ -101,6 +105,7 @@ static rondo_event *take_complete(event_store *store, bool timing) {
   if (store->complete[timing] == NULL) look_at_waiting(store);
   rondo_event *event = store->complete[timing];
   if (event != NULL) store->complete[timing] = event->next;
+  assert(event == NULL || event->driver->timing == timing);
   pthread_mutex_unlock(&store->lock);
   return event;
 }
@@ -156,7 +161,9 @@ void rondo_event_hold(rondo_event *event) { atomic_fetch_add_explicit(&event->ho
 
 /* What its order holds goes here, not when the user destroys it: an exec's launches record it until then. */
 void rondo_event_let_go(rondo_event *event) {
+  assert(atomic_load_explicit(&event->holds, memory_order_relaxed) > 0);
   if (atomic_fetch_sub_explicit(&event->holds, 1, memory_order_acq_rel) != 1) return;
+  assert(event->capture == NULL && event->mark == NULL);
   if (event->ended != NULL) {
     event->ended(event);
     return;

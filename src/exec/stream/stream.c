@@ -3,6 +3,7 @@
  * stream captures, made a node, else handed to the device's queue. rondo_launch is the hot one: a quick look finds the
  * launches that nothing is wrong with and nothing captures; all others take the way of the rest.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -79,6 +80,7 @@ void rondo_stream_tie_release(rondo_stream_tie *tie) {
 
 static void cut_tie(rondo_stream *stream) {
   if (stream->tie == NULL) return;
+  assert(stream->tie->stream == stream);
   stream->tie->stream = NULL;
   rondo_stream_tie_release(stream->tie);
 }
@@ -92,6 +94,7 @@ rondo_status rondo_stream_destroy(rondo_stream *stream) {
                       "call has returned",
                       stream->label);
   if (rondo_stream_find_capture(stream) != NULL) rondo_capture_forget_stream(stream);
+  assert(rondo_stream_capture(stream) == NULL);
   rondo_device *device = stream->device;
   const rondo_status status = stream->queue->ops->destroy(stream->queue);
   rondo_pools_forget_stream(device, &stream->order);
@@ -131,6 +134,7 @@ rondo_status rondo_stream_settle(rondo_stream *stream, const char *call) {
 
 /* Checked work, with its defaults. */
 static inline rondo_status submit(rondo_stream *stream, const char *call, const rondo_node_params *work) {
+  assert(work->name != NULL && rondo_stream_capture(stream) == NULL);
   rondo_thread_count_work();
   RONDO_TRY(stream->queue->ops->submit(stream->queue, work));
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, call) : RONDO_OK;

@@ -10,6 +10,8 @@
 #ifndef RONDO_EXEC_STREAM_STREAM_INTERNAL_H
 #define RONDO_EXEC_STREAM_STREAM_INTERNAL_H
 
+#include <assert.h>
+
 #include <rondo/stream.h>
 
 #include "base/array.h"
@@ -74,7 +76,10 @@ void rondo_stream_tie_release(rondo_stream_tie *tie); /* NULL is fine */
 
 /* Between the two somebody's callback works on the stream: destroying it is refused. Threads: with the stream. */
 static inline void rondo_stream_hold(rondo_stream *stream) { stream->holds++; }
-static inline void rondo_stream_let_go(rondo_stream *stream) { stream->holds--; }
+static inline void rondo_stream_let_go(rondo_stream *stream) {
+  assert(stream->holds > 0);
+  stream->holds--;
+}
 
 /* rondo_stream_synchronize where the library waits for ends of its own: captures that do not have the stream neither
  * forbid it nor become invalid. `call` is what is refused when one has it. */
