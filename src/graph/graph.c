@@ -27,10 +27,9 @@ static uint32_t next_serial(void) {
 
 rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
                               rondo_graph **out) {
+  rondo_graph *graph;
   *out = NULL;
-  void *memory;
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_graph), &memory));
-  rondo_graph *graph = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *graph, &graph));
   graph->allocator = *allocator;
   rondo_slab_init(&graph->slab, allocator);
   graph->small = rondo_slab_allocator(&graph->slab);
@@ -92,13 +91,19 @@ const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph 
 
 bool rondo_graph_is_captured_into(const rondo_graph *graph) {
   if (graph->captures > 0) return true;
-  if (graph->child_count == 0) return false;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (node->live && node->params.kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(node->params.as.child))
-      return true;
-  }
+  const rondo_graph *child;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;)
+    if (rondo_graph_is_captured_into(child)) return true;
   return false;
+}
+
+rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_slot) {
+  const uint32_t count = graph->child_count == 0 ? 0 : (uint32_t)graph->nodes.count;
+  while (*inout_slot < count) {
+    const rondo_graph_node *node = &graph->nodes.items[(*inout_slot)++];
+    if (node->live && node->params.kind == RONDO_NODE_CHILD) return node->params.as.child;
+  }
+  return NULL;
 }
 
 /* What is known of a graph is known no more, nor of those around it. */
@@ -136,19 +141,15 @@ static rondo_status fail_find(const rondo_graph *graph, rondo_node node) {
                     node.id, rondo_graph_label(label, graph));
 }
 
-static inline rondo_status find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
+rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
   const bool is_there = node.id >> 32 == graph->serial && rondo_graph_has(graph, (uint32_t)node.id);
   *out_slot = is_there ? (uint32_t)node.id : RONDO_NO_NODE;
   return is_there ? RONDO_OK : fail_find(graph, node);
 }
 
-rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
-  return find(graph, node, out_slot);
-}
-
 static rondo_status find_in_list(const rondo_graph *graph, const char *list, const rondo_node *nodes, size_t index,
                                  uint32_t *out_slot) {
-  const rondo_status status = find(graph, nodes[index], out_slot);
+  const rondo_status status = rondo_graph_find(graph, nodes[index], out_slot);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s[%zu]", list, index);
 }
 
@@ -162,12 +163,10 @@ rondo_status rondo_graph_find_all(const rondo_graph *graph, const char *list, co
 
 /* How many levels of child graphs stand below. */
 static unsigned nesting_below(const rondo_graph *graph) {
+  const rondo_graph *child;
   unsigned deepest = 0;
-  if (graph->child_count == 0) return 0;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (!node->live || node->params.kind != RONDO_NODE_CHILD) continue;
-    const unsigned below = 1 + nesting_below(node->params.as.child);
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) {
+    const unsigned below = 1 + nesting_below(child);
     if (below > deepest) deepest = below;
   }
   return deepest;

@@ -30,6 +30,11 @@ RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_a
 RONDO_MUST_USE rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out);
 void rondo_graph_free(rondo_graph *graph); /* without the checks of rondo_graph_destroy; NULL is fine */
 
+/* The next child graph whose node has the slot or a later one; moves the slot past it. NULL when there is none:
+ *
+ *   for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) ... */
+rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_slot);
+
 /* True when a stream captures into the graph or into a child at any depth. */
 bool rondo_graph_is_captured_into(const rondo_graph *graph);
 

@@ -32,13 +32,12 @@ static void close_order(ordered_graph *ordered) {
 static rondo_status open_order(const rondo_graph *graph, const rondo_graph *root, ordered_graph *out) {
   *out = (ordered_graph){.graph = graph, .root = root};
   RONDO_TRY(rondo_graph_order_in(graph, root, &out->order));
-  void *place;
-  const rondo_status status = rondo_allocate(&graph->allocator, graph->nodes.count, sizeof(uint32_t), &place);
+  const rondo_status status =
+      rondo_allocate_items(&graph->allocator, graph->nodes.count, sizeof(uint32_t), &out->place);
   if (status != RONDO_OK) {
     close_order(out);
     return status;
   }
-  out->place = place;
   for (uint32_t i = 0; i < graph->live_count; i++) out->place[out->order[i]] = i;
   return RONDO_OK;
 }
@@ -121,11 +120,9 @@ static rondo_status compare_all(graph_comparison *comparison) {
 static rondo_status compare_with_stamps(graph_comparison *comparison) {
   const rondo_graph *a = comparison->a.graph, *b = comparison->b.graph;
   const uint32_t places = a->live_count > b->live_count ? a->live_count : b->live_count;
-  void *stamps;
-  RONDO_TRY(rondo_allocate(&a->allocator, places, sizeof(uint32_t), &stamps));
-  comparison->stamps = stamps;
+  RONDO_TRY(rondo_allocate_items(&a->allocator, places, sizeof(uint32_t), &comparison->stamps));
   const rondo_status status = compare_all(comparison);
-  rondo_release(&a->allocator, stamps, places, sizeof(uint32_t));
+  rondo_release(&a->allocator, comparison->stamps, places, sizeof(uint32_t));
   return status;
 }
 

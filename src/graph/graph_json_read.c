@@ -257,11 +257,8 @@ static rondo_status read_argument(const rondo_json_value *value, const rondo_par
 }
 
 static rondo_status make_values(json_reader *reader, const rondo_kernel *kernel, node_draft *draft) {
-  void *values;
-  RONDO_TRY(rondo_allocate(&reader->allocator, kernel->argument_bytes, 1, &values));
-  draft->values = values;
   draft->value_bytes = kernel->argument_bytes;
-  return RONDO_OK;
+  return rondo_allocate_items(&reader->allocator, draft->value_bytes, 1, &draft->values);
 }
 
 static rondo_status read_arguments(const rondo_json_value *object, const rondo_kernel *kernel, node_draft *draft) {

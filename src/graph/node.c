@@ -68,8 +68,8 @@ static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_ke
   bool known = false;
   for (uint32_t i = 0; i < count; i++) known = known || from->arg_bytes[i] != 0;
   if (!known) return RONDO_OK;
-  void *bytes;
-  RONDO_TRY(rondo_allocate(&owner->small, count, sizeof(size_t), &bytes));
+  size_t *bytes;
+  RONDO_TRY(rondo_allocate_items(&owner->small, count, sizeof *bytes, &bytes));
   memcpy(bytes, from->arg_bytes, count * sizeof(size_t));
   out->params.as.kernel.arg_bytes = bytes;
   return RONDO_OK;
@@ -77,9 +77,9 @@ static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_ke
 
 static rondo_status copy_text(const rondo_graph *owner, const char *text, const char **out) {
   char *copy;
-  RONDO_TRY(rondo_allocate_text(&owner->small, text, &copy));
+  const rondo_status status = rondo_allocate_text(&owner->small, text, &copy);
   *out = copy;
-  return RONDO_OK;
+  return status;
 }
 
 /* A kernel's own name is not copied: the node retains the kernel. */

@@ -69,10 +69,8 @@ rondo_status rondo_build_graph(const char *call, rondo_device *device, const ron
 void rondo_build_uncount(rondo_graph *graph) {
   if (graph->hold.object != NULL) graph->hold.release(graph->hold.object);
   graph->hold.object = NULL;
-  for (size_t i = 0; i < graph->nodes.count && graph->child_count > 0; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (node->live && node->params.kind == RONDO_NODE_CHILD) rondo_build_uncount(node->params.as.child);
-  }
+  rondo_graph *child;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) rondo_build_uncount(child);
 }
 
 rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options *options, rondo_graph **out_graph) {

@@ -98,9 +98,8 @@ static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_ca
 
 static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, rondo_capture **out) {
   rondo_device *device = stream->device;
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_capture), &state));
-  rondo_capture *capture = state;
+  rondo_capture *capture;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *capture, &capture));
   *capture = (rondo_capture){.allocator = device->allocator,
                              .device = device,
                              .id = next_id(),

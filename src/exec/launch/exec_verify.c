@@ -123,9 +123,7 @@ static bool find_range(void *user, const void *address, rondo_known_range *out) 
 
 /* Of each lowered node what the verifier wants to know. */
 static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **out) {
-  void *memory;
-  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_flat_node), &memory));
-  *out = memory;
+  RONDO_TRY(rondo_allocate_items(&lowering->allocator, lowering->nodes.count, sizeof **out, out));
   for (size_t i = 0; i < lowering->nodes.count; i++)
     (*out)[i] = (rondo_flat_node){.params = lowering->nodes.items[i].params,
                                   .graph = lowering->origins.items[i].graph,

@@ -117,9 +117,8 @@ rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free) {
   const rondo_lowering *lowering = &draft->lowering;
   if (!draft->graph->has_memory) return RONDO_OK;
   rondo_device_memory *memory = rondo_address_space_of(draft->graph)->memory;
-  void *state;
-  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_memory_node), &state));
-  rondo_memory_node *nodes = state;
+  rondo_memory_node *nodes;
+  RONDO_TRY(rondo_allocate_items(&lowering->allocator, lowering->nodes.count, sizeof *nodes, &nodes));
   const size_t count = collect_memory_nodes(draft, nodes);
   const rondo_status status = rondo_exec_memory_create(memory, nodes, count, auto_free, &draft->memory);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof(rondo_memory_node));

@@ -80,10 +80,9 @@ static rondo_status add_slots(rondo_exec_random *random, const rondo_graph *grap
                               .base = outer == NULL ? 0 : outer->base + need->base};
     RONDO_TRY(rondo_array_push(&random->allocator, &random->slots, &slot));
   }
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (node->live && node->params.kind == RONDO_NODE_CHILD) RONDO_TRY(add_slots(random, node->params.as.child, graph));
-  }
+  const rondo_graph *child;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;)
+    RONDO_TRY(add_slots(random, child, graph));
   return RONDO_OK;
 }
 

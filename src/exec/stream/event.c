@@ -47,9 +47,7 @@ static void release_store(void *state) {
 }
 
 static rondo_status create_store(rondo_device *device, event_store **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(event_store), &state));
-  *out = state;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof **out, out));
   (*out)->allocator = device->allocator;
   pthread_mutex_init(&(*out)->lock, NULL);
   device->exec.release = release_store;
@@ -113,9 +111,8 @@ static rondo_event *take_complete(event_store *store, bool timing) {
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status make_event(rondo_device *device, bool timing, rondo_event **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_event), &state));
-  rondo_event *event = state;
+  rondo_event *event;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *event, &event));
   event->lent = (rondo_lent_event){.hold = rondo_event_hold, .let_go = rondo_event_let_go};
   event->device = device;
   const rondo_status status = device->ops->event_create(device, timing, &event->driver);

@@ -27,9 +27,8 @@ static void make_label(rondo_stream *stream) {
 }
 
 static rondo_status make_stream(rondo_device *device, const char *name, rondo_stream **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_stream), &state));
-  rondo_stream *stream = state;
+  rondo_stream *stream;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *stream, &stream));
   stream->device = device;
   stream->synchronous = device->synchronous;
   rondo_status status = rondo_allocate_text(&device->allocator, name, &stream->name);

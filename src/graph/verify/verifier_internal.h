@@ -170,6 +170,17 @@ static inline bool rondo_verifier_knows_order(const rondo_verifier *verifier, ui
 /* Notes that `before` must come before `after`, or a mistake. */
 RONDO_MUST_USE rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t before,
                                                  uint32_t after, uint32_t subject, uint32_t object);
-RONDO_MUST_USE rondo_status rondo_verify_note(rondo_verifier *verifier, const rondo_mistake *mistake);
+/* The mistake of a node; errors and warnings for which there is no room are counted. */
+RONDO_MUST_USE rondo_status rondo_verify_note(rondo_verifier *verifier, rondo_mistake_kind kind, bool is_error,
+                                              uint32_t node, uint32_t subject, uint32_t object);
+
+/* Of verify_lifetimes.c: steps 1 and 2. */
+RONDO_MUST_USE rondo_status rondo_verify_collect(rondo_verifier *verifier);
+RONDO_MUST_USE rondo_status rondo_verify_pair_frees(rondo_verifier *verifier);
+
+/* Of verify_races.c: step 3, for one exact or loose access, whose region is set; and an alloc node covers the cells
+ * again. */
+RONDO_MUST_USE rondo_status rondo_verify_race(rondo_verifier *verifier, uint32_t access);
+void rondo_verify_forget(rondo_verifier *verifier, uint32_t first, uint32_t past);
 
 #endif

@@ -18,7 +18,6 @@
 #include "base/error.h"
 #include "graph/verify/verifier.h"
 #include "graph/verify/verifier_internal.h"
-#include "graph/verify/verify_races.h"
 
 #define LOOK_BACK 8 /* readers that a new one is compared with */
 #define MANY_CELLS 16
