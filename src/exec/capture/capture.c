@@ -13,7 +13,6 @@
 #include "exec/build/graph_build.h"
 #include "exec/capture/arena_capture.h"
 #include "exec/capture/capture_driver.h"
-#include "exec/capture/capture_list.h"
 #include "exec/random/random_internal.h"
 #include "graph/graph.h"
 #include "graph/graph_check.h"

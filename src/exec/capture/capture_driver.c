@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "exec/capture/capture_list.h"
 #include "graph/graph.h"
 #include "graph/node_name.h"
 

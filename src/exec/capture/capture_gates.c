@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "exec/capture/capture_list.h"
+#include "exec/capture/capture_internal.h"
 #include "graph/node_name.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

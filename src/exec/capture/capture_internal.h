@@ -54,6 +54,20 @@ static inline bool rondo_stream_runs_at_once(rondo_stream *stream) {
   return atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0 || rondo_capture_watch_allows(stream);
 }
 
+/* The process's list of captures (capture_gates.c): for the files of this folder. Whatever changes it or a capture's
+ * members takes the lock. A capture that is added has its origin for its first member; one that is removed has none,
+ * and is over. */
+void rondo_capture_list_add(rondo_capture *capture);
+void rondo_capture_list_remove(rondo_capture *capture);
+
+/* The stream becomes a member of the active capture with this number of the driver's; NULL when there is none. */
+rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id);
+
+/* The stream becomes a member, or ceases to be. Joining fails when the capture is no longer active. Leaving returns
+ * whether it was the last member; if not, the capture may be over when it returns. */
+RONDO_MUST_USE rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *stream);
+bool rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream);
+
 void rondo_capture_retain(rondo_capture *capture);
 void rondo_capture_release(rondo_capture *capture);
 

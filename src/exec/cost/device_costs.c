@@ -167,11 +167,17 @@ static rondo_status make_kernel(rondo_device *device, rondo_kernel **out) {
   return status;
 }
 
-static rondo_status queue_line(const laboratory *lab, uint32_t length) {
-  for (uint32_t i = 0; i < length; i++) {
+/* A line to be queued: rondo_stream_work. */
+typedef struct line_work {
+  rondo_kernel *kernel;
+  uint32_t length;
+} line_work;
+
+static rondo_status queue_line(rondo_stream *stream, void *user) {
+  const line_work *line = user;
+  for (uint32_t i = 0; i < line->length; i++) {
     const size_t number = i;
-    RONDO_TRY(
-        rondo_launch(lab->stream, lab->kernel, (rondo_grid){.x = 1}, RONDO_ARGS(&number, &number, &number, &number)));
+    RONDO_TRY(rondo_launch(stream, line->kernel, (rondo_grid){.x = 1}, RONDO_ARGS(&number, &number, &number, &number)));
   }
   return RONDO_OK;
 }
@@ -181,7 +187,7 @@ static _Atomic uint32_t own_captures;
 
 static rondo_status capture_work(const laboratory *lab, uint32_t length, rondo_graph **out) {
   RONDO_TRY(rondo_capture_begin(lab->stream, RONDO_CAPTURE_RELAXED));
-  const rondo_status status = queue_line(lab, length);
+  const rondo_status status = queue_line(lab->stream, &(line_work){lab->kernel, length});
   rondo_saved_error error;
   rondo_error_save(&error);
   const rondo_status ended = rondo_capture_end(lab->stream, out);
@@ -196,13 +202,7 @@ static rondo_status capture_line(const laboratory *lab, uint32_t length, rondo_g
 }
 
 static rondo_status run_exec(const laboratory *lab, rondo_exec *exec, double *out_host, double *out_total) {
-  const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(rondo_exec_launch(exec, lab->stream));
-  const uint64_t queued = rondo_clock_ns();
-  RONDO_TRY(rondo_stream_synchronize(lab->stream));
-  *out_host = microseconds(begin, queued);
-  *out_total = microseconds(begin, rondo_clock_ns());
-  return RONDO_OK;
+  return rondo_time_run(lab->stream, rondo_queue_launch, exec, out_host, out_total);
 }
 
 static rondo_status record_line(laboratory *lab, uint32_t length, rondo_exec **out) {
@@ -242,31 +242,13 @@ static rondo_status record_lines(laboratory *lab) {
 
 /* Rounds ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status meter_line(const laboratory *lab, uint32_t length, rondo_gain *out) {
-  rondo_meter meter;
-  RONDO_TRY(rondo_meter_begin(&meter, lab->stream, GATE_NS));
-  rondo_status status = queue_line(lab, length);
-  if (status == RONDO_OK) status = rondo_meter_end(&meter);
-  if (status == RONDO_OK) status = rondo_meter_read(&meter, out);
-  rondo_meter_free(&meter);
-  return status;
-}
-
-static rondo_status run_line(const laboratory *lab, uint32_t length, double *out_host, double *out_total) {
-  const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(queue_line(lab, length));
-  *out_host = microseconds(begin, rondo_clock_ns());
-  RONDO_TRY(rondo_stream_synchronize(lab->stream));
-  *out_total = microseconds(begin, rondo_clock_ns());
-  return RONDO_OK;
-}
-
 static rondo_status take_samples(laboratory *lab, size_t line, size_t round) {
   line_samples *samples = &lab->lines[line];
+  line_work work = {lab->kernel, lengths[line]};
   rondo_gain metered = {0};
   double total;
-  RONDO_TRY(run_line(lab, lengths[line], &samples->stream_host[round], &total));
-  RONDO_TRY(meter_line(lab, lengths[line], &metered));
+  RONDO_TRY(rondo_time_run(lab->stream, queue_line, &work, &samples->stream_host[round], &total));
+  RONDO_TRY(rondo_meter_run(lab->stream, queue_line, &work, GATE_NS, &metered));
   samples->stream_device[round] = metered.device_us;
   samples->stream_beyond[round] = fmax(0, total - fmax(metered.host_us, metered.device_us));
   return run_exec(lab, lab->execs[line], &samples->launch_host[round], &samples->launch_total[round]);

@@ -12,6 +12,7 @@
 #ifndef RONDO_EXEC_COST_METER_H
 #define RONDO_EXEC_COST_METER_H
 
+#include <rondo/exec.h>
 #include <rondo/gain.h>
 
 #include "exec/stream/stream_internal.h"
@@ -43,6 +44,16 @@ RONDO_MUST_USE rondo_status rondo_meter_read(const rondo_meter *meter, rondo_gai
 
 /* The meter is as one of zeros; its run may go on. */
 void rondo_meter_free(rondo_meter *meter);
+
+/* Meters one run of the work, which waits for `most_ns` at most; and, of the exec, queues a launch, as such work. */
+RONDO_MUST_USE rondo_status rondo_meter_run(rondo_stream *stream, rondo_stream_work work, void *user, uint64_t most_ns,
+                                            rondo_gain *out);
+RONDO_MUST_USE rondo_status rondo_queue_launch(rondo_stream *stream, void *exec);
+
+/* Runs the work on the stream, which is idle then, and waits for it: how long the host took to queue it, and how long
+ * all of it took, in microseconds. */
+RONDO_MUST_USE rondo_status rondo_time_run(rondo_stream *stream, rondo_stream_work work, void *user, double *out_host,
+                                           double *out_total);
 
 /* The gates of a device (device_costs.h). */
 typedef struct rondo_gates {

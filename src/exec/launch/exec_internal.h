@@ -64,6 +64,9 @@ typedef struct rondo_moves {
   bool are_made; /* out: the driver took them, also when something failed after that */
 } rondo_moves;
 
+/* rondo_exec_launch after its checks (launch.c), on a stream that does not capture. `moves` may be NULL. */
+RONDO_MUST_USE rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves);
+
 /* The params of a lowered node. */
 static inline const rondo_node_params *rondo_exec_params(const rondo_exec *exec, size_t place) {
   return exec->lowering.nodes.items[place].params;

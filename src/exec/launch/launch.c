@@ -2,7 +2,6 @@
  * Launching. An exec without graph memory and event nodes is the driver's launch and a counter; what else there may be
  * is looked for behind one flag.
  */
-#include "exec/launch/launch.h"
 #include "base/trace.h"
 #include "exec/launch/declared_access.h"
 #include "exec/patch/patch.h"

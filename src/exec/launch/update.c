@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
- * before anything does; what the driver then refuses is taken back (update_commit.c). Threads: one at a time an exec.
+ * before anything does; what the driver then refuses is taken back (update_in_place.c). Threads: one at a time an exec.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "exec/launch/exec_verify.h"
 #include "exec/launch/instantiate.h"
 #include "exec/launch/relocate.h"
-#include "exec/launch/update_commit.h"
 #include "exec/launch/update_in_place.h"
 #include "exec/patch/patch.h"
 #include "exec/stream/stream_work.h"

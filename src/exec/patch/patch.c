@@ -11,7 +11,6 @@
 #include "base/versioned_struct.h"
 #include "exec/launch/declared_access.h"
 #include "exec/launch/exec_check.h"
-#include "exec/launch/launch.h"
 #include "exec/launch/relocate.h"
 #include "exec/patch/patch_internal.h"
 #include "graph/graph.h"
