@@ -123,35 +123,38 @@ static rondo_status start(rondo_capture *capture, rondo_graph *graph, bool given
   return RONDO_OK;
 }
 
-static rondo_status start_anew(const char *call, rondo_capture *capture, const rondo_capture_options *options) {
+/* Into an empty graph, which goes when it fails. */
+static rondo_status start_in_new(rondo_capture *capture, rondo_graph *graph) {
   rondo_stream *stream = capture->origin;
-  rondo_graph *graph;
-  const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
-                                             .profile = options->profile, .relocate = options->relocate};
-  RONDO_TRY(rondo_build_graph(call, stream->device, &graph_options, &graph));
   stream->frontier.count = 0;
   const rondo_status status = start(capture, graph, false);
   if (status != RONDO_OK) rondo_graph_free(graph);
   return status;
+}
+
+static rondo_status start_with(const char *call, rondo_capture *capture, const rondo_capture_options *options) {
+  const rondo_stream *stream = capture->origin;
+  rondo_graph *graph;
+  const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
+                                             .profile = options->profile, .relocate = options->relocate};
+  RONDO_TRY(rondo_build_graph(call, stream->device, &graph_options, &graph));
+  return start_in_new(capture, graph);
 }
 
 static rondo_status begin(const char *call, rondo_stream *stream, const rondo_capture_options *options) {
   RONDO_TRY(check_begin(call, stream, options->mode));
   rondo_capture *capture;
   RONDO_TRY(make_capture(stream, options->mode, &capture));
-  const rondo_status status = start_anew(call, capture, options);
+  const rondo_status status = start_with(call, capture, options);
   if (status != RONDO_OK) rondo_capture_release(capture);
   return status;
 }
 
 static rondo_status start_in_arena(rondo_capture *capture, rondo_address_space *space, rondo_profile *profile) {
-  rondo_stream *stream = capture->origin;
+  const rondo_stream *stream = capture->origin;
   rondo_graph *graph;
   RONDO_TRY(rondo_build_graph_in(stream->device, stream->name, space, profile, false, &graph));
-  stream->frontier.count = 0;
-  const rondo_status status = start(capture, graph, false);
-  if (status != RONDO_OK) rondo_graph_free(graph);
-  return status;
+  return start_in_new(capture, graph);
 }
 
 static rondo_status begin_in_arena(rondo_capture *capture, const rondo_arena_setting *setting) {

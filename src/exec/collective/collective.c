@@ -100,7 +100,8 @@ static rondo_status check(const char *call, const rondo_communicator *communicat
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: root %" PRIu32 " is none of %" PRIu32 " ranks", call, work->root, communicator->world_size);
   RONDO_TRY(check_buffers(call, communicator, work));
-  return communicator->link->transport->check(communicator->link, call, work);
+  const rondo_transport *transport = communicator->link->transport;
+  return transport->check == NULL ? RONDO_OK : transport->check(communicator->link, call, work);
 }
 
 static rondo_status run(rondo_communicator *communicator, rondo_stream *stream, rondo_collective work) {

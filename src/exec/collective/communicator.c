@@ -82,7 +82,7 @@ static void free_joining(joining *j) {
 static rondo_status enter_all(joining *j) {
   unsigned char token[RONDO_GROUP_TOKEN_BYTES] = {0};
   const bool is_first = j->plans[0].rank == 0;
-  RONDO_TRY(j->transport->prepare(j->plans[0].device, is_first, token));
+  if (j->transport->prepare != NULL) RONDO_TRY(j->transport->prepare(j->plans[0].device, is_first, token));
   for (uint32_t i = 0; i < j->count; i++) {
     const rondo_communicator_plan *plan = &j->plans[i];
     const rondo_group_options options = {.path = j->rendezvous,

@@ -70,14 +70,6 @@ static rondo_status create(const rondo_communicator_plan *plan, rondo_group *gro
   return status;
 }
 
-static rondo_status exchange_prepare(rondo_device *device, bool is_first,
-                                     unsigned char token[RONDO_GROUP_TOKEN_BYTES]) {
-  (void)device;
-  (void)is_first;
-  (void)token;
-  return RONDO_OK;
-}
-
 static rondo_status exchange_open(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count,
                                   rondo_link **out) {
   for (uint32_t i = 0; i < count; i++) {
@@ -118,7 +110,6 @@ static void exchange_info(const rondo_link *link, rondo_communicator_info *out) 
 const rondo_transport rondo_exchange_transport = {
     .kind = 1,
     .has_slots = true,
-    .prepare = exchange_prepare,
     .open = exchange_open,
     .check = rondo_exchange_check,
     .run = rondo_exchange_run,

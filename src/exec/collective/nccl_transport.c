@@ -174,14 +174,6 @@ static void nccl_info(const rondo_link *base, rondo_communicator_info *out) {
   out->failed = atomic_load(&link->broken) || has_failed(async_error(link));
 }
 
-/* It has reductions of all types. */
-static rondo_status nccl_check(const rondo_link *link, const char *call, const rondo_collective *work) {
-  (void)link;
-  (void)call;
-  (void)work;
-  return RONDO_OK;
-}
-
 static rondo_status require_working(const nccl_link *link, const char *call) {
   if (atomic_load(&link->broken))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
@@ -278,11 +270,11 @@ static rondo_status nccl_run_work(rondo_link *base, rondo_stream *stream, const 
   return note_queued(link, stream, call);
 }
 
+/* It needs no check, since it has reductions of all types. */
 const rondo_transport rondo_nccl_transport = {
     .kind = 2,
     .prepare = nccl_prepare,
     .open = nccl_open,
-    .check = nccl_check,
     .run = nccl_run_work,
     .break_off = nccl_break_off,
     .info = nccl_info,

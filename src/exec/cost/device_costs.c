@@ -74,25 +74,19 @@ static void release_slot(void *state) {
   rondo_release(&allocator, slot, 1, sizeof *slot);
 }
 
-static rondo_status create_slot(rondo_device *device, costs_slot **out) {
-  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof **out, out));
-  (*out)->allocator = device->allocator;
-  pthread_mutex_init(&(*out)->lock, NULL);
-  pthread_mutex_init(&(*out)->gates.lock, NULL);
-  pthread_cond_init(&(*out)->changed, NULL);
-  device->costs.release = release_slot;
-  atomic_store_explicit(&device->costs.state, *out, memory_order_release);
-  return RONDO_OK;
+static void init_slot(void *state, const rondo_allocator *allocator) {
+  costs_slot *slot = state;
+  slot->allocator = *allocator;
+  pthread_mutex_init(&slot->lock, NULL);
+  pthread_mutex_init(&slot->gates.lock, NULL);
+  pthread_cond_init(&slot->changed, NULL);
 }
 
 static rondo_status slot_of(rondo_device *device, costs_slot **out) {
-  static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = atomic_load_explicit(&device->costs.state, memory_order_acquire);
-  if (*out != NULL) return RONDO_OK;
-  pthread_mutex_lock(&making);
-  *out = atomic_load_explicit(&device->costs.state, memory_order_relaxed);
-  const rondo_status status = *out == NULL ? create_slot(device, out) : RONDO_OK;
-  pthread_mutex_unlock(&making);
+  static const rondo_state_kind kind = {sizeof(costs_slot), init_slot, release_slot};
+  void *state;
+  const rondo_status status = rondo_device_state(device, &device->costs, &kind, &state);
+  *out = state;
   return status;
 }
 

@@ -57,12 +57,15 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
   return RONDO_OK;
 }
 
-/* `then` is resolved. */
+/* Shapes of more than one dimension cannot change. `then` is resolved. */
+static bool may_take(const rondo_node_params *now, const rondo_node_params *then) {
+  return (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
+}
+
 static rondo_status check_shapes(const char *call, const rondo_node_params *now, const rondo_node_params *then,
                                  const rondo_node_where *where) {
   char label[RONDO_LABEL_BYTES];
-  if ((rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0)
-    return RONDO_OK;
+  if (may_take(now, then)) return RONDO_OK;
   return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
                          "%s: %s is or would be of more than one dimension: only one-dimensional copies and fills can "
                          "change",
@@ -282,9 +285,7 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
   if (is_other)
     return refuse_update(result, RONDO_REASON_FOREIGN_WORK, exec, draft, place,
                          "a library captured it, in a form that cannot be compared: instantiate the new graph");
-  const bool same_shape =
-      (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
-  if (!same_shape)
+  if (!may_take(now, then))
     return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, place,
                          "only one-dimensional copies and fills can change");
   if (then->kind == RONDO_NODE_KERNEL && exec->device->ops->kernel_check(exec->device, &then->as.kernel) != RONDO_OK)

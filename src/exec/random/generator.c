@@ -239,14 +239,19 @@ void rondo_capture_release_generators(rondo_capture *capture) {
   rondo_array_free(&capture->allocator, &capture->generators);
 }
 
-static rondo_status draw_captured(const char *call, rondo_capture *capture, rondo_generator *generator,
-                                  uint64_t increment, rondo_random *out) {
+static rondo_status draw_in_graph(const char *call, rondo_graph *graph, rondo_generator *generator, uint64_t increment,
+                                  rondo_random *out) {
   uint64_t offset;
-  RONDO_TRY(rondo_capture_require_active(capture, call));
-  RONDO_TRY(note_draw(capture, generator));
-  RONDO_TRY(rondo_random_draw(call, capture->graph, generator, increment, &offset));
+  RONDO_TRY(rondo_random_draw(call, graph, generator, increment, &offset));
   *out = (rondo_random){.cells = generator->cells, .offset = offset};
   return RONDO_OK;
+}
+
+static rondo_status draw_captured(const char *call, rondo_capture *capture, rondo_generator *generator,
+                                  uint64_t increment, rondo_random *out) {
+  RONDO_TRY(rondo_capture_require_active(capture, call));
+  RONDO_TRY(note_draw(capture, generator));
+  return draw_in_graph(call, capture->graph, generator, increment, out);
 }
 
 rondo_status rondo_generator_reserve(rondo_generator *generator, rondo_stream *stream, uint64_t increment,
@@ -282,8 +287,5 @@ rondo_status rondo_generator_reserve_in_graph(rondo_generator *generator, rondo_
   RONDO_TRY(check_reserve(call, generator, &increment));
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", generator->device, graph->device));
-  uint64_t offset;
-  RONDO_TRY(rondo_random_draw(call, graph, generator, increment, &offset));
-  *out_random = (rondo_random){.cells = generator->cells, .offset = offset};
-  return RONDO_OK;
+  return draw_in_graph(call, graph, generator, increment, out_random);
 }

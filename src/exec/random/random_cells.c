@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-#include "base/error.h"
+#include "exec/api_check.h"
 #include "exec/random/random_internal.h"
 #include "memory/device_memory.h"
 
@@ -51,24 +51,18 @@ static void free_store(void *state) {
   rondo_release(&allocator, store, 1, sizeof *store);
 }
 
-static rondo_status create_store(rondo_device *device, rondo_random_store **out) {
-  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof **out, out));
-  (*out)->allocator = device->allocator;
-  pthread_mutex_init(&(*out)->lock, NULL);
-  atomic_init(&(*out)->first, UINTPTR_MAX);
-  device->random.release = free_store;
-  atomic_store_explicit(&device->random.state, *out, memory_order_release);
-  return RONDO_OK;
+static void init_store(void *state, const rondo_allocator *allocator) {
+  rondo_random_store *store = state;
+  store->allocator = *allocator;
+  pthread_mutex_init(&store->lock, NULL);
+  atomic_init(&store->first, UINTPTR_MAX);
 }
 
 rondo_status rondo_random_store_of(rondo_device *device, rondo_random_store **out) {
-  static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = rondo_random_store_made(device);
-  if (*out != NULL) return RONDO_OK;
-  pthread_mutex_lock(&making);
-  *out = atomic_load_explicit(&device->random.state, memory_order_relaxed);
-  const rondo_status status = *out == NULL ? create_store(device, out) : RONDO_OK;
-  pthread_mutex_unlock(&making);
+  static const rondo_state_kind kind = {sizeof(rondo_random_store), init_store, free_store};
+  void *state;
+  const rondo_status status = rondo_device_state(device, &device->random, &kind, &state);
+  *out = state;
   return status;
 }
 

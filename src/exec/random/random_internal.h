@@ -64,11 +64,15 @@ static inline uint64_t rondo_generator_take(rondo_generator *generator, uint64_t
   return offset;
 }
 
+/* Moves the offset back to where it was, unless it was moved on since. */
+static inline void rondo_generator_move_back(rondo_generator *generator, uint64_t from, uint64_t to) {
+  (void)atomic_compare_exchange_strong_explicit(&generator->offset, &from, to, memory_order_relaxed,
+                                                memory_order_relaxed);
+}
+
 /* What was taken last is not drawn after all; where another thread took more since, the numbers are left out. */
 static inline void rondo_generator_untake(rondo_generator *generator, uint64_t increment, uint64_t offset) {
-  uint64_t expected = offset + increment;
-  (void)atomic_compare_exchange_strong_explicit(&generator->offset, &expected, offset, memory_order_relaxed,
-                                                memory_order_relaxed);
+  rondo_generator_move_back(generator, offset + increment, offset);
   if (rondo_random_is_noted()) rondo_random_note_untaken(generator, offset, increment);
 }
 

@@ -46,23 +46,17 @@ static void release_store(void *state) {
   rondo_release(&allocator, store, 1, sizeof *store);
 }
 
-static rondo_status create_store(rondo_device *device, event_store **out) {
-  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof **out, out));
-  (*out)->allocator = device->allocator;
-  pthread_mutex_init(&(*out)->lock, NULL);
-  device->exec.release = release_store;
-  atomic_store_explicit(&device->exec.state, *out, memory_order_release);
-  return RONDO_OK;
+static void init_store(void *state, const rondo_allocator *allocator) {
+  event_store *store = state;
+  store->allocator = *allocator;
+  pthread_mutex_init(&store->lock, NULL);
 }
 
 static rondo_status store_of(rondo_device *device, event_store **out) {
-  static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = atomic_load_explicit(&device->exec.state, memory_order_acquire);
-  if (*out != NULL) return RONDO_OK;
-  pthread_mutex_lock(&making);
-  *out = atomic_load_explicit(&device->exec.state, memory_order_relaxed);
-  const rondo_status status = *out == NULL ? create_store(device, out) : RONDO_OK;
-  pthread_mutex_unlock(&making);
+  static const rondo_state_kind kind = {sizeof(event_store), init_store, release_store};
+  void *state;
+  const rondo_status status = rondo_device_state(device, &device->exec, &kind, &state);
+  *out = state;
   return status;
 }
 

@@ -175,24 +175,21 @@ rondo_status rondo_pool_destroy(rondo_pool *pool) {
   return rondo_pools_destroy(memory, pool);
 }
 
-rondo_status rondo_device_get_default_pool(rondo_device *device, rondo_pool **out_pool) {
-  const char *const call = "rondo_device_get_default_pool";
+static rondo_status get_pool(const char *call, rondo_device *device, bool is_default, rondo_pool **out_pool) {
   rondo_device_memory *memory;
   RONDO_TRY(rondo_front(call, "out_pool", out_pool));
   *out_pool = NULL;
   RONDO_TRY(enter_pools(call, device, &memory));
-  *out_pool = &memory->default_pool;
+  *out_pool = is_default ? &memory->default_pool : rondo_pools_current(memory);
   return RONDO_OK;
 }
 
+rondo_status rondo_device_get_default_pool(rondo_device *device, rondo_pool **out_pool) {
+  return get_pool("rondo_device_get_default_pool", device, true, out_pool);
+}
+
 rondo_status rondo_device_get_pool(rondo_device *device, rondo_pool **out_pool) {
-  const char *const call = "rondo_device_get_pool";
-  rondo_device_memory *memory;
-  RONDO_TRY(rondo_front(call, "out_pool", out_pool));
-  *out_pool = NULL;
-  RONDO_TRY(enter_pools(call, device, &memory));
-  *out_pool = rondo_pools_current(memory);
-  return RONDO_OK;
+  return get_pool("rondo_device_get_pool", device, false, out_pool);
 }
 
 rondo_status rondo_device_set_pool(rondo_device *device, rondo_pool *pool) {
