@@ -38,8 +38,8 @@ static bool same_matrix(const rondo_box *a, const rondo_box *b) {
   return a->depth == 1 && b->depth == 1 && a->height > 1 && b->height > 1 && a->pitch == b->pitch;
 }
 
-/* `a` begins first. b's rows begin `rows` rows and `columns` bytes behind a's; what of them passes the end of the
- * matrix's row stands at the beginning of the next. */
+/* `a` begins first. b's rows begin `rows` rows and `columns` bytes after a's. What passes the end of a row of the
+ * matrix is at the beginning of the next. */
 static bool rectangles_overlap(const rondo_box *a, const rondo_box *b) {
   const size_t distance = b->begin - a->begin;
   const size_t rows = distance / a->pitch, columns = distance % a->pitch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A graph's life: making, adding and removing nodes, cloning, freeing. Whatever can fail is done beside the graph
- * first; the commit at the end of each function cannot fail, so a graph is never seen half changed.
+ * A graph's life: making, adding and removing nodes, cloning, freeing. What can fail is done first, without a change to
+ * the graph. The commit at the end of each function cannot fail, so that a graph is never half changed.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -357,7 +357,7 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
   return RONDO_OK;
 }
 
-/* The first node that cannot be made anew; there is one. */
+/* The first node that cannot be made a second time. There is one. */
 static uint32_t find_bound(const rondo_graph *graph) {
   const rondo_graph_node *nodes = graph->nodes.items;
   uint32_t slot = 0;

@@ -16,7 +16,7 @@ RONDO_MUST_USE rondo_status rondo_graph_clone_with(const rondo_allocator *alloca
  * keep to rondo_node_shape_check, addresses may be NULL; a child is taken over on success. For the JSON reader. */
 RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const rondo_node_params *params);
 
-/* What was noted of the graph and those around it holds no more. */
+/* The graph has changed: what was noted of it, and of those around it, is not valid any more. */
 void rondo_graph_note_change(rondo_graph *graph);
 
 /* UNKNOWN_NODE unless a live node stands in the slot. */
@@ -82,8 +82,7 @@ RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot)
 RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]);
 
-/* For a graph that is bound: UNSUPPORTED/FOREIGN_WORK with that text behind "graph 'name' cannot ...", which is what.
- */
+/* For a graph that is bound: UNSUPPORTED/FOREIGN_WORK with that text. `what` follows the graph's name: "cannot ...". */
 RONDO_MUST_USE rondo_status rondo_graph_refuse_bound(const rondo_graph *graph, const char *what);
 
 #endif

@@ -19,7 +19,7 @@
 /* What a kernel that copies is told, as its one argument: up to RONDO_MOST_RANGES ranges, which have no byte in common
  * but where one is its own source and nothing is to be copied. Work that such a kernel stands in gives it the places
  * that stay, and at each launch those that do not: sources, or with `is_back` destinations. Analyses see a scalar in
- * it: whoever adds such a node puts it in front of, or behind, all that uses the ranges. */
+ * it: whoever adds such a node puts it before, or after, all that uses the ranges. */
 #define RONDO_MOST_RANGES 16
 typedef struct rondo_range_copy {
   void *dst;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this layer share and no other layer sees: the contents of a node, sorted vectors of slots, and the
- * checks at the front door.
+ * What the files of this layer share and no other layer uses: the contents of a node, and sorted vectors of slots.
  */
 #ifndef RONDO_GRAPH_NODE_H
 #define RONDO_GRAPH_NODE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Parameters of nodes: the checks at the front door (B2 to B4), defaults for zeros, and what differs between two.
+ * Parameters of nodes: the checks of public calls (B2 to B4), defaults for zeros, and comparing.
  * The same functions serve nodes and stream operations. Nothing here allocates or keeps state; any thread.
  */
 #include <assert.h>

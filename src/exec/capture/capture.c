@@ -188,7 +188,7 @@ rondo_status rondo_capture_begin_with(rondo_stream *stream, const rondo_capture_
   return begin("rondo_capture_begin_with", stream, &known);
 }
 
-/* What ended captures leave: the graph to the caller, NULL when it was the user's own or is freed. */
+/* Ends the capture. Its graph stays if it is kept or the user's own. */
 static void finish(rondo_capture *capture, bool keep_graph) {
   rondo_graph *graph = capture->graph;
   rondo_capture_list_remove(capture);
@@ -349,7 +349,7 @@ static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stre
                          capture->origin_name);
 }
 
-/* Marks what the origin's frontier has behind it, and looks for each member's last node there (C5). */
+/* Marks what comes before the origin's frontier, where each member's last node must be (C5). */
 static rondo_status find_unjoined(const rondo_capture *capture, bool *marks, uint32_t *slots,
                                   const rondo_stream **out) {
   const rondo_frontier *frontier = &capture->origin->frontier;
@@ -440,7 +440,7 @@ void rondo_capture_forget_stream(rondo_stream *stream) {
 
 /* Looking in ------------------------------------------------------------------------------------------------------ */
 
-/* Brings the frontier behind the const handle up to date; a capture found broken is told by its state. */
+/* Brings the stream's frontier up to date. A capture that is found broken shows that by its state. */
 static rondo_status look(rondo_stream *stream, const rondo_capture *capture) {
   if (atomic_load_explicit(&capture->state, memory_order_acquire) != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
   const rondo_status status = rondo_capture_follow(stream, "rondo_capture_get_info");

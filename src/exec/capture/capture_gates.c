@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The list of captures, and the gates that calls pass which a capture may forbid (C6, C9, C10). Where there is no
- * capture in the process a gate is one load.
+ * The process's list of captures, and the gates: the checks of calls that a capture may forbid (C6, C9, C10). While
+ * there is no capture in the process, a gate is one load.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ void rondo_capture_release(rondo_capture *capture) {
   if (atomic_fetch_sub_explicit(&capture->references, 1, memory_order_acq_rel) > 1) return;
   assert(capture->members == NULL && capture->generators.count == 0);
   const rondo_allocator allocator = capture->allocator;
-  rondo_array_free(&allocator, &capture->behind);
+  rondo_array_free(&allocator, &capture->driver_frontier);
   rondo_release(&allocator, capture, 1, sizeof *capture);
 }
 
@@ -163,23 +163,23 @@ rondo_status rondo_capture_require_active(const rondo_capture *capture, const ch
   if (is_active(capture)) return RONDO_OK;
   RONDO_TRY(rondo_device_require_own(call, capture->device));
   return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
-                    "%s: the capture on %s was made invalid by %s: end it and begin anew", call, capture->origin_name,
+                    "%s: the capture on %s was made invalid by %s: end it and begin again", call, capture->origin_name,
                     capture->cause);
 }
 
 rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call) {
   if (is_active(capture)) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
-                    "%s: the capture on %s, which is over now, was made invalid by %s: begin anew without that", call,
+                    "%s: the capture on %s, which is over now, was made invalid by %s: begin again without that", call,
                     capture->origin_name, capture->cause);
 }
 
 /* Where a capture is (FW-7) ---------------------------------------------------------------------------------------- */
 
-/* What was captured last before the call that is refused: " behind kernel 'relu' (node 12)"; its number. */
+/* What was captured last before the call that is refused: " after kernel 'relu' (node 12)"; its number. */
 typedef struct capture_position {
   uint32_t node; /* RONDO_NO_NODE: none */
-  char text[RONDO_LABEL_BYTES + sizeof " behind "];
+  char text[RONDO_LABEL_BYTES + sizeof " after "];
 } capture_position;
 
 /* Only what is bound to the calling thread has a graph that nobody else changes now: others' have no position. */
@@ -193,7 +193,7 @@ static void find_position(const rondo_capture *capture, capture_position *out) {
     if (graph->nodes.items[slot - 1].live) out->node = (uint32_t)(slot - 1);
   if (out->node == RONDO_NO_NODE) return;
   const rondo_node_params *params = &graph->nodes.items[out->node].params;
-  (void)snprintf(out->text, sizeof out->text, " behind %s", rondo_node_label(label, params, out->node));
+  (void)snprintf(out->text, sizeof out->text, " after %s", rondo_node_label(label, params, out->node));
 }
 
 /* Gates ----------------------------------------------------------------------------------------------------------- */

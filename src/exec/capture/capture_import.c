@@ -109,7 +109,7 @@ static rondo_status complete_order(rondo_importer *importer) {
   return RONDO_OK;
 }
 
-rondo_status rondo_importer_order_behind(rondo_importer *importer, const uint64_t *names, size_t count) {
+rondo_status rondo_importer_order_after(rondo_importer *importer, const uint64_t *names, size_t count) {
   importer->order.count = 0;
   for (size_t i = 0; i < count; i++) {
     uint32_t slot;

@@ -6,7 +6,8 @@
  *
  * Threads: one lock in the process protects the list of captures, their members and the cause that made one invalid. It
  * is a leaf: nothing is locked, no memory asked for and no driver called under it. A capture's state is atomic, because
- * any thread's refused call can make it invalid. Whoever holds an event of a capture holds a reference to it.
+ * any thread's refused call can make it invalid. An event that was recorded in a
+ * capture has a reference to it.
  */
 #ifndef RONDO_EXEC_CAPTURE_CAPTURE_INTERNAL_H
 #define RONDO_EXEC_CAPTURE_CAPTURE_INTERNAL_H
@@ -35,12 +36,12 @@ struct rondo_capture {
   char cause[RONDO_LABEL_BYTES + 144];              /* what made it invalid */
   uint64_t driver_id;                               /* of the driver's capture, where the driver captures too; 0 */
   rondo_importer importer;                          /* where the driver captures too: what it captured */
-  RONDO_ARRAY(uint64_t) behind;                     /* ... working memory: the driver's names of a frontier */
+  RONDO_ARRAY(uint64_t) driver_frontier;            /* ... working memory: the driver's names of a frontier */
   rondo_stream *members;                            /* by next_member */
   RONDO_ARRAY(struct rondo_generator *) generators; /* drawn from; references */
 };
 
-/* The capture that the stream is part of, also when a library made it join by events of its own; NULL. */
+/* The capture that the stream is part of, or NULL. A library may have made it join by events of its own. */
 rondo_capture *rondo_capture_adopt(rondo_stream *stream);
 static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
@@ -48,7 +49,7 @@ static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
   return rondo_capture_adopt(stream);
 }
 
-/* Whether what the stream is given runs at once: nothing captures it, and nothing refuses it as stray. */
+/* Whether work on the stream runs: no capture takes it, and no watch refuses it as stray. */
 static inline bool rondo_stream_runs_at_once(rondo_stream *stream) {
   if (rondo_stream_capture(stream) != NULL) return false;
   return atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0 || rondo_capture_watch_allows(stream);
@@ -82,7 +83,7 @@ RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *ca
 /* The same for the call that ends it, whatever this returns. */
 RONDO_MUST_USE rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call);
 
-/* Adds a node behind the frontier of a capturing stream, which becomes that node. */
+/* Adds a node that depends on the frontier of a capturing stream, and becomes the frontier. */
 RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params);
 
 /* While the stream or the event belongs to a capture: recording and waiting (C3, C7). */

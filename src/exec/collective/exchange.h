@@ -11,9 +11,9 @@
  * have arrived raises the semaphore: the worker that arrives last, or the rank's monitor, a thread that sleeps until
  * another rank rings and looks after ranks that have ended, left or failed, and after the time.
  *
- * Life: `event` stands for the semaphore in graphs, and its holds count who needs the exchange: the user, the four
- * kernels that graphs name, nodes of execs. With the last the semaphore is destroyed, and ends behind the executables
- * that still run; then all goes.
+ * Life: `event` stands for the semaphore in graphs, and its references count who needs the exchange: the user, the four
+ * kernels that graphs name, and nodes of execs. With the last one the semaphore is destroyed. It ends after the
+ * executables that still run, and then everything is freed.
  *
  * Threads: the kernels run on workers, piece by piece; the monitor is a thread of its own; failing is done once, by
  * any.
@@ -51,10 +51,10 @@ typedef struct rondo_exchange {
   rondo_allocator allocator;
   rondo_device *device;
   rondo_group *group;
-  rondo_kernel *kernels[RONDO_EXCHANGE_KERNELS]; /* the user's holds */
+  rondo_kernel *kernels[RONDO_EXCHANGE_KERNELS]; /* the user's references */
   char *name;
   uint64_t timeout_ns;
-  /* Given out, by the user's thread. Those of a capture begin anew with each, so that the same work captured twice is
+  /* Used so far, by the user's thread. Each capture begins with the same tags, so that the same work captured twice is
    * the same graph. */
   uint64_t tags, captured_tags, capture_id;
   /* Work. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a piece does on workers. Data stands in a slot as it is sent: one part, or, for reduce-scatter, a part for each
- * rank behind another. What has failed copies nothing, but every piece is still finished, so that it is counted.
+ * What a piece does on workers. A slot has the data as it is sent: one part, or, for reduce-scatter, one part for each
+ * rank after another. After a failure nothing is copied, but every piece is still finished, so that it is counted.
  */
 #include <string.h>
 
@@ -198,12 +198,12 @@ static const rondo_kernel_options kernels[RONDO_EXCHANGE_KERNELS] = {
     [RONDO_EXCHANGE_FINISH] = {.name = "finish", .cpu = run_finish, .params = {RONDO_UPDATES, PIECE}},
 };
 
-static void let_go(void *event) { rondo_event_let_go(event); }
+static void release_event(void *event) { rondo_event_release(event); }
 
 rondo_status rondo_exchange_make_kernel(rondo_exchange *exchange, unsigned which, rondo_kernel **out) {
   RONDO_TRY(rondo_kernel_make(exchange->device, &exchange->allocator, &kernels[which], out));
-  rondo_event_hold(&exchange->event);
+  rondo_event_retain(&exchange->event);
   (*out)->kept = &exchange->event;
-  (*out)->kept_release = let_go;
+  (*out)->kept_release = release_event;
   return RONDO_OK;
 }

@@ -2,7 +2,7 @@
  * A group of ranks on one machine: how they find each other, see each other end, and the memory that they share. A rank
  * is whoever holds the lock on byte `rank` of the rendezvous file; the system gives it up when the process ends, in
  * whatever way. (Locks are of open files, not of processes: ranks of one process are told apart too.) The file's head
- * says what the group is; behind it each rank has two slots for data, which only it writes.
+ * says what the group is; after it each rank has two slots for data, which only that rank writes.
  *
  * Threads: entering, awaiting, reserving and leaving belong to one thread at a time; asking and ringing any.
  */
@@ -31,7 +31,7 @@ typedef struct rondo_group_work {
 typedef struct rondo_group_member {
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t present;  /* has come, as long as the lock is held */
   _Atomic uint32_t left;                               /* in order */
-  _Atomic uint32_t failed;                             /* set behind the failure */
+  _Atomic uint32_t failed;                             /* set after the failure was written */
   _Atomic uint64_t arrived;                            /* pieces that it has put into its slots */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t doorbell; /* futex; grows when somebody has news for it */
   _Atomic uint32_t sleeping;
@@ -77,7 +77,7 @@ RONDO_MUST_USE rondo_status rondo_group_await(rondo_group *group);
 /* NULL is fine. Who comes last and finds nobody removes the file. */
 void rondo_group_leave(rondo_group *group);
 
-/* Makes sure that there is memory behind the rank's slots, up to `bytes`. OUT_OF_MEMORY naming the file. */
+/* Makes sure that the first `bytes` of each of the rank's slots have memory. OUT_OF_MEMORY naming the file. */
 RONDO_MUST_USE rondo_status rondo_group_reserve(rondo_group *group, size_t bytes);
 
 /* Whether that rank's process still has it. */

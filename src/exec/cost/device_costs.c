@@ -344,7 +344,7 @@ static rondo_status measure(rondo_device *device, rondo_costs *out) {
   return rondo_fail_context(status, "measuring what device '%s' costs", device->name);
 }
 
-/* The front doors -------------------------------------------------------------------------------------------------- */
+/* Public calls ----------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_while_capturing(const char *call, const rondo_device *device) {
   const uint32_t own = atomic_load_explicit(&own_captures, memory_order_acquire);

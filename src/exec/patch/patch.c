@@ -335,7 +335,7 @@ static rondo_status check_all(const char *call, const rondo_exec *exec, const ro
   if (exec->broken)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
                       "%s: an update of this exec failed and could not be taken back: update it again, or instantiate "
-                      "anew",
+                      "again",
                       call);
   if (options->again != NULL && options->moved == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
@@ -439,7 +439,7 @@ rondo_status rondo_patch_look_for(const char *call, rondo_exec *exec, const void
   return RONDO_OK;
 }
 
-/* The front ------------------------------------------------------------------------------------------------------- */
+/* Public calls --------------------------------------------------------------------------------------------------- */
 
 static rondo_status require_index(const char *call, const char *what, size_t count, size_t index) {
   if (index < count) return RONDO_OK;

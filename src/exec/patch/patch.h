@@ -21,7 +21,7 @@ static inline bool rondo_patch_fits(const void *recorded, const void *address) {
   return (((uintptr_t)recorded ^ (uintptr_t)address) & (RONDO_PATCH_ALIGNMENT - 1)) == 0;
 }
 
-/* rondo_patch_set_create without its front: `options` is known, inputs are not NULL unless count is 0. An input that is
+/* rondo_patch_set_create after its checks: `options` is known, inputs are not NULL unless count is 0. An input that is
  * `told` (by input; NULL when none is) stays where the work has it, to where a kernel of the exec that copies ranges
  * (graph/kernel.h) copies it, or from where back: its sites are the other sides there, and nothing else is; its address
  * is its place in the work. */

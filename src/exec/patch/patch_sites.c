@@ -92,7 +92,7 @@ static rondo_status keep_finding(finder *f, const rondo_patch_finding *finding, 
   return RONDO_OK;
 }
 
-/* `why` comes behind the name of the place. */
+/* `why` follows the name of the place. */
 static rondo_status report(finder *f, const word *at, rondo_patch_finding_kind kind, uint32_t slot, const char *why,
                            ...) RONDO_PRINTF(5, 6);
 static rondo_status report(finder *f, const word *at, rondo_patch_finding_kind kind, uint32_t slot, const char *why,
@@ -216,7 +216,7 @@ static rondo_status look_at_unsteady(finder *f, const word *at, uint32_t around)
     f->set->noise++;
     return RONDO_OK;
   }
-  if (around != NO_SLOT) return report_fixed(f, at, around, "is another one each time that the work is recorded");
+  if (around != NO_SLOT) return report_fixed(f, at, around, "changes with every recording of the work");
   return is_memory_throughout(f, at) ? RONDO_OK : report_frozen(f, at);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Generators: life, state, and reserving ranges of offsets. Un-recorded a reservation is one addition to the offset;
- * while the stream captures it is a need of the capture's graph (random_needs.c).
+ * Generators: life, state, and reserving ranges of offsets. An eager reservation is one addition to the offset. While
+ * the stream captures, a reservation becomes a need of the capture's graph (random_needs.c).
  *
  * Threads: any; the offset is moved on atomically. Who sets seed and offset does so with nobody drawing.
  */

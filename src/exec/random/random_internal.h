@@ -5,8 +5,8 @@
  * in a child graph, where its share begins in that of the graph around. The list is shared by a graph and its clones
  * and copied when one of them changes it. Kernels in a graph have the address of the generator's own cells, which
  * nothing reads or writes; an exec has one slot of cells for each need of each graph in it, and its lowered kernels
- * have those addresses. A launch fills the slots in the stream's order, and is followed by an event, behind which a
- * launch on another stream fills them again, and behind which they are freed when the exec is gone.
+ * have those addresses. A launch fills the slots in the stream's order, and an event follows it. After that event a
+ * launch on another stream may fill them again, and they may be freed when the exec is gone.
  *
  * Threads: a generator any; needs as the graph; an exec's cells as the exec.
  */
@@ -80,7 +80,7 @@ static inline void rondo_generator_untake(rondo_generator *generator, uint64_t i
 void rondo_generator_give_back(rondo_generator *generator, rondo_stream *stream, uint64_t increment,
                                const rondo_random *random);
 
-/* The capture is over: it gives up the generators that it drew from. */
+/* The capture is over: it releases the generators that it drew from. */
 void rondo_capture_release_generators(struct rondo_capture *capture);
 
 /* Needs of graphs ------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Events, and the device's lists of destroyed ones: those that are complete are handed out again at the next request,
- * the others are looked at then (GX-9).
+ * Events, and the device's lists of destroyed events (GX-9). The next request takes an event that is complete. If there
+ * is none, it asks for a few of the others whether they have become complete.
  *
- * Threads: the lists are under a lock of the device's; the driver is asked under it whether an event is complete, which
+ * Threads: a lock of the device's protects the lists. Under it the driver is asked whether an event is complete, which
  * does not wait. The lock is a leaf.
  */
 #include <assert.h>
@@ -64,7 +64,7 @@ static bool is_complete(const rondo_event *event) { return event->driver->ops->q
 
 static void put_complete(event_store *store, rondo_event *event) {
   rondo_event **list = &store->complete[event->driver->timing];
-  assert(atomic_load_explicit(&event->holds, memory_order_relaxed) == 0);
+  assert(atomic_load_explicit(&event->references, memory_order_relaxed) == 0);
   event->next = *list;
   *list = event;
 }
@@ -107,7 +107,7 @@ static rondo_event *take_complete(event_store *store, bool timing) {
 static rondo_status make_event(rondo_device *device, bool timing, rondo_event **out) {
   rondo_event *event;
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *event, &event));
-  event->lent = (rondo_lent_event){.hold = rondo_event_hold, .let_go = rondo_event_let_go};
+  event->counted = (rondo_counted_event){.retain = rondo_event_retain, .release = rondo_event_release};
   event->device = device;
   const rondo_status status = device->ops->event_create(device, timing, &event->driver);
   if (status != RONDO_OK) {
@@ -134,7 +134,7 @@ rondo_status rondo_event_create(rondo_device *device, const rondo_event_options 
     RONDO_TRY(make_event(device, known.timing, &event));
   event->next = NULL;
   event->recorded = false;
-  atomic_store_explicit(&event->holds, 1, memory_order_relaxed);
+  atomic_store_explicit(&event->references, 1, memory_order_relaxed);
   rondo_device_begin_use(device, &event_use);
   *out_event = event;
   return RONDO_OK;
@@ -148,12 +148,13 @@ void rondo_event_leave_capture(rondo_event *event) {
   event->frontier.count = 0;
 }
 
-void rondo_event_hold(rondo_event *event) { atomic_fetch_add_explicit(&event->holds, 1, memory_order_relaxed); }
+void rondo_event_retain(rondo_event *event) { atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed); }
 
-/* What its order holds goes here, not when the user destroys it: an exec's launches record it until then. */
-void rondo_event_let_go(rondo_event *event) {
-  assert(atomic_load_explicit(&event->holds, memory_order_relaxed) > 0);
-  if (atomic_fetch_sub_explicit(&event->holds, 1, memory_order_acq_rel) != 1) return;
+/* The event's order is forgotten here and not when the user destroys the event, since launches of execs that name it
+ * record it until now. */
+void rondo_event_release(rondo_event *event) {
+  assert(atomic_load_explicit(&event->references, memory_order_relaxed) > 0);
+  if (atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel) != 1) return;
   assert(event->capture == NULL && event->mark == NULL);
   if (event->ended != NULL) {
     event->ended(event);
@@ -173,7 +174,7 @@ void rondo_event_destroy(rondo_event *event) {
   if (event == NULL || event->device->is_inherited) return;
   rondo_device_end_use(event->device, &event_use);
   rondo_event_leave_capture(event);
-  rondo_event_let_go(event);
+  rondo_event_release(event);
 }
 
 /* Recording and waiting ------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Chains, clocks and masks. A batch of masks has one bit for each of at most 256 nodes on one side of the pairs, and
  * runs along the edges from there: forward when the pairs have fewer different nodes before, backward when they have
- * fewer behind.
+ * fewer after.
  */
 #include "graph/verify/happens_before.h"
 

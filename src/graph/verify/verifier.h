@@ -45,7 +45,7 @@ typedef struct rondo_verify_input {
       find; /* NULL: no allocation but the graph's own is known. Asked for frees, then in the order of addresses */
   void *user;
   const rondo_known_range *held; /* what lives when the graph begins, in memory that its alloc nodes may be given: they
-                                    may have it behind its free alone. Apart from each other */
+                                    may have it after its free only. Apart from each other */
   size_t held_count;
   bool knows_all;        /* what `find` does not know, no graph allocates */
   bool clone_tags;       /* the graphs are clones: findings name the nodes of those that were cloned */

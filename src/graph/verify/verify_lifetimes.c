@@ -272,7 +272,7 @@ static rondo_status collect_accesses(rondo_verifier *verifier, const address_spa
 
 /* Cells ----------------------------------------------------------------------------------------------------------- */
 
-/* The cell at a point begins at the last boundary that is not behind it; cell 0 is before all. */
+/* The cell at a point begins at the last boundary that is not after it; cell 0 is before all. */
 static rondo_status make_cells(rondo_verifier *verifier) {
   uint32_t cell = 0;
   for (size_t i = 0; i < verifier->sorted.count; i++) {

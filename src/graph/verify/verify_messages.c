@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From mistakes to findings: which nodes, which edge would mend it, and the words. Mistakes are put into the order of
- * the nodes whose they are, errors first; only those that are kept get words.
+ * From mistakes to findings: which nodes, which edge would correct it, and the message. Mistakes are sorted by their
+ * nodes, errors first. Only those that are kept get messages.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -118,8 +118,8 @@ static void name_graph(char *buffer, size_t room, const rondo_graph *graph, cons
   snprintf(buffer, room, "%s%s", path == NULL ? "" : " in ", path == NULL ? "" : path);
 }
 
-/* `before` must come before `after` and does not: an edge mends it, unless it comes behind; then `else_do` says what
- * else there is to do. */
+/* `before` must come before `after` and does not. An edge helps, unless it comes after; then `else_do` says what else
+ * there is to do. */
 static rondo_status suggest_edge(report *self, uint32_t before, uint32_t after, const char *else_do) {
   const rondo_verifier *verifier = self->verifier;
   const rondo_graph *graph = NULL;

@@ -10,8 +10,8 @@
  *
  * In clusters with boxes of several rows cells mean nothing; there each access is compared with those before it, and
  * one that writes a whole range makes those inside it superfluous. Accesses of unknown extent are kept a region, and
- * may race with all that reaches behind their beginning; only the last writer and the readers since are looked at,
- * because what comes of it are warnings.
+ * may race with all that ends after their beginning. Only the last writer and the readers since are compared, because
+ * this gives warnings only.
  */
 #include <assert.h>
 

@@ -51,9 +51,9 @@ static rondo_device device_identities[2];
 #define OTHER_DEVICE (&device_identities[1])
 /* Of an event only how it is held is known here. */
 static inline void ignore_event(rondo_event *event) { (void)event; }
-static rondo_lent_event lent_events[2] = {{ignore_event, ignore_event}, {ignore_event, ignore_event}};
-#define TEST_EVENT ((rondo_event *)(void *)&lent_events[0])
-#define OTHER_EVENT ((rondo_event *)(void *)&lent_events[1])
+static rondo_counted_event counted_events[2] = {{ignore_event, ignore_event}, {ignore_event, ignore_event}};
+#define TEST_EVENT ((rondo_event *)(void *)&counted_events[0])
+#define OTHER_EVENT ((rondo_event *)(void *)&counted_events[1])
 
 typedef struct graph_fixture {
   test_allocator allocator;
