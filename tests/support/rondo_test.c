@@ -159,10 +159,47 @@ static bool took_down(rondo_status status, const char *what) {
   return status == RONDO_OK;
 }
 
+static bool end_kept(test_fixture *fixture, const test_kept *kept) {
+  switch (kept->kind) {
+    case TEST_KEPT_WORDS:
+      return took_down(rondo_free(fixture->device, kept->object), "memory that was kept");
+    case TEST_KEPT_STREAM:
+      return took_down(rondo_stream_destroy(kept->object), "a stream that was kept");
+    case TEST_KEPT_GRAPH:
+      return took_down(rondo_graph_destroy(kept->object), "a graph that was kept");
+    case TEST_KEPT_EVENT:
+      rondo_event_destroy(kept->object);
+      return true;
+    case TEST_KEPT_EXEC:
+      rondo_exec_destroy(kept->object);
+      return true;
+    case TEST_KEPT_PATCH_SET:
+      rondo_patch_set_destroy(kept->object);
+      return true;
+    case TEST_KEPT_GATE:
+      test_gate_destroy(kept->object);
+      free(kept->object);
+      return true;
+  }
+  return false;
+}
+
+/* Gates go when nothing can stand at them any more. */
+bool test_end_kept(test_fixture *fixture) {
+  bool clean = true;
+  for (size_t i = 0; i < fixture->kept_count; i++)
+    if (fixture->kept[i].kind == TEST_KEPT_GATE) test_gate_open(fixture->kept[i].object);
+  if (fixture->kept_count > 0) clean = took_down(rondo_device_synchronize(fixture->device), "waiting for the device");
+  for (size_t i = fixture->kept_count; i-- > 0;) clean = end_kept(fixture, &fixture->kept[i]) && clean;
+  fixture->kept_count = 0;
+  return clean;
+}
+
 int test_teardown(void **state) {
   test_fixture *fixture = *state;
+  bool clean = test_end_kept(fixture);
   for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) rondo_kernel_destroy(fixture->kernels[i]);
-  bool clean = took_down(rondo_stream_destroy(fixture->stream), "the stream");
+  clean = took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
   clean = took_down(rondo_device_close(fixture->device), "the device") && clean;
   const size_t live = atomic_load(&fixture->allocator.live);
   const size_t faults = atomic_load(&fixture->allocator.faults);
@@ -357,6 +394,37 @@ void test_gate_open(test_gate *gate) { assert_int_equal(sem_post(&gate->opened),
 void test_gate_destroy(test_gate *gate) {
   sem_destroy(&gate->entered);
   sem_destroy(&gate->opened);
+}
+
+/* Objects that the fixture's teardown destroys -------------------------------------------------------------------- */
+
+void *test_keep(test_fixture *fixture, test_kept_kind kind, void *object) {
+  assert_true(fixture->kept_count < TEST_MOST_KEPT);
+  fixture->kept[fixture->kept_count++] = (test_kept){kind, object};
+  return object;
+}
+
+uint32_t *test_kept_words(test_fixture *fixture, size_t count) {
+  return test_keep(fixture, TEST_KEPT_WORDS, test_words(fixture, count));
+}
+
+rondo_event *test_kept_event(test_fixture *fixture) { return test_keep(fixture, TEST_KEPT_EVENT, test_event(fixture)); }
+
+rondo_stream *test_kept_stream(test_fixture *fixture, const char *name) {
+  return test_keep(fixture, TEST_KEPT_STREAM, test_stream(fixture, name));
+}
+
+rondo_graph *test_kept_graph(test_fixture *fixture) { return test_keep(fixture, TEST_KEPT_GRAPH, test_graph(fixture)); }
+
+rondo_exec *test_kept_exec(test_fixture *fixture, rondo_graph *graph) {
+  return test_keep(fixture, TEST_KEPT_EXEC, test_instantiate(graph));
+}
+
+test_gate *test_kept_gate(test_fixture *fixture) {
+  test_gate *gate = malloc(sizeof *gate);
+  assert_non_null(gate);
+  test_gate_init(gate);
+  return test_keep(fixture, TEST_KEPT_GATE, gate);
 }
 
 void test_skip_if_serial(void) {

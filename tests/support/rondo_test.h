@@ -69,12 +69,30 @@ bool test_device_is(const char *prefix);
 #define test_main(tests) test_run_group(#tests, (tests), sizeof(tests) / sizeof((tests)[0]))
 int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count);
 
+/* Objects that a test leaves to its fixture, whose teardown destroys them, the latest first. */
+typedef enum test_kept_kind {
+  TEST_KEPT_WORDS,
+  TEST_KEPT_EVENT,
+  TEST_KEPT_STREAM,
+  TEST_KEPT_GRAPH,
+  TEST_KEPT_EXEC,
+  TEST_KEPT_PATCH_SET,
+  TEST_KEPT_GATE
+} test_kept_kind;
+enum { TEST_MOST_KEPT = 128 };
+typedef struct test_kept {
+  test_kept_kind kind;
+  void *object;
+} test_kept;
+
 /* What nearly every test begins with. */
 typedef struct test_fixture {
   test_allocator allocator; /* the device's; all is given back at the end */
   rondo_device *device;
   rondo_stream *stream;
   rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* made when first asked for; on CUDA, where that waits for work, at once */
+  test_kept kept[TEST_MOST_KEPT];
+  size_t kept_count;
 } test_fixture;
 
 /* Setup and teardown of a test. The second setup opens the device with four workers where it has workers, for tests
@@ -157,6 +175,19 @@ void test_gate_destroy(test_gate *gate);
 /* Leaves out a test that lets launches stand while the host goes on, where tools run each launch to its end before the
  * next (RONDO_TEST_SERIAL=1: CUDA's sanitizers). To be called first. */
 void test_skip_if_serial(void);
+
+/* Objects that the fixture's teardown destroys -------------------------------------------------------------------- */
+
+void *test_keep(test_fixture *fixture, test_kept_kind kind, void *object); /* returns the object */
+bool test_end_kept(test_fixture *fixture); /* for teardowns of a test's own: false when something cannot be destroyed */
+
+/* As the functions of nearly the same names. A gate is opened before it is destroyed. */
+uint32_t *test_kept_words(test_fixture *fixture, size_t count);
+rondo_event *test_kept_event(test_fixture *fixture);
+rondo_stream *test_kept_stream(test_fixture *fixture, const char *name);
+rondo_graph *test_kept_graph(test_fixture *fixture);
+rondo_exec *test_kept_exec(test_fixture *fixture, rondo_graph *graph);
+test_gate *test_kept_gate(test_fixture *fixture);
 
 /* Threads --------------------------------------------------------------------------------------------------------- */
 

@@ -5,123 +5,101 @@
 
 static void test_an_event_never_recorded_is_complete(void **state) {
   test_fixture *t = *state;
-  rondo_event *event = test_event(t);
+  rondo_event *event = test_kept_event(t);
   assert_ok(rondo_event_query(event));
   assert_ok(rondo_event_synchronize(event));
   assert_ok(rondo_stream_wait_event(t->stream, event));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_event_destroy(event);
 }
 
 static void test_an_event_completes_with_the_work_before_it(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_event *before = test_event(t), *behind = test_event(t);
-  uint32_t *word = test_words(t, 1);
-  test_gate gate;
-  test_gate_init(&gate);
+  rondo_event *before = test_kept_event(t), *after = test_kept_event(t);
+  uint32_t *word = test_kept_words(t, 1);
+  test_gate *gate = test_kept_gate(t);
   assert_ok(rondo_event_record(before, t->stream));
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   test_affine(t, t->stream, word, 1, 1, 1);
-  assert_ok(rondo_event_record(behind, t->stream));
+  assert_ok(rondo_event_record(after, t->stream));
   assert_ok(rondo_event_query(before));
   assert_ok(rondo_event_synchronize(before));
-  assert_status(rondo_event_query(behind), RONDO_NOT_READY);
-  test_gate_open(&gate);
-  assert_ok(rondo_event_synchronize(behind));
-  assert_ok(rondo_event_query(behind));
+  assert_status(rondo_event_query(after), RONDO_NOT_READY);
+  test_gate_open(gate);
+  assert_ok(rondo_event_synchronize(after));
+  assert_ok(rondo_event_query(after));
   assert_int_equal(test_word(t, word), 1);
-  rondo_event_destroy(before);
-  rondo_event_destroy(behind);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 static void test_a_stream_waits_for_an_event_of_another(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "follower");
-  rondo_event *event = test_event(t);
-  uint32_t *word = test_words(t, 1);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  rondo_stream *other = test_kept_stream(t, "follower");
+  rondo_event *event = test_kept_event(t);
+  uint32_t *word = test_kept_words(t, 1);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   test_affine(t, t->stream, word, 1, 0, 5);
   assert_ok(rondo_event_record(event, t->stream));
   assert_ok(rondo_stream_wait_event(other, event));
   test_affine(t, other, word, 1, 10, 1);
   assert_status(rondo_stream_query(other), RONDO_NOT_READY);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(test_word(t, word), 51);
-  test_stream_destroy(other);
-  rondo_event_destroy(event);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
-/* Recording again starts anew; waits made before keep what they wait for. */
+/* Recording again does not change what earlier waits wait for. */
 static void test_recording_again_leaves_earlier_waits(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *follower = test_stream(t, "follower"), *blocked = test_stream(t, "blocked");
-  rondo_event *event = test_event(t);
-  uint32_t *word = test_words(t, 1);
-  test_gate gate;
-  test_gate_init(&gate);
+  rondo_stream *follower = test_kept_stream(t, "follower"), *blocked = test_kept_stream(t, "blocked");
+  rondo_event *event = test_kept_event(t);
+  uint32_t *word = test_kept_words(t, 1);
+  test_gate *gate = test_kept_gate(t);
   test_affine(t, t->stream, word, 1, 1, 1);
   assert_ok(rondo_event_record(event, t->stream));
   assert_ok(rondo_stream_wait_event(follower, event));
-  test_gate_hold(&gate, blocked);
+  test_gate_hold(gate, blocked);
   assert_ok(rondo_event_record(event, blocked));
   assert_status(rondo_event_query(event), RONDO_NOT_READY);
   test_affine(t, follower, word, 1, 2, 0);
   assert_ok(rondo_stream_synchronize(follower));
   assert_int_equal(test_word(t, word), 2);
   assert_status(rondo_event_query(event), RONDO_NOT_READY);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_event_synchronize(event));
-  test_stream_destroy(follower);
-  test_stream_destroy(blocked);
-  rondo_event_destroy(event);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* Work that waits for an event still does after the event was destroyed, and reused by another. */
 static void test_destroying_an_event_leaves_its_waits(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *follower = test_stream(t, "follower");
+  rondo_stream *follower = test_kept_stream(t, "follower");
   rondo_event *event = test_event(t);
-  uint32_t *word = test_words(t, 1);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  uint32_t *word = test_kept_words(t, 1);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   test_affine(t, t->stream, word, 1, 0, 3);
   assert_ok(rondo_event_record(event, t->stream));
   assert_ok(rondo_stream_wait_event(follower, event));
   rondo_event_destroy(event);
-  rondo_event *next = test_event(t);
+  rondo_event *next = test_kept_event(t);
   assert_ok(rondo_event_query(next));
   test_affine(t, follower, word, 1, 10, 0);
   assert_status(rondo_stream_query(follower), RONDO_NOT_READY);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(follower));
   assert_int_equal(test_word(t, word), 30);
-  rondo_event_destroy(next);
-  test_stream_destroy(follower);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
-/* Four streams hand one word round and round, each step ordered by an event alone. */
+/* Four streams change one word in turns. Events alone order the steps. */
 static void test_events_order_a_ring_of_streams(void **state) {
   test_fixture *t = *state;
   enum { STREAMS = 4, STEPS = 4000 };
   rondo_stream *streams[STREAMS];
   rondo_event *events[STREAMS];
-  uint32_t *word = test_words(t, 1), expected = 0;
+  uint32_t *word = test_kept_words(t, 1), expected = 0;
   for (int i = 0; i < STREAMS; i++) {
     streams[i] = test_stream(t, NULL);
     events[i] = test_event(t);
@@ -139,7 +117,6 @@ static void test_events_order_a_ring_of_streams(void **state) {
     test_stream_destroy(streams[i]);
     rondo_event_destroy(events[i]);
   }
-  test_words_free(t, word);
 }
 
 static rondo_status rest_two_milliseconds(void *user) {
@@ -151,20 +128,19 @@ static rondo_status rest_two_milliseconds(void *user) {
 static void test_timing_events_tell_the_time_between(void **state) {
   test_fixture *t = *state;
   const rondo_event_options options = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
-  rondo_event *start = NULL, *end = NULL, *plain = test_event(t);
+  rondo_event *start = NULL, *end = NULL, *plain = test_kept_event(t);
   double microseconds = -1;
   assert_ok(rondo_event_create(t->device, &options, &start));
   assert_ok(rondo_event_create(t->device, &options, &end));
   assert_error(rondo_event_elapsed(start, end, &microseconds), RONDO_INVALID_STATE, RONDO_REASON_EVENT_NOT_RECORDED);
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_kept_gate(t);
   assert_ok(rondo_event_record(start, t->stream));
   assert_ok(rondo_event_record(plain, t->stream));
   assert_ok(rondo_host_async(t->stream, rest_two_milliseconds, NULL));
-  assert_ok(rondo_host_async(t->stream, test_gate_pass, &gate));
+  assert_ok(rondo_host_async(t->stream, test_gate_pass, gate));
   assert_ok(rondo_event_record(end, t->stream));
   assert_status(rondo_event_elapsed(start, end, &microseconds), RONDO_NOT_READY);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_event_synchronize(end));
   assert_error(rondo_event_elapsed(start, plain, &microseconds), RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING);
   assert_ok(rondo_event_elapsed(start, end, &microseconds));
@@ -173,16 +149,13 @@ static void test_timing_events_tell_the_time_between(void **state) {
   assert_true(microseconds <= -1900.0);
   rondo_event_destroy(start);
   rondo_event_destroy(end);
-  rondo_event_destroy(plain);
-  test_gate_destroy(&gate);
 }
 
 static void test_external_forms_belong_to_captures(void **state) {
   test_fixture *t = *state;
-  rondo_event *event = test_event(t);
+  rondo_event *event = test_kept_event(t);
   assert_error(rondo_event_record_external(event, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_error(rondo_stream_wait_event_external(t->stream, event), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
-  rondo_event_destroy(event);
 }
 
 /* GX-9: events come from a free list. */
@@ -212,28 +185,24 @@ static void test_gx9_complete_events_are_reused(void **state) {
 /* GX-9: an event destroyed before it is complete goes back by itself once it is, at the next request. */
 static void test_gx9_an_event_under_way_goes_back_when_complete(void **state) {
   test_fixture *t = *state;
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_kept_gate(t);
   rondo_event *event = test_event(t);
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_event_record(event, t->stream));
   rondo_event_destroy(event);
   const rondo_device_statistics held = test_statistics(t);
-  rondo_event *second = test_event(t); /* the first is still under way */
+  (void)test_kept_event(t); /* the first is still under way */
   assert_int_equal(test_statistics(t).events_created, held.events_created + 1);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_event *third = test_event(t);
+  rondo_event *third = test_kept_event(t);
   const rondo_device_statistics after = test_statistics(t);
   assert_int_equal(after.events_created, held.events_created + 1);
   assert_int_equal(after.events_reused, held.events_reused + 1);
   assert_ok(rondo_event_query(third));
-  rondo_event_destroy(second);
-  rondo_event_destroy(third);
-  test_gate_destroy(&gate);
 }
 
-/* GX-9: a timing event is not handed out as one without timing, nor the other way round. */
+/* GX-9: an event with timing is never reused for one without, nor the other way round. */
 static void test_gx9_the_free_list_keeps_kinds_apart(void **state) {
   test_fixture *t = *state;
   const rondo_event_options timing = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
@@ -282,7 +251,7 @@ static void test_gx9_events_from_four_threads_at_once(void **state) {
   assert_true(after.events_created - before.events_created <= 4);
 }
 
-/* An event that an exec's nodes name is not handed out again while the exec lives, although its user destroyed it. */
+/* An event that an exec's nodes name is not reused while the exec lives, although its user destroyed it. */
 static void test_gx9_an_event_that_an_exec_names_is_kept(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = NULL;
@@ -313,8 +282,8 @@ static void test_gx9_an_event_that_an_exec_names_is_kept(void **state) {
   for (int i = 0; i < 2; i++) rondo_event_destroy(last[i]);
 }
 
-/* B12: an event that a graph's nodes name is not handed out again while the graph, a clone or an exec lives, although
- * its user destroyed it. A node that gets another event lets the first one go. */
+/* B12: an event that a graph's nodes name is not reused while the graph, a clone or an exec lives, although its user
+ * destroyed it. A node that gets another event releases the first one. */
 static void test_gx9_an_event_that_a_graph_names_is_kept(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = NULL, *clone = NULL;
@@ -338,17 +307,16 @@ static void test_gx9_an_event_that_a_graph_names_is_kept(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_destroy(clone));
-  rondo_event *last = test_event(t);
+  rondo_event *last = test_kept_event(t);
   assert_ptr_equal(last, named);
   for (int i = 0; i < 2; i++) rondo_event_destroy(given[i]);
-  rondo_event_destroy(last);
 }
 
 /* What an event knows of frees goes with it, also when the exec whose node names it was launched after the event was
  * destroyed: the teardown would find it. */
 static void test_gx9_a_launch_records_an_event_that_was_destroyed(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other");
+  rondo_stream *other = test_kept_stream(t, "other");
   rondo_event *freed = test_event(t), *named = test_event(t);
   rondo_graph *graph = NULL;
   rondo_node record;
@@ -359,14 +327,12 @@ static void test_gx9_a_launch_records_an_event_that_was_destroyed(void **state) 
   assert_ok(rondo_stream_wait_event(t->stream, freed));
   assert_ok(rondo_graph_create(t->device, NULL, &graph));
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   rondo_event_destroy(named);
   rondo_event_destroy(freed);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
-  test_stream_destroy(other);
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GX-1: each kind of node runs and gives the right bytes, in each way that work can reach the device: handed to the
- * stream, captured, built by hand, and within a child graph.
+ * GX-1: each kind of node runs and gives the right bytes, in each way that work can reach the device: enqueued,
+ * captured, built node by node, and in a child graph.
  */
 #include "support/rondo_test.h"
 
@@ -118,7 +118,7 @@ static size_t or_default(size_t value, size_t otherwise) { return value != 0 ? v
 static size_t box_bytes(const box *b, int which) {
   const size_t pitch = or_default(b->pitch[which], b->width);
   const size_t slice = or_default(b->slice_pitch[which], pitch * or_default(b->height, 1));
-  return slice * or_default(b->depth, 1) + 13; /* and some behind it that must stay */
+  return slice * or_default(b->depth, 1) + 13; /* and some after it that must stay */
 }
 
 /* The copy, done on the images. */
@@ -155,31 +155,28 @@ static void copy_one_box(test_fixture *t, way how, const box *b, bool dst_on_dev
 }
 
 static void copy_box(test_fixture *t, const box *b) {
-  for (way how = DIRECT; how < WAY_COUNT; how++) {
-    copy_one_box(t, how, b, true, false);
-    copy_one_box(t, how, b, false, true);
-    copy_one_box(t, how, b, true, true);
-    copy_one_box(t, how, b, false, false);
-  }
+  for (way how = DIRECT; how < WAY_COUNT; how++)
+    for (int sides = 0; sides < 4; sides++) copy_one_box(t, how, b, (sides & 1) != 0, (sides & 2) != 0);
 }
 
-static void test_gx1_copies_in_one_dimension(void **state) {
-  static const size_t widths[] = {1, 3, 64, 4097, 1000003};
-  for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) copy_box(*state, &(box){.width = widths[i]});
-}
-
-static void test_gx1_copies_in_two_dimensions(void **state) {
-  copy_box(*state, &(box){.width = 5, .height = 7});
-  copy_box(*state, &(box){.width = 5, .height = 7, .pitch = {8, 5}});
-  copy_box(*state, &(box){.width = 5, .height = 7, .pitch = {0, 16}});
-  copy_box(*state, &(box){.width = 300, .height = 100, .pitch = {301, 512}});
-}
-
-static void test_gx1_copies_in_three_dimensions(void **state) {
-  copy_box(*state, &(box){.width = 4, .height = 3, .depth = 5});
-  copy_box(*state, &(box){.width = 4, .height = 3, .depth = 5, .pitch = {7, 4}});
-  copy_box(*state, &(box){.width = 4, .height = 3, .depth = 5, .pitch = {7, 9}, .slice_pitch = {21, 40}});
-  copy_box(*state, &(box){.width = 6, .depth = 4, .slice_pitch = {11, 6}});
+/* Of one, two and three dimensions. */
+static void test_gx1_copies(void **state) {
+  static const box boxes[] = {
+      {.width = 1},
+      {.width = 3},
+      {.width = 64},
+      {.width = 4097},
+      {.width = 1000003},
+      {.width = 5, .height = 7},
+      {.width = 5, .height = 7, .pitch = {8, 5}},
+      {.width = 5, .height = 7, .pitch = {0, 16}},
+      {.width = 300, .height = 100, .pitch = {301, 512}},
+      {.width = 4, .height = 3, .depth = 5},
+      {.width = 4, .height = 3, .depth = 5, .pitch = {7, 4}},
+      {.width = 4, .height = 3, .depth = 5, .pitch = {7, 9}, .slice_pitch = {21, 40}},
+      {.width = 6, .depth = 4, .slice_pitch = {11, 6}},
+  };
+  for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) copy_box(*state, &boxes[i]);
 }
 
 /* Boxes of random shapes, so that no form of pitch is left out. */
@@ -278,8 +275,8 @@ static void test_gx1_host_functions(void **state) {
 /* Empty nodes carry order: out of two sources, through a chain of them, to the sink. */
 static void test_gx1_empty_nodes_carry_order(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 3);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_kept_words(t, 3);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node sources[2], join = {0}, sink = {0};
   for (int i = 0; i < 2; i++) sources[i] = test_add_affine(t, graph, NULL, 0, words + i, 2, 3);
   assert_ok(rondo_graph_add_empty(graph, sources, 2, &join));
@@ -287,7 +284,7 @@ static void test_gx1_empty_nodes_carry_order(void **state) {
   uint32_t *left = words, *right = words + 1, *out = words + 2;
   assert_ok(rondo_graph_add_kernel(graph, &join, 1, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){1, 0, 0},
                                    RONDO_ARGS(&left, &right, &out), &sink));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   uint32_t expected[3] = {0, 0, 0};
   for (int i = 0; i < 100; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
@@ -295,16 +292,13 @@ static void test_gx1_empty_nodes_carry_order(void **state) {
     expected[2] = expected[0] * 32;
     assert_words(t, words, expected, 3);
   }
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 /* A graph used twice as a child runs twice, in its place between the nodes around it. */
 static void test_gx1_child_graphs_run_in_their_place(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *inner = test_graph(t), *outer = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *inner = test_graph(t), *outer = test_kept_graph(t);
   rondo_node a = test_add_affine(t, inner, NULL, 0, word, 3, 1), child = {0};
   test_add_affine(t, inner, &a, 1, word, 5, 2);
   a = test_add_affine(t, outer, NULL, 0, word, 7, 11);
@@ -313,7 +307,7 @@ static void test_gx1_child_graphs_run_in_their_place(void **state) {
   assert_ok(rondo_graph_add_child(outer, &a, 1, inner, &child));
   test_add_affine(t, outer, &child, 1, word, 19, 23);
   test_graph_destroy(inner);
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   uint32_t expected = 0;
   for (int i = 0; i < 40; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
@@ -321,72 +315,58 @@ static void test_gx1_child_graphs_run_in_their_place(void **state) {
     expected = (((expected * 13 + 17) * 3 + 1) * 5 + 2) * 19 + 23;
   }
   assert_int_equal(test_word(t, word), expected);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(outer);
-  test_words_free(t, word);
 }
 
-/* An empty child orders what is before it ahead of what is behind it. */
+/* An empty child orders what comes before it and what comes after it. */
 static void test_gx1_an_empty_child_carries_order(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *nothing = test_graph(t), *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *nothing = test_kept_graph(t), *graph = test_kept_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 0, 4);
   rondo_node child = {0};
   assert_ok(rondo_graph_add_child(graph, &first, 1, nothing, &child));
   test_add_affine(t, graph, &child, 1, word, 10, 2);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   for (int i = 0; i < 20; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 42);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_graph_destroy(nothing);
-  test_words_free(t, word);
 }
 
 /* An event-record node lets a stream outside go on as soon as its place in the graph is reached. */
 static void test_gx1_event_record_nodes(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *follower = test_stream(t, "follower");
-  rondo_event *event = test_event(t);
-  uint32_t *word = test_words(t, 1);
-  test_gate gate;
-  test_gate_init(&gate);
-  rondo_graph *graph = test_graph(t);
+  rondo_stream *follower = test_kept_stream(t, "follower");
+  rondo_event *event = test_kept_event(t);
+  uint32_t *word = test_kept_words(t, 1);
+  test_gate *gate = test_kept_gate(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = test_add_affine(t, graph, NULL, 0, word, 0, 6);
   assert_ok(rondo_graph_add_event_record(graph, &node, 1, event, &node));
-  assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, &gate, &node));
-  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, gate, &node));
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_wait_event(follower, event));
   test_affine(t, follower, word, 1, 10, 0);
   assert_ok(rondo_stream_synchronize(follower));
   assert_ok(rondo_event_query(event));
   assert_status(rondo_stream_query(t->stream), RONDO_NOT_READY);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), 60);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  rondo_event_destroy(event);
-  test_stream_destroy(follower);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* An event-wait node waits for the event as it is recorded when the graph is launched. */
 static void test_gx1_event_wait_nodes(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *leader = test_stream(t, "leader");
-  rondo_event *event = test_event(t);
-  uint32_t *words = test_words(t, 2);
-  rondo_graph *graph = test_graph(t);
+  rondo_stream *leader = test_kept_stream(t, "leader");
+  rondo_event *event = test_kept_event(t);
+  uint32_t *words = test_kept_words(t, 2);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   assert_ok(rondo_graph_add_event_wait(graph, NULL, 0, event, &node));
   test_add_affine(t, graph, &node, 1, words, 10, 1);
   test_add_affine(t, graph, NULL, 0, words + 1, 1, 1); /* does not wait */
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream)); /* never recorded: complete */
   assert_int_equal(test_word(t, words), 1);
   for (uint32_t i = 2; i < 5; i++) {
@@ -402,19 +382,14 @@ static void test_gx1_event_wait_nodes(void **state) {
     test_gate_destroy(&gate);
   }
   assert_int_equal(test_word(t, words + 1), 4);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  rondo_event_destroy(event);
-  test_stream_destroy(leader);
-  test_words_free(t, words);
 }
 
 /* Alloc and free nodes around work on the memory. */
 static void test_gx1_alloc_and_free_nodes(void **state) {
   test_fixture *t = *state;
   enum { COUNT = 2000 };
-  uint32_t *out = test_words(t, COUNT), expected[COUNT];
-  rondo_graph *graph = test_graph(t);
+  uint32_t *out = test_kept_words(t, COUNT), expected[COUNT];
+  rondo_graph *graph = test_kept_graph(t);
   void *scratch = NULL;
   rondo_node node = {0};
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, COUNT * 4, "scratch", &scratch, &node));
@@ -423,21 +398,18 @@ static void test_gx1_alloc_and_free_nodes(void **state) {
   assert_ok(rondo_graph_add_kernel(graph, &node, 1, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){COUNT, 0, 0},
                                    RONDO_ARGS(&scratch, &scratch, &out), &node));
   assert_ok(rondo_graph_add_free(graph, &node, 1, scratch, &node));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   for (int i = 0; i < COUNT; i++) expected[i] = 9 * 32;
   for (int i = 0; i < 10; i++) {
     assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = COUNT}));
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_words(t, out, expected, COUNT);
   }
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* A copy within one matrix, by whichever way: fine where source and destination have no byte in common. */
 static void check_within(test_fixture *t, const rondo_copy *copy, bool apart) {
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   size_t count = 0;
   if (apart) {
@@ -452,47 +424,42 @@ static void check_within(test_fixture *t, const rondo_copy *copy, bool apart) {
   }
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
   assert_int_equal(count, apart);
-  test_graph_destroy(graph);
 }
 
 /* B4: a copy's source and destination are apart; columns and planes of one matrix are. */
 static void test_b4_copies_that_overlap_themselves(void **state) {
   test_fixture *t = *state;
   enum { PITCH = 64, ROWS = 16, SLICE = PITCH * ROWS, SLICES = 4 };
-  uint32_t *words = test_words(t, SLICES * SLICE / 4);
+  uint32_t *words = test_kept_words(t, SLICES * SLICE / 4);
   char *m = (char *)words;
-  const rondo_copy columns = {
-      .dst = m + 16, .src = m, .width = 16, .height = ROWS, .dst_pitch = PITCH, .src_pitch = PITCH};
-  rondo_copy copy = columns;
-  check_within(t, &copy, true);
-  copy.width = 17;
-  check_within(t, &copy, false);
-  copy = columns;
-  copy.dst = m + PITCH; /* one row further on */
-  check_within(t, &copy, false);
-  copy.dst = m + PITCH + 32;
-  check_within(t, &copy, true);
-  copy.dst = m;
-  check_within(t, &copy, false);
-  copy = columns;
-  copy.height = 2;
-  copy.dst_pitch = 3 * PITCH / 2; /* the second row begins in the middle of the source's third */
-  check_within(t, &copy, true);
-  copy.height = 3; /* the third is the source's fourth from the middle on, which is not read */
-  check_within(t, &copy, true);
-  copy.dst = m + PITCH - 16;
-  copy.width = 32; /* runs into the source's second row */
-  check_within(t, &copy, false);
-  copy = columns;
-  copy.depth = 2;
-  copy.dst = m + 2 * SLICE;
-  copy.dst_slice_pitch = copy.src_slice_pitch = SLICE;
-  check_within(t, &copy, true);
-  copy.dst = m + SLICE;
-  check_within(t, &copy, false);
-  copy.dst = m + SLICE + 16;
-  check_within(t, &copy, true);
-  test_words_free(t, words);
+  const struct {
+    size_t at, width, height, dst_pitch, depth; /* of the destination, which begins `at` bytes after the source */
+    bool apart;
+  } rows[] = {
+      {16, 16, ROWS, PITCH, 1, true},
+      {16, 17, ROWS, PITCH, 1, false},
+      {PITCH, 16, ROWS, PITCH, 1, false}, /* one row further on */
+      {PITCH + 32, 16, ROWS, PITCH, 1, true},
+      {0, 16, ROWS, PITCH, 1, false},
+      {16, 16, 2, 3 * PITCH / 2, 1, true}, /* the second row begins in the middle of the source's third */
+      {16, 16, 3, 3 * PITCH / 2, 1, true}, /* the third is the middle of the source's fourth, which is not read */
+      {PITCH - 16, 32, 3, 3 * PITCH / 2, 1, false}, /* runs into the source's second row */
+      {2 * SLICE, 16, ROWS, PITCH, 2, true},
+      {SLICE, 16, ROWS, PITCH, 2, false},
+      {SLICE + 16, 16, ROWS, PITCH, 2, true},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const rondo_copy copy = {.dst = m + rows[i].at,
+                             .src = m,
+                             .width = rows[i].width,
+                             .height = rows[i].height,
+                             .depth = rows[i].depth,
+                             .dst_pitch = rows[i].dst_pitch,
+                             .src_pitch = PITCH,
+                             .dst_slice_pitch = rows[i].depth > 1 ? SLICE : 0,
+                             .src_slice_pitch = rows[i].depth > 1 ? SLICE : 0};
+    check_within(t, &copy, rows[i].apart);
+  }
 }
 
 /* A copy of too many bytes between neighbours overlaps too: what is said is that it passes an end. An allocation
@@ -566,9 +533,7 @@ static void test_gx2_b2_a_mistake_reads_the_same_in_each_way(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_gx1_copies_in_one_dimension),
-      test_case(test_gx1_copies_in_two_dimensions),
-      test_case(test_gx1_copies_in_three_dimensions),
+      test_case(test_gx1_copies),
       test_case(test_gx1_copies_of_random_boxes),
       test_case(test_gx1_fills),
       test_case(test_gx1_kernels),

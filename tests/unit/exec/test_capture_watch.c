@@ -22,7 +22,7 @@ static void test_a_thread_without_a_watch(void **state) {
 /* The inner one's end leaves the outer one; both know of what was stray inside, the outer alone of what came then. */
 static void test_one_watch_in_another(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
+  rondo_stream *side = test_kept_stream(t, "side");
   rondo_capture_watch outer, inner;
   rondo_capture_watch_begin(&outer, "outer", t->stream);
   rondo_capture_watch_begin(&inner, "inner", side);
@@ -41,7 +41,6 @@ static void test_one_watch_in_another(void **state) {
   assert_int_equal(rondo_capture_count, 0);
   assert_ok(rondo_host_async(side, pass, NULL));
   assert_ok(rondo_stream_synchronize(side));
-  test_stream_destroy(side);
 }
 
 static void test_nothing_is_stray_in_a_pause(void **state) {
@@ -61,7 +60,7 @@ static void test_nothing_is_stray_in_a_pause(void **state) {
 /* The capture of the watched stream is invalid, another one is not. */
 static void test_the_captures_that_become_invalid(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side"), *own = test_stream(t, "own");
+  rondo_stream *side = test_kept_stream(t, "side"), *own = test_stream(t, "own");
   rondo_capture_watch watch;
   rondo_graph *graph = NULL;
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -75,7 +74,6 @@ static void test_the_captures_that_become_invalid(void **state) {
   assert_message("rondo_host_async on stream 'side'");
   rondo_capture_watch_end(&watch);
   assert_error(rondo_capture_end(t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
-  test_stream_destroy(side);
   test_stream_destroy(own);
 }
 
@@ -104,14 +102,12 @@ static void test_long_names(void **state) {
   char name[200];
   memset(name, 'n', sizeof name);
   name[sizeof name - 1] = '\0';
-  rondo_stream *own = test_stream(t, name), *side = test_stream(t, name);
+  rondo_stream *own = test_kept_stream(t, name), *side = test_kept_stream(t, name);
   rondo_capture_watch watch;
   rondo_capture_watch_begin(&watch, name, own);
   assert_error(rondo_host_async(side, pass, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
   assert_message("missing from replays; fork stream");
   rondo_capture_watch_end(&watch);
-  test_stream_destroy(side);
-  test_stream_destroy(own);
 }
 
 int main(void) {

@@ -105,7 +105,7 @@ static uint32_t first_kernel(const rondo_exec *exec) {
 }
 
 static void settle_both(test_fixture *t, bool relocate) {
-  uint32_t *in[2] = {test_words(t, WORDS), test_words(t, WORDS)}, *out = test_words(t, 1);
+  uint32_t *in[2] = {test_words(t, WORDS), test_words(t, WORDS)}, *out = test_kept_words(t, 1);
   rondo_kernel *copy = make_copy_kernel(t);
   rondo_exec *exec = make_exec(t, copy, in[0], out, 1, relocate);
   assert_true((exec->placed != NULL) == relocate);
@@ -124,7 +124,6 @@ static void settle_both(test_fixture *t, bool relocate) {
   rondo_kernel_destroy(copy);
   test_words_free(t, in[0]);
   test_words_free(t, in[1]);
-  test_words_free(t, out);
 }
 
 static void test_clones_learn_of_addresses_late(void **state) {
@@ -136,7 +135,7 @@ static void test_clones_learn_of_addresses_late(void **state) {
 static void test_vouched_addresses_are_not_checked(void **state) {
   test_fixture *t = *state;
   static uint32_t elsewhere[WORDS + 1];
-  uint32_t *in = test_words(t, WORDS), *out = test_words(t, WORDS);
+  uint32_t *in = test_kept_words(t, WORDS), *out = test_kept_words(t, WORDS);
   rondo_kernel *copy = make_copy_kernel(t);
   rondo_exec *exec = make_exec(t, copy, in, out, WORDS, false);
   rondo_patch_set *set = make_set(exec, in);
@@ -147,8 +146,6 @@ static void test_vouched_addresses_are_not_checked(void **state) {
   rondo_patch_destroy(set);
   rondo_exec_destroy(exec);
   rondo_kernel_destroy(copy);
-  test_words_free(t, in);
-  test_words_free(t, out);
 }
 
 static rondo_status refuse(void *user) {
@@ -194,8 +191,8 @@ static void test_launches_that_fail_when_they_run(void **state) {
 static void test_findings_have_a_bound(void **state) {
   test_fixture *t = *state;
   enum { NODES = RONDO_PATCH_MOST_FINDINGS + 44 };
-  uint32_t *in = test_words(t, WORDS), *out = test_words(t, 8);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *in = test_kept_words(t, WORDS), *out = test_kept_words(t, 8);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node;
   for (uint32_t i = 0; i < NODES; i++) {
     const uint8_t a = 0;
@@ -208,7 +205,7 @@ static void test_findings_have_a_bound(void **state) {
                                      (rondo_grid){1, 1, 1}, RONDO_ARGS(&a, &wide, &c, &d, &triple, &last, &out),
                                      &node));
   }
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   rondo_patch_set *set = make_set(exec, in);
   rondo_patch_info info = {.struct_size = sizeof info};
   assert_ok(rondo_patch_set_get_info(set, &info));
@@ -218,10 +215,6 @@ static void test_findings_have_a_bound(void **state) {
   assert_int_equal(rondo_node_number(finding.node), RONDO_PATCH_MOST_FINDINGS - 1);
   assert_false(set->slots[0].is_patchable);
   rondo_patch_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, in);
-  test_words_free(t, out);
 }
 
 int main(void) {
