@@ -416,6 +416,10 @@ rondo_stream *test_kept_stream(test_fixture *fixture, const char *name) {
 
 rondo_graph *test_kept_graph(test_fixture *fixture) { return test_keep(fixture, TEST_KEPT_GRAPH, test_graph(fixture)); }
 
+rondo_graph *test_kept_capture(test_fixture *fixture, rondo_stream *stream) {
+  return test_keep(fixture, TEST_KEPT_GRAPH, test_capture_end(stream));
+}
+
 rondo_exec *test_kept_exec(test_fixture *fixture, rondo_graph *graph) {
   return test_keep(fixture, TEST_KEPT_EXEC, test_instantiate(graph));
 }

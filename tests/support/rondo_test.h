@@ -186,6 +186,7 @@ uint32_t *test_kept_words(test_fixture *fixture, size_t count);
 rondo_event *test_kept_event(test_fixture *fixture);
 rondo_stream *test_kept_stream(test_fixture *fixture, const char *name);
 rondo_graph *test_kept_graph(test_fixture *fixture);
+rondo_graph *test_kept_capture(test_fixture *fixture, rondo_stream *stream); /* as test_capture_end */
 rondo_exec *test_kept_exec(test_fixture *fixture, rondo_graph *graph);
 test_gate *test_kept_gate(test_fixture *fixture);
 

@@ -120,24 +120,21 @@ static void test_gm18_use_after_a_stream_ordered_free(void **state) {
 /* GM-3: a stream-ordered lifetime begins where the allocation stands in its stream. */
 static void test_gm3_use_before_a_stream_ordered_malloc_is_reached(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other");
+  rondo_stream *other = test_kept_stream(t, "other");
   void *early = NULL;
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, other);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, other);
   const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "early"};
   assert_ok(rondo_malloc_async(other, BYTES, &options, &early));
   poke_on(t, t->stream, early, 0, 1); /* no event orders it behind the allocation */
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NOT_ALLOCATED);
   assert_message("'early'");
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(other));
   uint32_t first = 0;
   test_read(t, &first, early, sizeof first);
   assert_int_equal(first, POISON); /* what was written too early is not there */
   assert_ok(rondo_free_async(other, early));
-  test_stream_destroy(other);
-  test_gate_destroy(&gate);
 }
 
 /* Past the end by one byte: inside the page, where canaries stand. */
@@ -284,7 +281,7 @@ static void test_gm18_use_before_the_alloc_node(void **state) {
 /* A copy whose destination is gone when it runs. */
 static void test_gm18_a_copy_to_freed_graph_memory(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 16);
+  uint32_t *words = test_kept_words(t, 16);
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *scratch = NULL;
@@ -296,7 +293,6 @@ static void test_gm18_a_copy_to_freed_graph_memory(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "copy (node 2) writes", "of allocation 'scratch' (4.0 KiB)");
   rondo_exec_destroy(exec);
-  test_words_free(t, words);
 }
 
 static void test_the_node_that_wrote_too_far_is_named(void **state) {
@@ -344,7 +340,7 @@ static void test_gm8_a_stale_pointer_to_memory_that_outlived_its_graph(void **st
 
 static void test_fresh_memory_is_poisoned(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = fresh(t, BYTES, "fresh"), *out = test_words(t, 4), first = 0;
+  uint32_t *words = fresh(t, BYTES, "fresh"), *out = test_kept_words(t, 4), first = 0;
   test_read(t, &first, words + 1023, sizeof first);
   assert_int_equal(first, POISON);
   /* in a graph at each launch, whatever the last one left */
@@ -365,7 +361,6 @@ static void test_fresh_memory_is_poisoned(void **state) {
   }
   rondo_exec_destroy(exec);
   assert_ok(rondo_free(t->device, words));
-  test_words_free(t, out);
 }
 
 /* Devices and handlers -------------------------------------------------------------------------------------------- */

@@ -52,7 +52,7 @@ static void test_a_race_that_no_verifier_sees(void **state) {
   test_fixture *t = *state;
   enum { WORDS = 24, RACING = 17 };
   reopen(t, ORDERS);
-  uint32_t *words = test_words(t, WORDS);
+  uint32_t *words = test_kept_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   const rondo_node root = add_step(t, graph, NULL, 0, words, 1, 3);
   rondo_node nodes[WORDS], second = {0}, end = {0};
@@ -81,15 +81,14 @@ static void test_a_race_that_no_verifier_sees(void **state) {
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   (void)end;
-  test_words_free(t, words);
 }
 
 /* The edge that the message names mends it. */
 static void test_the_named_edge_mends_it(void **state) {
   test_fixture *t = *state;
   reopen(t, 2);
-  uint32_t *words = test_words(t, 1);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_kept_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node first = add_step(t, graph, NULL, 0, words, 3, 1), second = add_step(t, graph, NULL, 0, words, 5, 3);
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
@@ -103,15 +102,13 @@ static void test_the_named_edge_mends_it(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), (8 * 3 + 1) * 5 + 3);
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 /* An allocation that one order reaches too late: the order is what finds the fault. */
 static void test_a_missing_edge_behind_an_alloc_node(void **state) {
   test_fixture *t = *state;
   reopen(t, 2);
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node alloc = {0}, node = {0};
   void *scratch = NULL;
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
@@ -126,14 +123,13 @@ static void test_a_missing_edge_behind_an_alloc_node(void **state) {
   assert_message("kernel 'step' (node 1)");
   assert_message("'scratch'");
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* Every launch counts once, whatever the number of orders: device and host memory, and memory left alive. */
 static void test_orders_leave_the_result_of_one_run(void **state) {
   test_fixture *t = *state;
   reopen(t, ORDERS);
-  uint32_t *words = test_words(t, 3), expected = 0;
+  uint32_t *words = test_kept_words(t, 3), expected = 0;
   void *host = NULL, *kept = NULL;
   assert_ok(rondo_host_malloc(t->device, 64, &host));
   uint32_t local = 0;
@@ -165,7 +161,6 @@ static void test_orders_leave_the_result_of_one_run(void **state) {
   rondo_exec_destroy(exec);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_host_free(t->device, host));
-  test_words_free(t, words);
 }
 
 static rondo_status count_calls(void *calls) {
@@ -178,37 +173,33 @@ static void test_what_cannot_be_taken_back_runs_once(void **state) {
   test_fixture *t = *state;
   reopen(t, ORDERS);
   int calls = 0;
-  uint32_t *words = test_words(t, 2);
+  uint32_t *words = test_kept_words(t, 2);
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   test_add_affine(t, graph, NULL, 0, words, 1, 1);
   test_add_affine(t, graph, NULL, 0, words + 1, 1, 1);
   assert_ok(rondo_graph_add_host(graph, NULL, 0, count_calls, &calls, &node));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(calls, 3);
   assert_int_equal(orders_run(t), 0);
   assert_int_equal(test_word(t, words + 1), 3);
-  rondo_exec_destroy(exec);
-  test_words_free(t, words);
 }
 
 static void test_one_order_is_no_exploration(void **state) {
   test_fixture *t = *state;
   reopen(t, 1);
-  uint32_t *words = test_words(t, 1);
+  uint32_t *words = test_kept_words(t, 1);
   rondo_graph *graph = test_graph(t);
   add_step(t, graph, NULL, 0, words, 3, 1);
   add_step(t, graph, NULL, 0, words, 1, 0);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), 13);
   assert_int_equal(orders_run(t), 0);
-  rondo_exec_destroy(exec);
-  test_words_free(t, words);
 }
 
 /* Host memory that a kernel writes and the device does not know cannot be set back: such a graph is run once too. */
@@ -219,12 +210,11 @@ static void test_kernels_that_write_foreign_memory_run_once(void **state) {
   rondo_graph *graph = test_graph(t);
   test_add_affine(t, graph, NULL, 0, &words[0], 3, 1);
   test_add_affine(t, graph, NULL, 0, &words[1], 3, 1);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_true(words[0] == 13 && words[1] == 13);
-  rondo_exec_destroy(exec);
 }
 
 /* Of host memory that several copies write, all that the longest of them writes is set back between orders: else a node
@@ -232,7 +222,7 @@ static void test_kernels_that_write_foreign_memory_run_once(void **state) {
 static void test_host_memory_that_copies_of_two_lengths_write(void **state) {
   test_fixture *t = *state;
   reopen(t, ORDERS);
-  uint32_t *words = test_words(t, 4), local[2] = {7, 8};
+  uint32_t *words = test_kept_words(t, 4), local[2] = {7, 8};
   rondo_graph *graph = test_graph(t);
   rondo_node first = {0}, second = {0}, third = {0};
   const rondo_copy reads = {.dst = words + 2, .src = &local[1], .width = 4};
@@ -242,29 +232,27 @@ static void test_host_memory_that_copies_of_two_lengths_write(void **state) {
   assert_ok(rondo_graph_add_copy(graph, &second, 1, &both, &third));
   add_step(t, graph, NULL, 0, words + 3, 3, 1);
   add_step(t, graph, NULL, 0, words + 3, 5, 1);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_RACE);
   assert_message("'words' (16 B) differs from byte 12 on");
   assert_int_equal(test_word(t, words + 2), 8);
   assert_int_equal(local[1], 0);
-  rondo_exec_destroy(exec);
-  test_words_free(t, words);
 }
 
 /* Events of a graph are recorded once, when its memory is settled. */
 static void test_events_inside_are_recorded(void **state) {
   test_fixture *t = *state;
   reopen(t, ORDERS);
-  rondo_stream *other = test_stream(t, "other");
-  rondo_event *event = test_event(t);
-  uint32_t *words = test_words(t, 2);
+  rondo_stream *other = test_kept_stream(t, "other");
+  rondo_event *event = test_kept_event(t);
+  uint32_t *words = test_kept_words(t, 2);
   rondo_graph *graph = test_graph(t);
   rondo_node node = test_add_affine(t, graph, NULL, 0, words, 3, 1);
   test_add_affine(t, graph, NULL, 0, words + 1, 3, 1);
   assert_ok(rondo_graph_add_event_record(graph, &node, 1, event, &node));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   for (int i = 0; i < 10; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
@@ -276,10 +264,6 @@ static void test_events_inside_are_recorded(void **state) {
   uint32_t expected = 0;
   for (int i = 0; i < 10; i++) expected = (expected * 3 + 1) * 2;
   assert_int_equal(test_word(t, words), expected);
-  rondo_exec_destroy(exec);
-  rondo_event_destroy(event);
-  test_stream_destroy(other);
-  test_words_free(t, words);
 }
 
 /* Launches on several streams at once, each explored, each right. */
@@ -289,7 +273,7 @@ static void test_launches_on_several_streams(void **state) {
   reopen(t, 3);
   rondo_stream *streams[STREAMS];
   rondo_exec *execs[STREAMS];
-  uint32_t *words = test_words(t, 2 * STREAMS), expected = 0;
+  uint32_t *words = test_kept_words(t, 2 * STREAMS), expected = 0;
   for (uint32_t i = 0; i < STREAMS; i++) {
     streams[i] = test_stream(t, NULL);
     rondo_graph *graph = test_graph(t);
@@ -308,7 +292,6 @@ static void test_launches_on_several_streams(void **state) {
     rondo_exec_destroy(execs[i]);
     test_stream_destroy(streams[i]);
   }
-  test_words_free(t, words);
 }
 
 int main(void) {

@@ -28,7 +28,7 @@ static void test_gm1_a_device_says_whether_it_has_graph_memory(void **state) {
   test_fixture *t = *state;
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(t->device, &info));
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   void *address = NULL;
   rondo_node node = {0};
   const rondo_status added = rondo_graph_add_alloc(graph, NULL, 0, 4096, "scratch", &address, &node);
@@ -39,7 +39,6 @@ static void test_gm1_a_device_says_whether_it_has_graph_memory(void **state) {
     assert_fails(added, RONDO_UNSUPPORTED);
     assert_null(address);
   }
-  test_graph_destroy(graph);
 }
 
 static void test_unknown_devices_are_refused_by_name(void **state) {
@@ -100,7 +99,7 @@ static void test_a_forked_child_has_devices_of_its_own(void **state) {
   test_fixture *t = *state;
   int ended = 1;
   if (!test_device_is("cpu")) skip();
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   test_affine(t, t->stream, word, 1, 1, 1);
   assert_ok(rondo_stream_synchronize(t->stream));
   const pid_t child = fork();
@@ -110,7 +109,6 @@ static void test_a_forked_child_has_devices_of_its_own(void **state) {
   assert_int_equal(WEXITSTATUS(ended), 0);
   test_affine(t, t->stream, word, 1, 1, 1);
   assert_int_equal(test_word(t, word), 2);
-  test_words_free(t, word);
 }
 #endif
 
@@ -241,11 +239,11 @@ static void test_closing_waits_for_the_work(void **state) {
 
 static void test_statistics_count_kernels_and_launches(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 1, 1);
   test_add_affine(t, graph, &first, 1, word, 1, 1);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   const rondo_device_statistics before = test_statistics(t);
   for (int i = 0; i < 3; i++) test_affine(t, t->stream, word, 1, 1, 1);
   for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(exec, t->stream));
@@ -254,9 +252,6 @@ static void test_statistics_count_kernels_and_launches(void **state) {
   assert_int_equal(after.kernels - before.kernels, 3 + 4 * 2);
   assert_int_equal(after.launches - before.launches, 4);
   assert_int_equal(test_word(t, word), 11);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* Two devices at once: `cpu` and `cpu:1` have memory of their own, and nothing of one is taken by the other. */
@@ -275,7 +270,7 @@ static void test_two_devices_work_side_by_side(void **state) {
   assert_ok(rondo_stream_create(other, NULL, &stream));
   assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_SET), &kernel));
   assert_ok(rondo_malloc(other, 64, NULL, &memory));
-  uint32_t *words = test_words(t, 16);
+  uint32_t *words = test_kept_words(t, 16);
   const uint32_t here = 7, there = 9;
   assert_ok(
       rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){16, 0, 0}, RONDO_ARGS(&here, &words)));
@@ -292,13 +287,12 @@ static void test_two_devices_work_side_by_side(void **state) {
   rondo_kernel_destroy(kernel);
   test_stream_destroy(stream);
   assert_ok(rondo_device_close(other));
-  test_words_free(t, words);
 }
 
 static void test_device_synchronize_waits_for_all_streams(void **state) {
   test_fixture *t = *state;
   rondo_stream *streams[4];
-  uint32_t *words = test_words(t, 4);
+  uint32_t *words = test_kept_words(t, 4);
   for (uint32_t i = 0; i < 4; i++) {
     streams[i] = test_stream(t, "one of four");
     for (uint32_t k = 0; k < 100; k++) test_affine(t, streams[i], words + i, 1, 1, i + 1);
@@ -308,7 +302,6 @@ static void test_device_synchronize_waits_for_all_streams(void **state) {
   const uint32_t expected[4] = {100, 200, 300, 400};
   assert_words(t, words, expected, 4);
   for (int i = 0; i < 4; i++) test_stream_destroy(streams[i]);
-  test_words_free(t, words);
 }
 
 /* Calls from inside a host function are refused. */

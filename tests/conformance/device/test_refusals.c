@@ -196,14 +196,13 @@ static void test_fw1_a_compiled_program(void **state) {
 
 static void test_gx1_streams(void **state) {
   test_fixture *t = *state;
-  rondo_event *event = test_event(t);
+  rondo_event *event = test_kept_event(t);
   rondo_capture_mode mode = (rondo_capture_mode)8;
   assert_error(rondo_event_record_external(event, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_message("is not capturing: external events are for graphs; outside of a capture, call rondo_event_record");
   assert_error(rondo_capture_exchange_thread_mode(&mode), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_message("8 is no capture mode: use a RONDO_CAPTURE_ name");
   assert_ok(rondo_event_record(event, t->stream));
-  rondo_event_destroy(event);
 }
 
 static rondo_status no_body(rondo_call *call, void *user) {
@@ -295,7 +294,7 @@ static void test_gx1_kernels(void **state) {
 
 static void test_gx1_edges_and_nodes(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t), *other = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t), *other = test_kept_graph(t);
   rondo_node a = {0}, b = {0}, c = {0}, none = {0};
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &a));
   assert_ok(rondo_graph_add_empty(graph, &a, 1, &b));
@@ -325,14 +324,12 @@ static void test_gx1_edges_and_nodes(void **state) {
   assert_ok(rondo_graph_remove(graph, b));
   assert_error(rondo_graph_remove(graph, b), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
   assert_message("rondo_graph_remove: the graph has no node 1: it was removed");
-  test_graph_destroy(graph);
-  test_graph_destroy(other);
 }
 
 static void test_gx1_copies_and_fills(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 16);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_kept_words(t, 16);
+  rondo_graph *graph = test_kept_graph(t);
   void *address = NULL;
   rondo_node node = {0};
   const rondo_copy overlapping = {.dst = words, .src = words + 1, .width = 8};
@@ -364,8 +361,6 @@ static void test_gx1_copies_and_fills(void **state) {
   assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_BAD_SIZE);
   assert_message("an allocation of 0 bytes: give at least 1, or leave the alloc node out");
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 #define assert_unknown(call, said)                                           \
@@ -378,7 +373,7 @@ static void test_gx1_copies_and_fills(void **state) {
  * called by what it is; every failure that a test expects is looked at for that (rondo_test.c). */
 static void test_gx1_tags(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t), *other = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t), *other = test_kept_graph(t);
   rondo_node node = {0};
   rondo_node_params params;
   assert_ok(rondo_graph_add_empty(other, NULL, 0, &node));
@@ -405,19 +400,16 @@ static void test_gx1_tags(void **state) {
     assert_unknown(rondo_graph_dependents(graph, wrong[i], NULL, &count), "rondo_graph_dependents: the ");
     assert_unknown(rondo_graph_find_in_clone(graph, wrong[i], &none), "the graph was not cloned from the graph of the");
   }
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_unknown(rondo_exec_set_enabled(exec, node, false),
                  "is of no node of the graph that the exec was made of, nor of a child graph in it: pass the one");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_graph_destroy(other);
 }
 
 /* An address that is an allocation's own, and one inside. */
 static void test_gm18_addresses(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   void *host = NULL, *memory = NULL;
   rondo_fill fill = {.element_bytes = 4, .width = 8};
@@ -435,13 +427,12 @@ static void test_gm18_addresses(void **state) {
   assert_error(rondo_fill_async(t->stream, &fill), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   assert_message("begins at the address of allocation (no name, 256 B), which was freed");
   assert_ok(rondo_host_free(t->device, host));
-  test_graph_destroy(graph);
 }
 
 /* More than there is: what to do about it is not to free what is not there. */
 static void test_gm1_more_than_the_device_has(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   void *address = NULL;
   for (int i = 0; i < 2; i++) {
@@ -457,7 +448,6 @@ static void test_gm1_more_than_the_device_has(void **state) {
   assert_fails(rondo_malloc_async(t->stream, (size_t)1 << 48, NULL, &address), RONDO_OUT_OF_MEMORY);
   assert_message("rondo_malloc_async: 256.0 TiB is more than all memory of device");
   assert_null(address);
-  test_graph_destroy(graph);
 }
 
 static void test_fw1_programs_without_a_name(void **state) {

@@ -10,7 +10,7 @@
 
 static void test_work_of_a_stream_runs_in_order(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   uint32_t expected = 0;
   uint64_t random = 1;
   for (int i = 0; i < 5000; i++) {
@@ -19,14 +19,13 @@ static void test_work_of_a_stream_runs_in_order(void **state) {
     expected = expected * factor + term;
   }
   assert_int_equal(test_word(t, word), expected);
-  test_words_free(t, word);
 }
 
 /* Kernels, fills and copies follow one another. */
 static void test_operations_of_all_kinds_keep_the_order(void **state) {
   test_fixture *t = *state;
   enum { COUNT = 64 };
-  uint32_t *a = test_words(t, COUNT), *b = test_words(t, COUNT), *c = test_words(t, COUNT);
+  uint32_t *a = test_kept_words(t, COUNT), *b = test_kept_words(t, COUNT), *c = test_kept_words(t, COUNT);
   const uint32_t host[COUNT] = {[0] = 5, [COUNT - 1] = 6};
   assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = b, .value = 7, .element_bytes = 4, .width = COUNT}));
   assert_ok(rondo_copy_async(t->stream, a, host, sizeof host));
@@ -38,9 +37,6 @@ static void test_operations_of_all_kinds_keep_the_order(void **state) {
   uint32_t expected[COUNT];
   for (int i = 0; i < COUNT; i++) expected[i] = 2 * ((host[i] * 10 + 1) * 31 + 7);
   assert_words(t, a, expected, COUNT);
-  test_words_free(t, a);
-  test_words_free(t, b);
-  test_words_free(t, c);
 }
 
 /* A stream that stands still holds up no other, whoever waits for it. */
@@ -81,7 +77,7 @@ static void test_many_streams_at_once(void **state) {
   test_fixture *t = *state;
   enum { STREAMS = 64, ROUNDS = 50 };
   rondo_stream *streams[STREAMS];
-  uint32_t *words = test_words(t, STREAMS), expected[STREAMS];
+  uint32_t *words = test_kept_words(t, STREAMS), expected[STREAMS];
   for (int i = 0; i < STREAMS; i++) streams[i] = test_stream(t, NULL);
   for (uint32_t k = 0; k < ROUNDS; k++) {
     for (int i = 0; i < STREAMS; i++) test_affine(t, streams[i], words + i, 1, 3, (uint32_t)i + k);
@@ -93,19 +89,17 @@ static void test_many_streams_at_once(void **state) {
   for (int i = 0; i < STREAMS; i++) assert_ok(rondo_stream_synchronize(streams[i]));
   assert_words(t, words, expected, STREAMS);
   for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
-  test_words_free(t, words);
 }
 
 static void test_destroying_a_stream_waits_for_its_work(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   for (int i = 0; i < 20; i++) {
     rondo_stream *stream = test_stream(t, "short");
     for (int k = 0; k < 50; k++) test_affine(t, stream, word, 1, 1, 1);
     test_stream_destroy(stream);
   }
   assert_int_equal(test_word(t, word), 1000);
-  test_words_free(t, word);
 }
 
 typedef struct gate_opener {
@@ -150,21 +144,18 @@ static void hand_over_many(void *user) {
 static void test_a_full_queue_makes_the_caller_wait(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   test_kernel(t, TEST_KERNEL_AFFINE);
   atomic_uint handed_over = 0;
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
-  gate_opener opener = {.gate = &gate, .handed_over = &handed_over};
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
+  gate_opener opener = {.gate = gate, .handed_over = &handed_over};
   hand_over work = {.fixture = t, .word = word, .handed_over = &handed_over};
   const test_thread threads[2] = {{open_when_full, &opener}, {hand_over_many, &work}};
   test_on_threads(threads, 2);
   assert_int_equal(work.status, RONDO_OK);
   assert_true(opener.seen > 0);
   assert_int_equal(test_word(t, word), HANDED_OVER);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* Failures -------------------------------------------------------------------------------------------------------- */
@@ -192,22 +183,20 @@ static void test_a_failure_comes_out_once_and_later_work_runs(void **state) {
 
 static void test_a_failure_says_which_stream(void **state) {
   test_fixture *t = *state;
-  rondo_stream *stream = test_stream(t, "loader");
+  rondo_stream *stream = test_kept_stream(t, "loader");
   assert_ok(rondo_host_async(stream, fail_io, NULL));
   assert_error(rondo_stream_synchronize(stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("loader");
-  test_stream_destroy(stream);
 }
 
 static void test_a_failure_stays_with_its_stream(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "clean");
+  rondo_stream *other = test_kept_stream(t, "clean");
   assert_ok(rondo_host_async(t->stream, fail_io, NULL));
   atomic_uint ran = 0;
   assert_ok(rondo_host_async(other, count, &ran));
   assert_ok(rondo_stream_synchronize(other));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
-  test_stream_destroy(other);
 }
 
 static void test_a_query_returns_the_failure_too(void **state) {
@@ -288,44 +277,39 @@ static void test_failures_are_returned_once_each(void **state) {
 
 static void test_a_failing_node_is_named(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node first = {0}, node = {0};
   rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "tokenise", .as.host = {.function = fail_io}};
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &first));
   assert_ok(rondo_graph_add(graph, &first, 1, &params, &node));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
     assert_message("tokenise");
     assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   }
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* What follows a failed node in its graph runs all the same. */
 static void test_successors_of_a_failed_node_run(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node failing = {0};
   assert_ok(rondo_graph_add_host(graph, NULL, 0, fail_io, NULL, &failing));
   test_add_affine(t, graph, &failing, 1, word, 1, 1);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_int_equal(test_word(t, word), 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* Bad operations -------------------------------------------------------------------------------------------------- */
 
 static void test_bad_copies_are_refused(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 16);
+  uint32_t *words = test_kept_words(t, 16);
   uint32_t host[16] = {0};
   assert_fails(rondo_copy_async(t->stream, words, host, 0), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_copy_async(t->stream, NULL, host, 4), RONDO_INVALID_ARGUMENT);
@@ -344,12 +328,11 @@ static void test_bad_copies_are_refused(void **state) {
   assert_fails(rondo_copy_box_async(t->stream, NULL), RONDO_INVALID_ARGUMENT);
   const uint32_t zeros[16] = {0};
   assert_words(t, words, zeros, 16);
-  test_words_free(t, words);
 }
 
 static void test_bad_fills_are_refused(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 16);
+  uint32_t *words = test_kept_words(t, 16);
   const rondo_fill bad[] = {
       {.dst = words, .value = 1, .element_bytes = 3, .width = 4},
       {.dst = words, .value = 1, .element_bytes = 0, .width = 4},
@@ -366,7 +349,6 @@ static void test_bad_fills_are_refused(void **state) {
   assert_error(rondo_host_async(t->stream, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   const uint32_t zeros[16] = {0};
   assert_words(t, words, zeros, 16);
-  test_words_free(t, words);
 }
 
 int main(void) {

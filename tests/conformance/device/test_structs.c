@@ -118,7 +118,7 @@ static void test_malloc_options_of_any_version(void **state) {
 
 static void test_instantiate_options_of_any_version(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   later_instantiate_options later = {.known = {.struct_size = sizeof later}};
   rondo_exec *exec = NULL;
   assert_ok(rondo_instantiate(graph, &later.known, &exec));
@@ -126,7 +126,6 @@ static void test_instantiate_options_of_any_version(void **state) {
   later.tail[0] = 1;
   assert_bad_options(rondo_instantiate(graph, &later.known, &exec));
   assert_null(exec);
-  test_graph_destroy(graph);
 }
 
 /* A size that ends within the struct's own size field is no version. */
@@ -236,8 +235,8 @@ static void test_a_refused_struct_comes_before_the_work(void **state) {
 
 static void test_patch_options_of_any_version(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_graph *graph = test_kept_graph(t);
+  rondo_exec *exec = test_kept_exec(t, graph);
   later_patch_options options = {.known = {.struct_size = sizeof options}};
   rondo_patch_set *set = NULL;
   assert_ok(rondo_patch_set_create(exec, NULL, 0, &options.known, &set));
@@ -246,22 +245,18 @@ static void test_patch_options_of_any_version(void **state) {
   options.tail[0] = 1;
   assert_bad_options(rondo_patch_set_create(exec, NULL, 0, &options.known, &set));
   assert_null(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 static void test_filled_structs_of_any_version(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_graph *graph = test_kept_graph(t);
+  rondo_exec *exec = test_kept_exec(t, graph);
   CHECK_FILLED(rondo_device_info, rondo_device_get_info(t->device, out));
   CHECK_FILLED(rondo_device_statistics, rondo_device_get_statistics(t->device, out));
   CHECK_FILLED(rondo_memory_statistics, rondo_memory_get_statistics(t->device, out));
   CHECK_FILLED(rondo_exec_info, rondo_exec_get_info(exec, out));
   CHECK_FILLED(rondo_capture_info, rondo_capture_get_info(t->stream, out));
   CHECK_FILLED(rondo_update_result, rondo_exec_update(exec, graph, out));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 static void test_filled_structs_of_size_zero_are_filled_whole(void **state) {
@@ -319,12 +314,11 @@ static void test_modes_that_do_not_exist_are_refused(void **state) {
   rondo_capture_mode mode = (rondo_capture_mode)17;
   assert_fails(rondo_capture_exchange_thread_mode(&mode), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_capture_exchange_thread_mode(NULL), RONDO_INVALID_ARGUMENT);
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   rondo_node_params params = {.kind = (rondo_node_kind)77};
   assert_fails(rondo_graph_add(graph, NULL, 0, &params, &node), RONDO_INVALID_ARGUMENT);
   assert_true(node.id == 0);
-  test_graph_destroy(graph);
 }
 
 int main(void) {

@@ -15,50 +15,42 @@ static rondo_status fail_io(void *user) {
 
 static void test_gx9_work_is_done_when_the_call_returns(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
   test_add_affine(t, graph, NULL, 0, word, 10, 2);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_affine(t, t->stream, word, 1, 1, 4);
   assert_ok(rondo_stream_query(t->stream));
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_query(t->stream));
   assert_int_equal(test_word(t, word), 42);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 static void test_gx9_a_failure_comes_out_where_it_arises(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "culprit", .as.host = {.function = fail_io}};
   assert_ok(rondo_graph_add(graph, NULL, 0, &params, &node));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_error(rondo_host_async(t->stream, fail_io, NULL), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("culprit");
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* Captures record as ever. */
 static void test_gx9_captures_are_not_disturbed(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   test_affine(t, t->stream, word, 1, 1, 1);
   test_affine(t, t->stream, word, 1, 2, 0);
-  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
   assert_int_equal(test_word(t, word), 0);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 int main(void) {

@@ -103,7 +103,7 @@ static void test_gx10_threads_build_and_destroy_at_once(void **state) {
   enum { THREADS = 4 };
   builder builders[THREADS];
   test_thread threads[THREADS];
-  uint32_t *words = test_words(t, THREADS);
+  uint32_t *words = test_kept_words(t, THREADS);
   test_kernel(t, TEST_KERNEL_AFFINE);
   for (int i = 0; i < THREADS; i++) {
     builders[i] = (builder){.fixture = t, .word = words + i};
@@ -113,7 +113,6 @@ static void test_gx10_threads_build_and_destroy_at_once(void **state) {
   for (int i = 0; i < THREADS; i++) assert_int_equal(builders[i].status, RONDO_OK);
   const uint32_t expected[THREADS] = {1000, 1000, 1000, 1000};
   assert_words(t, words, expected, THREADS);
-  test_words_free(t, words);
 }
 
 /* GX-11 ----------------------------------------------------------------------------------------------------------- */
@@ -229,7 +228,7 @@ static void test_gx11_two_relaxed_captures_and_an_allocating_thread(void **state
 static void test_gx11_two_captures_on_one_thread(void **state) {
   test_fixture *t = *state;
   rondo_stream *streams[2] = {t->stream, test_stream(t, "second")};
-  uint32_t *words = test_words(t, 2), expected[2] = {0, 0};
+  uint32_t *words = test_kept_words(t, 2), expected[2] = {0, 0};
   for (int i = 0; i < 2; i++) assert_ok(rondo_capture_begin(streams[i], RONDO_CAPTURE_THREAD_LOCAL));
   for (uint32_t k = 0; k < 20; k++) {
     for (uint32_t i = 0; i < 2; i++) {
@@ -247,7 +246,6 @@ static void test_gx11_two_captures_on_one_thread(void **state) {
   }
   assert_words(t, words, expected, 2);
   test_stream_destroy(streams[1]);
-  test_words_free(t, words);
 }
 
 int main(void) {

@@ -34,34 +34,30 @@ static rondo_status no_operation(void *user) {
 
 static void test_gx3_c1_work_queued_earlier_is_not_recorded(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   test_affine(t, t->stream, word, 1, 1, 1);
   begin(t->stream);
   test_affine(t, t->stream, word, 1, 1, 10);
-  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
   size_t count = 0;
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
   assert_int_equal(count, 1);
   assert_int_equal(test_word(t, word), 1);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 static void test_gx3_c1_a_stream_captures_once_at_a_time(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
+  rondo_stream *side = test_kept_stream(t, "side");
   begin(t->stream);
   assert_error(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_ALREADY_CAPTURING);
   test_order(t, t->stream, side);
   assert_error(rondo_capture_begin(side, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING);
   assert_state(t->stream, RONDO_CAPTURE_ACTIVE);
-  rondo_graph *graph = test_capture_end(t->stream); /* the fork did nothing */
+  rondo_graph *graph = test_kept_capture(t, t->stream); /* the fork did nothing */
   size_t count = 1;
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
   assert_int_equal(count, 0);
-  test_graph_destroy(graph);
-  test_stream_destroy(side);
 }
 
 /* C4, C5: ending -------------------------------------------------------------------------------------------------- */
@@ -90,8 +86,8 @@ static void test_gx3_c4_the_graph_must_have_somewhere_to_go(void **state) {
 
 static void test_gx3_c4_an_unjoined_branch(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "forgotten");
-  uint32_t *word = test_words(t, 1);
+  rondo_stream *side = test_kept_stream(t, "forgotten");
+  uint32_t *word = test_kept_words(t, 1);
   begin(t->stream);
   test_affine(t, t->stream, word, 1, 1, 1);
   test_order(t, t->stream, side);
@@ -106,14 +102,12 @@ static void test_gx3_c4_an_unjoined_branch(void **state) {
   test_affine(t, side, word, 1, 1, 5); /* runs at once */
   assert_ok(rondo_stream_synchronize(side));
   assert_int_equal(test_word(t, word), 5);
-  test_stream_destroy(side);
-  test_words_free(t, word);
 }
 
 static void test_gx3_c4_a_branch_used_after_its_join(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "late");
-  uint32_t *word = test_words(t, 1);
+  rondo_stream *side = test_kept_stream(t, "late");
+  uint32_t *word = test_kept_words(t, 1);
   begin(t->stream);
   test_order(t, t->stream, side);
   test_affine(t, side, word, 1, 1, 1);
@@ -122,15 +116,13 @@ static void test_gx3_c4_a_branch_used_after_its_join(void **state) {
   assert_end_fails(t, t->stream, RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED);
   assert_message("late");
   assert_state(side, RONDO_CAPTURE_NONE);
-  test_stream_destroy(side);
-  test_words_free(t, word);
 }
 
 /* A branch may be joined through another branch. */
 static void test_gx3_c5_a_join_through_another_branch(void **state) {
   test_fixture *t = *state;
-  rondo_stream *first = test_stream(t, "first"), *second = test_stream(t, "second");
-  uint32_t *words = test_words(t, 2);
+  rondo_stream *first = test_kept_stream(t, "first"), *second = test_kept_stream(t, "second");
+  uint32_t *words = test_kept_words(t, 2);
   begin(t->stream);
   test_order(t, t->stream, first);
   test_order(t, t->stream, second);
@@ -143,14 +135,11 @@ static void test_gx3_c5_a_join_through_another_branch(void **state) {
   test_graph_destroy(graph);
   const uint32_t expected[2] = {1, 2};
   assert_words(t, words, expected, 2);
-  test_stream_destroy(first);
-  test_stream_destroy(second);
-  test_words_free(t, words);
 }
 
 static void test_gx3_c4_the_wrong_stream(void **state) {
   test_fixture *t = *state;
-  rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "side");
+  rondo_stream *origin = test_stream(t, "origin"), *side = test_kept_stream(t, "side");
   begin(origin);
   test_order(t, origin, side);
   rondo_graph *graph = (rondo_graph *)t;
@@ -161,7 +150,6 @@ static void test_gx3_c4_the_wrong_stream(void **state) {
   test_order(t, side, origin);
   test_graph_destroy(test_capture_end(origin));
   test_stream_destroy(origin);
-  test_stream_destroy(side);
 }
 
 typedef struct end_elsewhere {
@@ -205,20 +193,18 @@ static void test_gx3_c4_a_relaxed_capture_ends_on_any_thread(void **state) {
 /* Nodes added by hand, and those dropped from a frontier, need no join. */
 static void test_gx3_c5_nodes_added_by_hand_need_no_join(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   begin(t->stream);
   test_affine(t, t->stream, word, 1, 1, 1);
   test_add_affine(t, info_of(t->stream).graph, NULL, 0, word, 1, 0);
   assert_ok(rondo_capture_set_frontier(t->stream, NULL, 0, true));
   test_affine(t, t->stream, word, 1, 1, 0);
-  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
   size_t count = 0, edges = 7;
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
   assert_ok(rondo_graph_edges(graph, NULL, NULL, &edges));
   assert_int_equal(count, 3);
   assert_int_equal(edges, 0);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* C6, C10: refused calls and invalid captures --------------------------------------------------------------------- */
@@ -236,7 +222,7 @@ static void assert_invalidated(test_fixture *t, rondo_stream *member, const char
 
 static void test_gx3_c6_waiting_for_a_capturing_stream(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
+  rondo_stream *side = test_kept_stream(t, "side");
   rondo_stream *const streams[2] = {t->stream, side};
   for (int i = 0; i < 2; i++) {
     begin(t->stream);
@@ -252,13 +238,12 @@ static void test_gx3_c6_waiting_for_a_capturing_stream(void **state) {
   test_order(t, t->stream, side);
   assert_error(rondo_device_synchronize(t->device), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   assert_invalidated(t, side, "rondo_device_synchronize");
-  test_stream_destroy(side);
 }
 
 static void test_gx3_c6_a_captured_event_has_no_completion(void **state) {
   test_fixture *t = *state;
-  rondo_event *event = test_event(t);
-  uint32_t *word = test_words(t, 1);
+  rondo_event *event = test_kept_event(t);
+  uint32_t *word = test_kept_words(t, 1);
   for (int i = 0; i < 2; i++) {
     begin(t->stream);
     test_affine(t, t->stream, word, 1, 1, 1);
@@ -273,15 +258,13 @@ static void test_gx3_c6_a_captured_event_has_no_completion(void **state) {
     assert_ok(rondo_event_synchronize(event));
   }
   assert_int_equal(test_word(t, word), 0);
-  rondo_event_destroy(event);
-  test_words_free(t, word);
 }
 
 /* Nothing was recorded that a stream could wait for; the event is as it was, and recorded anew an ordinary one. */
 static void test_gx3_c3_the_capture_of_an_event_is_over(void **state) {
   test_fixture *t = *state;
-  rondo_event *event = test_event(t);
-  rondo_stream *side = test_stream(t, "side");
+  rondo_event *event = test_kept_event(t);
+  rondo_stream *side = test_kept_stream(t, "side");
   begin(t->stream);
   assert_ok(rondo_event_record(event, t->stream));
   test_graph_destroy(test_capture_end(t->stream));
@@ -294,17 +277,15 @@ static void test_gx3_c3_the_capture_of_an_event_is_over(void **state) {
   assert_ok(rondo_event_record(event, t->stream));
   assert_ok(rondo_stream_wait_event(side, event));
   assert_ok(rondo_stream_synchronize(side));
-  rondo_event_destroy(event);
-  test_stream_destroy(side);
 }
 
 /* C10: once invalid, nothing is taken until the end. */
 static void test_gx3_c10_an_invalid_capture_takes_nothing(void **state) {
   test_fixture *t = *state;
-  rondo_event *event = test_event(t);
-  rondo_graph *empty = test_graph(t);
-  rondo_exec *exec = test_instantiate(empty);
-  uint32_t *words = test_words(t, 8), one = 1;
+  rondo_event *event = test_kept_event(t);
+  rondo_graph *empty = test_kept_graph(t);
+  rondo_exec *exec = test_kept_exec(t, empty);
+  uint32_t *words = test_kept_words(t, 8), one = 1;
   void *address = t;
   rondo_kernel *kernel = test_kernel(t, TEST_KERNEL_SET);
   const rondo_fill fill = {.dst = words, .element_bytes = 4, .width = 1};
@@ -326,10 +307,6 @@ static void test_gx3_c10_an_invalid_capture_takes_nothing(void **state) {
   assert_null(info_of(t->stream).graph);
   assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_int_equal(test_word(t, words), 0);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(empty);
-  rondo_event_destroy(event);
-  test_words_free(t, words);
 }
 
 /* What an invalid capture had allocated is not leaked: the fixture's teardown looks. */
@@ -379,8 +356,9 @@ static void assert_takes_nothing(test_fixture *t, rondo_stream *stream, uint32_t
 
 static void test_gx3_c10_destroying_a_forked_stream(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 2);
-  rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "gone"), *other = test_stream(t, "other");
+  uint32_t *words = test_kept_words(t, 2);
+  rondo_stream *origin = test_kept_stream(t, "origin"), *side = test_stream(t, "gone"),
+               *other = test_kept_stream(t, "other");
   begin(origin);
   test_order(t, origin, side);
   test_order(t, origin, other);
@@ -389,17 +367,15 @@ static void test_gx3_c10_destroying_a_forked_stream(void **state) {
   assert_takes_nothing(t, other, words, "destruction of stream 'gone'");
   assert_end_fails(t, origin, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_state(other, RONDO_CAPTURE_NONE);
-  test_stream_destroy(origin);
-  test_stream_destroy(other);
-  test_words_free(t, words);
 }
 
 /* Its streams go on refusing until the capture is ended, on whichever of them. */
 static void test_gx3_c10_destroying_the_stream_of_a_capture(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 2);
-  rondo_event *event = test_event(t);
-  rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "side"), *other = test_stream(t, "other");
+  uint32_t *words = test_kept_words(t, 2);
+  rondo_event *event = test_kept_event(t);
+  rondo_stream *origin = test_stream(t, "origin"), *side = test_kept_stream(t, "side"),
+               *other = test_kept_stream(t, "other");
   begin(origin);
   assert_ok(rondo_event_record(event, origin));
   test_order(t, origin, side);
@@ -416,16 +392,12 @@ static void test_gx3_c10_destroying_the_stream_of_a_capture(void **state) {
   test_affine(t, other, words, 1, 1, 1);
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(test_word(t, words), 1);
-  rondo_event_destroy(event);
-  test_stream_destroy(side);
-  test_stream_destroy(other);
-  test_words_free(t, words);
 }
 
 /* With its last stream a capture is over that nobody ended. The graph that it added to is its owner's again. */
 static void test_gx3_destroying_all_streams_of_a_capture(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_stream *streams[2] = {test_stream(t, "origin"), test_stream(t, "side")};
   assert_ok(rondo_capture_begin_to_graph(streams[0], graph, NULL, 0, RONDO_CAPTURE_THREAD_LOCAL));
   test_order(t, streams[0], streams[1]);
@@ -434,7 +406,6 @@ static void test_gx3_destroying_all_streams_of_a_capture(void **state) {
                  RONDO_REASON_CAPTURING_INTO);
     test_stream_destroy(streams[i]);
   }
-  test_graph_destroy(graph);
 }
 
 typedef struct destroying {
@@ -478,8 +449,8 @@ static void test_gx3_c4_a_capture_without_its_stream_ends_on_any_thread(void **s
 
 static void test_gx3_c7_a_capture_waits_for_nothing_outside(void **state) {
   test_fixture *t = *state;
-  rondo_stream *outside = test_stream(t, "outside");
-  rondo_event *event = test_event(t);
+  rondo_stream *outside = test_kept_stream(t, "outside");
+  rondo_event *event = test_kept_event(t);
   assert_ok(rondo_event_record(event, outside));
   begin(t->stream);
   assert_error(rondo_stream_wait_event(t->stream, event), RONDO_CAPTURE_REFUSED, RONDO_REASON_ISOLATION);
@@ -487,14 +458,12 @@ static void test_gx3_c7_a_capture_waits_for_nothing_outside(void **state) {
   assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
   assert_state(outside, RONDO_CAPTURE_NONE);
   assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
-  rondo_event_destroy(event);
-  test_stream_destroy(outside);
 }
 
 static void test_gx3_c7_captures_do_not_merge(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other");
-  rondo_event *event = test_event(t);
+  rondo_stream *other = test_kept_stream(t, "other");
+  rondo_event *event = test_kept_event(t);
   begin(t->stream);
   begin(other);
   assert_ok(rondo_event_record(event, other));
@@ -505,35 +474,28 @@ static void test_gx3_c7_captures_do_not_merge(void **state) {
   rondo_graph *graph = NULL;
   assert_error(rondo_capture_end(other, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_null(graph);
-  rondo_event_destroy(event);
-  test_stream_destroy(other);
 }
 
 /* C7: the external forms become nodes, which record and wait at each launch. */
 static void test_gx3_c7_external_events_become_nodes(void **state) {
   test_fixture *t = *state;
-  rondo_event *start = test_event(t), *done = test_event(t);
-  uint32_t *word = test_words(t, 1);
+  rondo_event *start = test_kept_event(t), *done = test_kept_event(t);
+  uint32_t *word = test_kept_words(t, 1);
   begin(t->stream);
   assert_ok(rondo_stream_wait_event_external(t->stream, start));
   test_affine(t, t->stream, word, 1, 1, 1);
   assert_ok(rondo_event_record_external(done, t->stream));
-  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
+  rondo_graph *captured = test_kept_capture(t, t->stream), *built = test_graph(t);
   rondo_node node = {0};
   assert_ok(rondo_graph_add_event_wait(built, NULL, 0, start, &node));
   node = test_add_affine(t, built, &node, 1, word, 1, 1);
   assert_ok(rondo_graph_add_event_record(built, &node, 1, done, &node));
   assert_same_graph(captured, built);
   test_graph_destroy(built);
-  rondo_exec *exec = test_instantiate(captured);
+  rondo_exec *exec = test_kept_exec(t, captured);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_event_synchronize(done));
   assert_int_equal(test_word(t, word), 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(captured);
-  rondo_event_destroy(start);
-  rondo_event_destroy(done);
-  test_words_free(t, word);
 }
 
 /* C11 to C16 ------------------------------------------------------------------------------------------------------ */
@@ -552,8 +514,8 @@ static void look_from_this_thread(void *user) {
 
 static void test_gx3_c12_a_capture_tells_about_itself(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
-  uint32_t *word = test_words(t, 1);
+  rondo_stream *side = test_kept_stream(t, "side");
+  uint32_t *word = test_kept_words(t, 1);
   assert_state(t->stream, RONDO_CAPTURE_NONE);
   assert_true(info_of(t->stream).id == 0 && info_of(t->stream).graph == NULL);
   begin(t->stream);
@@ -579,16 +541,14 @@ static void test_gx3_c12_a_capture_tells_about_itself(void **state) {
   begin(t->stream);
   assert_true(info_of(t->stream).id != begun.id);
   test_graph_destroy(test_capture_end(t->stream));
-  test_stream_destroy(side);
-  test_words_free(t, word);
 }
 
 /* Each node once, however many there are and however often they are named. */
 static void test_gx3_c13_a_frontier_may_be_long(void **state) {
   enum { NODES = 200 };
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  uint32_t *word = test_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_node nodes[2 * NODES];
   size_t edges = 0;
   rondo_node_params empty = {.kind = RONDO_NODE_EMPTY};
@@ -606,14 +566,12 @@ static void test_gx3_c13_a_frontier_may_be_long(void **state) {
   assert_ok(rondo_capture_end(t->stream, NULL));
   assert_ok(rondo_graph_edges(graph, NULL, NULL, &edges));
   assert_int_equal(edges, NODES);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 static void test_gx3_c13_the_frontier_is_added_to_and_replaced(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *other = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *other = test_kept_graph(t);
   const rondo_node stranger = test_add_affine(t, other, NULL, 0, word, 1, 0);
   assert_error(rondo_capture_set_frontier(t->stream, NULL, 0, true), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   begin(t->stream);
@@ -633,13 +591,11 @@ static void test_gx3_c13_the_frontier_is_added_to_and_replaced(void **state) {
   test_run_once(t, graph);
   test_graph_destroy(graph);
   assert_int_equal(test_word(t, word), 13);
-  test_graph_destroy(other);
-  test_words_free(t, word);
 }
 
 static void test_gx3_c14_capturing_into_a_graph(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_graph *graph = test_graph(t), *out = NULL;
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 0, 5);
   assert_error(rondo_capture_begin_to_graph(t->stream, NULL, NULL, 0, RONDO_CAPTURE_RELAXED), RONDO_INVALID_ARGUMENT,
@@ -662,26 +618,23 @@ static void test_gx3_c14_capturing_into_a_graph(void **state) {
   test_run_once(t, graph);
   test_graph_destroy(graph);
   assert_int_equal(test_word(t, word), 512);
-  test_words_free(t, word);
 }
 
 /* The graph stays the caller's when the capture into it fails. */
 static void test_gx3_c14_a_failed_capture_leaves_the_graph_to_its_owner(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t), *out = graph;
-  uint32_t *word = test_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t), *out = graph;
+  uint32_t *word = test_kept_words(t, 1);
   assert_ok(rondo_capture_begin_to_graph(t->stream, graph, NULL, 0, RONDO_CAPTURE_THREAD_LOCAL));
   test_affine(t, t->stream, word, 1, 1, 1);
   assert_fails(rondo_stream_synchronize(t->stream), RONDO_CAPTURE_REFUSED);
   assert_error(rondo_capture_end(t->stream, &out), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_null(out);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 static void test_gx3_c15_a_capture_frees_graph_memory_only(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   void *scratch = NULL;
   begin(t->stream);
   assert_error(rondo_free_async(t->stream, word), RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
@@ -689,13 +642,12 @@ static void test_gx3_c15_a_capture_frees_graph_memory_only(void **state) {
   assert_ok(rondo_free_async(t->stream, scratch));
   test_graph_destroy(test_capture_end(t->stream));
   assert_int_equal(test_word(t, word), 0);
-  test_words_free(t, word);
 }
 
 /* C16: launching an exec while capturing makes a child-graph node. */
 static void test_gx3_c16_a_launch_becomes_a_child(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_graph *inner = test_graph(t);
   test_add_affine(t, inner, NULL, 0, word, 10, 1);
   rondo_exec *exec = test_instantiate(inner);
@@ -714,7 +666,6 @@ static void test_gx3_c16_a_launch_becomes_a_child(void **state) {
   test_run_once(t, captured);
   test_graph_destroy(captured);
   assert_int_equal(test_word(t, word), 412);
-  test_words_free(t, word);
 }
 
 int main(void) {

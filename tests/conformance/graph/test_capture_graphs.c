@@ -8,7 +8,7 @@ static void begin(rondo_stream *stream) { assert_ok(rondo_capture_begin(stream, 
 
 static void test_gx2_a_line(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   begin(t->stream);
   for (uint32_t i = 0; i < 5; i++) test_affine(t, t->stream, word, 1, i + 2, i);
   rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
@@ -20,13 +20,12 @@ static void test_gx2_a_line(void **state) {
   test_run_once(t, captured);
   test_graph_destroy(captured);
   assert_int_equal(test_word(t, word), (((0 * 3 + 1) * 4 + 2) * 5 + 3) * 6 + 4);
-  test_words_free(t, word);
 }
 
 static void test_gx2_fork_and_join(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
-  uint32_t *words = test_words(t, 3), *left = words, *right = words + 1, *out = words + 2;
+  rondo_stream *side = test_kept_stream(t, "side");
+  uint32_t *words = test_kept_words(t, 3), *left = words, *right = words + 1, *out = words + 2;
   rondo_kernel *combine = test_kernel(t, TEST_KERNEL_COMBINE);
   begin(t->stream);
   test_affine(t, t->stream, words, 2, 1, 1);
@@ -50,15 +49,13 @@ static void test_gx2_fork_and_join(void **state) {
   test_graph_destroy(captured);
   const uint32_t expected[3] = {2, 3, 2 * 31 + 3};
   assert_words(t, words, expected, 3);
-  test_stream_destroy(side);
-  test_words_free(t, words);
 }
 
 /* Two streams from the beginning: forked off before any work, so that the graph has two roots. */
 static void test_gx2_two_streams(void **state) {
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
-  uint32_t *words = test_words(t, 2);
+  rondo_stream *side = test_kept_stream(t, "side");
+  uint32_t *words = test_kept_words(t, 2);
   begin(t->stream);
   test_order(t, t->stream, side);
   for (uint32_t i = 0; i < 3; i++) {
@@ -78,8 +75,6 @@ static void test_gx2_two_streams(void **state) {
   test_graph_destroy(captured);
   const uint32_t expected[2] = {4, 5};
   assert_words(t, words, expected, 2);
-  test_stream_destroy(side);
-  test_words_free(t, words);
 }
 
 static rondo_status no_operation(void *user) {
@@ -90,7 +85,7 @@ static rondo_status no_operation(void *user) {
 /* All that a stream takes becomes the node that is added by hand. */
 static void test_gx2_every_operation(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 64), host[16] = {0};
+  uint32_t *words = test_kept_words(t, 64), host[16] = {0};
   const rondo_copy box = {.dst = words, .src = words + 32, .width = 16, .height = 2, .src_pitch = 32};
   const rondo_fill fill = {.dst = words, .value = 3, .element_bytes = 2, .width = 5, .height = 2, .pitch = 16};
   begin(t->stream);
@@ -98,7 +93,7 @@ static void test_gx2_every_operation(void **state) {
   assert_ok(rondo_copy_box_async(t->stream, &box));
   assert_ok(rondo_fill_async(t->stream, &fill));
   assert_ok(rondo_host_async(t->stream, no_operation, host));
-  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
+  rondo_graph *captured = test_kept_capture(t, t->stream), *built = test_kept_graph(t);
   const rondo_copy line = {.dst = words, .src = host, .width = sizeof host};
   rondo_node node = {0};
   assert_ok(rondo_graph_add_copy(built, NULL, 0, &line, &node));
@@ -106,9 +101,6 @@ static void test_gx2_every_operation(void **state) {
   assert_ok(rondo_graph_add_fill(built, &node, 1, &fill, &node));
   assert_ok(rondo_graph_add_host(built, &node, 1, no_operation, host, &node));
   assert_same_graph(captured, built);
-  test_graph_destroy(built);
-  test_graph_destroy(captured);
-  test_words_free(t, words);
 }
 
 /* The same work captured twice: equal but for addresses. */

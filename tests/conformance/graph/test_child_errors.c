@@ -79,11 +79,10 @@ static void test_a_launch(void **state) {
   rondo_graph *inner = make_graph(t, "inner", INNER);
   (void)add_fill(inner, none, words);
   rondo_graph *outer = wrap(t, inner, true);
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   test_words_free(t, words);
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   assert_place(in_grandchild);
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
 }
 
@@ -91,10 +90,10 @@ static void test_a_launch(void **state) {
 static void test_set_params(void **state) {
   test_fixture *t = *state;
   rondo_graph *inner = make_graph(t, "inner", INNER);
-  uint32_t *words = test_words(t, WORDS);
+  uint32_t *words = test_kept_words(t, WORDS);
   (void)add_fill(inner, none, words);
   rondo_graph *outer = wrap(t, inner, false);
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   rondo_node nodes[OUTER + 1], node = {0};
   size_t count = OUTER + 1;
   rondo_node_params child, params = {.kind = RONDO_NODE_HOST, .as.host = {.function = fail_reading}};
@@ -112,14 +111,12 @@ static void test_set_params(void **state) {
                                .as.fill = {.dst = words, .element_bytes = 4, .width = 2, .height = 2, .pitch = 16}};
   assert_error(rondo_exec_set_params(exec, node, &params), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
   assert_place(in_child);
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
-  test_words_free(t, words);
 }
 
 static void test_an_update(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, WORDS);
+  uint32_t *words = test_kept_words(t, WORDS);
   rondo_graph *graphs[2];
   for (int i = 0; i < 2; i++) {
     rondo_graph *inner = make_graph(t, "inner", INNER);
@@ -128,12 +125,10 @@ static void test_an_update(void **state) {
     assert_ok(rondo_graph_add_fill(inner, NULL, 0, &fill, &node));
     graphs[i] = wrap(t, inner, true);
   }
-  rondo_exec *exec = test_instantiate(graphs[0]);
+  rondo_exec *exec = test_kept_exec(t, graphs[0]);
   assert_error(rondo_exec_update(exec, graphs[1], NULL), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
   assert_place(in_grandchild);
-  rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
-  test_words_free(t, words);
 }
 
 /* Verification names nodes so in its findings too. */
@@ -285,7 +280,7 @@ static void test_a_cycle_below_a_child(void **state) {
 static void test_child_nodes_of_execs(void **state) {
   test_fixture *t = *state;
   rondo_graph *outer = wrap(t, make_graph(t, "inner", INNER), true);
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   rondo_node nodes[OUTER + 1];
   size_t count = OUTER + 1;
   assert_ok(rondo_graph_nodes(outer, nodes, &count));
@@ -295,7 +290,6 @@ static void test_child_nodes_of_execs(void **state) {
   assert_ok(rondo_graph_nodes(child_of(outer, OUTER), nodes, &count));
   assert_error(rondo_exec_set_enabled(exec, nodes[MIDDLE], false), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
   assert_place("rondo_exec_set_enabled: node 1 of the child graph in node 7 is a child graph");
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
 }
 
@@ -303,17 +297,15 @@ static void test_child_nodes_of_execs(void **state) {
 static void test_a_checking_device(void **state) {
   test_fixture *t = *state;
   if (!test_device_is("cpu:check")) return;
-  uint32_t *words = test_words(t, WORDS);
+  uint32_t *words = test_kept_words(t, WORDS);
   rondo_graph *inner = make_graph(t, "inner", INNER);
   (void)test_add_set(t, inner, none, words, WORDS + 1, 1);
   rondo_graph *outer = wrap(t, inner, true);
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
   assert_place(in_grandchild);
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
-  test_words_free(t, words);
 }
 
 /* A path too long for a message keeps its two ends. */
@@ -329,12 +321,11 @@ static void test_deep_nesting(void **state) {
     graph = around;
   }
   rondo_graph *outer = wrap(t, graph, false);
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_place("(node 3 of child 'a child graph with quite a long name' (node 5 of ");
   assert_message(" inside node 7)");
-  rondo_exec_destroy(exec);
   test_graph_destroy(outer);
 }
 

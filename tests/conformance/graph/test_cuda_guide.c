@@ -34,7 +34,7 @@ static void launch_kernel(test_fixture *t, test_kernel_id id, const void *const 
  * in some rounds only; the producer is instantiated with automatic freeing, and what the last round left is freed. */
 static void test_gm10_the_guides_producer_and_two_consumers(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 2 * WORDS), *second = out + WORDS;
+  uint32_t *out = test_kept_words(t, 2 * WORDS), *second = out + WORDS;
   const uint32_t values[2] = {3, 4};
   void *data1 = NULL, *data2 = NULL;
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_GLOBAL));
@@ -68,15 +68,14 @@ static void test_gm10_the_guides_producer_and_two_consumers(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_graph_memory_trim(t->device));
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
-  test_words_free(t, out);
 }
 
 /* Upload does all mapping ahead for its stream; a launch on another is a change of stream and is right all the same,
  * and upload there moves the memory. */
 static void test_gm14_the_guides_upload(void **state) {
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other");
-  uint32_t *out = test_words(t, WORDS);
+  rondo_stream *other = test_kept_stream(t, "other");
+  uint32_t *out = test_kept_words(t, WORDS);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 16 * BYTES, 4);
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0); /* instantiating maps nothing */
   assert_ok(rondo_exec_upload(exec, t->stream));
@@ -97,14 +96,12 @@ static void test_gm14_the_guides_upload(void **state) {
   assert_int_equal(test_statistics(t).maps, moved);
   test_assert_all(t, out, WORDS, 4 * 32);
   rondo_exec_destroy(exec);
-  test_stream_destroy(other);
-  test_words_free(t, out);
 }
 
 /* Trim and the four attributes: reserved and used, now and at most; graph memory is apart from the pools. */
 static void test_gm15_the_guides_trim_and_attributes(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, WORDS);
+  uint32_t *out = test_kept_words(t, WORDS);
   void *pooled = NULL;
   assert_ok(rondo_malloc_async(t->stream, BYTES, NULL, &pooled));
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 16 * BYTES, 4);
@@ -135,7 +132,6 @@ static void test_gm15_the_guides_trim_and_attributes(void **state) {
   assert_int_equal(now.remaps, run.remaps + 1);
   assert_ok(rondo_free_async(t->stream, pooled));
   rondo_exec_destroy(exec);
-  test_words_free(t, out);
 }
 
 int main(void) {

@@ -44,8 +44,8 @@ static char *dump(const rondo_graph *graph, bool json, bool with_addresses) {
 
 static void test_gx7_dumps_name_every_node(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 64);
-  rondo_event *event = test_event(t);
+  uint32_t *words = test_kept_words(t, 64);
+  rondo_event *event = test_kept_event(t);
   rondo_graph *graph = graph_of_all_kinds(t, words, event);
   for (int json = 0; json < 2; json++) {
     char *text = dump(graph, json == 1, true);
@@ -64,8 +64,6 @@ static void test_gx7_dumps_name_every_node(void **state) {
   assert_non_null(strstr(text, "->"));
   rondo_text_free(text);
   test_graph_destroy(graph);
-  rondo_event_destroy(event);
-  test_words_free(t, words);
 }
 
 /* Without addresses, the same work dumps to the same text, wherever its memory lies. */
@@ -96,8 +94,8 @@ static void test_gx7_dumps_are_stable(void **state) {
 /* JSON is read back to a graph of data that dumps to the same text and has the same fingerprint. */
 static void test_gx7_json_reads_back(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 64);
-  rondo_event *event = test_event(t);
+  uint32_t *words = test_kept_words(t, 64);
+  rondo_event *event = test_kept_event(t);
   rondo_graph *graph = graph_of_all_kinds(t, words, event), *copy = NULL;
   char *text = dump(graph, true, false);
   const rondo_status read = rondo_graph_from_json(text, strlen(text), &copy);
@@ -116,8 +114,6 @@ static void test_gx7_json_reads_back(void **state) {
   }
   rondo_text_free(text);
   test_graph_destroy(graph);
-  rondo_event_destroy(event);
-  test_words_free(t, words);
 }
 
 static void test_gx7_bad_json_is_refused(void **state) {

@@ -20,7 +20,7 @@ static rondo_exec *step_exec(test_fixture *t, uint32_t *word, uint32_t factor, u
 
 static void test_gx4_launched_many_times(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1), expected = 0;
+  uint32_t *word = test_kept_words(t, 1), expected = 0;
   rondo_exec *exec = step_exec(t, word, 3, 1);
   for (int i = 0; i < 5000; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
@@ -28,13 +28,12 @@ static void test_gx4_launched_many_times(void **state) {
   }
   assert_int_equal(test_word(t, word), expected);
   rondo_exec_destroy(exec);
-  test_words_free(t, word);
 }
 
 /* Launches keep their place among the other work of the stream. */
 static void test_gx4_launches_keep_the_order_of_the_stream(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1), expected = 0;
+  uint32_t *word = test_kept_words(t, 1), expected = 0;
   rondo_exec *exec = step_exec(t, word, 3, 1), *other = step_exec(t, word, 5, 2);
   for (uint32_t i = 0; i < 500; i++) {
     test_affine(t, t->stream, word, 1, 7, i);
@@ -45,14 +44,13 @@ static void test_gx4_launches_keep_the_order_of_the_stream(void **state) {
   assert_int_equal(test_word(t, word), expected);
   rondo_exec_destroy(exec);
   rondo_exec_destroy(other);
-  test_words_free(t, word);
 }
 
 static void test_gx4_launched_on_any_stream(void **state) {
   test_fixture *t = *state;
   enum { STREAMS = 5 };
   rondo_stream *streams[STREAMS];
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 1, 1);
   for (int i = 0; i < STREAMS; i++) streams[i] = test_stream(t, NULL);
   for (int i = 0; i < 200; i++) assert_ok(rondo_exec_launch(exec, streams[i % STREAMS]));
@@ -60,113 +58,97 @@ static void test_gx4_launched_on_any_stream(void **state) {
   assert_int_equal(test_word(t, word), 200);
   for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
   rondo_exec_destroy(exec);
-  test_words_free(t, word);
 }
 
 /* L1: a launch runs after earlier launches of the same exec on any stream, and the work behind it too. */
 static void test_gx4_l1_launches_of_an_exec_run_one_after_another(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other");
-  uint32_t *word = test_words(t, 1);
+  rondo_stream *other = test_kept_stream(t, "other");
+  uint32_t *word = test_kept_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 10, 1);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   test_affine(t, t->stream, word, 1, 0, 7);
   assert_ok(rondo_exec_launch(exec, t->stream)); /* 71, behind the gate */
   assert_ok(rondo_exec_launch(exec, other));     /* 711, must wait for it */
   test_affine(t, other, word, 1, 10, 2);         /* 7112 */
   assert_status(rondo_stream_query(other), RONDO_NOT_READY);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(test_word(t, word), 7112);
   rondo_exec_destroy(exec);
-  test_stream_destroy(other);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* Different execs, also of the same graph, on different streams do not wait for each other. */
 static void test_gx4_execs_are_independent(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other");
-  uint32_t *word = test_words(t, 1);
-  test_gate gate;
-  test_gate_init(&gate);
+  rondo_stream *other = test_kept_stream(t, "other");
+  uint32_t *word = test_kept_words(t, 1);
+  test_gate *gate = test_kept_gate(t);
   rondo_graph *graph = step_graph(t, word, 1, 1);
-  rondo_exec *first = test_instantiate(graph), *second = test_instantiate(graph);
+  rondo_exec *first = test_instantiate(graph), *second = test_kept_exec(t, graph);
   test_graph_destroy(graph);
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_exec_launch(first, t->stream));
   assert_ok(rondo_exec_launch(second, other));
   assert_ok(rondo_stream_synchronize(other));
   assert_status(rondo_stream_query(t->stream), RONDO_NOT_READY);
   rondo_exec_destroy(first); /* in flight */
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), 2);
   assert_ok(rondo_exec_launch(second, t->stream));
   assert_int_equal(test_word(t, word), 3);
-  rondo_exec_destroy(second);
-  test_stream_destroy(other);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* An exec is a snapshot: graph, kernel and child graphs may go. */
 static void test_gx4_an_exec_outlives_its_graph(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_graph *inner = step_graph(t, word, 3, 2), *outer = step_graph(t, word, 0, 5);
   rondo_node first = {0}, child = {0};
   size_t count = 1;
   assert_ok(rondo_graph_nodes(outer, &first, &count));
   assert_ok(rondo_graph_add_child(outer, &first, 1, inner, &child));
   test_graph_destroy(inner);
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   assert_ok(rondo_graph_remove(outer, child));
   test_graph_destroy(outer);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 17);
-  rondo_exec_destroy(exec);
-  test_words_free(t, word);
 }
 
 static void test_gx4_an_empty_graph_runs(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   for (int i = 0; i < 100; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_exec_upload(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
 }
 
 /* L2: destroying does not wait; the launches that are queued run to their end. */
 static void test_gx4_l2_destroyed_in_flight(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  uint32_t *word = test_kept_words(t, 1);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   for (int i = 0; i < 20; i++) {
     rondo_exec *exec = step_exec(t, word, 1, 1);
     for (int k = 0; k < 5; k++) assert_ok(rondo_exec_launch(exec, t->stream));
     rondo_exec_destroy(exec);
   }
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), 100);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* L3: an upload is ordered as a launch and runs nothing. */
 static void test_gx4_l3_upload_runs_nothing(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 1, 1), *uploaded = NULL;
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_upload(exec, t->stream));
   assert_int_equal(test_word(t, word), 0);
@@ -180,14 +162,13 @@ static void test_gx4_l3_upload_runs_nothing(void **state) {
   test_graph_destroy(graph);
   rondo_exec_destroy(exec);
   rondo_exec_destroy(uploaded);
-  test_words_free(t, word);
 }
 
 static void test_gx4_bad_launches_are_refused(void **state) {
   test_fixture *t = *state;
   rondo_device *other = NULL;
   rondo_stream *foreign = NULL;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 1, 1);
   assert_ok(rondo_device_open(test_device_name(), NULL, &other));
   assert_ok(rondo_stream_create(other, NULL, &foreign));
@@ -202,13 +183,12 @@ static void test_gx4_bad_launches_are_refused(void **state) {
   test_stream_destroy(foreign);
   assert_ok(rondo_device_close(other));
   rondo_exec_destroy(exec);
-  test_words_free(t, word);
 }
 
 /* GX-12: what an exec holds is accounted and readable. */
 static void test_gx12_an_exec_says_what_it_holds(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_graph *inner = step_graph(t, word, 1, 1), *outer = step_graph(t, word, 1, 1);
   rondo_node node = {0};
   void *scratch = NULL;
@@ -238,13 +218,12 @@ static void test_gx12_an_exec_says_what_it_holds(void **state) {
   test_graph_destroy(inner);
   test_graph_destroy(outer);
   assert_ok(rondo_stream_synchronize(t->stream));
-  test_words_free(t, word);
 }
 
 /* A launch allocates nothing on the host once warm: the device's own count stands still. */
 static void test_gx4_warm_launches_allocate_nothing(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 1, 1);
   for (int i = 0; i < 100; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   for (int i = 0; i < 100; i++) test_affine(t, t->stream, word, 1, 1, 1);
@@ -257,7 +236,6 @@ static void test_gx4_warm_launches_allocate_nothing(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(test_statistics(t).host_allocations - before, 0);
   rondo_exec_destroy(exec);
-  test_words_free(t, word);
 }
 
 int main(void) {

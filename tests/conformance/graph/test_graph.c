@@ -86,8 +86,8 @@ static void test_a_refused_node_leaves_the_graph_as_it_was(void **state) {
 /* B3, B4: bad parameters of each kind. */
 static void test_bad_parameters_are_refused(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  uint32_t *words = test_words(t, 16), value = 1;
+  rondo_graph *graph = test_kept_graph(t);
+  uint32_t *words = test_kept_words(t, 16), value = 1;
   rondo_node node = {0};
   const rondo_copy copies[] = {{.dst = words, .src = words + 8, .width = 0},
                                {.dst = words, .src = words + 8, .width = 8, .height = 2, .dst_pitch = 7}};
@@ -114,8 +114,6 @@ static void test_bad_parameters_are_refused(void **state) {
   assert_fails(rondo_graph_add_event_wait(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
   assert_int_equal(node_count(graph), 0);
   assert_true(node.id == 0);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 static void test_kernels_of_another_device_are_refused(void **state) {
@@ -238,7 +236,7 @@ static void test_queries_of_neighbours(void **state) {
 /* Lowest number first among those that are free, whatever the order of making. */
 static void test_sorting_is_stable(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node n[5], sorted[5];
   for (int i = 0; i < 5; i++) n[i] = add_empty(graph, NULL, 0);
   link_nodes(graph, n[4], n[0]);
@@ -249,7 +247,6 @@ static void test_sorting_is_stable(void **state) {
   const rondo_node expected[] = {n[3], n[4], n[0], n[1], n[2]};
   assert_int_equal(count, 5);
   assert_memory_equal(sorted, expected, sizeof expected);
-  test_graph_destroy(graph);
 }
 
 /* B6: a cycle can be built; sorting and instantiating name a node on it; removing an edge heals the graph. */
@@ -275,13 +272,12 @@ static void test_a_cycle_is_found_and_healed(void **state) {
 static void test_a_cycle_in_a_child_is_found(void **state) {
   test_fixture *t = *state;
   const diamond g = make_diamond(t);
-  rondo_graph *outer = test_graph(t);
+  rondo_graph *outer = test_kept_graph(t);
   rondo_node child = {0};
   link_nodes(g.graph, g.d, g.a);
   assert_ok(rondo_graph_add_child(outer, NULL, 0, g.graph, &child));
   rondo_exec *exec = NULL;
   assert_error(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
-  test_graph_destroy(outer);
   test_graph_destroy(g.graph);
 }
 
@@ -289,8 +285,8 @@ static void test_a_cycle_in_a_child_is_found(void **state) {
 
 static void test_parameters_read_back(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  uint32_t *words = test_words(t, 64), value = 5;
+  rondo_graph *graph = test_kept_graph(t);
+  uint32_t *words = test_kept_words(t, 64), value = 5;
   rondo_node kernel = {0}, copy = {0}, fill = {0};
   rondo_node_params params;
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){3, 0, 0},
@@ -314,8 +310,6 @@ static void test_parameters_read_back(void **state) {
   assert_ok(rondo_graph_get_params(graph, fill, &params));
   assert_int_equal(params.as.fill.element_bytes, 1);
   assert_int_equal(params.as.fill.width, 10);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 /* Numbers that say nothing of the work: the pitch of one row, the bytes of a value beyond its element. */
@@ -334,8 +328,8 @@ static void assert_given(const rondo_graph *graph, rondo_node copy, rondo_node f
 /* B3: what was given is read back, of clones too, and can be set again. */
 static void test_numbers_that_do_not_count_read_back(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t), *clone = NULL;
-  uint32_t *words = test_words(t, 64);
+  rondo_graph *graph = test_kept_graph(t), *clone = NULL;
+  uint32_t *words = test_kept_words(t, 64);
   rondo_node copy = {0}, fill = {0}, found[2];
   rondo_node_params params;
   const rondo_copy row = {.dst = words, .src = words + 32, .width = 10, .dst_pitch = 40, .src_slice_pitch = 77};
@@ -350,13 +344,10 @@ static void test_numbers_that_do_not_count_read_back(void **state) {
   assert_ok(rondo_graph_find_in_clone(clone, copy, &found[0]));
   assert_ok(rondo_graph_find_in_clone(clone, fill, &found[1]));
   assert_given(clone, found[0], found[1]);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words + 16), 0x78787878);
-  rondo_exec_destroy(exec);
   test_graph_destroy(clone);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 static rondo_status no_operation(void *user) {
@@ -366,8 +357,8 @@ static rondo_status no_operation(void *user) {
 
 static void test_parameters_are_replaced_within_their_kind(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node node = test_add_affine(t, graph, NULL, 0, word, 1, 1);
   const uint32_t factor = 0, term = 9;
   const void *args[] = {&factor, &term, &word};
@@ -379,19 +370,16 @@ static void test_parameters_are_replaced_within_their_kind(void **state) {
   assert_reason(rondo_graph_set_params(graph, node, &other), RONDO_REASON_NODE_KIND);
   params.as.kernel.arg_count = 2;
   assert_error(rondo_graph_set_params(graph, node, &params), RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 9);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* An exec is a snapshot: what happens to the graph later does not show. */
 static void test_setting_parameters_leaves_execs(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node node = test_add_affine(t, graph, NULL, 0, word, 0, 1);
   rondo_exec *exec = test_instantiate(graph);
   const uint32_t factor = 0, term = 2;
@@ -407,8 +395,6 @@ static void test_setting_parameters_leaves_execs(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* Clones and children --------------------------------------------------------------------------------------------- */
@@ -444,25 +430,23 @@ static void test_unrelated_graphs_have_no_mates(void **state) {
 
 static void test_a_clone_runs_as_its_original(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_graph *graph = test_graph(t), *clone = NULL;
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 3, 4);
   test_add_affine(t, graph, &first, 1, word, 5, 6);
   assert_ok(rondo_graph_clone(graph, &clone));
   test_graph_destroy(graph);
-  rondo_exec *exec = test_instantiate(clone);
+  rondo_exec *exec = test_kept_exec(t, clone);
   test_graph_destroy(clone);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 26);
-  rondo_exec_destroy(exec);
-  test_words_free(t, word);
 }
 
 /* B9: a child node clones the graph when it is added; edits of the node's own graph count until instantiation. */
 static void test_a_child_is_a_snapshot_that_can_be_edited(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *inner = test_graph(t), *outer = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *inner = test_kept_graph(t), *outer = test_kept_graph(t);
   rondo_node child = {0};
   test_add_affine(t, inner, NULL, 0, word, 1, 1);
   assert_ok(rondo_graph_add_child(outer, NULL, 0, inner, &child));
@@ -477,30 +461,23 @@ static void test_a_child_is_a_snapshot_that_can_be_edited(void **state) {
   assert_ok(rondo_graph_nodes(params.as.child, own, &count));
   link_nodes(params.as.child, own[0], own[1]);
   assert_fails(rondo_graph_destroy(params.as.child), RONDO_INVALID_STATE);
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   test_add_affine(t, params.as.child, NULL, 0, word, 1, 1000); /* after instantiation */
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 11);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(outer);
-  test_graph_destroy(inner);
-  test_words_free(t, word);
 }
 
 static void test_a_graph_may_be_its_own_child(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 1, 1);
   rondo_node child = {0};
   assert_ok(rondo_graph_add_child(graph, &first, 1, graph, &child));
   assert_ok(rondo_graph_add_child(graph, &child, 1, graph, &child)); /* with the first child in it */
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 4);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 /* Comparing ------------------------------------------------------------------------------------------------------- */
@@ -532,7 +509,7 @@ static rondo_graph *two_step_graph(test_fixture *t, uint32_t *words, uint32_t te
 
 static void test_equal_graphs_have_no_difference(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 32);
+  uint32_t *words = test_kept_words(t, 32);
   rondo_graph *a = two_step_graph(t, words, 1, 8, true), *same = two_step_graph(t, words, 1, 8, true);
   rondo_graph *moved = two_step_graph(t, words + 16, 1, 8, true), *clone = NULL;
   assert_ok(rondo_graph_clone(a, &clone));
@@ -546,12 +523,11 @@ static void test_equal_graphs_have_no_difference(void **state) {
   test_graph_destroy(same);
   test_graph_destroy(moved);
   test_graph_destroy(clone);
-  test_words_free(t, words);
 }
 
 static void test_differences_are_typed(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 32);
+  uint32_t *words = test_kept_words(t, 32);
   rondo_graph *a = two_step_graph(t, words, 1, 8, true);
   rondo_graph *grid = two_step_graph(t, words, 1, 9, true), *term = two_step_graph(t, words, 2, 8, true);
   rondo_graph *edges = two_step_graph(t, words, 1, 8, false);
@@ -577,7 +553,6 @@ static void test_differences_are_typed(void **state) {
   test_graph_destroy(grid);
   test_graph_destroy(term);
   test_graph_destroy(edges);
-  test_words_free(t, words);
 }
 
 /* A graph without a device is data only. */

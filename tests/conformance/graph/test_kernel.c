@@ -105,7 +105,7 @@ static void test_a_list_has_more_parameters(void **state) {
   rondo_parameter list[RONDO_MAX_PARAMETERS + 1] = {RONDO_UPDATES};
   const void *args[RONDO_MAX_PARAMETERS];
   char source[1 << 12];
-  uint32_t numbers[RONDO_MAX_PARAMETERS], *word = test_words(t, 1), wanted = 0;
+  uint32_t numbers[RONDO_MAX_PARAMETERS], *word = test_kept_words(t, 1), wanted = 0;
   for (uint32_t i = 1; i <= RONDO_MAX_PARAMETERS; i++) list[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
   for (uint32_t i = 0; i < RONDO_MAX_PARAMETERS; i++) args[i] = &numbers[i];
   for (uint32_t i = 1; i < RONDO_MAX_PARAMETERS; i++) wanted += numbers[i] = i * i;
@@ -134,13 +134,12 @@ static void test_a_list_has_more_parameters(void **state) {
   refuse(t, &options, "listed");
   options = (rondo_kernel_options){.name = "listed", .cpu = add_listed, .param_count = 1};
   refuse(t, &options, "listed");
-  test_words_free(t, word);
 }
 
 static void test_bad_launches_are_refused(void **state) {
   test_fixture *t = *state;
   rondo_kernel *kernel = test_kernel(t, TEST_KERNEL_SET);
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   const uint32_t value = 1;
   const rondo_grid one = {1, 0, 0}, none = {0, 1, 1}, huge = {1u << 31, 1u << 10, 1};
   assert_fails(rondo_launch(t->stream, kernel, none, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT);
@@ -157,7 +156,6 @@ static void test_bad_launches_are_refused(void **state) {
   assert_error(rondo_launch(NULL, kernel, one, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(test_word(t, word), 0);
-  test_words_free(t, word);
 }
 
 /* Where a device has limits of its own, by which a grid is refused wherever it is given; the message has both. */
@@ -211,14 +209,13 @@ static void refuse_grid(test_fixture *t, rondo_grid grid, uint32_t *word) {
 static void test_grids_beyond_the_device_are_refused(void **state) {
   static const rondo_grid beyond[] = {{1, 70000, 1}, {1, 1, 70000}, {2, 65536, 2}, {1u << 31, 1, 1}};
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 65536);
+  uint32_t *word = test_kept_words(t, 65536);
   const uint32_t value = 1;
   const rondo_grid most = {1, 65535, 1};
   assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_SET), most, RONDO_ARGS(&value, &word)));
   assert_ok(rondo_stream_synchronize(t->stream));
   for (size_t i = 0; i < sizeof beyond / sizeof beyond[0] && test_device_is("cuda"); i++)
     refuse_grid(t, beyond[i], word);
-  test_words_free(t, word);
 }
 
 /* Code may need so many registers that a block of 1024 threads does not run; the fake driver goes by the name. */
@@ -244,11 +241,11 @@ static void test_blocks_beyond_the_code_are_refused(void **state) {
 static void test_a_kernel_without_code_is_refused_by_name(void **state) {
   test_fixture *t = *state;
   rondo_kernel *bare = test_kernel(t, TEST_KERNEL_BARE);
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   assert_error(rondo_launch(t->stream, bare, (rondo_grid){1, 0, 0}, RONDO_ARGS(&word)), RONDO_INVALID_GRAPH,
                RONDO_REASON_NO_FUNCTION);
   assert_message("test_bare");
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, bare, (rondo_grid){1, 0, 0}, RONDO_ARGS(&word), &node));
   rondo_exec *exec = (rondo_exec *)t;
@@ -256,8 +253,6 @@ static void test_a_kernel_without_code_is_refused_by_name(void **state) {
   assert_message("test_bare");
   assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   assert_null(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 static void test_every_block_runs_once_in_its_place(void **state) {
@@ -286,12 +281,11 @@ static void test_every_block_runs_once_in_its_place(void **state) {
 
 static void test_a_grid_of_a_million_blocks(void **state) {
   test_fixture *t = *state;
-  uint32_t *sum = test_words(t, 1);
+  uint32_t *sum = test_kept_words(t, 1);
   const uint32_t weight = 3;
   assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COUNT_BLOCKS), (rondo_grid){1000, 1000, 1},
                          RONDO_ARGS(&weight, &sum)));
   assert_int_equal(test_word(t, sum), 3000000);
-  test_words_free(t, sum);
 }
 
 static const uint32_t mixed_expected[8] = {200, 0x12345678u ^ 0x9abcdef0u, 60000, 20, 1, 2, 3, 77};
@@ -313,29 +307,24 @@ static void launch_mixed(test_fixture *t, rondo_stream *stream, uint32_t *out) {
 static void test_arguments_are_copied_at_the_call(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 8);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  uint32_t *out = test_kept_words(t, 8);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   launch_mixed(t, t->stream, out);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_words(t, out, mixed_expected, 8);
-  test_gate_destroy(&gate);
-  test_words_free(t, out);
 }
 
 static void test_a_graph_keeps_copies_of_arguments(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 8);
+  uint32_t *out = test_kept_words(t, 8);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   launch_mixed(t, t->stream, out);
   rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_words(t, out, mixed_expected, 8);
-  rondo_exec_destroy(exec);
-  test_words_free(t, out);
 }
 
 /* Queued work, graphs and execs keep what they need of a kernel. */
@@ -343,27 +332,23 @@ static void test_a_kernel_may_be_destroyed_while_it_is_used(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
   rondo_kernel *kernel = NULL;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   const uint32_t factor = 1, term = 1;
   assert_ok(rondo_kernel_create(t->device, test_kernel_options(TEST_KERNEL_AFFINE), &kernel));
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   assert_ok(
       rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &term, &word), &node));
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &term, &word)));
   rondo_kernel_destroy(kernel);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), 1);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
-  rondo_exec_destroy(exec);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 static void test_floats_agree_with_the_reference(void **state) {
@@ -376,7 +361,7 @@ static void test_floats_agree_with_the_reference(void **state) {
     y[i] = 1.0f / (float)(i + 1);
     expected[i] = y[i] + a * x[i];
   }
-  uint32_t *memory = test_words(t, 2 * COUNT);
+  uint32_t *memory = test_kept_words(t, 2 * COUNT);
   float *device_x = (float *)memory, *device_y = device_x + COUNT;
   test_write(t, device_x, x, sizeof x);
   test_write(t, device_y, y, sizeof y);
@@ -384,7 +369,6 @@ static void test_floats_agree_with_the_reference(void **state) {
                          RONDO_ARGS(&a, &device_x, &device_y)));
   test_read(t, y, device_y, sizeof y);
   assert_near(y, expected, COUNT, 1e-6f);
-  test_words_free(t, memory);
 }
 
 int main(void) {

@@ -56,9 +56,9 @@ static void assert_names(const void *address) {
 /* Memory of another graph: instantiated before it is allocated, launched while it is, in child graphs too. */
 static void test_gm18_graph_memory_of_another_graph(void **state) {
   test_fixture *t = *state;
-  uint32_t *kept = NULL, *other = test_words(t, WORDS);
+  uint32_t *kept = NULL, *other = test_kept_words(t, WORDS);
   rondo_graph *owner = make_owner(t, &kept);
-  rondo_exec *owns = test_instantiate(owner);
+  rondo_exec *owns = test_kept_exec(t, owner);
   for (int i = 0; i < 2 * WAYS; i++) {
     rondo_graph *user = test_graph(t), *outer = test_graph(t);
     rondo_node node;
@@ -79,19 +79,17 @@ static void test_gm18_graph_memory_of_another_graph(void **state) {
     test_graph_destroy(outer);
   }
   test_assert_all(t, other, WORDS, 7);
-  rondo_exec_destroy(owns);
   test_graph_destroy(owner);
-  test_words_free(t, other);
 }
 
 /* An exec that frees the memory itself, between launches of the one that allocates it: each has its turn. */
 static void test_gm18_allocated_and_freed_in_turn(void **state) {
   test_fixture *t = *state;
   uint32_t *kept = NULL, *other = test_words(t, WORDS);
-  rondo_graph *owner = make_owner(t, &kept), *reader = test_graph(t), *last = test_graph(t);
+  rondo_graph *owner = make_owner(t, &kept), *reader = test_kept_graph(t), *last = test_kept_graph(t);
   add_use(t, reader, 0, kept, other);
   test_add_free(last, add_use(t, last, 0, kept, other), kept);
-  rondo_exec *owns = test_instantiate(owner), *reads = test_instantiate(reader), *frees = test_instantiate(last);
+  rondo_exec *owns = test_kept_exec(t, owner), *reads = test_kept_exec(t, reader), *frees = test_kept_exec(t, last);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(owns, t->stream));
     assert_ok(rondo_exec_launch(reads, t->stream));
@@ -101,27 +99,19 @@ static void test_gm18_allocated_and_freed_in_turn(void **state) {
   }
   assert_ok(rondo_stream_synchronize(t->stream));
   test_assert_all(t, other, WORDS, 7);
-  rondo_exec_destroy(owns);
-  rondo_exec_destroy(reads);
-  rondo_exec_destroy(frees);
   test_graph_destroy(owner);
-  test_graph_destroy(reader);
-  test_graph_destroy(last);
   test_words_free(t, other);
 }
 
 /* The graph that would have allocated it is gone: its addresses are nobody's. */
 static void test_gm18_memory_of_a_graph_that_is_gone(void **state) {
   test_fixture *t = *state;
-  uint32_t *kept = NULL, *other = test_words(t, WORDS);
-  rondo_graph *owner = make_owner(t, &kept), *user = test_graph(t);
+  uint32_t *kept = NULL, *other = test_kept_words(t, WORDS);
+  rondo_graph *owner = make_owner(t, &kept), *user = test_kept_graph(t);
   add_use(t, user, 0, kept, other);
-  rondo_exec *uses = test_instantiate(user);
+  rondo_exec *uses = test_kept_exec(t, user);
   test_graph_destroy(owner);
   refuse_launch(t, uses, RONDO_REASON_NOT_ALLOCATED, "of a graph that was destroyed");
-  rondo_exec_destroy(uses);
-  test_graph_destroy(user);
-  test_words_free(t, other);
 }
 
 /* Memory of the other kinds, small (whose addresses the device keeps) and large (whose go back to the system). */
@@ -143,7 +133,7 @@ static void give(test_fixture *t, int kind, void *address) {
 
 static void test_gm18_memory_freed_before_a_launch(void **state) {
   test_fixture *t = *state;
-  uint32_t *other = test_words(t, WORDS);
+  uint32_t *other = test_kept_words(t, WORDS);
   for (int i = 0; i < 6 * WAYS; i++) {
     const int kind = i / 2 % 3, way = i / 6;
     if (kind == 2 && way > 1) continue; /* host memory is for copies */
@@ -164,7 +154,6 @@ static void test_gm18_memory_freed_before_a_launch(void **state) {
     rondo_exec_destroy(uses);
     test_graph_destroy(user);
   }
-  test_words_free(t, other);
 }
 
 /* A CUDA driver may keep addresses mapped that it was given back. Then nothing tells freed memory from memory that
@@ -214,7 +203,7 @@ static void refuse_freed(test_fixture *t, int kind, size_t bytes, int way, uint3
 
 static void test_gm18_freed_memory_is_refused_at_once(void **state) {
   test_fixture *t = *state;
-  uint32_t *other = test_words(t, WORDS);
+  uint32_t *other = test_kept_words(t, WORDS);
   for (int i = 0; i < 3 * WAYS; i++) {
     const int kind = i % 3, way = i / 3;
     if (kind == 2 && way > 1) continue; /* host memory is for copies */
@@ -222,7 +211,6 @@ static void test_gm18_freed_memory_is_refused_at_once(void **state) {
     if (kind == 2) refuse_freed(t, kind, LARGE, way, other);
     if (kind == 2) refuse_freed(t, kind, HUGE, way, other);
   }
-  test_words_free(t, other);
 }
 
 static void refuse_copies(test_fixture *t, uint32_t *gone, uint32_t *other) {
@@ -244,19 +232,18 @@ static void refuse_copies(test_fixture *t, uint32_t *gone, uint32_t *other) {
 static void test_gm18_freed_memory_cannot_be_named(void **state) {
   test_fixture *t = *state;
   static const size_t sizes[] = {BYTES, LARGE, HUGE};
-  uint32_t *other = test_words(t, WORDS);
+  uint32_t *other = test_kept_words(t, WORDS);
   for (int i = 0; i < 9; i++) {
     uint32_t *gone = take(t, i / 3, sizes[i % 3]);
     give(t, i / 3, gone);
     if (!is_kept_by_driver(i / 3, gone, sizes[i % 3])) refuse_copies(t, gone, other);
   }
-  test_words_free(t, other);
 }
 
 /* Memory of the program's that lies where freed host memory was is the program's. */
 static void test_gm18_addresses_of_freed_host_memory_that_others_have(void **state) {
   test_fixture *t = *state;
-  uint32_t *other = test_words(t, WORDS);
+  uint32_t *other = test_kept_words(t, WORDS);
   for (int i = 0; i < 200; i++) {
     const size_t bytes = i < 180 ? BYTES : i < 190 ? LARGE : HUGE;
     give(t, 2, take(t, 2, bytes));
@@ -272,13 +259,12 @@ static void test_gm18_addresses_of_freed_host_memory_that_others_have(void **sta
     free(mine);
   }
   test_assert_all(t, other, WORDS, 7);
-  test_words_free(t, other);
 }
 
 /* New addresses, then the old ones are freed: only what the exec has now counts. */
 static void test_gm18_addresses_given_up(void **state) {
   test_fixture *t = *state;
-  uint32_t *other = test_words(t, WORDS);
+  uint32_t *other = test_kept_words(t, WORDS);
   for (int way = 0; way < WAYS; way++) {
     rondo_graph *user = test_graph(t), *next = test_graph(t);
     uint32_t *before = take(t, 0, LARGE), *after = take(t, 0, LARGE);
@@ -298,7 +284,6 @@ static void test_gm18_addresses_given_up(void **state) {
     test_graph_destroy(user);
     test_graph_destroy(next);
   }
-  test_words_free(t, other);
 }
 
 static uint64_t withheld_bytes(const test_fixture *t) {
@@ -310,7 +295,7 @@ static uint64_t withheld_bytes(const test_fixture *t) {
 /* The addresses of small blocks are kept, whatever else is freed, until the device is trimmed. */
 static void test_gm18_freed_host_memory_is_kept_and_counted(void **state) {
   test_fixture *t = *state;
-  uint32_t *other = test_words(t, WORDS), *gone = take(t, 2, BYTES);
+  uint32_t *other = test_kept_words(t, WORDS), *gone = take(t, 2, BYTES);
   assert_ok(rondo_memory_trim(t->device));
   assert_int_equal(withheld_bytes(t), 0);
   give(t, 2, gone);
@@ -320,18 +305,17 @@ static void test_gm18_freed_host_memory_is_kept_and_counted(void **state) {
   refuse_copies(t, gone, other);
   assert_ok(rondo_memory_trim(t->device));
   assert_int_equal(withheld_bytes(t), 0);
-  test_words_free(t, other);
 }
 
 static void test_gm18_patched_addresses(void **state) {
   test_fixture *t = *state;
-  uint32_t *other = test_words(t, WORDS), *before = take(t, 0, BYTES), *after = take(t, 0, BYTES),
+  uint32_t *other = test_kept_words(t, WORDS), *before = take(t, 0, BYTES), *after = take(t, 0, BYTES),
            *fixed = take(t, 0, BYTES);
-  rondo_graph *user = test_graph(t);
+  rondo_graph *user = test_kept_graph(t);
   rondo_patch_set *set = NULL;
   add_use(t, user, 3, fixed, other);
   add_use(t, user, 0, before, other);
-  rondo_exec *uses = test_instantiate(user);
+  rondo_exec *uses = test_kept_exec(t, user);
   const rondo_patch_input input = {.name = "in", .address = before, .bytes = BYTES};
   assert_ok(rondo_patch_set_create(uses, &input, 1, NULL, &set));
   assert_ok(rondo_patch_set_launch(set, t->stream, (const void *[]){before}));
@@ -349,9 +333,6 @@ static void test_gm18_patched_addresses(void **state) {
                RONDO_REASON_USE_AFTER_FREE);
   give(t, 0, after);
   rondo_patch_set_destroy(set);
-  rondo_exec_destroy(uses);
-  test_graph_destroy(user);
-  test_words_free(t, other);
 }
 
 int main(void) {

@@ -84,13 +84,13 @@ static void test_gx7_measuring_counts_as_queries_do(void **state) {
 static void test_gx7_measuring_changes_no_result(void **state) {
   enum { BRANCHES = 12 };
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, BRANCHES);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_kept_words(t, BRANCHES);
+  rondo_graph *graph = test_kept_graph(t);
   for (size_t i = 0; i < BRANCHES; i++) {
     const rondo_node node = test_add_affine(t, graph, NULL, 0, &words[i], 3, 1);
     test_add_affine(t, graph, &node, 1, &words[i], 1, 2);
   }
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   rondo_node_time times[2 * BRANCHES];
   size_t count = 2 * BRANCHES;
   assert_ok(rondo_exec_measure(exec, t->stream, 20, times, &count));
@@ -100,9 +100,6 @@ static void test_gx7_measuring_changes_no_result(void **state) {
   for (int i = 0; i < 41; i++) value = value * 3 + 3;
   for (size_t i = 0; i < BRANCHES; i++) expected[i] = value;
   assert_words(t, words, expected, BRANCHES);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 static void test_gx7_bad_measurements_are_refused(void **state) {
@@ -133,7 +130,7 @@ static void test_gx7_bad_measurements_are_refused(void **state) {
 /* Work that fails, and memory that a launch leaves, come out as they do from a launch; the exec is as before. */
 static void test_gx7_a_failing_measurement_leaves_the_exec_usable(void **state) {
   test_fixture *t = *state;
-  rondo_graph *failing = test_graph(t), *leaving = test_graph(t);
+  rondo_graph *failing = test_kept_graph(t), *leaving = test_kept_graph(t);
   rondo_node node = {0};
   rondo_node_time times[2];
   size_t count = 2;
@@ -152,8 +149,6 @@ static void test_gx7_a_failing_measurement_leaves_the_exec_usable(void **state) 
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_free_async(t->stream, address));
   rondo_exec_destroy(exec);
-  test_graph_destroy(failing);
-  test_graph_destroy(leaving);
 }
 
 int main(void) {

@@ -78,7 +78,7 @@ static void test_tr13_custom_kernels(void **state) {
   enum { COUNT = 300 };
   rondo_generator *generator = test_generator(t, "g", UINT64_C(0x123456789abcdef0));
   rondo_kernel *kernel = test_draw_kernel(t);
-  uint32_t *words = test_words(t, COUNT);
+  uint32_t *words = test_kept_words(t, COUNT);
   uint32_t expected[COUNT];
   test_draw(t, kernel, generator, t->stream, words, COUNT, 5); /* takes 8 */
   for (size_t i = 0; i < COUNT; i++) expected[i] = rondo_philox(UINT64_C(0x123456789abcdef0), i, 0).x[0];
@@ -87,7 +87,6 @@ static void test_tr13_custom_kernels(void **state) {
   for (size_t i = 0; i < COUNT; i++) expected[i] = rondo_philox(UINT64_C(0x123456789abcdef0), i, 8).x[0];
   assert_words(t, words, expected, COUNT);
   assert_state(generator, UINT64_C(0x123456789abcdef0), 12);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
 }
@@ -126,16 +125,16 @@ static void test_tr13_a_graph_says_what_it_needs(void **state) {
   rondo_generator *first = test_generator(t, "first", 1), *second = test_generator(t, "second", 2);
   rondo_generator *other = test_generator(t, "other", 3);
   rondo_kernel *kernel = test_draw_kernel(t);
-  uint32_t *words = test_words(t, 8);
+  uint32_t *words = test_kept_words(t, 8);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   test_draw(t, kernel, first, t->stream, words, 1, 1);
   test_draw(t, kernel, second, t->stream, words + 1, 1, 6);
   test_draw(t, kernel, first, t->stream, words + 2, 1, 9);
-  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
   assert_increment(graph, first, 16);
   assert_increment(graph, second, 8);
   assert_increment(graph, other, 0);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_state(first, 1, 0);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_state(first, 1, 16);
@@ -143,9 +142,6 @@ static void test_tr13_a_graph_says_what_it_needs(void **state) {
   assert_state(other, 3, 0);
   const uint32_t expected[3] = {rondo_philox(1, 0, 0).x[0], rondo_philox(2, 0, 0).x[0], rondo_philox(1, 0, 4).x[0]};
   assert_words(t, words, expected, 3);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(other);
   rondo_generator_destroy(second);
@@ -280,12 +276,11 @@ static void test_tr13_states_while_capturing(void **state) {
   assert_message("draws from it");
   test_on_thread(refuse_on_thread, &result);
   assert_int_equal(result.seeded, RONDO_CAPTURE_REFUSED);
-  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
   assert_ok(rondo_generator_seed(generator, 3));
   test_run_once(t, graph);
   test_expect_uniform(expected, 4, 3, 0, 0, 1);
   assert_floats(t, values, expected, 4);
-  test_graph_destroy(graph);
   test_floats_free(t, values);
   rondo_generator_destroy(generator);
 }
@@ -337,7 +332,7 @@ static void test_tr13_failed_captures_draw_nothing(void **state) {
 static void test_tr13_concurrent_captures(void **state) {
   test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 21);
-  rondo_stream *side = test_stream(t, "side"), *plain = test_stream(t, "plain");
+  rondo_stream *side = test_kept_stream(t, "side"), *plain = test_kept_stream(t, "plain");
   float *values = test_floats(t, 20), expected[20];
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_capture_begin(side, RONDO_CAPTURE_THREAD_LOCAL));
@@ -346,7 +341,7 @@ static void test_tr13_concurrent_captures(void **state) {
   assert_ok(rondo_random_uniform(generator, plain, values + 16, 4, 0, 1));
   assert_ok(rondo_random_uniform(generator, t->stream, values + 4, 4, 0, 1));
   assert_ok(rondo_random_uniform(generator, side, values + 12, 4, 0, 1));
-  rondo_graph *first = test_capture_end(t->stream), *second = test_capture_end(side);
+  rondo_graph *first = test_kept_capture(t, t->stream), *second = test_kept_capture(t, side);
   assert_increment(first, generator, 8);
   assert_increment(second, generator, 8);
   test_order(t, plain, t->stream);
@@ -355,10 +350,6 @@ static void test_tr13_concurrent_captures(void **state) {
   test_expect_uniform(expected + 16, 4, 21, 0, 0, 1);
   for (uint64_t i = 0; i < 4; i++) test_expect_uniform(expected + 4 * i, 4, 21, 4 + 4 * i, 0, 1);
   assert_floats(t, values, expected, 20);
-  test_graph_destroy(second);
-  test_graph_destroy(first);
-  test_stream_destroy(plain);
-  test_stream_destroy(side);
   test_floats_free(t, values);
   rondo_generator_destroy(generator);
 }
@@ -367,7 +358,7 @@ static void test_tr13_concurrent_captures(void **state) {
 static void test_tr13_forked_captures(void **state) {
   test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 22);
-  rondo_stream *side = test_stream(t, "side");
+  rondo_stream *side = test_kept_stream(t, "side");
   float *values = test_floats(t, 12), expected[12];
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   test_order(t, t->stream, side);
@@ -375,12 +366,10 @@ static void test_tr13_forked_captures(void **state) {
   assert_ok(rondo_random_uniform(generator, t->stream, values + 4, 4, 0, 1));
   assert_ok(rondo_random_uniform(generator, side, values + 8, 4, 0, 1));
   test_order(t, side, t->stream);
-  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
   test_run_once(t, graph);
   for (uint64_t i = 0; i < 3; i++) test_expect_uniform(expected + 4 * i, 4, 22, 4 * i, 0, 1);
   assert_floats(t, values, expected, 12);
-  test_graph_destroy(graph);
-  test_stream_destroy(side);
   test_floats_free(t, values);
   rondo_generator_destroy(generator);
 }
@@ -445,7 +434,7 @@ static void test_tr13_bad_input_is_refused(void **state) {
 static void test_tr13_needs_are_bounded(void **state) {
   test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 1);
-  rondo_graph *graph = test_graph(t), *around = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t), *around = test_kept_graph(t);
   rondo_random random;
   rondo_node node;
   assert_ok(rondo_generator_reserve_in_graph(generator, graph, (UINT64_C(1) << 62) - 4, &random));
@@ -456,8 +445,6 @@ static void test_tr13_needs_are_bounded(void **state) {
   assert_ok(rondo_generator_reserve_in_graph(generator, around, 1, &random));
   assert_error(rondo_graph_add_child(around, NULL, 0, graph, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
   assert_increment(around, generator, 4);
-  test_graph_destroy(around);
-  test_graph_destroy(graph);
   rondo_generator_destroy(generator);
 }
 

@@ -67,11 +67,10 @@ static void test_tr13_one_exec_on_two_streams(void **state) {
   draws d = make_draws(t, LAUNCHES + 1);
   begin(t->stream);
   fill(generator, t->stream, draw_at(&d, LAUNCHES));
-  rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = test_instantiate(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
+  rondo_exec *exec = test_kept_exec(t, graph);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   for (uint64_t i = 0; i < LAUNCHES; i++) {
     rondo_stream *stream = streams[i / 3 % 2];
     assert_ok(rondo_exec_launch(exec, stream));
@@ -79,16 +78,13 @@ static void test_tr13_one_exec_on_two_streams(void **state) {
     if (i + 1 < LAUNCHES && i % 3 == 2) test_order(t, stream, streams[(i + 1) / 3 % 2]);
   }
   assert_ok(rondo_generator_seed(generator, 77));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(streams[1]));
   expect(&d, LAUNCHES, 34, 16); /* the last one's: seeded with 34 before, and four launches since */
   assert_ok(rondo_stream_synchronize(t->stream));
   float read[FLOATS];
   test_read(t, read, draw_at(&d, LAUNCHES), sizeof read);
   assert_memory_equal(read, d.expected + LAUNCHES * FLOATS, sizeof read);
-  test_gate_destroy(&gate);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
   test_stream_destroy(streams[1]);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
@@ -101,14 +97,14 @@ static void test_tr13_streams_change_without_waiting(void **state) {
   rondo_stream *const streams[3] = {t->stream, test_stream(t, "second"), test_stream(t, "third")};
   rondo_generator *generator = test_generator(t, "g", 5);
   rondo_kernel *kernel = test_draw_kernel(t);
-  uint32_t *sum = test_words(t, 1), *word = test_words(t, 1), *out = test_words(t, 1), expected = 0;
+  uint32_t *sum = test_kept_words(t, 1), *word = test_kept_words(t, 1), *out = test_kept_words(t, 1), expected = 0;
   begin(t->stream);
   test_draw(t, kernel, generator, t->stream, word, 1, 4);
   assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){1, 0, 0},
                          RONDO_ARGS(&sum, &word, &out)));
   assert_ok(rondo_copy_async(t->stream, sum, out, sizeof *sum));
-  rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
+  rondo_exec *exec = test_kept_exec(t, graph);
   uint64_t random = 3;
   for (uint64_t i = 0; i < LAUNCHES; i++) {
     assert_ok(rondo_exec_launch(exec, streams[test_random_below(&random, 3)]));
@@ -116,13 +112,8 @@ static void test_tr13_streams_change_without_waiting(void **state) {
   }
   for (int i = 0; i < 3; i++) assert_ok(rondo_stream_synchronize(streams[i]));
   assert_words(t, sum, &expected, 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
   test_stream_destroy(streams[2]);
   test_stream_destroy(streams[1]);
-  test_words_free(t, out);
-  test_words_free(t, word);
-  test_words_free(t, sum);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
 }
@@ -131,7 +122,7 @@ static void test_tr13_streams_change_without_waiting(void **state) {
 static void test_tr13_execs_of_one_graph_are_independent(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
+  rondo_stream *side = test_kept_stream(t, "side");
   rondo_generator *generator = test_generator(t, "g", 9);
   draws d = make_draws(t, 4);
   rondo_graph *graph = record_fill(t, generator, draw_at(&d, 3)), *clone;
@@ -140,9 +131,8 @@ static void test_tr13_execs_of_one_graph_are_independent(void **state) {
   rondo_exec *execs[3] = {test_instantiate(graph), test_instantiate(graph), test_instantiate(clone)};
   test_graph_destroy(clone);
   test_graph_destroy(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_exec_launch(execs[0], t->stream)); /* waits, with the first numbers */
   copy_floats(t->stream, draw_at(&d, 0), draw_at(&d, 3));
   for (size_t i = 1; i < 3; i++) {
@@ -150,13 +140,11 @@ static void test_tr13_execs_of_one_graph_are_independent(void **state) {
     copy_floats(side, draw_at(&d, i), draw_at(&d, 3));
   }
   assert_ok(rondo_stream_synchronize(side));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   for (uint64_t i = 0; i < 3; i++) expect(&d, i, 9, 4 * i);
   expect(&d, 3, 9, 0);
   assert_draws(t, &d);
-  test_gate_destroy(&gate);
   for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
-  test_stream_destroy(side);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
 }
@@ -168,24 +156,22 @@ static void test_tr13_execs_destroyed_in_flight(void **state) {
   rondo_generator *generator = test_generator(t, "g", 9);
   draws d = make_draws(t, 6);
   const uint32_t live = test_memory_statistics(t).live_allocations;
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_kept_gate(t);
   rondo_exec *execs[6];
   for (size_t i = 0; i < 6; i++) execs[i] = test_fill_exec(t, generator, draw_at(&d, i), FLOATS);
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   for (size_t i = 0; i < 6; i++) {
     assert_ok(rondo_exec_launch(execs[i], t->stream));
     rondo_exec_destroy(execs[i]);
   }
   rondo_generator_destroy(generator); /* the numbers were drawn */
-  test_gate_open(&gate);
+  test_gate_open(gate);
   for (uint64_t i = 0; i < 6; i++) expect(&d, i, 9, 4 * i);
   assert_draws(t, &d);
   rondo_generator *next = test_generator(t, "next", 1);
   rondo_exec_destroy(test_fill_exec(t, next, draw_at(&d, 0), FLOATS));
   assert_int_equal(test_memory_statistics(t).live_allocations, live);
   rondo_generator_destroy(next);
-  test_gate_destroy(&gate);
   free_draws(t, &d);
 }
 
@@ -223,7 +209,7 @@ static void test_tr13_destroyed_generators(void **state) {
   rondo_graph *graph = record_fill(t, generator, draw_at(&d, 2));
   fill(generator, t->stream, draw_at(&d, 0));
   rondo_generator_destroy(generator);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
   for (uint64_t i = 0; i < 2; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
@@ -233,7 +219,6 @@ static void test_tr13_destroyed_generators(void **state) {
     expect(&d, 2, 4, 4 + 4 * i);
     assert_draws(t, &d);
   }
-  rondo_exec_destroy(exec);
   free_draws(t, &d);
 }
 
@@ -266,15 +251,15 @@ static void test_tr13_refused_launches_draw_nothing(void **state) {
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(t->device, &info));
   if (!info.graph_memory) skip();
-  rondo_stream *side = test_stream(t, "side");
+  rondo_stream *side = test_kept_stream(t, "side");
   rondo_generator *generator = test_generator(t, "g", 12);
   draws d = make_draws(t, 1);
   void *kept;
   begin(t->stream);
   fill(generator, t->stream, draw_at(&d, 0));
   assert_ok(rondo_malloc_async(t->stream, 4096, NULL, &kept));
-  rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_state(generator, 12, 4);
   for (int i = 0; i < 3; i++) {
@@ -289,9 +274,6 @@ static void test_tr13_refused_launches_draw_nothing(void **state) {
   expect(&d, 0, 12, 4);
   assert_draws(t, &d);
   assert_ok(rondo_stream_synchronize(side));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_stream_destroy(side);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
 }
@@ -339,7 +321,7 @@ static void test_tr13_child_graphs(void **state) {
   test_graph_destroy(inner);
   assert_state(generator, 6, 0);
 
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   test_graph_destroy(outer);
   static const size_t order[] = {4, 0, 1, 2, 3, 5, 6}; /* buffers, as a plain run draws them */
   for (uint64_t launch = 0; launch < 3; launch++) {
@@ -349,7 +331,6 @@ static void test_tr13_child_graphs(void **state) {
     expect(&d, 9, 6, 28 * launch + 20);
     assert_draws(t, &d);
   }
-  rondo_exec_destroy(exec);
   free_draws(t, &d);
   rondo_generator_destroy(second);
   rondo_generator_destroy(generator);
@@ -360,7 +341,7 @@ static void test_tr13_children_side_by_side(void **state) {
   test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 7);
   draws d = make_draws(t, 4);
-  rondo_graph *children[2], *graph = test_graph(t);
+  rondo_graph *children[2], *graph = test_kept_graph(t);
   for (size_t i = 0; i < 2; i++) children[i] = record_fill(t, generator, draw_at(&d, i));
   for (size_t i = 0; i < 4; i++) {
     rondo_node node, fill_of;
@@ -370,14 +351,12 @@ static void test_tr13_children_side_by_side(void **state) {
     if (i >= 2) assert_ok(rondo_graph_remove(graph, node)); /* its place stays taken */
   }
   assert_increment(graph, generator, 16);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   for (uint64_t launch = 0; launch < 2; launch++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     for (uint64_t i = 0; i < 4; i++) expect(&d, i, 7, 16 * launch + 4 * (i % 2));
     assert_draws(t, &d);
   }
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
   for (size_t i = 0; i < 2; i++) test_graph_destroy(children[i]);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
@@ -397,7 +376,7 @@ static void test_tr13_a_graph_in_itself(void **state) {
   assert_ok(rondo_graph_add_copy(graph, &nodes[0], 1, &keep, &nodes[1]));
   assert_ok(rondo_graph_add_child(graph, &nodes[1], 1, graph, &child));
   assert_increment(graph, generator, 8);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   expect(&d, 0, 8, 4);
   expect(&d, 1, 8, 4);
@@ -416,7 +395,6 @@ static void test_tr13_a_graph_in_itself(void **state) {
   expect(&d, 0, 8, 8);
   expect(&d, 1, 8, 8);
   assert_draws(t, &d);
-  rondo_exec_destroy(exec);
   test_graph_destroy(copy);
   test_graph_destroy(graph);
   free_draws(t, &d);
@@ -428,11 +406,11 @@ static void test_tr13_built_by_hand(void **state) {
   test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 3);
   rondo_kernel *kernel = test_draw_kernel(t);
-  uint32_t *words = test_words(t, 3);
+  uint32_t *words = test_kept_words(t, 3);
   begin(t->stream);
   test_draw(t, kernel, generator, t->stream, words, 1, 2);
   test_draw(t, kernel, generator, t->stream, words + 1, 1, 5);
-  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t), *clone;
+  rondo_graph *captured = test_kept_capture(t, t->stream), *built = test_kept_graph(t), *clone;
   rondo_node last = {0};
   for (size_t i = 0; i < 2; i++) {
     rondo_random random;
@@ -455,9 +433,6 @@ static void test_tr13_built_by_hand(void **state) {
   test_run_once(t, clone);
   assert_int_equal(test_word(t, words), rondo_philox(3, 0, 16).x[0]);
   test_graph_destroy(clone);
-  test_graph_destroy(built);
-  test_graph_destroy(captured);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
 }
@@ -467,9 +442,9 @@ static void test_tr13_where_cells_are_found(void **state) {
   test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 31);
   rondo_kernel *kernel = test_draw_kernel(t), *packed = test_packed_draw_kernel(t);
-  uint32_t *words = test_words(t, 1);
+  uint32_t *words = test_kept_words(t, 1);
   rondo_random random;
-  rondo_graph *graph = test_graph(t), *around = test_graph(t);
+  rondo_graph *graph = test_graph(t), *around = test_kept_graph(t);
   rondo_node node;
   assert_ok(rondo_generator_reserve_in_graph(generator, graph, 4, &random));
   assert_ok(rondo_generator_reserve_in_graph(generator, graph, 4, &random));
@@ -490,9 +465,7 @@ static void test_tr13_where_cells_are_found(void **state) {
   assert_error(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(RONDO_RANDOM_ARGS(random), &words)),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
   test_graph_destroy(test_capture_end(t->stream));
-  test_graph_destroy(around);
   test_graph_destroy(graph);
-  test_words_free(t, words);
   rondo_kernel_destroy(packed);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
@@ -512,7 +485,7 @@ static void test_tr13_updates(void **state) {
   test_fixture *t = *state;
   rondo_generator *first = test_generator(t, "first", 1), *second = test_generator(t, "second", 2);
   rondo_kernel *kernel = test_draw_kernel(t);
-  uint32_t *words = test_words(t, 10);
+  uint32_t *words = test_kept_words(t, 10);
   rondo_generator *const draws_from[][2] = {{first, first}, {first, second}, {second, first},
                                             {NULL, first},  {NULL, NULL},    {second, second}};
   enum { FORMS = sizeof draws_from / sizeof *draws_from };
@@ -530,8 +503,8 @@ static void test_tr13_updates(void **state) {
     }
     graphs[i] = test_capture_end(t->stream);
   }
-  rondo_exec *exec = test_instantiate(graphs[0]);
-  rondo_stream *side = test_stream(t, "side");
+  rondo_exec *exec = test_kept_exec(t, graphs[0]);
+  rondo_stream *side = test_kept_stream(t, "side");
   uint64_t random = 17, offsets[2] = {0, 0};
   size_t form = 0;
   for (int i = 0; i < 60; i++) {
@@ -552,10 +525,7 @@ static void test_tr13_updates(void **state) {
   }
   assert_state(first, 1, offsets[0]);
   assert_state(second, 2, offsets[1]);
-  rondo_exec_destroy(exec);
   for (size_t i = 0; i < FORMS; i++) test_graph_destroy(graphs[i]);
-  test_stream_destroy(side);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(second);
   rondo_generator_destroy(first);
@@ -582,16 +552,16 @@ static void test_tr13_one_nodes_parameters(void **state) {
   test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 13), *other = test_generator(t, "other", 14);
   rondo_kernel *kernel = test_draw_kernel(t), *packed = test_packed_draw_kernel(t);
-  uint32_t *words = test_words(t, 2), *out = words;
+  uint32_t *words = test_kept_words(t, 2), *out = words;
   rondo_random random, foreign;
-  rondo_graph *graph = test_graph(t), *elsewhere = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t), *elsewhere = test_kept_graph(t);
   rondo_node node;
   draw_params changed;
   assert_ok(rondo_generator_reserve_in_graph(generator, graph, 8, &random));
   assert_ok(rondo_generator_reserve_in_graph(other, elsewhere, 8, &foreign));
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0},
                                    RONDO_ARGS(RONDO_RANDOM_ARGS(random), &out), &node));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   rondo_random moved = random;
   moved.offset += 4;
   set_draw_params(&changed, kernel, moved, words + 1);
@@ -623,10 +593,6 @@ static void test_tr13_one_nodes_parameters(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   expected[0] = rondo_philox(13, 0, 24).x[0];
   assert_words(t, words, expected, 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(elsewhere);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
   rondo_kernel_destroy(packed);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(other);
@@ -649,7 +615,7 @@ static void test_tr13_with_graph_memory(void **state) {
   fill(generator, t->stream, scratch);
   copy_floats(t->stream, draw_at(&d, 1), scratch);
   assert_ok(rondo_free_async(t->stream, scratch));
-  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_graph *graph = test_kept_capture(t, t->stream);
   const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
   rondo_exec *execs[2];
   assert_ok(rondo_instantiate(graph, NULL, &execs[0]));
@@ -668,7 +634,6 @@ static void test_tr13_with_graph_memory(void **state) {
     assert_true(sizes.device_bytes >= 16); /* GX-12 */
     rondo_exec_destroy(execs[i]);
   }
-  test_graph_destroy(graph);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
 }
@@ -802,7 +767,7 @@ static void test_tr13_threads_draw_each_number_once(void **state) {
   enum { DRAWN = THREADS * ROUNDS, TAKEN = DRAWN + THREADS * ROUNDS / 8 };
   rondo_generator *generator = test_generator(t, "g", 23);
   rondo_kernel *kernel = test_draw_kernel(t);
-  uint32_t *words = test_words(t, THREADS), *kept = test_words(t, DRAWN), read[DRAWN], possible[TAKEN];
+  uint32_t *words = test_kept_words(t, THREADS), *kept = test_kept_words(t, DRAWN), read[DRAWN], possible[TAKEN];
   drawer drawers[THREADS];
   test_thread threads[THREADS];
   for (size_t i = 0; i < THREADS; i++) {
@@ -833,8 +798,6 @@ static void test_tr13_threads_draw_each_number_once(void **state) {
     assert_non_null(bsearch(&read[i], possible, TAKEN, sizeof *possible, compare_words));
     if (i > 0) assert_int_not_equal(read[i], read[i - 1]); /* no two of these words are the same */
   }
-  test_words_free(t, kept);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
 }

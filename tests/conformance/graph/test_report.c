@@ -184,14 +184,14 @@ static rondo_status sleep_a_little(void *user) {
 /* first -> sleeper -> child of one node, and a node beside them. */
 static void test_gx7_measured_times_are_shown(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 2);
-  rondo_graph *graph = test_graph(t), *inner = test_graph(t);
+  uint32_t *words = test_kept_words(t, 2);
+  rondo_graph *graph = test_kept_graph(t), *inner = test_kept_graph(t);
   rondo_node node = test_add_affine(t, graph, NULL, 0, words, 1, 1), sleeper = {0};
   test_add_affine(t, inner, NULL, 0, words, 1, 1);
   assert_ok(rondo_graph_add_host(graph, &node, 1, sleep_a_little, NULL, &sleeper));
   assert_ok(rondo_graph_add_child(graph, &sleeper, 1, inner, &node));
   test_add_affine(t, graph, NULL, 0, words + 1, 1, 1);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   rondo_node_time times[4];
   size_t count = 4;
   assert_ok(rondo_exec_measure(exec, t->stream, 3, times, &count));
@@ -214,17 +214,13 @@ static void test_gx7_measured_times_are_shown(void **state) {
   times[0].node = (rondo_node){0};
   assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
   assert_null(text);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(inner);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 /* Mistakes --------------------------------------------------------------------------------------------------------- */
 
 static void test_gx7_mistakes_are_shown(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node alloc = {0}, used = {0}, freed = {0};
   void *address = NULL;
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 64, "early", &address, &alloc));
@@ -244,13 +240,12 @@ static void test_gx7_mistakes_are_shown(void **state) {
   assert_says(text, "0 errors, 0 warnings.");
   assert_is_silent(text, "faulty\" id=");
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
 /* What has no name is named by its address in messages: not on a page that leaves addresses out. */
 static void test_gx7_mistakes_without_addresses(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node alloc = {0}, freed = {0};
   void *address = NULL;
   char digits[40];
@@ -265,7 +260,6 @@ static void test_gx7_mistakes_without_addresses(void **state) {
   text = page_of(graph, NULL);
   assert_says(text, digits);
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
 /* Ranges ----------------------------------------------------------------------------------------------------------- */
@@ -273,7 +267,7 @@ static void test_gx7_mistakes_without_addresses(void **state) {
 static void test_gx7_ranges_are_drawn(void **state) {
   test_fixture *t = *state;
   static char arena[256];
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node nodes[3], other = {0};
   for (size_t i = 0; i < 3; i++)
     assert_ok(rondo_graph_add_empty(graph, i > 0 ? &nodes[i - 1] : NULL, i > 0, &nodes[i]));
@@ -295,18 +289,16 @@ static void test_gx7_ranges_are_drawn(void **state) {
   ranges[0].first = nodes[1];
   assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_message("'input'");
-  rondo_graph *foreign = test_graph(t);
+  rondo_graph *foreign = test_kept_graph(t);
   assert_ok(rondo_graph_add_empty(foreign, NULL, 0, &other));
   ranges[0].first = ranges[0].last = other;
   assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
-  test_graph_destroy(foreign);
-  test_graph_destroy(graph);
 }
 
 /* Memory that lies far from the rest does not stretch the map. */
 static void test_gx7_far_memory_is_put_together(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
   const rondo_report_range ranges[] = {
@@ -317,24 +309,22 @@ static void test_gx7_far_memory_is_put_together(void **state) {
   assert_says(text, "high: 50 bytes at offset 100");
   assert_says(text, "150 bytes, of addresses taken");
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
 static void test_gx7_an_empty_graph_has_a_page(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   char *text = page_of(graph, NULL);
   assert_says(text, "The graph has no nodes.");
   assert_says(text, "No node allocates memory.");
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
 static void test_gx7_nested_graphs_are_drawn(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
   for (int depth = 0; depth < 8; depth++) assert_ok(rondo_graph_add_child(graph, &node, 1, graph, &node));
@@ -342,7 +332,6 @@ static void test_gx7_nested_graphs_are_drawn(void **state) {
   assert_says(text, "(node 8.7.6.5.4.3.2.1.0)");
   assert_says(text, "id=\"n8_7_6_5_4_3_2_1_0\"");
   rondo_text_free(text);
-  test_graph_destroy(graph);
 }
 
 static void test_gx7_a_graph_of_data_has_a_page(void **state) {
@@ -434,7 +423,7 @@ static void test_sections_of_the_host_stand_ahead(void **state) {
 
 static void test_gx7_bad_reports_are_refused(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node nodes[2];
   char *text = NULL;
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &nodes[0]));
@@ -464,7 +453,6 @@ static void test_gx7_bad_reports_are_refused(void **state) {
   assert_ok(rondo_graph_add_edges(graph, &nodes[1], &nodes[0], 1));
   assert_error(rondo_graph_report(graph, NULL, &text), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
   assert_null(text);
-  test_graph_destroy(graph);
 }
 
 static void test_gx7_reports_survive_a_lack_of_memory(void **state) {

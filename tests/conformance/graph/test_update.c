@@ -47,9 +47,9 @@ static void set_affine_params(affine_params *self, test_fixture *t, uint32_t *wo
 
 static void test_gx5_u3_a_whole_update(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 3), hosts[2] = {5, 6};
+  uint32_t *words = test_kept_words(t, 3), hosts[2] = {5, 6};
   const line old = make_line(t, words, 1, &hosts[0], 9), fresh = make_line(t, words, 2, &hosts[1], 10);
-  rondo_exec *exec = test_instantiate(old.graph);
+  rondo_exec *exec = test_kept_exec(t, old.graph);
   launch_and_expect(t, exec, words, 1, 5, 9);
   rondo_update_result result = {.struct_size = sizeof result, .reason = RONDO_REASON_CYCLE};
   assert_ok(rondo_exec_update(exec, fresh.graph, &result));
@@ -58,9 +58,7 @@ static void test_gx5_u3_a_whole_update(void **state) {
   launch_and_expect(t, exec, words, 2, 6, 10);
   assert_ok(rondo_exec_update(exec, old.graph, NULL));
   launch_and_expect(t, exec, words, 1, 5, 9);
-  rondo_exec_destroy(exec);
   test_graph_destroy(old.graph);
-  test_words_free(t, words);
 }
 
 /* The exec as before: refused, with this reason, and launched once more. */
@@ -81,7 +79,7 @@ static rondo_update_result refuse(const refusal *self, rondo_graph *graph, rondo
 
 static void test_gx5_u3_other_topologies_are_refused(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 3), host = 5;
+  uint32_t *words = test_kept_words(t, 3), host = 5;
   const line old = make_line(t, words, 1, &host, 9);
   const refusal self = {.fixture = t, .exec = test_instantiate(old.graph), .words = words};
   line other = make_line(t, words, 2, &host, 8); /* a node more */
@@ -104,12 +102,11 @@ static void test_gx5_u3_other_topologies_are_refused(void **state) {
   refuse(&self, other.graph, RONDO_REASON_TOPOLOGY_CHANGED);
   rondo_exec_destroy(self.exec);
   test_graph_destroy(old.graph);
-  test_words_free(t, words);
 }
 
 static void test_gx5_u3_another_kind_is_refused_by_node(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 3), host = 5;
+  uint32_t *words = test_kept_words(t, 3), host = 5;
   const line old = make_line(t, words, 1, &host, 9);
   const refusal self = {.fixture = t, .exec = test_instantiate(old.graph), .words = words};
   rondo_graph *graph = test_graph(t);
@@ -125,13 +122,12 @@ static void test_gx5_u3_another_kind_is_refused_by_node(void **state) {
   assert_message("fill");
   rondo_exec_destroy(self.exec);
   test_graph_destroy(old.graph);
-  test_words_free(t, words);
 }
 
 /* A copy of two dimensions may stay as it is, and may not change. */
 static void test_gx5_u1_copies_of_two_dimensions_stay(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 16), host[16] = {[0] = 1, [1] = 2, [4] = 3, [8] = 4};
+  uint32_t *words = test_kept_words(t, 16), host[16] = {[0] = 1, [1] = 2, [4] = 3, [8] = 4};
   rondo_graph *graphs[2];
   rondo_node nodes[2];
   const rondo_copy flat = {.dst = words, .src = host, .width = 4, .height = 2, .src_pitch = 16};
@@ -140,7 +136,7 @@ static void test_gx5_u1_copies_of_two_dimensions_stay(void **state) {
     graphs[i] = test_graph(t);
     assert_ok(rondo_graph_add_copy(graphs[i], NULL, 0, i == 0 ? &flat : &taller, &nodes[i]));
   }
-  rondo_exec *exec = test_instantiate(graphs[0]);
+  rondo_exec *exec = test_kept_exec(t, graphs[0]);
   assert_ok(rondo_exec_update(exec, graphs[0], NULL));
   rondo_update_result result = {.struct_size = sizeof result};
   assert_error(rondo_exec_update(exec, graphs[1], &result), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
@@ -152,68 +148,57 @@ static void test_gx5_u1_copies_of_two_dimensions_stay(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[3] = {1, 3, 0};
   assert_words(t, words, expected, 3);
-  rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
-  test_words_free(t, words);
 }
 
 /* Another kernel in the same place is taken: its function, grid and arguments. */
 static void test_gx5_u1_kernels_may_change(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 4);
-  rondo_graph *old = test_graph(t), *fresh = test_graph(t);
+  uint32_t *words = test_kept_words(t, 4);
+  rondo_graph *old = test_kept_graph(t), *fresh = test_kept_graph(t);
   rondo_node node = {0};
   test_add_affine(t, old, NULL, 0, words, 1, 1);
   const uint32_t value = 8;
   assert_ok(rondo_graph_add_kernel(fresh, NULL, 0, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){4, 0, 0},
                                    RONDO_ARGS(&value, &words), &node));
-  rondo_exec *exec = test_instantiate(old);
+  rondo_exec *exec = test_kept_exec(t, old);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_exec_update(exec, fresh, NULL));
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[4] = {8, 8, 8, 8};
   assert_words(t, words, expected, 4);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(old);
-  test_graph_destroy(fresh);
-  test_words_free(t, words);
 }
 
 /* What cannot be instantiated cannot be updated to either. */
 static void test_gx5_graphs_that_cannot_run_are_refused(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 3), host = 5;
+  uint32_t *words = test_kept_words(t, 3), host = 5;
   const line old = make_line(t, words, 1, &host, 9);
-  rondo_exec *exec = test_instantiate(old.graph);
+  rondo_exec *exec = test_kept_exec(t, old.graph);
   line cyclic = make_line(t, words, 2, &host, 8);
   assert_ok(rondo_graph_add_edges(cyclic.graph, &cyclic.fill, &cyclic.kernel, 1));
   assert_true(rondo_exec_update(exec, cyclic.graph, NULL) != RONDO_OK);
   test_graph_destroy(cyclic.graph);
-  rondo_graph *bare = test_graph(t);
+  rondo_graph *bare = test_kept_graph(t);
   rondo_node node = {0};
   assert_ok(rondo_graph_add_kernel(bare, NULL, 0, test_kernel(t, TEST_KERNEL_BARE), (rondo_grid){1, 0, 0},
                                    RONDO_ARGS(&words), &node));
-  rondo_graph *single = test_graph(t);
+  rondo_graph *single = test_kept_graph(t);
   test_add_affine(t, single, NULL, 0, words, 1, 0);
-  rondo_exec *single_exec = test_instantiate(single);
+  rondo_exec *single_exec = test_kept_exec(t, single);
   assert_true(rondo_exec_update(single_exec, bare, NULL) != RONDO_OK);
   assert_message("test_bare");
   assert_fails(rondo_exec_update(exec, NULL, NULL), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_exec_update(NULL, old.graph, NULL), RONDO_INVALID_ARGUMENT);
   launch_and_expect(t, exec, words, 1, 5, 9);
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(single_exec);
-  test_graph_destroy(bare);
-  test_graph_destroy(single);
   test_graph_destroy(old.graph);
-  test_words_free(t, words);
 }
 
 /* A child's parameters are updated with the whole; the child's topology must be the same too. */
 static void test_gx5_u3_children_are_updated_and_compared(void **state) {
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
+  uint32_t *word = test_kept_words(t, 1);
   rondo_graph *outer[3];
   for (uint32_t i = 0; i < 3; i++) {
     rondo_graph *inner = test_graph(t);
@@ -223,38 +208,33 @@ static void test_gx5_u3_children_are_updated_and_compared(void **state) {
     assert_ok(rondo_graph_add_child(outer[i], NULL, 0, inner, &node));
     test_graph_destroy(inner);
   }
-  rondo_exec *exec = test_instantiate(outer[0]);
+  rondo_exec *exec = test_kept_exec(t, outer[0]);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_exec_update(exec, outer[1], NULL));
   assert_error(rondo_exec_update(exec, outer[2], NULL), RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 3);
-  rondo_exec_destroy(exec);
   for (int i = 0; i < 3; i++) test_graph_destroy(outer[i]);
-  test_words_free(t, word);
 }
 
 /* A child without nodes runs nothing, and is in no graph's place: with the second update the graph is known. */
 static void test_gx5_u3_empty_children_are_no_hindrance(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 1);
-  rondo_graph *child = test_graph(t), *graphs[2];
+  uint32_t *words = test_kept_words(t, 1);
+  rondo_graph *child = test_kept_graph(t), *graphs[2];
   for (uint32_t g = 0; g < 2; g++) {
     rondo_node node = {0};
     graphs[g] = test_graph(t);
     assert_ok(rondo_graph_add_child(graphs[g], NULL, 0, child, &node));
     test_add_affine(t, graphs[g], &node, 1, words, 0, 10 + g);
   }
-  rondo_exec *exec = test_instantiate(graphs[0]);
+  rondo_exec *exec = test_kept_exec(t, graphs[0]);
   for (uint32_t i = 0; i < 4; i++) {
     assert_ok(rondo_exec_update(exec, graphs[i % 2], NULL));
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_int_equal(test_word(t, words), 10 + i % 2);
   }
-  rondo_exec_destroy(exec);
   for (int g = 0; g < 2; g++) test_graph_destroy(graphs[g]);
-  test_graph_destroy(child);
-  test_words_free(t, words);
 }
 
 /* Updates and queued launches ------------------------------------------------------------------------------------- */
@@ -265,13 +245,12 @@ static void test_gx5_u1_a_whole_update_leaves_queued_launches(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
   enum { UPDATES = 40 };
-  uint32_t *word = test_words(t, 1), expected = 0;
-  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1), expected = 0;
+  rondo_graph *graph = test_kept_graph(t);
   test_add_affine(t, graph, NULL, 0, word, 3, 0);
-  rondo_exec *exec = test_instantiate(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  rondo_exec *exec = test_kept_exec(t, graph);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   for (uint32_t i = 0; i < UPDATES; i++) {
     rondo_graph *next = test_graph(t);
     test_add_affine(t, next, NULL, 0, word, 3, i + 1);
@@ -281,28 +260,23 @@ static void test_gx5_u1_a_whole_update_leaves_queued_launches(void **state) {
     expected = expected * 3 + i + 1;
   }
   assert_ok(rondo_exec_update(exec, graph, NULL)); /* behind the last launch */
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), expected);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), expected * 3);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 static void test_gx5_u1_setting_a_node_leaves_queued_launches(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
   enum { UPDATES = 60 };
-  uint32_t *words = test_words(t, 2), expected[2] = {0, 0};
-  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_kept_words(t, 2), expected[2] = {0, 0};
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, words, 3, 0);
   const rondo_node second = test_add_affine(t, graph, &first, 1, words + 1, 5, 1);
-  rondo_exec *exec = test_instantiate(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  rondo_exec *exec = test_kept_exec(t, graph);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   for (uint32_t i = 0; i < UPDATES; i++) {
     affine_params params;
     set_affine_params(&params, t, words + i % 2, 3 + 2 * (i % 2), i);
@@ -312,12 +286,8 @@ static void test_gx5_u1_setting_a_node_leaves_queued_launches(void **state) {
     expected[0] = expected[0] * 3 + terms[0];
     expected[1] = expected[1] * 5 + terms[1];
   }
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_words(t, words, expected, 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
-  test_words_free(t, words);
 }
 
 static rondo_status fail_at_gate(void *gate) {
@@ -329,49 +299,40 @@ static rondo_status fail_at_gate(void *gate) {
 static void test_gx5_u1_a_replaced_host_function_keeps_its_name(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node node = {0};
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_kept_gate(t);
   rondo_node_params params = {
-      .kind = RONDO_NODE_HOST, .name = "earlier", .as.host = {.function = fail_at_gate, .user = &gate}};
+      .kind = RONDO_NODE_HOST, .name = "earlier", .as.host = {.function = fail_at_gate, .user = gate}};
   assert_ok(rondo_graph_add(graph, NULL, 0, &params, &node));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  test_gate_await(&gate);
+  test_gate_await(gate);
   for (int i = 0; i < 8; i++) {
     params.name = i % 2 == 0 ? "another" : "laterly";
     assert_ok(rondo_exec_set_params(exec, node, &params));
   }
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("host function 'earlier' (node 0)");
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
 }
 
 static void test_gx5_u2_enabling_leaves_queued_launches(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *word = test_kept_words(t, 1);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node node = test_add_affine(t, graph, NULL, 0, word, 1, 1);
-  rondo_exec *exec = test_instantiate(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  rondo_exec *exec = test_kept_exec(t, graph);
+  test_gate *gate = test_kept_gate(t);
+  test_gate_hold(gate, t->stream);
   for (int i = 0; i < 30; i++) {
     assert_ok(rondo_exec_set_enabled(exec, node, i % 3 == 0));
     assert_ok(rondo_exec_launch(exec, t->stream));
   }
   assert_ok(rondo_exec_set_enabled(exec, node, false));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, word), 10);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
-  test_words_free(t, word);
 }
 
 /* Single nodes ---------------------------------------------------------------------------------------------------- */
@@ -383,11 +344,11 @@ static rondo_status add_one(void *user) {
 
 static void test_gx5_u1_each_kind_is_set(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 3), hosts[2] = {5, 6}, calls[2] = {0, 0};
+  uint32_t *words = test_kept_words(t, 3), hosts[2] = {5, 6}, calls[2] = {0, 0};
   const line of = make_line(t, words, 1, &hosts[0], 9);
   rondo_node host = {0};
   assert_ok(rondo_graph_add_host(of.graph, &of.fill, 1, add_one, &calls[0], &host));
-  rondo_exec *exec = test_instantiate(of.graph);
+  rondo_exec *exec = test_kept_exec(t, of.graph);
   launch_and_expect(t, exec, words, 1, 5, 9);
   affine_params params;
   set_affine_params(&params, t, words, 0, 2);
@@ -402,27 +363,23 @@ static void test_gx5_u1_each_kind_is_set(void **state) {
   assert_ok(rondo_exec_set_params(exec, host, &call));
   launch_and_expect(t, exec, words, 2, 6, 10);
   assert_true(calls[0] == 1 && calls[1] == 1);
-  rondo_exec *other = test_instantiate(of.graph); /* the graph is as it was */
+  rondo_exec *other = test_kept_exec(t, of.graph); /* the graph is as it was */
   launch_and_expect(t, other, words, 1, 5, 9);
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(other);
   test_graph_destroy(of.graph);
-  test_words_free(t, words);
 }
 
 static void test_gx5_u1_events_of_nodes_are_set(void **state) {
   test_skip_if_serial();
   test_fixture *t = *state;
   rondo_event *events[2] = {test_event(t), test_event(t)};
-  rondo_stream *leader = test_stream(t, "leader");
-  rondo_graph *graph = test_graph(t);
+  rondo_stream *leader = test_kept_stream(t, "leader");
+  rondo_graph *graph = test_kept_graph(t);
   rondo_node wait = {0}, record = {0};
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_kept_gate(t);
   assert_ok(rondo_graph_add_event_wait(graph, NULL, 0, events[0], &wait));
   assert_ok(rondo_graph_add_event_record(graph, &wait, 1, events[0], &record));
-  rondo_exec *exec = test_instantiate(graph);
-  test_gate_hold(&gate, leader);
+  rondo_exec *exec = test_kept_exec(t, graph);
+  test_gate_hold(gate, leader);
   assert_ok(rondo_event_record(events[0], leader));
   const rondo_node_params other_wait = {.kind = RONDO_NODE_EVENT_WAIT, .as.event = events[1]};
   const rondo_node_params other_record = {.kind = RONDO_NODE_EVENT_RECORD, .as.event = events[1]};
@@ -432,24 +389,20 @@ static void test_gx5_u1_events_of_nodes_are_set(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_status(rondo_event_query(events[0]), RONDO_NOT_READY);
   assert_ok(rondo_event_query(events[1]));
-  test_gate_open(&gate);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_stream_destroy(leader);
+  test_gate_open(gate);
   for (int i = 0; i < 2; i++) rondo_event_destroy(events[i]);
-  test_gate_destroy(&gate);
 }
 
 static void test_gx5_u1_what_cannot_be_set_is_refused(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 3), host = 5;
+  uint32_t *words = test_kept_words(t, 3), host = 5;
   const line of = make_line(t, words, 1, &host, 9);
-  rondo_graph *other = test_graph(t), *inner = test_graph(t);
+  rondo_graph *other = test_kept_graph(t), *inner = test_kept_graph(t);
   const rondo_node stranger = test_add_affine(t, other, NULL, 0, words, 1, 1);
   rondo_node empty = {0}, child = {0};
   assert_ok(rondo_graph_add_empty(of.graph, NULL, 0, &empty));
   assert_ok(rondo_graph_add_child(of.graph, NULL, 0, inner, &child));
-  rondo_exec *exec = test_instantiate(of.graph);
+  rondo_exec *exec = test_kept_exec(t, of.graph);
   affine_params affine;
   set_affine_params(&affine, t, words, 0, 2);
   const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY}, graph = {.kind = RONDO_NODE_CHILD, .as.child = inner};
@@ -471,23 +424,19 @@ static void test_gx5_u1_what_cannot_be_set_is_refused(void **state) {
   assert_error(rondo_exec_set_params(exec, of.fill, &bad), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
   assert_fails(rondo_exec_set_params(exec, of.fill, NULL), RONDO_INVALID_ARGUMENT);
   launch_and_expect(t, exec, words, 1, 5, 9);
-  rondo_exec_destroy(exec);
   test_graph_destroy(of.graph);
-  test_graph_destroy(other);
-  test_graph_destroy(inner);
-  test_words_free(t, words);
 }
 
 /* A node of a child graph is set through the tag it has in the child's own graph. */
 static void test_gx5_u1_nodes_of_children_are_set(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 2);
-  rondo_graph *inner = test_graph(t), *outer = test_graph(t);
+  uint32_t *words = test_kept_words(t, 2);
+  rondo_graph *inner = test_kept_graph(t), *outer = test_kept_graph(t);
   rondo_node children[2], inside = {0};
   test_add_affine(t, inner, NULL, 0, words, 1, 1);
   assert_ok(rondo_graph_add_child(outer, NULL, 0, inner, &children[0]));
   assert_ok(rondo_graph_add_child(outer, children, 1, inner, &children[1]));
-  rondo_exec *exec = test_instantiate(outer);
+  rondo_exec *exec = test_kept_exec(t, outer);
   rondo_node_params child;
   size_t count = 1;
   assert_ok(rondo_graph_get_params(outer, children[1], &child));
@@ -498,19 +447,15 @@ static void test_gx5_u1_nodes_of_children_are_set(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[2] = {1, 10};
   assert_words(t, words, expected, 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(inner);
-  test_graph_destroy(outer);
-  test_words_free(t, words);
 }
 
 /* U2: a disabled node behaves as an empty one; the state outlives updates; what is set meanwhile holds later. */
 static void test_gx5_u2_disabled_nodes_do_nothing(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 3), hosts[2] = {5, 6};
+  uint32_t *words = test_kept_words(t, 3), hosts[2] = {5, 6};
   const line of = make_line(t, words, 1, &hosts[0], 9), fresh = make_line(t, words, 2, &hosts[1], 10);
   const rondo_node nodes[3] = {of.kernel, of.copy, of.fill};
-  rondo_exec *exec = test_instantiate(of.graph);
+  rondo_exec *exec = test_kept_exec(t, of.graph);
   bool enabled = false;
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_get_enabled(exec, nodes[i], &enabled));
@@ -531,10 +476,8 @@ static void test_gx5_u2_disabled_nodes_do_nothing(void **state) {
   assert_ok(rondo_exec_set_enabled(exec, of.kernel, true));
   assert_ok(rondo_exec_set_enabled(exec, of.fill, true));
   launch_and_expect(t, exec, words, 33, 6, 10);
-  rondo_exec_destroy(exec);
   test_graph_destroy(of.graph);
   test_graph_destroy(fresh.graph);
-  test_words_free(t, words);
 }
 
 /* A disabled node still stands between what is before and behind it. */
@@ -546,12 +489,12 @@ static uint64_t kernels_run(test_fixture *t) {
 
 static void test_gx5_u2_disabled_nodes_carry_order(void **state) {
   test_fixture *t = *state;
-  uint32_t *words = test_words(t, 2);
-  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_kept_words(t, 2);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node first = test_add_affine(t, graph, NULL, 0, words, 0, 4);
   const rondo_node middle = test_add_affine(t, graph, &first, 1, words + 1, 1, 1);
   test_add_affine(t, graph, &middle, 1, words, 10, 2);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_ok(rondo_exec_set_enabled(exec, middle, false));
   const uint64_t before = kernels_run(t);
   for (int i = 0; i < 500; i++) assert_ok(rondo_exec_launch(exec, t->stream));
@@ -562,29 +505,23 @@ static void test_gx5_u2_disabled_nodes_carry_order(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(kernels_run(t) - before, 500 * 2 + 3);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
 }
 
 static void test_gx5_u2_other_kinds_are_not_disabled(void **state) {
   test_fixture *t = *state;
   uint32_t calls = 0;
-  rondo_graph *graph = test_graph(t), *other = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t), *other = test_kept_graph(t);
   rondo_node host = {0}, empty = {0}, stranger = {0};
   assert_ok(rondo_graph_add_host(graph, NULL, 0, add_one, &calls, &host));
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &empty));
   assert_ok(rondo_graph_add_empty(other, NULL, 0, &stranger));
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_true(rondo_exec_set_enabled(exec, host, false) != RONDO_OK);
   assert_true(rondo_exec_set_enabled(exec, empty, false) != RONDO_OK);
   assert_reason(rondo_exec_set_enabled(exec, stranger, false), RONDO_REASON_UNKNOWN_NODE);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(calls, 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_graph_destroy(other);
 }
 
 int main(void) {

@@ -142,8 +142,8 @@ static void assert_mends(rondo_graph *graph, const expectation *expected) {
 /* The CUDA guide's figure: a, b and c use the allocation in its life; d comes after c, e after nothing. */
 static void test_gm5_the_figure_of_the_document(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 4 * WORDS), *dptr;
-  rondo_graph *graph = test_graph(t);
+  uint32_t *out = test_kept_words(t, 4 * WORDS), *dptr;
+  rondo_graph *graph = test_kept_graph(t);
   char message[512];
   const rondo_node alloc = add_alloc(graph, none, BYTES, "dptr", &dptr);
   const rondo_node a = add_set(t, graph, alloc, dptr, 0);
@@ -164,16 +164,14 @@ static void test_gm5_the_figure_of_the_document(void **state) {
   assert_ok(rondo_graph_add_edges(graph, &a, &e, 1));
   assert_ok(rondo_graph_add_edges(graph, &e, &freed, 1));
   assert_clean(graph);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* The figure, captured. */
 static void test_gm5_the_figure_captured(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 3 * WORDS);
-  rondo_stream *side = test_stream(t, "side");
-  rondo_event *fork = test_event(t), *joined = test_event(t);
+  uint32_t *out = test_kept_words(t, 3 * WORDS);
+  rondo_stream *side = test_kept_stream(t, "side");
+  rondo_event *fork = test_kept_event(t), *joined = test_kept_event(t);
   for (int with_d = 0; with_d < 2; with_d++) {
     void *memory = NULL;
     assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -203,10 +201,6 @@ static void test_gm5_the_figure_captured(void **state) {
                    RONDO_REASON_USE_AFTER_FREE);
     test_graph_destroy(graph);
   }
-  rondo_event_destroy(fork);
-  rondo_event_destroy(joined);
-  test_stream_destroy(side);
-  test_words_free(t, out);
 }
 
 /* GM-18: an access that comes after the free, or before the alloc, by the edges: no edge mends it. */
@@ -240,12 +234,11 @@ static void test_gm18_what_no_edge_mends(void **state) {
 static void test_gm18_a_free_before_its_alloc(void **state) {
   test_fixture *t = *state;
   uint32_t *words;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "memory", &words);
   const rondo_node freed = add_free(graph, NULL, 0, words);
   assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, freed,
                                      alloc, alloc, freed, "memory"});
-  test_graph_destroy(graph);
 }
 
 /* Races ----------------------------------------------------------------------------------------------------------- */
@@ -253,8 +246,8 @@ static void test_gm18_a_free_before_its_alloc(void **state) {
 /* Two writers, and a reader and a writer, of one allocation; in graph memory and in the device's own. */
 static void test_races_are_found_and_mended(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 2 * WORDS), *words;
-  rondo_graph *graph = test_graph(t);
+  uint32_t *out = test_kept_words(t, 2 * WORDS), *words;
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "shared", &words);
   const rondo_node first = add_set(t, graph, alloc, words, BYTES), second = add_fill(graph, alloc, words, BYTES, 1, 0);
   assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, second, first, first,
@@ -274,15 +267,13 @@ static void test_races_are_found_and_mended(void **state) {
   assert_int_equal(finding.reason, race.reason);
   assert_non_null(strstr(finding.message, "bytes 1020 to 1024"));
   rondo_findings_destroy(findings);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* Readers may run at once; so may writers of bytes that are apart, also in columns of one matrix. */
 static void test_what_is_no_race(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 3 * WORDS), *words;
-  rondo_graph *graph = test_graph(t);
+  uint32_t *out = test_kept_words(t, 3 * WORDS), *words;
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "matrix", &words);
   const rondo_node left = add_fill(graph, alloc, words, 32, 16, 64);
   add_fill(graph, alloc, words + 8, 32, 16, 64);
@@ -296,8 +287,6 @@ static void test_what_is_no_race(void **state) {
   const rondo_node row = add_fill(graph, alloc, words + 16 * 15, 4, 1, 0);
   assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, row, left, left, row,
                                      "matrix"});
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* A pointer without bytes may reach to the end of its allocation: a warning, which refuses nothing. */
@@ -305,7 +294,7 @@ static void test_unknown_extents_are_warned_about(void **state) {
   test_fixture *t = *state;
   char message[512];
   uint32_t *words;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "guess", &words);
   const rondo_node first = add_set(t, graph, alloc, words, 0), second = add_set(t, graph, alloc, words + 32, 0);
   const expectation race = {
@@ -320,7 +309,6 @@ static void test_unknown_extents_are_warned_about(void **state) {
   assert_true(errors == 0 && warnings == 1 && rondo_findings_count(kept) == 1);
   rondo_exec_destroy(exec);
   assert_mends(graph, &race);
-  test_graph_destroy(graph);
 }
 
 /* Extents and frees ----------------------------------------------------------------------------------------------- */
@@ -330,14 +318,13 @@ static void test_an_access_beyond_its_allocation(void **state) {
   test_fixture *t = *state;
   char message[512];
   uint32_t *words;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "short", &words);
   const rondo_node user = add_set(t, graph, alloc, words + 1, BYTES);
   const expectation beyond = {
       RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_OUT_OF_RANGE, user, none, none, none, "short"};
   assert_finds(graph, &beyond, message);
   assert_refused(graph, &beyond);
-  test_graph_destroy(graph);
 }
 
 /* Undeclared pointers --------------------------------------------------------------------------------------------- */
@@ -385,7 +372,7 @@ static rondo_node make_unordered(test_fixture *t, rondo_graph *graph, uint32_t *
 /* Clones, and graphs that a wrong exec was launched into while they were captured. */
 static void test_clones_and_captured_execs_are_verified(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t), *clone = NULL;
+  rondo_graph *graph = test_kept_graph(t), *clone = NULL;
   rondo_node user, in_clone;
   uint32_t *words;
   make_unordered(t, graph, &words, &user);
@@ -399,20 +386,18 @@ static void test_clones_and_captured_execs_are_verified(void **state) {
                               &exec));
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  rondo_graph *captured = test_capture_end(t->stream);
+  rondo_graph *captured = test_kept_capture(t, t->stream);
   assert_error(rondo_instantiate(captured, NULL, &(rondo_exec *){NULL}), RONDO_INVALID_LIFETIME,
                RONDO_REASON_USE_AFTER_FREE);
   assert_message("(node 1 of child (node 0))");
   rondo_exec_destroy(exec);
-  test_graph_destroy(captured);
-  test_graph_destroy(graph);
 }
 
 /* A mistake inside a child is mended there; one between a child's node and a node beside it, around the child. */
 static void test_child_graphs_are_verified(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, WORDS), *words;
-  rondo_graph *graph = test_graph(t), *inner = test_graph(t);
+  uint32_t *out = test_kept_words(t, WORDS), *words;
+  rondo_graph *graph = test_graph(t), *inner = test_kept_graph(t);
   rondo_node_params params;
   rondo_node node, user;
   rondo_finding finding = {.struct_size = sizeof finding};
@@ -439,32 +424,26 @@ static void test_child_graphs_are_verified(void **state) {
   rondo_findings_destroy(findings);
   assert_clean(graph);
   rondo_exec_destroy(test_instantiate(graph));
-  test_graph_destroy(inner);
   test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* A graph of the same topology whose addresses make a race: the update is refused, and the exec runs as before. */
 static void test_updates_are_verified(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 2 * WORDS), expected[WORDS];
-  rondo_graph *graph = test_graph(t), *racing = test_graph(t);
+  uint32_t *out = test_kept_words(t, 2 * WORDS), expected[WORDS];
+  rondo_graph *graph = test_kept_graph(t), *racing = test_kept_graph(t);
   rondo_update_result result = {.struct_size = sizeof result};
   add_set(t, graph, none, out, BYTES);
   add_set(t, graph, none, out + WORDS, BYTES);
   add_set(t, racing, none, out, BYTES);
   add_set(t, racing, none, out, BYTES);
-  rondo_exec *exec = test_instantiate(graph);
+  rondo_exec *exec = test_kept_exec(t, graph);
   assert_error(rondo_exec_update(exec, racing, &result), RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE);
   assert_message("nothing orders the two");
   assert_int_equal(result.reason, RONDO_REASON_NOT_UPDATABLE);
   assert_ok(rondo_exec_launch(exec, t->stream));
   for (size_t i = 0; i < WORDS; i++) expected[i] = 1;
   assert_words(t, out + WORDS, expected, WORDS);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_graph_destroy(racing);
-  test_words_free(t, out);
 }
 
 static rondo_status set_words(test_fixture *t, rondo_exec *exec, rondo_node node, uint32_t *words, size_t bytes) {
@@ -483,8 +462,8 @@ static rondo_status set_words(test_fixture *t, rondo_exec *exec, rondo_node node
 /* One node's new accesses are looked at by themselves: two nodes can exchange what they write one after the other. */
 static void test_one_nodes_parameters_are_verified(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 2 * WORDS), *words;
-  rondo_graph *graph = test_graph(t);
+  uint32_t *out = test_kept_words(t, 2 * WORDS), *words;
+  rondo_graph *graph = test_kept_graph(t);
   const rondo_node alloc = add_alloc(graph, none, BYTES, "inside", &words);
   const rondo_node user = add_set(t, graph, alloc, words, BYTES), freed = add_free(graph, &user, 1, words);
   const rondo_node first = add_set(t, graph, freed, out, BYTES), second = add_set(t, graph, none, out + WORDS, BYTES);
@@ -503,8 +482,6 @@ static void test_one_nodes_parameters_are_verified(void **state) {
                               &exec));
   assert_ok(set_words(t, exec, first, words, BYTES));
   rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, out);
 }
 
 /* Dumps ----------------------------------------------------------------------------------------------------------- */
@@ -534,7 +511,7 @@ static void assert_dump_finds(const rondo_graph *graph, bool with_addresses, con
 /* What cannot be looked at does not pass for right. */
 static void test_gm5_dumped_graphs(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t), *empty = test_graph(t);
+  rondo_graph *graph = test_kept_graph(t), *empty = test_kept_graph(t);
   uint32_t *scratch = NULL;
   rondo_node node = add_alloc(graph, none, BYTES, "scratch", &scratch);
   node = add_free(graph, &node, 1, scratch);
@@ -543,8 +520,6 @@ static void test_gm5_dumped_graphs(void **state) {
   assert_dump_finds(graph, false, "NO_ADDRESS");
   assert_ok(rondo_graph_add_empty(empty, NULL, 0, &node));
   assert_dump_finds(empty, false, "");
-  test_graph_destroy(empty);
-  test_graph_destroy(graph);
 }
 
 /* What a finding says of a fill of `bytes` at `address`, in a graph of data only with a list of allocations; "" when
