@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Overlap of boxes. A range against a box takes a few divisions, whatever the box's size; two boxes of one pitch too,
- * because they are rectangles in one matrix then. Any other two are compared row by row of the one with fewer rows.
+ * Overlap of boxes. For a range and a box a few divisions suffice, whatever the box's size. So they do for two boxes of
+ * one pitch, which are rectangles in one matrix. Any other two are compared row by row.
  */
 #include "graph/byte_box.h"
 

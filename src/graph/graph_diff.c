@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Comparing graphs and hashing them. Both look at nodes in topological order and speak of an edge by the places of its
- * ends in that order, so that numbers, which depend on how a graph was built, do not count. Two graphs without a
+ * Comparing graphs and hashing them. Both walk nodes in topological order and describe an edge by the places of its
+ * ends in that order, so that node numbers, which depend on how a graph was built, do not count. Two graphs without a
  * difference (addresses ignored) have one fingerprint.
  */
 #include <assert.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The graph's inside, for the layers above: exec/ builds, captures, lowers and updates through it, memory/ asks for
- * order. A node stands in the slot of its number for ever; a removed one leaves a hole. Dependencies and dependents are
- * slot numbers, sorted, so that a duplicate edge is a binary search (B5). Node ids carry the graph's serial in their
- * upper half, so that a node of another graph is found out. Every zero that stands for a default in a node's parameters
- * is resolved when the node is made. No lock anywhere: a graph is thread-compatible; serials come from a process-wide
- * atomic.
+ * A graph, for this layer and those above: exec/ builds, captures, lowers and updates through it, memory/ asks for
+ * order. A node stays in the slot of its number; a removed one leaves a hole. Dependencies and dependents are sorted
+ * slot numbers, so that a duplicate edge is found by a binary search (B5). Node ids have the graph's serial in their
+ * upper half, so that a node of another graph is noticed. Zeros that stand for defaults are resolved when a node is
+ * made.
+ *
+ * Threads: a graph is thread-compatible, without a lock. Serials come from a process-wide atomic.
  */
 #ifndef RONDO_GRAPH_GRAPH_INTERNAL_H
 #define RONDO_GRAPH_GRAPH_INTERNAL_H

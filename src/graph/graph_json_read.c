@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Graphs from JSON (<rondo/graph.h> describes the format). The text comes from outside and may be anything:
- * every field is looked for by name, has a type and a range, and nothing unknown is passed over. What a text can make
- * the reader allocate is bounded by its own length, but for the holes that removed nodes leave, which have a bound of
- * their own.
+ * Graphs from JSON (<rondo/graph.h> describes the format). The text comes from outside and may be anything. Every field
+ * is looked up by name and has a type and a range, and unknown fields are refused. The length of the text bounds what
+ * the reader allocates, except for the holes that removed nodes leave, which have a bound of their own.
  */
 #include "graph/graph_json_read.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A graph as JSON; <rondo/graph.h> describes the format. Kernels stand once, in the order in which the nodes
- * first name them; nodes come by number, children inside their node. One graph always gives one text.
+ * A graph as JSON (<rondo/graph.h> describes the format). Each kernel is listed once, in the order in which nodes first
+ * name it. Nodes come by number, and children inside their node. The same graph always gives the same text.
  */
 #include <inttypes.h>
 #include <stdint.h>

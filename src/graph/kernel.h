@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A kernel as data: what rondo_kernel_create was told, counted. It lives in this layer because graphs name kernels;
- * nothing here runs one. `device` is an identity to compare with, never followed here. Immutable but for the count and
- * the driver's slot, which the driver fills before the kernel is handed out.
+ * A kernel as data: what rondo_kernel_create was told, with a count of references. It lives in this layer because
+ * graphs name kernels; nothing here runs one. `device` is only compared, never followed. Nothing changes after
+ * creation but the count and the driver's slot, which the driver fills before the user gets the kernel.
  */
 #ifndef RONDO_GRAPH_KERNEL_H
 #define RONDO_GRAPH_KERNEL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What messages call nodes: kind, name and number, and for a node inside child graphs the way from it outwards, as
- * in "kernel 'saxpy' (node 3 of child 'inner' (node 7))".
+ * How messages name nodes: by kind, name and number. A node inside child graphs is followed by the child nodes around
+ * it, the innermost first, as in "kernel 'saxpy' (node 3 of child 'inner' (node 7))".
  */
 #ifndef RONDO_GRAPH_NODE_NAME_H
 #define RONDO_GRAPH_NODE_NAME_H

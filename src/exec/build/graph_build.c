@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Explicit building: the public functions that change a graph. Nodes and edges are graph/'s business, addresses
- * memory/'s; here they meet, and what one of them refuses is undone in the other.
+ * Building graphs node by node: the public functions that change a graph. Nodes and edges belong to graph/, addresses
+ * to memory/. What one of the two refuses is undone in the other.
  */
 #include "exec/build/graph_build.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Building graphs for a device: what explicit building and capture share, on top of graph/ and memory/.
+ * Building graphs for a device: what building node by node and captures share, on top of graph/ and memory/.
  */
 #ifndef RONDO_EXEC_BUILD_GRAPH_BUILD_H
 #define RONDO_EXEC_BUILD_GRAPH_BUILD_H

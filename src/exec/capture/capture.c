@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Captures: beginning, adding nodes, forking and joining through events, ending. See capture_internal.h for who may
- * touch what; capture_gates.c for what a capture keeps others from doing.
+ * Captures: beginning, adding nodes, forking and joining through events, ending. capture_internal.h says which thread
+ * may touch what; capture_gates.c refuses calls that a capture forbids.
  */
 #include "exec/capture/capture_internal.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Where the device's driver captures too (driver.h, rondo_capture_ops): which node of the driver's is which of the
- * graph's, and making nodes of the graph for those that libraries gave to the driver.
+ * The nodes of a driver's capture (rondo_capture_ops in driver.h): which of them is which node of the graph, and adding
+ * nodes to the graph for those that libraries gave to the driver.
  *
- * The driver's graph has all nodes of the capture: kernels as they were launched, and an empty one in the place of
- * each of Rondo's own nodes that the driver is not to see (memory, child graphs, work on memory that is not mapped
- * yet). A node is imported once all that it depends on is, so that the graph's order is the driver's.
+ * The driver's graph has all nodes of the capture: kernels as they were launched, and an empty node for each of Rondo's
+ * own nodes that the driver must not see (memory, child graphs, work on memory that is not mapped yet). A node is
+ * imported after all that it depends on, so that the graph's order is the driver's.
  *
  * A programmatic edge gives no order. A node that was captured after the later end of such an edge depends on both
  * ends, so that it comes after both, as in the stream.

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Captures: what turns a stream's work into nodes, and keeps what must not happen meanwhile from happening.
+ * Captures: they turn the work of streams into nodes, and refuse what must not happen in the meantime.
  *
  * A capture has an origin (stream and thread), a mode, and member streams, each with a frontier. Streams join by
- * waiting for an event that was recorded in the capture. When it ends all members leave at once.
+ * waiting for an event that was recorded in the capture. All members leave when it ends.
  *
- * Threads: one lock in the process protects the list of captures, their members and the cause that made one invalid. It
- * is a leaf: nothing is locked, no memory asked for and no driver called under it. A capture's state is atomic, because
- * any thread's refused call can make it invalid. An event that was recorded in a
- * capture has a reference to it.
+ * Threads: one lock in the process protects the list of captures, their members, and the cause that made one invalid.
+ * It is a leaf: no lock is taken, no memory allocated and no driver called under it. A capture's state is atomic,
+ * because the refused call of any thread can make it invalid. An event that was recorded in a capture retains it.
  */
 #ifndef RONDO_EXEC_CAPTURE_CAPTURE_INTERNAL_H
 #define RONDO_EXEC_CAPTURE_CAPTURE_INTERNAL_H

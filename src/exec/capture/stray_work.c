@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Watches for stray work; see stray_work.h. A watch counts as a capture in rondo_capture_count, so that it is looked
- * for also when the capture that it is about was given up and its body goes on.
+ * Watches for stray work; see stray_work.h. A watch counts as a capture in rondo_capture_count, so that calls look for
+ * it even after its capture was abandoned while the watched code goes on.
  */
 #include "exec/capture/stray_work.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Making and destroying communicators: options, which transport serves a device, and joining a group as one rank or, in
- * one process, as all of them, in three steps that each rank takes together with the others: a token for the group's
- * head, all ranks present, links.
+ * Making and destroying communicators: reading options, choosing a transport, and joining a group, as one rank or, in
+ * one process, as all ranks. All ranks take the same three steps together: rank 0 puts a token into the group's head,
+ * all become present, each opens its link.
  */
 #include "exec/collective/communicator.h"
 

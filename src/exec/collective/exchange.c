@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Making exchanges, and the end of them.
+ * Making and destroying exchanges.
  */
 #include "exec/collective/exchange.h"
 

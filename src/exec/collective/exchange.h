@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Collectives through shared memory. A collective is cut into pieces; a piece is work of the stream, queued or captured
- * alike: *send* copies the rank's part into one of its two slots, *arrive* says so to all, a wait for the semaphore,
- * *receive* combines what is in all ranks' slots, *finish*. (Small ones arrive and finish by their only block.)
+ * Collectives through shared memory. A collective is cut into pieces. A piece is work of the stream, whether enqueued
+ * or captured: *send* copies the rank's part into one of its two slots, *arrive* tells all ranks, a wait for the
+ * semaphore follows, *receive* combines the slots of all ranks, and *finish* ends it. (The only block of a small kernel
+ * also arrives or finishes.)
  *
- * The slots need no other order: a rank arrives at piece n + 1 after it has finished n, and finishes n after all have
- * arrived there, so when it sends n + 2 into the slot of n everybody has finished n. That is why the pieces of a
+ * The slots need no other order. A rank arrives at piece n + 1 after it has finished n, and finishes n after all have
+ * arrived at n. So when it sends n + 2 into the slot of n, all have finished n. That is why the pieces of a
  * communicator must not overlap on a rank; `current` and `has_arrived` find it when they do.
  *
  * Pieces are numbered as they run, so that a captured one has a new number in each replay. Whoever sees that all ranks
- * have arrived raises the semaphore: the worker that arrives last, or the rank's monitor, a thread that sleeps until
- * another rank rings and looks after ranks that have ended, left or failed, and after the time.
+ * have arrived raises the semaphore: the worker that arrives last, or the rank's monitor. The monitor is a thread that
+ * sleeps until another rank rings, and that notices ranks that ended, left, failed or take too long.
  *
  * Life: `event` stands for the semaphore in graphs, and its references count who needs the exchange: the user, the four
  * kernels that graphs name, and nodes of execs. With the last one the semaphore is destroyed. It ends after the
  * executables that still run, and then everything is freed.
  *
- * Threads: the kernels run on workers, piece by piece; the monitor is a thread of its own; failing is done once, by
- * any.
+ * Threads: the kernels run on workers, piece by piece; the monitor is a thread of its own. Any thread may fail the
+ * exchange; the first failure counts.
  */
 #ifndef RONDO_EXEC_COLLECTIVE_EXCHANGE_H
 #define RONDO_EXEC_COLLECTIVE_EXCHANGE_H

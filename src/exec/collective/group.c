@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Finding each other at a file, by locks on its bytes. One byte past the ranks' is locked while the head is made, or
- * ranks come and go, so that what is read there is whole; whoever waits for it gives up with the time for joining.
+ * Ranks find each other at a file, by locks on its bytes. The byte after those of the ranks is locked while the head is
+ * made and while ranks come and go, so that what is read there is complete. Whoever waits for that lock gives up when
+ * the time for joining is over.
  */
 #define _GNU_SOURCE
 #include "exec/collective/group.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A group of ranks on one machine: how they find each other, see each other end, and the memory that they share. A rank
- * is whoever holds the lock on byte `rank` of the rendezvous file; the system gives it up when the process ends, in
- * whatever way. (Locks are of open files, not of processes: ranks of one process are told apart too.) The file's head
- * says what the group is; after it each rank has two slots for data, which only that rank writes.
+ * A group of ranks on one machine: how they find each other, how they notice that one has ended, and the memory that
+ * they share. A rank is whoever holds the lock on byte `rank` of the rendezvous file. The system releases the lock when
+ * the process ends, however it ends. (The locks belong to open files and not to processes, so that ranks of one process
+ * differ too.) The file's head describes the group; after it each rank has two slots for data, which only that rank
+ * writes.
  *
- * Threads: entering, awaiting, reserving and leaving belong to one thread at a time; asking and ringing any.
+ * Threads: entering, awaiting, reserving and leaving belong to one thread at a time; any thread may ask and ring.
  */
 #ifndef RONDO_EXEC_COLLECTIVE_GROUP_H
 #define RONDO_EXEC_COLLECTIVE_GROUP_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Collectives by NCCL, which vendor/libraries.h loads when a communicator is made. Its work goes to the stream's native
- * handle, through the driver's slot for libraries, and is captured and imported like that of any library. It makes no
- * nodes of Rondo's that could hold the communicator: what was captured keeps it, so that NCCL's communicator ends
- * after the driver's graphs that have its kernels in them. (NCCL waits in ncclCommDestroy for such graphs to go.)
+ * handle, through the driver's slot for libraries, and is captured and imported as that of any library. No node of the
+ * graph can retain the communicator, so what the driver captured does: NCCL's communicator ends after the driver's
+ * graphs that have its kernels in them. (ncclCommDestroy waits for such graphs.)
  *
- * NCCL connects ranks when an algorithm is first used (since 2.22, unless NCCL_RUNTIME_CONNECT=0), captured or not, and
- * enables peer access for it between devices of one process, which captures forbid. So all its calls are made in the
- * relaxed mode, captured ones too: what it does at once is none of the capture's business, and what it queues is seen.
+ * NCCL connects ranks when an algorithm is first used (since 2.22, unless NCCL_RUNTIME_CONNECT=0), also during a
+ * capture, and for that it enables peer access between devices of one process, which captures forbid. So all its calls
+ * are made in the relaxed mode. What it does at once does not concern the capture, and what it enqueues is captured.
  *
  * Threads: a link belongs to one thread at a time, except for breaking it off and releasing it.
  */

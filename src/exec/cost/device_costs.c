@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Measuring what a device costs: lines of kernels that do nothing, of two lengths, are run on a stream and as execs, in
- * turns, so that a slow moment meets all of them; of each the medians, and through the two lengths a straight line.
+ * Measuring what a device costs. Lines of empty kernels, of two lengths, run on a stream and as execs in turns, so that
+ * a slow moment affects all of them. The medians of the two lengths give a straight line: a base, and the cost of each
+ * kernel.
  */
 #include "exec/cost/device_costs.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Meters. A gate is taken by one meter at a time: from there until its function has returned.
+ * Meters. One meter at a time has a gate, until the gate's function has returned.
  */
 #include "exec/cost/meter.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Metering a run of work on a stream: how much is queued, how long the host takes for that, and how long the device
- * takes for it with all of it queued ahead. For the last a *gate* stands in front: a host function that holds the
- * stream up until the meter's end, or for a bounded time.
+ * Metering a run of work on a stream: how many pieces of work are enqueued, how long the host takes for that, and how
+ * long the device takes with all of it enqueued before it starts. For the last a *gate* comes first: a host function
+ * that blocks the stream until the meter's end, or for a bounded time.
  *
- * A gate belongs to its device, since its function may still run when whoever metered is gone; what no function runs
- * in is used again. Synchronous devices, which wait after each call, have none, nor has a CPU, where it would wake a
- * worker that small work is done without: the time is then the host's when the host is slower.
+ * A gate belongs to its device, since its function may still run when the meter is gone. A gate in which no function
+ * runs is used again. Synchronous devices, which wait after each call, have no gates. Neither have CPUs, where a gate
+ * would wake a worker that small work does not need: there the device's time is the host's when the host is slower.
  *
- * Threads: a meter belongs to the stream's; from its begin to its end nothing else meters on the thread.
+ * Threads: a meter belongs to its stream's thread. Until its end nothing else meters on that thread.
  */
 #ifndef RONDO_EXEC_COST_METER_H
 #define RONDO_EXEC_COST_METER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Measuring: an exec is launched again and again while its driver keeps how long each node ran. Owns the samples: those
- * of one node lie together, so that the median is a sort in place. Timing is off again when the call returns, whatever
- * went wrong; launches that are not measured never look further than one pointer.
+ * Measuring nodes: an exec is launched again and again while its driver records how long each node ran. The samples of
+ * one node are adjacent, so that the median is a sort in place. Timing is off when the call returns, whatever went
+ * wrong. Launches that are not measured pay for one comparison of a pointer.
  */
 #include <assert.h>
 

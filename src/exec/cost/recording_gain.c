@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What recording gains: predicted, decided by, and said in words. Owns nothing.
+ * What recording gains: predicting it, deciding by it, and describing it. Owns nothing.
  */
 #include "exec/cost/recording_gain.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * An exec: a clone of the graph it was made of, that clone lowered, the driver's executable, and the graph memory. The
- * clone is what updates are compared with, and what a capture gets when the exec is launched into it. An exec that is
- * relocated or draws random numbers has a second clone, with the addresses that are its own: that one is lowered, and
- * updates are translated to it.
+ * An exec: a clone of its graph, the lowering of that clone, the driver's executable, and the graph memory. Updates are
+ * compared with the clone, and a capture gets it when the exec is launched into the capture. An exec that is relocated
+ * or draws random numbers has a second clone, with its own addresses: that one is lowered, and updates are translated
+ * to it.
  *
  * Threads: one at a time; different execs are independent, also those of one graph.
  */

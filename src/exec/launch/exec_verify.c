@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Verification for the user: flattens the graph, tells graph/verify/verifier.h what allocations stand around it, and
- * hands the findings out, of a graph alone or on the way to an exec.
+ * Verification for the user, of a graph alone or when an exec is made. It flattens the graph, describes the allocations
+ * around it to graph/verify/verifier.h, and returns the findings.
  */
 #include <rondo/verify.h>
 

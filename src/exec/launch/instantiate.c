@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Making execs: clone, lower, check, give the driver its executable. The clone means that neither the graph's later
- * changes nor its end matter; what fails on the way frees what was made.
+ * Making execs: clone, lower, check, and make the driver's executable. Because of the clone, later changes of the graph
+ * and its end do not matter. A failure on the way frees what was made.
  */
 #include "exec/launch/instantiate.h"
 #include "base/trace.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lowering: the walk through a graph and its children. Each graph is walked in its own topological order; since a child
- * is walked where its node stands, all that a node depends on has been placed before it.
+ * Lowering: the walk through a graph and its children. Each graph is walked in its topological order, and a child where
+ * its node is, so that a node is placed after all that it depends on.
  */
 #include "exec/launch/lowering.h"
 

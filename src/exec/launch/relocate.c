@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Relocating execs: which are, and how the addresses that memory/graph_memory/relocation.h chooses get into the clone
- * that is lowered. Both clones are of the same graph, so that their nodes have the same slots and their graphs the same
- * sources.
+ * Relocating execs: which are relocated, and how the addresses that memory/graph_memory/relocation.h chooses get into
+ * the clone that is lowered. Both clones are of the same graph, so that their nodes have the same slots and their
+ * graphs the same sources.
  */
 #include "exec/launch/relocate.h"
 

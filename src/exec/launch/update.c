@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
- * before anything does; what the driver then refuses is taken back (update_in_place.c). Threads: one at a time an exec.
+ * Updates: the parameters of one node, one node on or off, or the parameters of a whole graph. What must not change is
+ * found before anything changes. What the driver refuses after that is taken back (update_in_place.c).
+ *
+ * Threads: one at a time for an exec.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Giving the driver what an update changes, all of it or nothing; and the updates that need no more than that. Such an
- * update comes from a graph of which nothing but parameters can differ: the same nodes and edges under the same
- * numbers, each parameter with room where the old one is. Then there is nothing to clone, to lower or to pair; and
- * nothing to verify, if the graph has not changed since verification found nothing in it, and no allocation has come or
- * gone.
+ * update comes from a graph that can differ in parameters alone: the same nodes and edges under the same numbers, and
+ * each parameter fits where the old one is. Then nothing is cloned or lowered, and nothing is verified if the graph is
+ * known to be right and no allocation began or ended since.
  *
- * While the driver takes changes, the exec's lowering has what was there before, from which a change that the driver
- * refuses half-way is taken back.
+ * While the driver takes the changes, the exec's lowering still has the old parameters. A change that the driver
+ * refuses half-way is taken back from there.
  *
- * Threads: one at a time an exec; the graph is read.
+ * Threads: one at a time for an exec; the graph is read.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What an update changes is given to the driver here, all of it or nothing. Updates from a graph of which nothing but
- * parameters can differ need nothing else.
+ * Giving the driver what an update changes, all of it or nothing; and updates from a graph that differs in parameters
+ * alone, which need nothing else.
  */
 #ifndef RONDO_EXEC_LAUNCH_UPDATE_IN_PLACE_H
 #define RONDO_EXEC_LAUNCH_UPDATE_IN_PLACE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Patch sets: life, launching, and staying true to an exec that is updated beside them. What an exec holds is known
- * here alone; its clones of the graph learn of it when somebody is about to look at them, so that a launch writes
- * nothing but the driver's parameters.
+ * Patch sets: making them, launching with them, and noticing when their exec is updated by others. The addresses that
+ * an exec has now are known here. Its clones of the graph get them when somebody is about to read the clones, so that a
+ * launch writes nothing but the driver's parameters.
  */
 #include <assert.h>
 #include <inttypes.h>

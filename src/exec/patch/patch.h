@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Patch sets inside the library: what the layers above launch with when they vouch for the addresses themselves.
+ * Patch sets inside the library, for layers that check addresses themselves.
  *
- * A *slot* is an input of the set, by its number: the address that the exec holds for it, and its sites. An exec holds
- * what was patched last; its clone of the graph does not, and is made to (rondo_patch_settle) before anything looks at
- * it. One set at a time is the exec's current one; the others of the exec, and a set whose sites an update gave other
- * values, are *stale* until rondo_patch_rebase says where their inputs are.
+ * A *slot* is an input of the set, by its number: the address that the exec has for it, and its sites. An exec has what
+ * was patched last. Its clone of the graph gets it (rondo_patch_settle) before anything reads the clone. One set at a
+ * time is the exec's current one. The other sets of the exec, and a set whose sites an update changed, are *stale*
+ * until rondo_patch_rebase says where their inputs are.
  *
  * Threads: as the exec.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of patching share: patch.c launches with a set, patch_sites.c fills one in.
+ * What the two parts of patching share: patch.c launches with a set, patch_sites.c fills one in.
  */
 #ifndef RONDO_EXEC_PATCH_PATCH_INTERNAL_H
 #define RONDO_EXEC_PATCH_PATCH_INTERNAL_H

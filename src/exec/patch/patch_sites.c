@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Finding sites: which words in the parameters of an exec's nodes are addresses in its inputs. Each word is looked at
- * once: by what is declared of it, or, when there are other recordings of the same work, by how it differs there.
+ * Finding sites: which words in the parameters of an exec's nodes are addresses in its inputs. Each word is classified
+ * once: by its declaration, or, if there are other recordings of the same work, by how it differs there.
  */
 #include <assert.h>
 #include <inttypes.h>

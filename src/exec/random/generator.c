@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Generators: life, state, and reserving ranges of offsets. An eager reservation is one addition to the offset. While
+ * Generators: making, state, and reserving ranges of offsets. An eager reservation is one addition to the offset. While
  * the stream captures, a reservation becomes a need of the capture's graph (random_needs.c).
  *
- * Threads: any; the offset is moved on atomically. Who sets seed and offset does so with nobody drawing.
+ * Threads: any; the offset is atomic. Nobody may draw while seed and offset are set.
  */
 #include <assert.h>
 #include <inttypes.h>

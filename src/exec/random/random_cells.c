@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Cells: their memory, their event, and the device's list of those without an exec whose launches are not done. See
+ * Cells: their memory, their event, and the device's list of cells without an exec whose launches are not done. See
  * random_cells.h.
  */
 #include "exec/random/random_cells.h"

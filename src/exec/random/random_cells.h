@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Slots of device memory, each a seed and an offset, that launches read: filled on the launching queue, kept until the
- * last of them is done. Counted: an exec has them, and an update's draft that takes them over.
+ * Slots of device memory, each a seed and an offset, which launches read. They are filled on the launching queue, and
+ * kept until the last launch is done. References are counted: an exec has one, and the draft of an update that takes
+ * them over.
  *
- * Threads: as the exec; what the device has of them is under a lock, a leaf.
+ * Threads: as the exec. The device's list is under a lock, which is a leaf.
  */
 #ifndef RONDO_EXEC_RANDOM_RANDOM_CELLS_H
 #define RONDO_EXEC_RANDOM_RANDOM_CELLS_H

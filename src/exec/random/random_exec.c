@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The cells of execs: which slots an exec has, whose addresses they take the place of, and filling them for a launch.
+ * The cells of execs: which slots an exec has, which addresses they replace, and filling them for a launch.
  *
- * Slots are filled by fills of words on the launching queue, of those words only that differ from what the last launch
- * left there: as a rule one, the lower half of the offset. Invariant: all fills and launches that touch the slots come
- * before the event, if there was one at all, and what comes next on another queue waits for it.
+ * Fills on the launching queue write only the words that differ from those of the last launch: mostly one, the lower
+ * half of the offset. Invariant: all fills and launches that touch the slots come before the event, if it was ever
+ * recorded, and what comes next on another queue waits for it.
  *
- * Threads: as the exec; cells that are shared with an update's draft are that exec's.
+ * Threads: as the exec; cells that an update's draft shares belong to that exec.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Generators, what graphs need of them, and the cells that execs draw from.
  *
- * A graph has a list of needs: for each generator how much a launch takes of it, with what its child graphs take, and,
- * in a child graph, where its share begins in that of the graph around. The list is shared by a graph and its clones
- * and copied when one of them changes it. Kernels in a graph have the address of the generator's own cells, which
- * nothing reads or writes; an exec has one slot of cells for each need of each graph in it, and its lowered kernels
- * have those addresses. A launch fills the slots in the stream's order, and an event follows it. After that event a
+ * A graph has a list of needs: for each generator, how much a launch takes of it, including what child graphs take;
+ * and, in a child graph, where its share begins in that of its parent. A graph and its clones share the list, which is
+ * copied when one of them changes it. Kernels in a graph have the address of the generator's own cells, which nothing
+ * reads or writes. An exec has one slot of cells for each need of each graph in it, and its lowered kernels have the
+ * addresses of these slots. A launch fills the slots in the stream's order, and an event follows it. After that event a
  * launch on another stream may fill them again, and they may be freed when the exec is gone.
  *
  * Threads: a generator any; needs as the graph; an exec's cells as the exec.

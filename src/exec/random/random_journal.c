@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Journals of draws: for each generator the range that the thread took, as long as it is one.
+ * Journals of draws: for each generator the range that the thread took, as long as it is one range.
  */
 #include "exec/random/random_journal.h"
 

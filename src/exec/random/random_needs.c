@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What graphs need of generators: the lists that graphs hang on themselves, shared with their clones until one changes
- * (see random_internal.h). A child graph's needs are part of those of the graph around it from the moment it is
- * embedded, after what that needed before, so that one launch draws in the order of recording.
+ * What graphs need of generators: lists that a graph shares with its clones until one of them changes (see
+ * random_internal.h). The needs of a child graph become part of its parent's when it is embedded, after what the parent
+ * needed before, so that one launch draws in the order of recording.
  */
 #include <assert.h>
 #include <string.h>

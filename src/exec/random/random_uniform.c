@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Filling with evenly spread floats: the first that draws. Four floats are one call of the function, with their number
- * as subsequence, so that a float depends on its place alone and not on how the grid is cut.
+ * Filling memory with uniformly distributed floats. Four floats are one call of the generator's function, with their
+ * number as subsequence, so that a float depends on its index alone and not on the grid.
  *
- * A generator keeps its kernel, made at the first call. Threads: any; of kernels made at once one is kept.
+ * A generator keeps its kernel, which the first call makes. Threads: any; if several make kernels at once, one is kept.
  */
 #include <assert.h>
 #include <math.h>

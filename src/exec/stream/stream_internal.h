@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Streams and events inside this layer. A stream is a device's queue with, while it is part of a capture, a frontier:
- * the nodes that its next node will depend on. An event is a device's event, or, when it was last recorded in a
- * capture, the frontier of that moment.
+ * Streams and events inside this layer. A stream is a device's queue and, while it is part of a capture, a frontier:
+ * the nodes that its next node will depend on. An event is a device's event or, if it was last recorded in a capture,
+ * the frontier of that moment.
  *
  * Threads: a stream and an event belong to one thread at a time. A capture that ends takes its streams out of it from
- * the thread that ends it, hence the atomic pointer; the rest of what a capture changes in a stream is touched by the
+ * the thread that ends it, so the pointer to it is atomic. What else a capture changes in a stream is touched by the
  * stream's own calls, or with the capture's lock held (capture_internal.h).
  */
 #ifndef RONDO_EXEC_STREAM_STREAM_INTERNAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Findings as the user reads them. Errors push warnings out when the room is used up, so that a flood of warnings never
- * hides an error.
+ * Findings as the user reads them. When the room is used up, errors replace warnings, so that many warnings never hide
+ * an error.
  */
 #include "graph/verify/findings.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The walk of the verifier: nodes in order, cells as they are at each. What an access belongs to is the alloc node that
- * covers its first byte at that moment: if any alloc node's life holds the access, it is that one, because the lives of
- * allocations that share bytes follow each other.
+ * The verifier visits the nodes in order and keeps the state of each cell. An access belongs to the alloc node that
+ * covers its first byte at that moment. If the access lies in the life of any alloc node, it is that one, because
+ * allocations that share bytes live one after another.
  */
 #include "graph/verify/verifier.h"
 
