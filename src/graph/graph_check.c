@@ -78,10 +78,12 @@ static void check_edges(const rondo_graph *graph, uint32_t slot, bool forward) {
 
 static void check_programmatic(const rondo_graph *graph) {
   for (size_t i = 0; i < graph->programmatic.count; i++) {
-    const rondo_programmatic_edge *edge = &graph->programmatic.items[i], *before = edge - 1;
+    const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
     assert(edge->from != edge->to);
     assert(rondo_graph_has(graph, edge->from) && rondo_graph_has(graph, edge->to));
-    assert(i == 0 || before->from < edge->from || (before->from == edge->from && before->to < edge->to));
+    if (i == 0) continue;
+    const rondo_programmatic_edge *before = &graph->programmatic.items[i - 1];
+    assert(before->from < edge->from || (before->from == edge->from && before->to < edge->to));
   }
 }
 
