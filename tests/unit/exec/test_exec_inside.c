@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
+#include "exec/launch/exec_check.h"
 #include "exec/launch/exec_internal.h"
 #include "exec/launch/exec_verify.h"
 #include "exec/launch/update_in_place.h"
@@ -69,6 +70,7 @@ static rondo_graph *make_line(rig *self, int count, uint32_t first, rondo_node *
 }
 
 static void assert_values(const rondo_exec *exec, const uint32_t *expected, size_t count) {
+  rondo_exec_check(exec);
   const fake_executable *executable = (const fake_executable *)exec->executable;
   for (size_t i = 0; i < count; i++) assert_int_equal(executable->marks[i], expected[i]);
 }
