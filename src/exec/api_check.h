@@ -14,8 +14,8 @@ RONDO_MUST_USE rondo_status rondo_front(const char *call, const char *what, cons
 RONDO_MUST_USE rondo_status rondo_require_device(const char *call, const char *what, const rondo_device *expected,
                                                  const rondo_device *actual);
 
-/* The state that hangs on a slot of a device. Whoever asks first makes it, of `bytes` zeros that `init` completes;
- * `release` frees it when the device closes. Any thread. */
+/* The state in a slot of a device. The first call makes it from `bytes` zeros, which `init` completes; `release`
+ * frees it when the device closes. Any thread. */
 typedef struct rondo_state_kind {
   size_t bytes;
   void (*init)(void *state, const rondo_allocator *allocator);

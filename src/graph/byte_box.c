@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Overlap of boxes. For a range and a box a few divisions suffice, whatever the box's size. So they do for two boxes of
- * one pitch, which are rectangles in one matrix. Any other two are compared row by row.
+ * Overlap of boxes. For a range and a box a few divisions suffice for a box of any size. The same holds for two boxes
+ * of one pitch, which are rectangles in one matrix. Any other two are compared row by row.
  */
 #include "graph/byte_box.h"
 

@@ -19,7 +19,7 @@ RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t n
 /* The graph has changed: what was noted of it, and of those around it, is not valid any more. */
 void rondo_graph_note_change(rondo_graph *graph);
 
-/* UNKNOWN_NODE unless a live node stands in the slot. */
+/* UNKNOWN_NODE unless a live node is in the slot. */
 RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot);
 
 /* A graph for a device of which only the identity and the allocator are known here. `allocator` is resolved. */

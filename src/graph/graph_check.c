@@ -37,7 +37,7 @@ static void check_child(const rondo_graph *graph, const rondo_graph_node *node, 
   assert(graph->has_memory || !child->has_memory);
 }
 
-/* No zero stands for a default, and names are there. */
+/* Defaults are filled in, and no name is NULL. */
 static void check_contents(const rondo_graph *graph, const rondo_graph_node *node, uint32_t slot) {
   const rondo_node_params *params = &node->params;
   assert(params->kind >= RONDO_NODE_KERNEL && params->kind <= RONDO_NODE_FOREIGN);

@@ -2,7 +2,7 @@
  * A graph, for this layer and those above: exec/ builds, captures, lowers and updates through it, memory/ asks for
  * order. A node stays in the slot of its number; a removed one leaves a hole. Dependencies and dependents are sorted
  * slot numbers, so that a duplicate edge is found by a binary search (B5). Node ids have the graph's serial in their
- * upper half, so that a node of another graph is noticed. Zeros that stand for defaults are resolved when a node is
+ * upper half, so that a node of another graph is noticed. Zeros that mean defaults are replaced when a node is
  * made.
  *
  * Threads: a graph is thread-compatible, without a lock. Serials come from a process-wide atomic.
@@ -75,8 +75,8 @@ struct rondo_graph {
   rondo_graph *parent;                               /* the graph whose child node owns this one; NULL when none */
   uint32_t parent_slot;                              /* that child node */
   rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */
-  rondo_graph_attachment hold;     /* keeps the device open, set by whoever makes a graph for a device. Clones and
-                                      children, which this layer makes, retain it; rondo_graph_free releases it */
+  rondo_graph_attachment hold; /* keeps the device open, set by the layer that makes a graph for a device. Clones and
+                                  children, which this layer makes, retain it; rondo_graph_free releases it */
   rondo_graph_attachment captured; /* keeps what the driver captured for nodes of it; as `hold` */
   rondo_graph_attachment
       random; /* what it draws from generators of random numbers, set by the layer above; as `hold` */

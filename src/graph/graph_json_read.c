@@ -36,7 +36,7 @@ static rondo_status fail_field(const char *key, const char *what) {
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "field '%s' %s", key, what);
 }
 
-/* Text from outside as it can stand in a message. */
+/* Text from outside, made printable for messages. */
 static const char *shown(char buffer[SHOWN_BYTES], const char *text) {
   rondo_json_escape(buffer, SHOWN_BYTES, text);
   return buffer;

@@ -100,8 +100,8 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
   char label[RONDO_LABEL_BYTES];
   if (graph->is_child)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "rondo_graph_destroy: %s belongs to a child node: remove that node, or destroy the graph it "
-                      "stands in",
+                      "rondo_graph_destroy: %s belongs to a child node: remove that node, or destroy the graph that "
+                      "contains it",
                       rondo_graph_label(label, graph));
   if (rondo_graph_is_captured_into(graph))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
@@ -202,7 +202,7 @@ static rondo_status check_add(const char *call, const rondo_graph *graph, const 
   if (params == NULL || out_node == NULL) return rondo_refuse_null(call, params == NULL ? "params" : "out_node");
   if (params->kind != RONDO_NODE_FOREIGN) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
-                    "%s: captures alone make nodes of kind 'foreign': capture the work that it stands for", call);
+                    "%s: only captures make nodes of kind 'foreign': capture the work itself", call);
 }
 
 /* `out_node` may stand among the dependencies, as in `add(graph, &last, 1, ..., &last)`: it is written last. */

@@ -14,18 +14,18 @@
 #include "exec/stream/stream_internal.h"
 #include "memory/arena/arena.h"
 
-/* As rondo_capture_begin_with. On success the slots have their addresses; nothing of the setting but the arena need
- * last. On a guarded device the slots are backed and live from now on. Errors beside those of rondo_capture_begin:
- * INVALID_ARGUMENT/FOREIGN_ADDRESS (a block that is not the arena's, or overlaps another), OUT_OF_MEMORY, those of
- * rondo_plan_make. */
+/* As rondo_capture_begin_with. On success the slots have their addresses; only the arena of the setting must live
+ * on. On a guarded device the slots are backed and live from now on. Errors in addition to those of
+ * rondo_capture_begin: INVALID_ARGUMENT/FOREIGN_ADDRESS (a block that is not the arena's, or overlaps another),
+ * OUT_OF_MEMORY, those of rondo_plan_make. */
 RONDO_MUST_USE rondo_status rondo_capture_begin_in_arena(rondo_stream *stream, rondo_capture_mode mode,
                                                          rondo_arena_setting *setting);
 
 /* As rondo_profile_end, but the run is planned later. The caller releases it. */
 RONDO_MUST_USE rondo_status rondo_profile_end_noted(rondo_stream *stream, rondo_noted_lifetimes **out);
 
-/* The work that is noted gives up, in the order of the stream, memory from before it that the holder knows by `key`,
- * which is not 0; the first time counts. Without a profile that the stream takes part in nothing happens. */
+/* Notes, in the order of the stream, that memory from before the profile is no longer used. Its owner identifies it
+ * by `key`, which is not 0; only the first note of a key counts. Does nothing if the stream is in no profile. */
 void rondo_profile_note_end(rondo_stream *stream, uint64_t key);
 
 #endif

@@ -168,8 +168,8 @@ rondo_status rondo_capture_tell_frontier(rondo_stream *stream, const char *call)
   return status == RONDO_OK ? RONDO_OK : fail_told(stream, call, status);
 }
 
-/* An event of the driver's own stands for the record: the driver refuses all questions about it, while Rondo asks its
- * events whether they are complete. */
+/* The driver gets an event that Rondo does not use otherwise: the driver refuses all questions about an event
+ * recorded in a capture, and Rondo asks its own whether they are complete. */
 rondo_status rondo_capture_tell_record(rondo_stream *stream, rondo_event *event) {
   const rondo_capture *capture = rondo_stream_capture(stream);
   rondo_device_event *mark;

@@ -27,8 +27,8 @@ RONDO_MUST_USE rondo_status rondo_capture_tell_frontier(rondo_stream *stream, co
 RONDO_MUST_USE rondo_status rondo_capture_tell_record(rondo_stream *stream, rondo_event *event);
 RONDO_MUST_USE rondo_status rondo_capture_tell_wait(rondo_stream *stream, const rondo_event *event);
 
-/* Ends the driver's capture, whatever `status` is. When that is RONDO_OK the rest is imported, and the graph keeps the
- * driver's. Returns the first failure. */
+/* Ends the driver's capture in any case. If `status` is RONDO_OK, imports the rest, and the graph keeps the driver's
+ * graph. Returns the first failure. */
 RONDO_MUST_USE rondo_status rondo_capture_end_driver(rondo_capture *capture, rondo_status status);
 
 #endif

@@ -182,7 +182,8 @@ typedef struct capture_position {
   char text[RONDO_LABEL_BYTES + sizeof " after "];
 } capture_position;
 
-/* Only what is bound to the calling thread has a graph that nobody else changes now: others' have no position. */
+/* Only a capture that is bound to the calling thread has a graph that no other thread changes now. Other captures
+ * have no position. */
 static void find_position(const rondo_capture *capture, capture_position *out) {
   const rondo_graph *graph = capture->graph;
   char label[RONDO_LABEL_BYTES];
@@ -221,11 +222,10 @@ rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *ca
     find_position(capture, &position);
     rondo_capture_invalidate(capture, "%s of an event recorded in it%s", call, position.text);
   }
-  return rondo_fail_node(
-      RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT, position.node,
-      "%s: the event was last recorded in the capture on %s%s and stands for nodes there, not for work "
-      "that runs: record it outside a capture, or capture rondo_event_record_external",
-      call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT, position.node,
+                         "%s: the event was last recorded in the capture on %s%s and represents nodes there, not work "
+                         "that runs: record it outside a capture, or capture rondo_event_record_external",
+                         call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
 }
 
 /* A capture that refused, for the message. */

@@ -54,9 +54,9 @@ static inline bool rondo_stream_runs_at_once(rondo_stream *stream) {
   return atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0 || rondo_capture_watch_allows(stream);
 }
 
-/* The process's list of captures (capture_gates.c): for the files of this folder. Whatever changes it or a capture's
- * members takes the lock. A capture that is added has its origin for its first member; one that is removed has none,
- * and is over. */
+/* The process's list of captures (capture_gates.c): for the files of this folder. Functions that change it or a
+ * capture's members take the lock. A capture that is added has its origin for its first member; one that is removed
+ * has none, and is over. */
 void rondo_capture_list_add(rondo_capture *capture);
 void rondo_capture_list_remove(rondo_capture *capture);
 
@@ -79,7 +79,7 @@ bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t ro
 
 /* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
 RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);
-/* The same for the call that ends it, whatever this returns. */
+/* The same for the call that ends it, even if that call fails. */
 RONDO_MUST_USE rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call);
 
 /* Adds a node that depends on the frontier of a capturing stream, and becomes the frontier. */
@@ -100,7 +100,7 @@ RONDO_MUST_USE rondo_status rondo_capture_refuse_device(rondo_device *device, co
 /* C9: a call that acts at once, unseen by captures. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_unsafe(const char *call);
 
-/* Whether this thread began a capture on the device that goes on and is not RELAXED. */
+/* Whether this thread began a capture on the device that has not ended and is not RELAXED. */
 bool rondo_capture_is_begun_here(const rondo_device *device);
 
 /* The stream is being destroyed. */

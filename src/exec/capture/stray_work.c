@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Watches for stray work; see stray_work.h. A watch counts as a capture in rondo_capture_count, so that calls look for
- * it even after its capture was abandoned while the watched code goes on.
+ * it even after its capture was abandoned while the watched code runs on.
  */
 #include "exec/capture/stray_work.h"
 
@@ -47,8 +47,8 @@ static void describe(char message[RONDO_STRAY_MESSAGE], const rondo_capture_watc
   const rondo_stream *own = watch->stream;
   if (stream == own)
     (void)snprintf(message, RONDO_STRAY_MESSAGE,
-                   "%s: %s captures no more, and '%.60s', which was being recorded there, goes on: what it queues now "
-                   "would run beside what was recorded; return the error that ended the recording",
+                   "%s: %s does not capture any more, but '%.60s', which was being recorded there, still runs: what it "
+                   "enqueues now would not be in the recording; return the error that ended the recording",
                    call, stream->label, watch->name);
   else if (stream->device != own->device)
     (void)snprintf(message, RONDO_STRAY_MESSAGE,

@@ -2,8 +2,8 @@
  * Stray work. While a thread captures work to replay it later, what it enqueues on a stream that captures nothing runs
  * once, and is missing from every replay. The driver allows that (C2), and so does Rondo for captures that the user
  * begins. A *watch* is for callers that run code of others during a capture. As long as it is on, its thread can
- * enqueue nothing outside of captures: such work is refused by name, is kept in the watch, whatever the code makes of
- * the refusal, and makes the watched stream's capture invalid.
+ * enqueue nothing outside of captures: such work is refused by name and makes the watched stream's capture invalid.
+ * The watch keeps the refusal, so that code that ignores it changes nothing.
  *
  * Not stray is what another capture takes, what waits for the device or asks for its state (C6 and C9 are for that),
  * what only prepares (creating, instantiating, uploading), and what the library does for itself, which does not come by

@@ -8,12 +8,12 @@
  * arrived at n. So when it sends n + 2 into the slot of n, all have finished n. That is why the pieces of a
  * communicator must not overlap on a rank; `current` and `has_arrived` find it when they do.
  *
- * Pieces are numbered as they run, so that a captured one has a new number in each replay. Whoever sees that all ranks
- * have arrived raises the semaphore: the worker that arrives last, or the rank's monitor. The monitor is a thread that
+ * Pieces are numbered as they run, so that a captured one has a new number in each replay. The worker that arrives
+ * last, or the rank's monitor, sees that all ranks have arrived and raises the semaphore. The monitor is a thread that
  * sleeps until another rank rings, and that notices ranks that ended, left, failed or take too long.
  *
- * Life: `event` stands for the semaphore in graphs, and its references count who needs the exchange: the user, the four
- * kernels that graphs name, and nodes of execs. With the last one the semaphore is destroyed. It ends after the
+ * Life: `event` represents the semaphore in graphs, and its references count the users of the exchange: the user, the
+ * four kernels that graphs name, and nodes of execs. With the last one the semaphore is destroyed. It ends after the
  * executables that still run, and then everything is freed.
  *
  * Threads: the kernels run on workers, piece by piece; the monitor is a thread of its own. Any thread may fail the

@@ -166,8 +166,8 @@ static void finish(rondo_exchange *exchange, const rondo_piece *piece) {
   rondo_futex_wake(&exchange->done_signal, UINT32_MAX);
 }
 
-/* All ranks have arrived with the piece under way: then it is received, whatever fails meanwhile, since its wait did
- * not. */
+/* All ranks have arrived with the piece that runs. It is then received even if something fails meanwhile, because
+ * its wait did not fail. */
 static bool is_there(const rondo_exchange *exchange, const rondo_piece *piece) {
   return atomic_load_explicit(&exchange->current, memory_order_relaxed) == piece->tag &&
          atomic_load(&exchange->settled) >= atomic_load_explicit(&exchange->arrived, memory_order_relaxed);

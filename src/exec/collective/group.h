@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A group of ranks on one machine: how they find each other, how they notice that one has ended, and the memory that
- * they share. A rank is whoever holds the lock on byte `rank` of the rendezvous file. The system releases the lock when
- * the process ends, however it ends. (The locks belong to open files and not to processes, so that ranks of one process
- * differ too.) The file's head describes the group; after it each rank has two slots for data, which only that rank
- * writes.
+ * they share. A rank is the holder of the lock on byte `rank` of the rendezvous file. The system releases the lock
+ * when the process ends, however it ends. (The locks belong to open files and not to processes, so that ranks of one
+ * process differ too.) The file's head describes the group; after it each rank has two slots for data, which only that
+ * rank writes.
  *
  * Threads: entering, awaiting, reserving and leaving belong to one thread at a time; any thread may ask and ring.
  */
@@ -75,7 +75,7 @@ RONDO_MUST_USE rondo_status rondo_group_enter(const rondo_allocator *allocator, 
                                               rondo_group **out);
 /* Waits until all have come: UNAVAILABLE/TIMED_OUT naming those that have not. Leave it all the same. */
 RONDO_MUST_USE rondo_status rondo_group_await(rondo_group *group);
-/* NULL is fine. Who comes last and finds nobody removes the file. */
+/* NULL is fine. The last rank that leaves removes the file. */
 void rondo_group_leave(rondo_group *group);
 
 /* Makes sure that the first `bytes` of each of the rank's slots have memory. OUT_OF_MEMORY naming the file. */

@@ -177,7 +177,7 @@ static rondo_status queue_line(rondo_stream *stream, void *user) {
   return RONDO_OK;
 }
 
-/* Captures of measurements that are on, of all devices: they are nobody's to disturb. */
+/* The captures that measurements have open, on all devices. They do not keep other measurements from starting. */
 static _Atomic uint32_t own_captures;
 
 static rondo_status capture_work(const laboratory *lab, uint32_t length, rondo_graph **out) {
@@ -351,8 +351,8 @@ static rondo_status refuse_while_capturing(const char *call, const rondo_device 
   const uint32_t own = atomic_load_explicit(&own_captures, memory_order_acquire);
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) <= own) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: what device '%s' costs was not measured yet, and is not while something is captured: ask "
-                    "before, or give it by rondo_device_set_costs; the capture goes on",
+                    "%s: the costs of device '%s' were not measured yet, and cannot be during a capture: call it "
+                    "before, or set them with rondo_device_set_costs; the capture stays valid",
                     call, device->name);
 }
 

@@ -28,13 +28,13 @@ typedef struct rondo_meter {
   bool counts;    /* the thread's works, until the end */
 } rondo_meter;
 
-/* Whether what is metered on the stream waits until all of it is queued. */
+/* Whether metered work on the stream waits until all of it is enqueued. */
 bool rondo_meter_holds(const rondo_stream *stream);
 
 /* Begins: what is queued until the end counts, and waits until then, for `most_ns` at most. Nothing has begun when it
  * fails; the meter is then as one of zeros. Errors: OUT_OF_MEMORY, and what events and host functions return. */
 RONDO_MUST_USE rondo_status rondo_meter_begin(rondo_meter *meter, rondo_stream *stream, uint64_t most_ns);
-/* The device goes on, and no more counts. On failure the meter is stopped and tells nothing. */
+/* Lets the device run, and stops counting. On failure the meter is stopped and reports nothing. */
 RONDO_MUST_USE rondo_status rondo_meter_end(rondo_meter *meter);
 /* What is queued may run, and the meter tells nothing: for what waits before the end. */
 void rondo_meter_stop(rondo_meter *meter);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Measuring nodes: an exec is launched again and again while its driver records how long each node ran. The samples of
- * one node are adjacent, so that the median is a sort in place. Timing is off when the call returns, whatever went
- * wrong. Launches that are not measured pay for one comparison of a pointer.
+ * one node are adjacent, so that the median is a sort in place. Timing is off when the call returns, also after an
+ * error. Launches that are not measured pay for one comparison of a pointer.
  */
 #include <assert.h>
 

@@ -214,8 +214,8 @@ rondo_status rondo_gain_check(const char *call, rondo_stream *stream, uint32_t r
                       "%s: %" PRIu32 " repeats were asked for: ask for %d at most", call, repeats, MOST_REPEATS);
   if (rondo_stream_find_capture(stream) != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                      "%s: %s captures: call it before the capture begins or after its end; the capture goes on", call,
-                      stream->label);
+                      "%s: %s captures: call it before the capture begins or after its end; the capture stays valid",
+                      call, stream->label);
   return rondo_capture_refuse_stray(stream, call);
 }
 

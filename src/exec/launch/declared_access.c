@@ -3,7 +3,7 @@
  * and pointer parameters of kernels, also in child graphs. Not looked at is memory that the exec itself allocates or
  * frees, what belongs to the recording of a tree, and what disabled nodes access.
  *
- * The device counts the allocations that end. An exec remembers the count at which everything was allocated, so that a
+ * The device counts the allocations that end. An exec stores the count at which everything was allocated, so that a
  * warm launch compares two numbers. When they differ, each range is looked up again, mostly without a lock.
  *
  * Threads: as the exec.

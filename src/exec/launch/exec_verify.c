@@ -31,7 +31,7 @@ typedef struct given_list {
   size_t count;
 } given_list;
 
-/* What is known beside the graph. */
+/* What is known in addition to the graph. */
 typedef struct surroundings {
   rondo_device_memory *memory; /* NULL when the graph has no device, or that has no allocations */
   given_list given;
@@ -315,7 +315,7 @@ static rondo_status raise_first(rondo_verify_input *input, const rondo_exec *exe
   return status;
 }
 
-/* Beside the node only those that allocate and free count, in the order that all of them give. */
+/* Apart from the node only nodes that allocate and free count, in their order in the whole graph. */
 static rondo_status verify_in_lives(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
   static const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY};
   const rondo_lowering *lowering = &exec->lowering;

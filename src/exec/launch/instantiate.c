@@ -42,7 +42,7 @@ static rondo_status check_graph(const char *call, const rondo_graph *graph) {
   return RONDO_OK;
 }
 
-/* The clone is nobody's but the exec's: it counts neither as a graph nor as one that shares the addresses. */
+/* Only the exec uses the clone: it counts neither as a graph nor as one that shares the addresses. */
 static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
   RONDO_TRY(rondo_graph_copy(graph, out));
   rondo_address_space_forget_clone(rondo_address_space_of(graph));

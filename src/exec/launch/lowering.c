@@ -79,7 +79,7 @@ static rondo_status link_dependencies(graph_walker *walker, const graph_level *l
   return RONDO_OK;
 }
 
-/* One node that stands for all of `from`. */
+/* One node that replaces all of `from` as a dependency. */
 static rondo_status join(graph_walker *walker, ends from, ends *out) {
   const rondo_lowered_node node = {.params = &join_params, .where = {.number = RONDO_NO_NODE, .own = RONDO_NO_NODE}};
   const rondo_lowered_origin nowhere = {.slot = RONDO_NO_NODE};

@@ -127,7 +127,7 @@ static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_nod
   return status;
 }
 
-/* Other arguments for the kernel that a node has: what was checked of the kernel holds, and all has its room. */
+/* Other arguments for the kernel that a node has: the kernel was checked, and there is memory for all arguments. */
 static inline bool keeps_kernel(const rondo_exec *exec, const rondo_node_params *now, const rondo_node_params *params) {
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   if (now->kind != RONDO_NODE_KERNEL || params->kind != RONDO_NODE_KERNEL || kernel->kernel != kernel_now->kernel)

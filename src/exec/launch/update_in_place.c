@@ -45,7 +45,7 @@ static bool may_change(const rondo_node_params *now, const rondo_node_params *th
   }
 }
 
-/* What a node's parameters are beside those that another one has in its place. */
+/* How the parameters of two nodes in the same place compare. */
 typedef enum comparison { CANNOT_CHANGE, SAME, CHANGED } comparison;
 
 /* Another launch of the kernel that the node has: all its arguments have their room. */
@@ -155,7 +155,7 @@ rondo_status rondo_exec_commit(rondo_exec *exec, const rondo_node_change *change
   return status;
 }
 
-/* Nobody verifies a clone by itself: nothing that is known of it ends with the change. */
+/* A clone is never verified by itself, so `verified` needs no reset. */
 static inline void take_over_node(rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
   rondo_graph_node *now = &clone->nodes.items[slot];
   if (then->params.kind != RONDO_NODE_KERNEL) {

@@ -95,7 +95,7 @@ void rondo_patch_leave(rondo_exec *exec) {
 }
 
 #ifndef NDEBUG
-/* A settled set that nothing was changed beside: all its sites have their addresses. */
+/* The set is settled and nothing else changed the exec: all its sites have their addresses. */
 static void check_sites(const rondo_patch_set *set, uint32_t index) {
   const rondo_patch_slot *slot = &set->slots[index];
   uint32_t nodes = 0;

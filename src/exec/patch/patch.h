@@ -43,8 +43,8 @@ RONDO_MUST_USE rondo_status rondo_patch_look_for(const char *call, rondo_exec *e
  * holds: of memory, of events, of streams that capture (the child graph has the patched addresses; what the exec holds
  * does not change).
  *
- * The caller vouches that each address fits (rondo_patch_fits), that its input is patchable, that as many bytes live
- * there as were recorded, reachable by the device, until the launch is done. Nothing of that is looked at.
+ * The caller guarantees that each address fits (rondo_patch_fits), that its input is patchable, and that as many
+ * bytes as were recorded live there until the launch is done, reachable by the device. None of this is checked.
  *
  * HOT: compares each address with what the exec holds, and neither allocates nor locks once warm. Errors: as
  * rondo_exec_launch; INVALID_STATE/STALE_PATCHES. The exec then holds what it did before, or, where the work itself

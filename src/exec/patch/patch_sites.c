@@ -282,7 +282,7 @@ static rondo_status look_at_parameter(finder *f, const seen_node *node, word *at
   return RONDO_OK;
 }
 
-/* A range whose one side is a told input's place: the other side is told. */
+/* If one side of a range is the place of an input that is told, the other side is told too. */
 static rondo_status look_at_range(finder *f, const rondo_range_copy *range, bool is_back, word *at) {
   const uint64_t place = (uint64_t)(uintptr_t)(is_back ? range->src : (const void *)range->dst);
   const uint32_t slot = slot_around(f, place);

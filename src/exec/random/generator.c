@@ -2,7 +2,7 @@
  * Generators: making, state, and reserving ranges of offsets. An eager reservation is one addition to the offset. While
  * the stream captures, a reservation becomes a need of the capture's graph (random_needs.c).
  *
- * Threads: any; the offset is atomic. Nobody may draw while seed and offset are set.
+ * Threads: any; the offset is atomic. No thread may draw while seed and offset are set.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -161,7 +161,7 @@ static rondo_status refuse_while_capturing(const char *call, const rondo_generat
                     "%s: %s, which a launch of what is being recorded would not repeat: call it before the capture "
                     "begins or after its end; each launch begins with the state that %s has then",
                     call,
-                    is_drawn     ? "a capture that goes on draws from it"
+                    is_drawn     ? "an unfinished capture draws from it"
                     : is_watched ? "this thread is in a body that is being recorded"
                                  : "this thread captures on its device",
                     rondo_generator_label(label, generator));

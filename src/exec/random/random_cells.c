@@ -30,7 +30,7 @@ void rondo_random_free(rondo_device *device, void *address) {
 
 static void free_cells(rondo_random_cells *cells) {
   rondo_device *device = cells->device;
-  assert(cells->references <= 1); /* 1: it was never handed out */
+  assert(cells->references <= 1); /* 1: no other user ever had it */
   if (cells->event != NULL) cells->event->ops->destroy(cells->event);
   if (cells->address != NULL) rondo_random_free(device, cells->address);
   rondo_release(&device->allocator, cells->written, cells->count, sizeof *cells->written);

@@ -115,7 +115,7 @@ static const rondo_generator *find_owner(const rondo_exec_random *random, const 
 static rondo_status fail_unreserved(const rondo_graph *graph, uint32_t slot, const rondo_generator *generator) {
   char label[RONDO_LABEL_BYTES], of[RONDO_GENERATOR_LABEL];
   return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_FOREIGN_ADDRESS, rondo_graph_outer_number(graph, NULL, slot),
-                         "%s draws from %s, of which the graph that it stands in reserves nothing: reserve there",
+                         "%s draws from %s, of which its graph reserves nothing: reserve there",
                          rondo_node_label_in(label, graph, NULL, slot), rondo_generator_label(of, generator));
 }
 

@@ -23,8 +23,8 @@
 typedef struct rondo_capture rondo_capture;
 typedef RONDO_ARRAY(rondo_node) rondo_frontier;
 
-/* A counted link to a stream, for whoever remembers the stream longer than one call. The work of a stream that is
- * destroyed is done. */
+/* A counted link to a stream, for users that keep it longer than one call. The work of a stream that is destroyed is
+ * done. */
 typedef struct rondo_stream_tie {
   rondo_allocator allocator;
   atomic_uint references; /* the stream's, and one of each user */
@@ -58,8 +58,8 @@ struct rondo_event {
   rondo_device_event *mark; /* that record in the driver's own capture; NULL when there is none */
   rondo_frontier frontier;
   rondo_event *next; /* in the device's lists of destroyed events */
-  /* NULL: with the last reference it goes to these lists. Else the event stands for an object of another folder, which
-   * is told that nobody retains the event any more. */
+  /* NULL: with the last reference it goes to these lists. Otherwise the event represents an object of another
+   * folder, and this function is called when the last reference is released. */
   void (*ended)(rondo_event *event);
 };
 

@@ -13,8 +13,8 @@
 RONDO_MUST_USE rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
                                                  const rondo_node_where *where);
 
-/* Whether it can be a node. Beside rondo_node_params_check this finds what graph/ cannot know: an event of another
- * device, and a copy or fill that passes the end of an allocation (B4). `device` is the graph's, or NULL. */
+/* Whether it can be a node. In addition to rondo_node_params_check this finds what graph/ cannot know: an event of
+ * another device, and a copy or fill that passes the end of an allocation (B4). `device` is the graph's, or NULL. */
 RONDO_MUST_USE rondo_status rondo_work_check(const char *call, const rondo_device *device,
                                              const rondo_node_params *params);
 

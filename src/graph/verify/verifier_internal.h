@@ -6,7 +6,7 @@
  * all.
  * 2. Alloc and free nodes are paired, and the allocations around the graph looked up: all of them are regions.
  * 3. verifier.c walks the nodes in order. Each cell knows the alloc node that covers it now, and its last writer and
- * the readers since (verify_races.c): whoever comes next must be ordered after those, and thereby after all before
+ * the readers since (verify_races.c): the next access must be ordered after those, and is then ordered after all before
  * them.
  * 4. What must be ordered is a list of pairs; pairs that no edges order, and what is wrong without being a pair, are
  *    mistakes, which verify_messages.c turns into findings.

@@ -235,7 +235,7 @@ static rondo_status add_range(rondo_verifier *verifier, const rondo_known_range 
   return rondo_array_push(verifier->allocator, &verifier->regions, &region);
 }
 
-/* What the graph finds stands in cells as alloc nodes do. */
+/* Allocations around the graph are in cells as alloc nodes are. */
 static rondo_status collect_held(rondo_verifier *verifier, address_span *span) {
   const rondo_verify_input *input = verifier->input;
   for (size_t i = 0; i < input->held_count; i++) {

@@ -79,7 +79,7 @@ static void step_up(const rondo_graph **graph, uint32_t *slot) {
   *graph = (*graph)->parent;
 }
 
-/* The edge between two nodes of one graph that orders the two; false when they stand in one another. */
+/* The edge between two nodes of one graph that orders the two; false when one contains the other. */
 static bool find_edge(const rondo_verifier *verifier, uint32_t before, uint32_t after, const rondo_graph **out_graph,
                       uint32_t *out_from, uint32_t *out_to) {
   const rondo_graph *from = flat_node(verifier, before)->graph, *to = flat_node(verifier, after)->graph;
@@ -429,7 +429,7 @@ static int compare_mistakes(const void *left, const void *right) {
   return (a->object > b->object) - (a->object < b->object);
 }
 
-/* Two races of the same two nodes are one mistake, whatever they access. */
+/* All races between the same two nodes are one mistake. */
 static bool is_same(const rondo_verifier *verifier, const rondo_mistake *a, const rondo_mistake *b) {
   if (a->kind != b->kind || a->node != b->node) return false;
   const rondo_access_use *accesses = verifier->accesses.items;

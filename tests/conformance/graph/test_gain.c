@@ -106,7 +106,7 @@ static void test_fw8_costs_can_be_given(void **state) {
   assert_error(rondo_device_get_costs(t->device, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
 }
 
-/* Nothing is measured while something is captured, and the capture goes on. */
+/* Nothing is measured during a capture, and the capture stays valid. */
 static void test_fw8_costs_leave_captures_alone(void **state) {
   test_fixture *t = *state;
   rondo_costs costs = {RONDO_COSTS_INIT};
@@ -114,7 +114,7 @@ static void test_fw8_costs_leave_captures_alone(void **state) {
   rondo_stream *other = test_stream(t, "other");
   assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_GLOBAL));
   assert_error(rondo_device_get_costs(t->device, &costs), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
-  assert_message("the capture goes on");
+  assert_message("the capture stays valid");
   assert_ok(rondo_device_set_costs(t->device, &dear));
   assert_ok(rondo_device_get_costs(t->device, &costs));
   assert_ok(rondo_capture_get_info(other, &info));
